@@ -1,16 +1,16 @@
-//! The scheduler of Weald: which job runs next, where, and when a worker sleeps.
+//! The kernel of Weald: jobs, what they wait for, and the scheduler that decides which job runs next, and where.
 //!
 //! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
 //! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
-//! one. There is one exception, the table `FEATURES`: the scheduler calls the features through it, and a runnable that is
-//! dropped calls the scheduler through it.
+//! one. There is one exception, the table `FEATURES`: the scheduler calls later layers through it (callbacks, forks, the
+//! runtime), and a runnable that is dropped calls the scheduler through it.
 //!
-//! To follow a message: `Address::post` (`api::mailbox`) → `State::post` (`job::state`) → `ready`
-//! (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
+//! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else `post_to_any`
+//! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
 //! (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
-//! Deliberately absent: the kernel knows no pid and no exit reason, never looks into a message, and knows only a
-//! socket's descriptor and readiness.
+//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. Of a socket it knows
+//! the descriptor and whether it is ready, of a file or a connection nothing.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
@@ -70,7 +70,7 @@ mod queue {
     pub(crate) mod watched_queue;
 }
 
-// The job: its state, its body, its messages. It knows no feature.
+// The job: its state, its body, its messages. The job knows nothing of callbacks and forks.
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
@@ -96,7 +96,7 @@ mod job {
     pub(crate) use reference::JobRef;
 }
 
-// Timers and descriptors, as data that the scheduler works on.
+// Timers and descriptors, as data that the scheduler works on. (Timers fire in `scheduler::workers::search`.)
 mod timer {
     pub(crate) mod arrivals;
     pub(crate) mod clock;
@@ -116,27 +116,29 @@ mod reactor {
     pub(crate) use registry::{First, Reactor, ReadyBatch, RuntimeGone};
 }
 
-// What the scheduler needs from the features, which come later in this list, as traits.
+// What the scheduler needs from layers that come later in this list, as traits.
 mod services;
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
-// - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; what
-//   thieves may do: `queue::ring`;
-// - where a timer fires: `workers::search` (`fire_due`, then `fire_and_unlock`, which the monitor and a shutdown call,
-//   too); where a due callback becomes ready: `timer::due` (`Due::add`);
+// - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; when
+//   thieves may take from it: `queue::sharing`, and how: `queue::ring`;
+// - where a timer fires: `workers::search` (`fire_due`; the monitor and a shutdown call its second half,
+//   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
+//   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
 // - where a fork is stolen: `workers::search` (`steal`) asks, `fork::fork_deques` (`steal_any`) chooses the deque,
-//   `fork::stolen_job` (`steal_from`) takes;
-// - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`);
+//   `fork::stolen_job` (`steal_from`) takes from it (`fork::deque`, `DequeThief::steal`); an owner that waits for a
+//   stolen half steals, too (`StolenJob::help`);
+// - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`),
+//   and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
-// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it
-//   is reported if nobody takes the job's result: `workers::run` (`finish`); where the message gets the job's name:
-//   `observe::panics`;
-// - where a blocked thread gives its worker away: `stackful::wait::block`; where a wait frees the OS thread:
-//   `stackful::wait`;
-// - how a stack is suspended and resumed on its thread: `stackful::stack_context`; on another one: `stackful::fiber`
-//   (`Fiber::run`, after `settle_wait`);
+// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`);
+// - where a panic is reported if nobody takes the job's result: `workers::run` (`finish`); where the panic's message gets
+//   the job's name: `observe::panics`;
+// - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
+// - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`); where it
+//   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`);
 // - where a job may run: `stackful::placement`.
 mod scheduler {
     pub(crate) mod workers {
@@ -223,19 +225,19 @@ mod observe {
     pub(crate) mod waits;
 }
 
-// The features: callbacks and forks.
+// What the scheduler calls through `FEATURES`: callbacks and forks.
 pub mod callback {
     //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
     //!
-    //! A callback that is not due yet is an entry of a timer wheel plus its closure: 40 bytes and the closure, or 64
-    //! bytes and the closure with an owner. When it is due, it goes to the end of its worker's queue of ready
+    //! A callback that is not due yet is an entry of a timer wheel (40 bytes, or 64 if the callback has an owner), plus its
+    //! closure. When it is due, it goes to the end of its worker's queue of ready
     //! callbacks, from which a `runner` takes them in order.
     //!
     //! Rules:
     //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
     //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
     //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
-    //! - When its owner ends, its closure is dropped at once.
+    //! - When a callback's owner ends, the callback's closure is dropped at once.
     //!
     //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
     //! block; `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs
@@ -261,9 +263,9 @@ pub mod callback {
 pub mod fork {
     //! Fork-join: computations that divide, and whose parts idle workers take.
     //!
-    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets it) and
-    //! `stolen_job` (what a thief makes of it). Then `fork_deque` and `root_fork` (to which fork a deque
-    //! belongs), `forking_job` (which job runs it), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
+    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure)
+    //! and `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
+    //! belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
     //! `depth` (deep recursion).
     //!
     //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks
@@ -307,7 +309,7 @@ mod runtime {
     pub(crate) mod testing;
 }
 
-// The models of the protocols.
+// The models of the kernel's protocols.
 #[cfg(test)]
 #[cfg(any(loom, miri, weald_thread_sanitizer))]
 mod models {
@@ -316,9 +318,9 @@ mod models {
     //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
     //! what it proves. Where the surrounding code needs a whole runtime, a model repeats its steps in the
     //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them; `soak`
-    //! also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
+    //! runs them also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
     //!
-    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
+    //! What the models cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
     //! of one thread. Both sides of the asymmetric fence are full fences here, so no model notices a light fence
     //! whose counterpart is not heavy.
 
@@ -403,7 +405,7 @@ pub use scheduler::{
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};
 
-/// The features behind the traits of [`services`]. Only this table knows both sides.
+/// What stands behind the traits of [`services`]. Only this table knows both sides.
 pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
     services::Features {
         forks: || Box::new(fork::ForkDeques::new()),

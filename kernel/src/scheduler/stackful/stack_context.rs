@@ -2,8 +2,8 @@
 //!
 //! Jobs are run by a *loop*, which itself runs on a stack of ours. When a job waits with its stack, [`suspend`] leaves
 //! the loop's stack as it is, with the job's frames on it, and switches to a new loop on another stack, which runs
-//! other jobs. When the job is woken, the loop that takes it calls [`resume`]: it leaves its own stack for good and
-//! switches to the suspended one. There the job continues, and after it the old loop below the job's frames. So a
+//! other jobs. When the job is woken, the loop that takes the job calls [`resume`]: this loop leaves its own stack for good
+//! and switches to the suspended one. There the job continues, and after it the old loop below the job's frames. So a
 //! thread has one loop at work at any moment, and a wait costs two switches, no thread and no allocation.
 //!
 //! ```text
@@ -142,8 +142,8 @@ impl StackContext {
         &self.stack
     }
 
-    /// The queue of the only thread that resumes it. Null for a loop's stack that runs; a fiber keeps it from its first
-    /// wait to its end. Null for a fiber that migrates.
+    /// The queue of the only thread that resumes the stack. Null for a loop's stack that runs; a fiber keeps the queue from
+    /// its first wait to its end. Null for a fiber that migrates.
     #[inline(always)]
     pub(crate) fn pinned(&self) -> *const PinnedQueue {
         self.pinned.get()

@@ -1,6 +1,6 @@
 //! Waiting with the stack: `block_on` and `wait()`, from any context.
 //!
-//! - Inside a job, the job's stack is suspended, and the thread runs other jobs on another stack
+//! - Inside a job ([`wait_in_job`]), the job's stack is suspended, and the thread runs other jobs on another stack
 //!   ([`crate::scheduler::stackful::stack_context`]). The job is woken, cancelled and reported as one that awaits.
 //! - A foreign thread parks, and meanwhile runs the jobs that are pinned to it.
 //! - A wait in a destructor, while the thread unwinds, blocks the OS thread. The standard library counts unwindings by

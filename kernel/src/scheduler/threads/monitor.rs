@@ -1,14 +1,16 @@
-//! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks or computes stops
-//! no other job. It is the `sysmon` of Go's scheduler; here a stuck worker is retaken.
+//! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for too
+//! long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
+//!
+//! A round begins with the orphans: workers for which no spare thread was found are handed out again.
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
-//! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
-//!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it, and
-//!    [shares](crate::queue::sharing) the ring.
+//! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves the next slot, the overflow queue and some ready
+//!    callbacks to the injector, fires due timers and handles the reactor's ready events; the sleeping worker finds the
+//!    jobs in the injector. [Shares](crate::queue::sharing) the ring.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
 //! 3. After `stuck_after`, if the thread is blocked or really ran, and did not just wait for a core (see below;
-//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that
-//!    stays blocked for two rounds loses its worker before `stuck_after`, unless it is in a fork.
+//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds of jobs are suspect, a thread
+//!    that stays blocked for two rounds loses its worker before `stuck_after`, unless the thread is in a fork.
 //!
 //! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner keeps
 //! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
@@ -26,12 +28,12 @@
 //! [`serve::hand_off`] gives the new lease to a spare thread. The stuck thread gets `Revoked` when it next takes the
 //! lock, and becomes a spare thread itself.
 //!
-//! The system decides whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is stuck. A runnable thread
+//! The monitor reads from the system whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is stuck. A runnable thread
 //! is stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
 //! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
 //! While every worker sleeps, so does the monitor, unless one of these steps is due soon ([`is_quiet`]). Rounds are
-//! shortest while one worker is busy and another sleeps, and while kinds are suspect.
+//! shortest while one worker is busy and another sleeps, and while kinds of jobs are suspect.
 
 #![allow(unsafe_code)]
 
@@ -69,8 +71,8 @@ use crate::{
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
-/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
-/// under the worker's lock, and the other worker moves the callbacks to its own queue. A queue of a million that moved
+/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. They are taken under the
+/// worker's lock, and whichever worker finds the callbacks moves them to its own queue. A queue of a million that moved
 /// as a whole in each round would go back and forth between workers and never run.
 const TAKEN_AT_ONCE: usize = 256;
 /// After this many rounds in a row with nothing to do ([`is_quiet`]), the monitor sleeps too.
@@ -235,7 +237,7 @@ fn lend_long_queue(shared: &Shared, worker: &Worker, ring_watch: &mut OverdueWat
     }
 }
 
-/// Step 1: moves what is overdue at a busy worker to the injector.
+/// Step 1: does what is overdue at a busy worker, and moves its jobs to the injector.
 fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let mut due = Due::default();
     let mut core = worker.core.enter_foreign();
@@ -287,7 +289,7 @@ fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool 
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return true;
     };
-    // Half of it suffices, because the first sample is taken a round after the run began, and the times of a running
+    // Half of `stuck_after` suffices, because the first sample is taken a round after the run began, and the times of a running
     // thread lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
@@ -309,7 +311,7 @@ fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
     ThreadTimes::of(worker.owner_thread.load(Ordering::Relaxed))
 }
 
-/// Notes that the run has reached half the bound, if the thread really spent it in the job.
+/// Notes that the run has reached half of `stuck_after`, if the thread really spent it in the job.
 fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let now = thread_times(worker);
     let computed = |(then, now): (ThreadTimes, ThreadTimes)| {
@@ -335,8 +337,8 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
     Some(unsafe { JobRef::new_for(running.job()?) })
 }
 
-/// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
-/// thread is no longer stuck.
+/// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is no spare thread, or
+/// if the thread is no longer stuck.
 fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool {
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
@@ -409,7 +411,7 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     };
     shared.detached.add(thread, run);
     worker.set_running_none();
-    // Shared until the next owner looks around.
+    // The ring is shared until the next owner looks around.
     worker.sharing.share();
     Some((foreign.revoke(), job))
 }

@@ -1,7 +1,8 @@
-//! What a worker does besides running the jobs at hand. Every few jobs it *looks around*: timers, reactor, overflow
-//! queue, injector. Without jobs it searches (injector, steal) and then sleeps.
+//! What a worker does besides running the jobs at hand. Every few jobs it *looks around*: timers, which fire here, reactor,
+//! overflow queue, injector. Without jobs it searches, which is where it steals from rings and forks, and then sleeps.
 //!
-//! [`WorkerLoop`]'s loop calls each of them, and each returns what it found. None runs a job.
+//! The loop of [`WorkerLoop`] calls `look`, `from_injector`, `from_reactor`, `steal` and `sleep`; each returns what it
+//! found, and none of them runs a job.
 
 #![allow(unsafe_code)]
 
@@ -44,8 +45,8 @@ use crate::{
 const LOOK_EVERY_MAX: u32 = 64;
 /// The most timers that fire in one look.
 const TIMERS_PER_LOOK: usize = 128;
-/// How often a searching worker visits all its victims before it sleeps. A round takes about 150 ns; all of them take
-/// some 15 µs, a little more than to park a thread and wake it.
+/// How many rounds over all its victims a searching worker makes before it sleeps. A round takes about 150 ns; all
+/// rounds take some 15 µs, a little more than to park a thread and wake it.
 const SEARCH_ROUNDS: usize = 100;
 /// How many pauses there are in a round, so that a search costs the victims little.
 const PAUSES: usize = 10;
@@ -154,8 +155,8 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released first. Calls of
-/// foreign wakers are left in `calls`.
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked: marks what is due as expired under the
+/// lock, releases the lock, then wakes. Calls of foreign wakers are left in `calls`.
 pub(crate) fn fire_and_unlock(
     worker: &Worker,
     core: impl Sized,
@@ -166,12 +167,12 @@ pub(crate) fn fire_and_unlock(
     let wakers = expire(&due.sleeps);
     drop(core);
     worker.count_cancelled(-fire(&due.sleeps, wakers, calls) - cancelled);
-    // Their closures are gone already: the thread that cancelled them has dropped them.
+    // The closures of cancelled callbacks are gone already: the thread that cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }
 
-/// First step of firing, under the lock: the entries are out of the wheel. Returns the wakers of those that fire; the
-/// rest are freed.
+/// First step of firing, under the lock: the entries are out of the wheel. Returns for each entry its waker, or `None` if
+/// it does not fire; `fire` frees that one.
 pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<Waker>> {
     let expire = |entry: &EntryPtr| {
         // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
@@ -229,7 +230,7 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 }
 
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
-/// any. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have been in
+/// any jobs. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have been in
 /// neither queue.
 ///
 /// A job that is moved into a private ring is not held up behind one that blocks there: while any worker sleeps, the
@@ -386,8 +387,8 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
     if found && !worker_loop.searching.get() {
-        // This worker counts as a searcher from here on: the first job that the events wake is taken by this one, so that job
-        // must wake no other worker.
+        // This worker counts as a searcher from here on: it takes the first job that the events wake, so that job must wake no
+        // other worker.
         worker_loop
             .searching
             .set(worker_loop.shared.sleepers.start_search());

@@ -1,7 +1,8 @@
 //! The worker core: a worker's queues and timer wheel, and the rules by which the next job is taken.
 //!
 //! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock):
-//! by the owner, which holds the lease, or by a foreign thread. Thieves never enter it. They take from the
+//! by the owner, which holds the lease, or by a foreign thread: the monitor, a shutdown, a thread that arms a sleep without
+//! owning a worker, the metrics, or the owner when it gives its worker away (`renew_lease`). Thieves never enter it. They take from the
 //! other end of the ring, [`Worker::thief`](crate::scheduler::workers::worker::Worker).
 //!
 //! ```text
