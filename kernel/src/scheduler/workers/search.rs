@@ -93,7 +93,8 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
 }
 
 /// Halves the number of jobs between two looks if the jobs since the last look took longer than half a tick; doubles it
-/// if they took less than an eighth of a tick.
+/// if they took less than an eighth of a tick. Neither a sleep nor the spinning before it counts as time that jobs took:
+/// both set `last_look` anew when they end.
 fn adapt(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
@@ -301,14 +302,25 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
         true => SEARCH_ROUNDS,
         false => 1,
     };
+    search_for(worker_loop, rounds, || search_once(worker_loop))
+}
+
+/// Searches up to `rounds` times, with pauses, until `search` finds something.
+fn search_for(
+    worker_loop: &WorkerLoop<'_>,
+    rounds: usize,
+    mut search: impl FnMut() -> Result<Found, Revoked>,
+) -> Result<Found, Revoked> {
     for round in 0..rounds {
         if round > 0 {
             (0..PAUSES).for_each(|_| spin_loop());
         }
-        let found = search_once(worker_loop)?;
+        let found = search()?;
         if !matches!(found, Found::Nothing) {
             if round > 0 {
                 worker_loop.spin_policy.found_work();
+                // The spinning is not a part of the work that follows, and a look came right before it.
+                worker_loop.last_look.set(worker_loop.shared.clock.now());
             }
             return Ok(found);
         }
@@ -402,4 +414,51 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
 pub(crate) fn handle_ready(shared: &Shared, batch: &mut ReadyBatch) {
     shared.reactor.handle(batch);
     waker::wake_ready(shared, batch.wakers());
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        scheduler::{stackful::pinned::PinnedQueue, workers::config::Config},
+        timer::clock::ClockKind,
+    };
+
+    /// Lets a worker look around, then search in vain for so many rounds, then find something. Whether the time of
+    /// the last look has changed.
+    fn search_counts_as_work(in_vain: usize) -> bool {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let handoff = handoffs.pop().unwrap();
+        let pinned = PinnedQueue::new();
+        context::with(|cx| {
+            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
+            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
+            let looked = worker_loop.last_look.get() - Duration::from_secs(1);
+            worker_loop.last_look.set(looked);
+            let mut left = in_vain;
+            let found = search_for(&worker_loop, in_vain + 1, || match left {
+                0 => Ok(Found::Queued),
+                _ => {
+                    left -= 1;
+                    Ok(Found::Nothing)
+                }
+            });
+            assert!(matches!(found, Ok(Found::Queued)));
+            worker_loop.end();
+            worker_loop.last_look.get() == looked
+        })
+    }
+
+    #[test]
+    fn time_in_which_a_worker_spun_is_not_taken_for_work() {
+        assert!(!search_counts_as_work(3));
+        // Without spinning there is nothing to leave out, and the clock is not read.
+        assert!(search_counts_as_work(0));
+    }
 }
