@@ -3,7 +3,10 @@
 //! A runtime writes the unit here when it begins to run it; the tools read it. There is no destructor, so an
 //! access is one load from the thread's base register.
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 /// What a thread runs. Only the thread itself writes the fields.
 #[derive(Debug)]
@@ -11,8 +14,9 @@ pub struct Unit {
     /// The unit's number, which no other unit has at the same time: its address, which is even. Zero while the
     /// thread runs no unit.
     id: Cell<usize>,
-    /// The operations of all units that ran on the thread. The number wraps.
-    operations: Cell<u32>,
+    /// The operations of all units that ran on the thread. The number wraps. Atomic, and always relaxed, because a
+    /// runtime may look at it from another thread; it guards no other memory.
+    operations: AtomicU32,
     /// What `operations` may reach in this poll; the difference is the budget that is left.
     limit: Cell<u32>,
     /// The state of the thread's generator of random numbers; zero until the first one is drawn.
@@ -23,7 +27,7 @@ thread_local! {
     static UNIT: Unit = const {
         Unit {
             id: Cell::new(0),
-            operations: Cell::new(0),
+            operations: AtomicU32::new(0),
             limit: Cell::new(0),
             random: Cell::new(0),
         }
@@ -75,7 +79,7 @@ impl Unit {
     #[inline(always)]
     pub fn begin(&self, id: usize, budget: u32) {
         self.id.set(id);
-        self.limit.set(self.operations.get().wrapping_add(budget));
+        self.limit.set(self.operations().wrapping_add(budget));
     }
 
     /// The unit's number; zero if the thread runs none.
@@ -87,19 +91,26 @@ impl Unit {
     /// Reductions left in this poll.
     #[inline(always)]
     pub fn budget(&self) -> u32 {
-        self.limit.get().wrapping_sub(self.operations.get())
+        self.limit.get().wrapping_sub(self.operations())
     }
 
     /// How many operations the thread's units have completed; the number wraps. Runtimes compare two of them.
     #[inline(always)]
     pub fn operations(&self) -> u32 {
-        self.operations.get()
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// Where [`operations`](Unit::operations) are counted, for a thread that looks at another one. The count lives as
+    /// long as the thread whose unit this is.
+    pub fn count(&self) -> &AtomicU32 {
+        &self.operations
     }
 
     /// Counts an operation that costs no reduction.
     #[inline(always)]
     pub fn count_free(&self) {
-        self.operations.set(self.operations.get().wrapping_add(1));
+        self.operations
+            .store(self.operations().wrapping_add(1), Ordering::Relaxed);
         self.limit.set(self.limit.get().wrapping_add(1));
     }
 
@@ -118,10 +129,11 @@ impl Unit {
     /// Spends one reduction for a completed operation. False if the budget is used up.
     #[inline(always)]
     pub fn spend_if_any(&self) -> bool {
-        let operations = self.operations.get();
+        let operations = self.operations();
         let has_left = operations != self.limit.get();
         if has_left {
-            self.operations.set(operations.wrapping_add(1));
+            self.operations
+                .store(operations.wrapping_add(1), Ordering::Relaxed);
         }
         has_left
     }

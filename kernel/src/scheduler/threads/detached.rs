@@ -5,14 +5,16 @@
 //!
 //! The monitor looks at them each round ([`look`](DetachedThreads::look)). It reports, once, each job that exceeds
 //! `stuck_after` and has not announced that it blocks. When more threads compute than there are cores, counting those
-//! that serve workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork
-//! counts, but keeps its priority: no more of these compute than there are workers, and they wait for each other.
+//! that serve workers, it lowers the priority of the detached ones that compute ([`priority`]).
+//! [Senders](super::senders) keep theirs, as many of them as there are cores. A thread in a fork counts, but keeps its
+//! priority: no more of these compute than there are workers, and they wait for each other.
 //!
 //! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
 //! counted and listed, and the monitor reports, once, each that is older than `stuck_after`.
 
 use std::{
     collections::HashMap,
+    mem,
     time::{Duration, Instant},
 };
 
@@ -20,6 +22,7 @@ use crate::{
     job::JobRef,
     report::{LateName, LateNames},
     scheduler::threads::{
+        detached_run::{Activity, Cause, DetachedRun},
         priority::{self, Share},
         thread_times::ThreadTimes,
     },
@@ -62,37 +65,6 @@ struct DetachedThread {
     killed: Option<Instant>,
     /// Whether a report has told that, or need not.
     kill_reported: bool,
-}
-
-/// The run of a job on a detached thread.
-pub(crate) struct DetachedRun {
-    pub(crate) job: JobRef,
-    pub(crate) activity: Activity,
-    pub(crate) cause: Cause,
-    /// When it began, as far as is known.
-    pub(crate) since: Instant,
-}
-
-/// Why a thread is detached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The job announced that it blocks, or that it holds the thread in a wait: it is not reported.
-    Announced,
-    /// Its worker was retaken.
-    Retaken,
-    /// It runs a job of the quarantine.
-    Quarantined,
-}
-
-/// What a detached thread does, according to the system when it was detached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
-    Block,
-    /// It is in a fork, and keeps its priority.
-    Fork,
-    Compute,
-    /// It computes, at a lower priority.
-    ComputeLowered(Share),
 }
 
 /// What one look at the detached threads has found.
@@ -157,6 +129,15 @@ impl DetachedThreads {
             cores,
             normal: priority::of_this_thread(),
         }
+    }
+
+    /// As [`add`](Self::add). False if there is no memory for it.
+    pub(crate) fn try_add(&self, number: u32, run: DetachedRun) -> bool {
+        let has_room = lock(&self.threads).try_reserve(1).is_ok();
+        if has_room {
+            self.add(number, run);
+        }
+        has_room
     }
 
     /// Adds the thread with this number.
@@ -273,8 +254,13 @@ impl DetachedThreads {
         threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }
 
-    /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores.
-    pub(crate) fn lower_if_crowded(&self, busy_workers: usize) {
+    /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores. Not that of
+    /// senders, unless these are more than the cores. `operations`: the count of the thread with a number.
+    pub(crate) fn lower_if_crowded(
+        &self,
+        busy_workers: usize,
+        operations: impl Fn(u32) -> Option<u32>,
+    ) {
         let mut threads = lock(&self.threads);
         let computing = threads
             .iter()
@@ -287,15 +273,22 @@ impl DetachedThreads {
             true => Share::Rest,
             false => Share::Small,
         };
+        let mut senders = 0;
         for thread in &mut *threads {
             // A run in quarantine that has not exceeded the bound may be short, and may hold a lock.
             let is_long = thread.run.cause != Cause::Quarantined || thread.reported;
             let is_due = match thread.run.activity {
-                Activity::Compute => is_long,
+                Activity::Compute | Activity::Send => is_long,
                 Activity::ComputeLowered(before) => before < share,
                 Activity::Block | Activity::Fork => false,
             };
-            if is_due {
+            let may_send = is_due && !matches!(thread.run.activity, Activity::ComputeLowered(_));
+            if may_send && senders < self.cores && thread.sends(&operations) {
+                senders += 1;
+                if mem::replace(&mut thread.run.activity, Activity::Send) != Activity::Send {
+                    priority::shorten_slices(thread.number, self.normal);
+                }
+            } else if is_due {
                 priority::lower(thread.number, self.normal, share);
                 thread.run.activity = Activity::ComputeLowered(share);
             }
@@ -346,13 +339,22 @@ impl DetachedThread {
         now.saturating_duration_since(self.run.since)
     }
 
+    /// Whether it still sends.
+    fn sends(&mut self, operations: impl Fn(u32) -> Option<u32>) -> bool {
+        let ran = || ThreadTimes::of(self.number).map(|times| times.ran);
+        let operations = operations(self.number);
+        operations.is_some_and(|operations| self.run.sends.look(operations, ran))
+    }
+
     /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only
     /// when its run becomes a long one and when it exceeds `stuck_after`: hundreds may be blocked, and a check takes 10
     /// µs.
     fn is_sampled(&self, held: Duration, bound: Duration) -> bool {
         let is_due = match self.run.activity {
             Activity::Block => held >= bound || (held >= bound / 2 && !self.is_long),
-            Activity::Fork | Activity::Compute | Activity::ComputeLowered(_) => true,
+            Activity::Fork | Activity::Compute | Activity::Send | Activity::ComputeLowered(_) => {
+                true
+            }
         };
         self.run.cause == Cause::Quarantined && !self.reported && is_due
     }
@@ -390,7 +392,7 @@ impl DetachedThread {
             self.run.activity = match now {
                 Some(times) if times.is_blocked => Activity::Block,
                 _ => match self.run.activity {
-                    lowered @ Activity::ComputeLowered(_) => lowered,
+                    known @ (Activity::Send | Activity::ComputeLowered(_)) => known,
                     _ => Activity::Compute,
                 },
             };
@@ -435,7 +437,7 @@ impl DetachedThread {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::job::testing;
+    use crate::{job::testing, scheduler::threads::senders::Sends};
 
     const BOUND: Duration = Duration::from_millis(10);
 
@@ -446,6 +448,7 @@ mod tests {
             activity: Activity::Compute,
             cause: Cause::Quarantined,
             since: Instant::now(),
+            sends: Sends::here(),
         };
         DetachedThread {
             number: 0,
@@ -489,6 +492,50 @@ mod tests {
         assert_eq!(threads.look(BOUND).overdue.len(), 1);
         assert!(threads.look(BOUND).overdue.is_empty());
         assert!(!threads.is_any_unreported());
+    }
+
+    /// The nice value of the thread with this number.
+    fn nice(number: u32) -> i32 {
+        let thread = rustix::process::Pid::from_raw(i32::try_from(number).unwrap());
+        rustix::process::getpriority_process(thread).unwrap()
+    }
+
+    #[test]
+    fn as_many_senders_as_cores_keep_their_priority_while_they_send() {
+        let threads = DetachedThreads::new(1);
+        let (numbers_to, numbers) = std::sync::mpsc::channel();
+        let (ends, ended) = std::sync::mpsc::channel::<()>();
+        let ended = std::sync::Mutex::new(ended);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let (numbers_to, ended) = (numbers_to.clone(), &ended);
+                scope.spawn(move || {
+                    let number = rustix::thread::gettid().as_raw_nonzero().get();
+                    numbers_to.send(u32::try_from(number).unwrap()).unwrap();
+                    _ = lock(ended).recv();
+                });
+            }
+            let senders: Vec<u32> = numbers.iter().take(2).collect();
+            for number in &senders {
+                let (job, since) = (testing::job(), Instant::now());
+                let run = DetachedRun {
+                    job,
+                    activity: Activity::Compute,
+                    cause: Cause::Retaken,
+                    since,
+                    sends: Sends::at_first(0),
+                };
+                threads.add(*number, run);
+            }
+            let lowered = || senders.iter().map(|number| nice(*number) > threads.normal);
+            for operations in [1_000, 2_000, 2_000] {
+                threads.lower_if_crowded(1, |_| Some(operations));
+                assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
+            }
+            threads.lower_if_crowded(1, |_| None);
+            assert!(lowered().all(|is_lowered| is_lowered));
+            drop(ends);
+        });
     }
 
     #[test]

@@ -12,9 +12,7 @@ use crate::{
     report::{self, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached::{Cause, Round},
-            held_up, quarantine, serve,
-            suspects::LongRun,
+            detached::Round, detached_run::Cause, held_up, quarantine, serve, suspects::LongRun,
         },
         workers::{ready, shared::Shared},
     },
@@ -67,6 +65,15 @@ pub(super) fn run(shared: &Arc<Shared>) {
         shared.at_bound.store(false, Ordering::Relaxed);
     }
     shared.suspects.expire(now);
+}
+
+/// As [`run`] while there is no memory: an idle thread runs the jobs of the quarantine, and the rest waits.
+pub(super) fn run_without_memory(shared: &Arc<Shared>) {
+    let is_wanted = shared.quarantine.len() > shared.quarantine.starting();
+    if is_wanted && shared.pool.has_idle() {
+        // If another took the thread, the next round tries again.
+        let _ = serve::start_quarantine(shared);
+    }
 }
 
 /// How many more threads may run quarantined jobs: some threads are left for retaken workers.

@@ -32,6 +32,8 @@
 //! is stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
 //! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
+//! Without memory a round does less ([`round_memory`](super::round_memory)).
+//!
 //! While every worker sleeps, so does the monitor, unless one of these steps is due soon ([`is_quiet`]). Rounds are
 //! shortest while one worker is busy and another sleeps, and while kinds of jobs are suspect.
 
@@ -46,24 +48,26 @@ use std::{
 
 use crate::{
     biased_lock::Lease,
-    job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
-    reactor,
+    job::JobRef,
     report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun, panic_message},
     scheduler::{
         threads::{
             blocking_threads,
-            detached::{Activity, Cause, DetachedRun},
             detached_round::{self, is_fork, note_offence},
+            detached_run::{Activity, Cause, DetachedRun},
             held_up::{self, LastLook},
+            overdue::{take_overdue, take_ready},
             overdue_watch::OverdueWatch,
             pool::Handoff,
+            round_memory::RoundMemory,
+            senders::Sends,
             serve,
             thread_times::ThreadTimes,
         },
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
     sys::lock,
-    timer::{clock::TICK, due::Due},
+    timer::clock::TICK,
 };
 
 /// The pause between rounds while another worker could take what is overdue: short enough that two rounds and a wake-up
@@ -71,10 +75,6 @@ use crate::{
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
-/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. They are taken under the
-/// worker's lock, and whichever worker finds the callbacks moves them to its own queue. A queue of a million that moved
-/// as a whole in each round would go back and forth between workers and never run.
-const TAKEN_AT_ONCE: usize = 256;
 /// After this many rounds in a row with nothing to do ([`is_quiet`]), the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
@@ -113,6 +113,8 @@ struct Watched {
     running: RunWord,
     since: Instant,
     times: Option<ThreadTimes>,
+    /// What is known of the thread's operations, since `times`.
+    sends: Sends,
     /// Whether the lack of a spare thread was already reported for this run.
     at_bound: bool,
     /// Whether the run was noted as a long one.
@@ -125,6 +127,7 @@ impl Watched {
             running,
             since: Instant::now(),
             times: None,
+            sends: Sends::at_first(0),
             at_bound: false,
             is_long: false,
         }
@@ -141,7 +144,8 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
     let (mut quiet, mut held_up) = (0, LastLook::default());
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
-        quiet = match is_quiet(shared) {
+        let memory = RoundMemory::attempt();
+        quiet = match memory.is_enough() && is_quiet(shared) {
             true => quiet + 1,
             false => 0,
         };
@@ -151,26 +155,39 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             let may_sleep = || is_quiet(shared) && !shared.is_stopped();
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
-        let orphans = std::mem::take(&mut *lock(&shared.orphans));
-        for handoff in orphans {
-            let refused = serve::hand_off(shared, handoff).err();
-            lock(&shared.orphans).extend(refused.map(|refused| refused.handoff));
-        }
+        hand_off_orphans(shared);
         for (worker, (watched, ring_watch)) in shared.workers.iter().zip(&mut watched) {
             lend_long_queue(shared, worker, ring_watch);
-            observe(shared, worker, watched);
+            observe(shared, worker, watched, memory);
         }
         if is_overdue(shared, &mut injector_watch, shared.injector.ends()) {
             shared.wake_one();
         }
         ready::inject_all(shared, shared.pool.outboxes.take_all());
-        detached_round::run(shared);
-        let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
-        shared.detached.lower_if_crowded(busy);
-        if held_up.report_at_times(shared) | blocking_threads::look(shared) {
-            quiet = 0;
+        match memory {
+            RoundMemory::Enough => detached_round::run(shared),
+            RoundMemory::Lacking => detached_round::run_without_memory(shared),
         }
-        shared.queues.step(&shared.clock);
+        let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
+        let operations = |number| shared.pool.operations(number);
+        shared.detached.lower_if_crowded(busy, operations);
+        if memory.is_enough() {
+            if held_up.report_at_times(shared) | blocking_threads::look(shared) {
+                quiet = 0;
+            }
+            shared.queues.step(&shared.clock);
+        }
+    }
+}
+
+/// Tries again to give threads to the workers for which there was none. The list has room for all workers.
+fn hand_off_orphans(shared: &Arc<Shared>) {
+    let count = lock(&shared.orphans).len();
+    for _ in 0..count {
+        let handoff = lock(&shared.orphans).swap_remove(0);
+        if let Err(refused) = serve::hand_off(shared, handoff) {
+            lock(&shared.orphans).push(refused.handoff);
+        }
     }
 }
 
@@ -196,24 +213,27 @@ fn pause(shared: &Shared) -> Duration {
     }
 }
 
-fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
+fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched, memory: RoundMemory) {
     let running = worker.running();
     if running != watched.running || running.job().is_none() {
         *watched = Watched::new(running);
         return;
     }
     let stuck = watched.since.elapsed();
-    if stuck >= shared.config.stuck_after / 2 && !watched.is_long {
+    let is_long = stuck >= shared.config.stuck_after / 2;
+    if is_long && !watched.is_long && memory.is_enough() {
         note_long_run(shared, worker, watched);
     }
     let is_stuck = match stuck >= shared.config.stuck_after {
         true => is_really_stuck(shared, worker, watched),
         false => blocks_like_others(shared, worker, watched),
     };
-    let is_taken = is_stuck && retake(shared, worker, watched);
+    let is_taken = is_stuck && retake(shared, worker, watched, memory);
     if !is_taken && stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
-        take_overdue(shared, worker, running);
-        take_ready(shared);
+        take_overdue(shared, worker, running, memory);
+        if memory.is_enough() {
+            take_ready(shared);
+        }
         worker.sharing.share();
         if search::sees_work(shared) {
             shared.wake_one();
@@ -221,7 +241,14 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     }
     if watched.times.is_none() {
         watched.times = thread_times(worker);
+        watched.sends = Sends::at_first(operations(shared, worker));
     }
+}
+
+/// How many operations the owner's jobs have completed.
+fn operations(shared: &Shared, worker: &Worker) -> u32 {
+    let owner = worker.owner_thread.load(Ordering::Relaxed);
+    shared.pool.operations(owner).unwrap_or(0)
 }
 
 /// Whether a job has waited for a tick in the queue with these ends, while a worker sleeps.
@@ -234,53 +261,6 @@ fn lend_long_queue(shared: &Shared, worker: &Worker, ring_watch: &mut OverdueWat
     if is_overdue(shared, ring_watch, worker.thief.ends()) {
         worker.sharing.lend();
         shared.wake_one();
-    }
-}
-
-/// Step 1: does what is overdue at a busy worker, and moves its jobs to the injector.
-fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
-    let mut due = Due::default();
-    let mut core = worker.core.enter_foreign();
-    if worker.running() != running {
-        return;
-    }
-    core.admit(&worker.arrivals);
-    let slot = core.next.take();
-    // No other worker sees the overflow queue, and the owner sends it off only at its next look.
-    let overflow = core.take_overflow();
-    let now = shared.clock.tick_at(shared.clock.now());
-    let ready = &mut *core;
-    if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
-        let mut take = |entry| due.add(entry, &mut ready.callbacks);
-        ready.wheel.advance(now, TAKEN_AT_ONCE, &mut take);
-    }
-    let callbacks = ready.callbacks.take_first(TAKEN_AT_ONCE);
-    let mut calls = ForeignCalls::default();
-    search::fire_and_unlock(worker, core, due, &mut calls);
-    if overflow.len() > 0 {
-        ready::inject_all(shared, overflow);
-    }
-    let moved = callbacks.len() as u64;
-    shared
-        .counters
-        .moved_callbacks
-        .fetch_add(moved, Ordering::Relaxed);
-    ready::inject_callbacks(shared, callbacks);
-    ready::ready_calls(shared, calls);
-    if let Some(job) = slot {
-        shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the slot held the job's right to run.
-        ready::inject(shared, unsafe { Runnable::new(job) });
-    }
-}
-
-/// Step 1 for the reactor, which nobody polls while this worker is busy and the others are parked.
-fn take_ready(shared: &Shared) {
-    if shared.reactor.is_unattended() {
-        let mut batch = reactor::ReadyBatch::default();
-        if shared.reactor.look(&mut batch) {
-            search::handle_ready(shared, &mut batch);
-        }
     }
 }
 
@@ -337,16 +317,24 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
     Some(unsafe { JobRef::new_for(running.job()?) })
 }
 
-/// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is no spare thread, or
-/// if the thread is no longer stuck.
-fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool {
+/// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
+/// thread is no longer stuck. Without memory only an idle thread is a spare one, and nothing is reported.
+fn retake(
+    shared: &Arc<Shared>,
+    worker: &Worker,
+    watched: &mut Watched,
+    memory: RoundMemory,
+) -> bool {
+    if !memory.is_enough() {
+        return shared.pool.has_idle() && retake_silently(shared, worker, watched).is_some();
+    }
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
             stays_stuck(shared, worker, watched);
         }
         return false;
     }
-    let Some((lease, job)) = revoke(shared, worker, watched) else {
+    let Some((job, refused)) = retake_silently(shared, worker, watched) else {
         return false;
     };
     // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
@@ -354,16 +342,30 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool 
     if watched.since.elapsed() >= shared.config.stuck_after {
         note_offence(shared, &job, Instant::now());
     }
+    if let Err(error) = refused {
+        report::no_thread(error.as_ref());
+    }
+    true
+}
+
+/// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. Returns the stuck
+/// job, and why no thread could take the worker. None if the thread is no longer stuck, or there is no memory at all.
+fn retake_silently(
+    shared: &Arc<Shared>,
+    worker: &Worker,
+    watched: &Watched,
+) -> Option<(JobRef, Result<(), Option<std::io::Error>>)> {
+    let (lease, job) = revoke(shared, worker, watched)?;
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
         lease,
     };
-    if let Err(refused) = serve::hand_off(shared, handoff) {
-        report::no_thread(refused.error.as_ref());
+    let handed = serve::hand_off(shared, handoff).map_err(|refused| {
         lock(&shared.orphans).push(refused.handoff);
-    }
-    true
+        refused.error
+    });
+    Some((job, handed))
 }
 
 /// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
@@ -390,6 +392,9 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
 fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
+    let mut sends = watched.sends;
+    // It has sent in this run, or never did.
+    sends.look(operations(shared, worker), || None);
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
@@ -408,8 +413,11 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
         activity,
         cause: Cause::Retaken,
         since: watched.since,
+        sends,
     };
-    shared.detached.add(thread, run);
+    if !shared.detached.try_add(thread, run) {
+        return None;
+    }
     worker.set_running_none();
     // The ring is shared until the next owner looks around.
     worker.sharing.share();

@@ -8,13 +8,18 @@
 //! A thread is started when a worker needs one and none is idle, up to the bound. A spare thread that was not needed
 //! for a while retires.
 
+#![allow(unsafe_code)]
+
 use std::{cell::Cell, collections::HashMap, sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
     scheduler::{
         stackful::pinned::PinnedQueue,
-        threads::outbox::{Outbox, Outboxes},
+        threads::{
+            outbox::{Outbox, Outboxes},
+            senders::OperationCount,
+        },
         workers::shared::Shared,
     },
     sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
@@ -35,6 +40,7 @@ pub(super) struct PoolThread {
     pub(super) thread: Thread,
     pub(super) offer: Mutex<Option<Offer>>,
     pub(super) outbox: Arc<Outbox>,
+    pub(super) operations: OperationCount,
     /// Whether jobs were pinned to the thread when it became idle. Written by the thread, read under the pool's lock.
     pub(super) holds_pinned_jobs: AtomicBool,
 }
@@ -132,6 +138,12 @@ impl ThreadPool {
         lock(&self.inner).threads
     }
 
+    /// Whether a worker could go to an idle thread now.
+    pub(super) fn has_idle(&self) -> bool {
+        let inner = lock(&self.inner);
+        !inner.spares.is_empty() || !inner.wanting.is_empty()
+    }
+
     /// Whether a worker could go to a thread now, idle or new.
     pub(crate) fn has_spare_thread(&self, shared: &Shared) -> bool {
         self.free(shared) > 0
@@ -176,6 +188,16 @@ impl ThreadPool {
             .filter(|member| is_wanted(member.number, &member.pinned))
             .map(|member| (member.number, member.pinned.clone()))
             .collect()
+    }
+
+    /// How many operations the jobs of the thread with this number have completed; the number wraps. None if the thread
+    /// is not in the pool.
+    pub(super) fn operations(&self, number: u32) -> Option<u32> {
+        let inner = lock(&self.inner);
+        let mut members = inner.members.iter();
+        let member = members.find(|member| member.number == number)?;
+        // SAFETY: it is listed, and the lock is held.
+        Some(unsafe { member.operations.get() })
     }
 
     /// A thread has ended, or could not start.

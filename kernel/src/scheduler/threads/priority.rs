@@ -66,30 +66,31 @@ pub(crate) fn lower(thread: u32, normal: i32, share: Share) {
     let _ = setpriority_process(thread, nice);
 }
 
-/// Restores the calling thread's normal priority. False if the system does not allow it.
+/// Leaves the thread with this number its priority `normal`, and makes its slices short.
+pub(crate) fn shorten_slices(thread: u32, normal: i32) {
+    // If the system refuses, the slices stay as they are.
+    let _ = set(thread, libc::SCHED_OTHER, normal, SHORT_SLICE);
+}
+
+/// Restores the calling thread's normal priority and slices. False if the system does not allow it.
 pub(crate) fn restore(normal: i32) -> bool {
-    of_this_thread() <= normal
-        || set(0, libc::SCHED_OTHER, normal, NORMAL_SLICE)
+    let is_lowered = of_this_thread() > normal;
+    if !is_lowered && attributes(0).is_none_or(|attributes| attributes.slice != SHORT_SLICE) {
+        return true;
+    }
+    set(0, libc::SCHED_OTHER, normal, NORMAL_SLICE)
+        || !is_lowered
         || setpriority_process(None, normal).is_ok()
 }
 
 /// Sets policy, priority and slice of the thread with this number, or of the calling one if it is 0. False if the system
 /// refuses, or if somebody else gave the thread a policy.
 fn set(thread: u32, policy: libc::c_int, nice: i32, slice: u64) -> bool {
-    let mut attributes = Attributes::default();
-    let size = size_of::<Attributes>();
-    // SAFETY: the system writes at most `size` bytes, all of them of `attributes`.
-    let got = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getattr,
-            thread,
-            &raw mut attributes,
-            size,
-            0_u32,
-        )
-    };
     let ours = [libc::SCHED_OTHER, libc::SCHED_IDLE].map(i32::unsigned_abs);
-    if got != 0 || !ours.contains(&attributes.policy) {
+    let Some(mut attributes) = attributes(thread) else {
+        return false;
+    };
+    if !ours.contains(&attributes.policy) {
         return false;
     }
     attributes.policy = policy.unsigned_abs();
@@ -105,4 +106,22 @@ fn set(thread: u32, policy: libc::c_int, nice: i32, slice: u64) -> bool {
         )
     };
     set == 0
+}
+
+/// How the system schedules the thread with this number, or the calling one if it is 0. None if the system does not
+/// tell.
+fn attributes(thread: u32) -> Option<Attributes> {
+    let mut attributes = Attributes::default();
+    let size = size_of::<Attributes>();
+    // SAFETY: the system writes at most `size` bytes, all of them of `attributes`.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            thread,
+            &raw mut attributes,
+            size,
+            0_u32,
+        )
+    };
+    (got == 0).then_some(attributes)
 }

@@ -23,10 +23,12 @@ use crate::{
             stack_context::{self, Duty, Flow},
         },
         threads::{
-            detached::{Activity, Cause, DetachedRun},
+            detached_run::{Activity, Cause, DetachedRun},
             evict,
             outbox::Outbox,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
+            round_memory,
+            senders::{OperationCount, Sends},
         },
         workers::{
             context::{self, Context},
@@ -97,6 +99,11 @@ fn start_thread(
     number: usize,
     offer: Offer,
 ) -> Result<(), (Offer, std::io::Error)> {
+    // To start a thread takes memory, and without it the standard library ends the program.
+    if !round_memory::is_enough_for_thread() {
+        shared.pool.uncount();
+        return Err((offer, std::io::ErrorKind::OutOfMemory.into()));
+    }
     // The offer is in shared memory, so that it is not lost if the thread cannot start.
     let place = Arc::new(Mutex::new(Some(offer)));
     let (taken, pool) = (place.clone(), shared.clone());
@@ -175,6 +182,7 @@ impl PoolService<'_> {
                 activity: Activity::Compute,
                 cause: Cause::Quarantined,
                 since,
+                sends: Sends::here(),
             };
             let number = self.shared.thread_number();
             self.shared.detached.add(number, run);
@@ -263,6 +271,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
         thread: thread::current(),
         offer: Mutex::new(first),
         outbox: Outbox::new(),
+        operations: OperationCount::here(),
         holds_pinned_jobs: AtomicBool::new(false),
     });
     let _reports = shared.subscriber.enter();

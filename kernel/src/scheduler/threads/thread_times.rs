@@ -1,6 +1,16 @@
 //! What the system reports about a thread: how long it ran, and whether it is blocked.
 
-use std::{fs, time::Duration};
+use std::{
+    fs::File,
+    io::{Cursor, Read, Write},
+    str,
+    time::Duration,
+};
+
+/// The longest name of a file that is read here.
+const NAME: usize = 64;
+/// More than is read of a file: the name of a thread has at most 15 bytes.
+const CONTENT: usize = 512;
 
 /// The times of a thread at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -12,17 +22,62 @@ pub(super) struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// The times of the thread with this id. None where `/proc` does not have them, or the thread is gone.
+    /// The times of the thread with this id. None where `/proc` does not have them, or the thread is gone. Allocates
+    /// nothing.
     pub(super) fn of(number: u32) -> Option<ThreadTimes> {
-        let thread = format!("/proc/self/task/{number}");
-        let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
-        let ran = times.split_whitespace().next()?.parse().ok()?;
-        let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
-        // The state is the first word after the name, which is in parentheses and may contain parentheses.
-        let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+        let mut content = [0; CONTENT];
+        let times = read_of(number, "schedstat", &mut content)?;
+        let ran = str::from_utf8(times).ok()?.split_whitespace().next()?;
+        let ran = ran.parse().ok()?;
+        let stat = read_of(number, "stat", &mut content)?;
+        // The state is the first word after the name, which is in parentheses and may contain parentheses. A name need
+        // not be text.
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        let state = stat[name_end + 1..].trim_ascii_start().first()?;
         Some(ThreadTimes {
             ran: Duration::from_nanos(ran),
-            is_blocked: state != 'R',
+            is_blocked: *state != b'R',
         })
+    }
+}
+
+/// The beginning of a file about the thread with this id.
+fn read_of<'a>(number: u32, file: &str, content: &'a mut [u8; CONTENT]) -> Option<&'a [u8]> {
+    let mut name = Cursor::new([0; NAME]);
+    write!(name, "/proc/self/task/{number}/{file}").ok()?;
+    let length = usize::try_from(name.position()).ok()?;
+    let name = str::from_utf8(&name.get_ref()[..length]).ok()?;
+    // The system gives such a file as a whole.
+    let length = File::open(name).ok()?.read(content).ok()?;
+    Some(&content[..length])
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn own() -> u32 {
+        u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_blocked_and_one_that_runs_is_not() {
+        // The time of a running thread lags.
+        while ThreadTimes::of(own()).unwrap().ran.is_zero() {}
+        assert!(!ThreadTimes::of(own()).unwrap().is_blocked);
+        let (number_to, number) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let waits = std::thread::Builder::new().name("(a) R) ".to_owned());
+        let waits = waits.spawn(move || {
+            number_to.send(own()).unwrap();
+            _ = ended.recv();
+        });
+        let number = number.recv().unwrap();
+        while !ThreadTimes::of(number).unwrap().is_blocked {}
+        drop(end);
+        waits.unwrap().join().unwrap();
+        assert!(ThreadTimes::of(u32::MAX).is_none());
     }
 }

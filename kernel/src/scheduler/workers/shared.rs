@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) threads_held_in_wait: AtomicUsize,
     /// Whether it was reported that all spare threads are in use, and no thread was found since.
     pub(crate) at_bound: AtomicBool,
-    /// Workers for which no thread was found; the monitor tries again each round.
+    /// Workers for which no thread was found; the monitor tries again each round. It has room for all workers.
     pub(crate) orphans: Mutex<Vec<Handoff>>,
     phase: AtomicU8,
     /// Signalled when a thread of the runtime ends.
@@ -159,7 +159,7 @@ impl Shared {
             queues: QueueWatch::new(number | repeats, config.mailbox_mark),
             threads_held_in_wait: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
-            orphans: Mutex::new(Vec::new()),
+            orphans: Mutex::new(Vec::with_capacity(config.workers)),
             phase: AtomicU8::new(phase::OPEN),
             ended: (std::sync::Mutex::new(()), Condvar::new()),
             config,

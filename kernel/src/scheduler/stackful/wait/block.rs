@@ -22,8 +22,9 @@ use crate::{
             wait::{is_unwinding, unwind_if_cancelled},
         },
         threads::{
-            detached::{Activity, Cause, DetachedRun},
+            detached_run::{Activity, Cause, DetachedRun},
             pool::Handoff,
+            senders::Sends,
             serve,
         },
         workers::{context, ready, shared::Shared},
@@ -84,6 +85,7 @@ fn hand_off_worker(job: JobRef) {
             activity: Activity::Block,
             cause: Cause::Announced,
             since: Instant::now(),
+            sends: Sends::here(),
         };
         shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);

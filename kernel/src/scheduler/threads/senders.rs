@@ -1,0 +1,115 @@
+//! Whether a thread that was detached goes on sending.
+//!
+//! A job that sends for long computes, to the system, and its worker is retaken. But others depend on it: if its
+//! priority were lowered as that of a computation, its receivers would wait for it whenever anything else wants the
+//! core. So while it keeps completing operations, it counts as a sender ([`detached`](super::detached)).
+
+#![allow(unsafe_code)]
+
+use std::{mem, ptr::NonNull, sync::atomic::AtomicU32, time::Duration};
+
+use weald_sync::unit;
+
+use crate::sys::Ordering;
+
+/// A thread that completes so many operations between two looks, one in some 10 µs, sends.
+const MANY: u32 = 100;
+/// A sender that has not sent for so many looks, although it ran, is none: after some 10 to 40 ms.
+const SILENT_LOOKS: u32 = 16;
+
+/// What was seen of the operations of one thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sends {
+    /// The count at the last look.
+    operations: u32,
+    /// The looks since the thread sent; more than [`SILENT_LOOKS`] if it did not.
+    silent: u32,
+    /// How long the thread had run at the last of these looks.
+    ran: Option<Duration>,
+}
+
+impl Sends {
+    /// At the first look, of a thread with this count of operations. It does not send yet.
+    pub(crate) fn at_first(operations: u32) -> Sends {
+        Sends {
+            operations,
+            silent: SILENT_LOOKS + 1,
+            ran: None,
+        }
+    }
+
+    /// At the first look, of the calling thread.
+    pub(crate) fn here() -> Sends {
+        Sends::at_first(unit::with(unit::Unit::operations))
+    }
+
+    /// The next look. Returns whether the thread sends. `ran`: how long it has run, which is asked for only if it sent
+    /// before and does not now: beside other programs it may have had no core, and then it is not silent.
+    pub(crate) fn look(&mut self, operations: u32, ran: impl FnOnce() -> Option<Duration>) -> bool {
+        let before = mem::replace(&mut self.operations, operations);
+        if operations.wrapping_sub(before) >= MANY {
+            self.silent = 0;
+            return true;
+        }
+        if self.silent > SILENT_LOOKS {
+            return false;
+        }
+        let ran = ran();
+        if ran.is_none() || mem::replace(&mut self.ran, ran) != ran {
+            self.silent += 1;
+        }
+        self.silent <= SILENT_LOOKS
+    }
+}
+
+/// The count of the operations of one thread of a pool.
+///
+/// # Safety
+/// *The count is alive* while its thread runs: it is a thread-local value without a destructor. The pool lists a thread
+/// from its beginning until it is about to end, and under the pool's lock ([`ThreadPool`](super::pool::ThreadPool)), so
+/// code that has found it in the list, and still holds the lock, may read the count.
+pub(crate) struct OperationCount(NonNull<AtomicU32>);
+
+// SAFETY: an address; see the type for who may follow it. The count itself is atomic.
+unsafe impl Send for OperationCount {}
+// SAFETY: as above.
+unsafe impl Sync for OperationCount {}
+
+impl OperationCount {
+    /// That of the calling thread.
+    pub(crate) fn here() -> OperationCount {
+        OperationCount(unit::with(|unit| NonNull::from(unit.count())))
+    }
+
+    /// # Safety
+    /// The thread is listed in its pool, and the caller holds the pool's lock.
+    pub(crate) unsafe fn get(&self) -> u32 {
+        // SAFETY: the count is alive.
+        unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_sends_from_the_first_burst_until_it_ran_for_long_and_was_silent() {
+        let ran = |looks: u32| move || Some(looks * Duration::from_millis(1));
+        let mut sends = Sends::at_first(u32::MAX);
+        assert!(!sends.look(u32::MAX, || panic!("it never sent")));
+        for mut operations in [7, 10_000] {
+            let mut look = |more: u32, has_run| {
+                operations += more;
+                sends.look(operations, ran(has_run))
+            };
+            assert!(look(MANY, 0));
+            for looks in 1..=SILENT_LOOKS {
+                assert!(look(MANY - 1, looks));
+                // It had no core.
+                assert!((0..100).all(|_| look(0, looks)));
+            }
+            assert!(!look(MANY - 1, SILENT_LOOKS + 1));
+        }
+    }
+}
