@@ -32,6 +32,7 @@ pub mod model {
     // All boards: writing, changing, history, search.
     mod boards;
     mod difference;
+    mod follow;
     mod history;
     mod revise;
     mod search;
@@ -46,6 +47,7 @@ pub mod model {
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };
     pub use error::BoardError;
+    pub use follow::{Follow, Happened};
     pub use history::{STATES, State};
     pub use message::{Body, Deed, DeletedBy, Message};
     pub use name::{BoardName, NotAName};
@@ -110,6 +112,7 @@ mod web {
         pub(crate) mod search;
         pub(crate) mod write;
     }
+    pub(crate) mod live;
     pub(crate) mod state;
 
     // All addresses, the way of a request, and the server.

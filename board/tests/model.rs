@@ -8,6 +8,8 @@ mod support;
 mod changing;
 #[path = "model/erasing.rs"]
 mod erasing;
+#[path = "model/following.rs"]
+mod following;
 #[path = "model/restarts.rs"]
 mod restarts;
 #[path = "model/searching.rs"]

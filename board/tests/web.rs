@@ -12,6 +12,8 @@ mod client;
 mod described;
 #[path = "web/limits.rs"]
 mod limits;
+#[path = "web/live.rs"]
+mod live;
 #[path = "web/pages.rs"]
 mod pages;
 #[path = "web/safety.rs"]

@@ -80,6 +80,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
         ),
         proxies: args.proxy.clone(),
         most_requests: args.requests,
+        most_readers: args.readers,
         drain: args.drain,
     }
 }

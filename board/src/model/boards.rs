@@ -143,6 +143,14 @@ impl Boards {
         self.0.store.takes_commits()
     }
 
+    /// Closes the forest, if it is on disk: everything is written and synced when this returns. What is in memory can
+    /// still be read; nothing can be written any more.
+    pub async fn close(&self) {
+        if let Store::Disk(forest) = &self.0.store {
+            forest.close().await;
+        }
+    }
+
     async fn index(&self, name: &BoardName) -> Result<(), BoardError> {
         let tree = self.0.store.tree(name)?;
         let has_index = tree.view().indexes().any(|index| index == attribute::TIME);

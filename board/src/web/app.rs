@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
+use weald::process::SupervisorPid;
+
 use crate::model::Boards;
 
 use super::config::Config;
@@ -20,15 +22,18 @@ pub(crate) struct Shared {
     pub(crate) reads: Limiter,
     pub(crate) writes: Limiter,
     pub(crate) counts: Counts,
+    /// The processes of those who follow a board.
+    pub(crate) readers: SupervisorPid,
     /// Requests that are being answered.
     pub(crate) in_flight: AtomicUsize,
     began: Instant,
 }
 
 impl App {
-    pub(crate) fn new(boards: Boards, config: Config) -> Self {
+    pub(crate) fn new(boards: Boards, config: Config, readers: SupervisorPid) -> Self {
         Self(Arc::new(Shared {
             boards,
+            readers,
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
             config,

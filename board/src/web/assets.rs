@@ -1,4 +1,4 @@
-//! The style sheet and the icon, which browsers keep: their addresses change with their bytes.
+//! The style sheet, the script and the icon, which browsers keep: their addresses change with their bytes.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -6,13 +6,24 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use super::answer::fixed;
 
 const STYLE: &str = include_str!("../../assets/style.css");
+const SCRIPT: &str = include_str!("../../assets/live.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
+/// What stands behind the address of the script.
+pub(crate) const SCRIPT_TAG: u64 = fingerprint(SCRIPT.as_bytes());
 /// What stands behind the address of the style sheet.
 pub(crate) const STYLE_TAG: u64 = fingerprint(STYLE.as_bytes());
 
 pub(crate) async fn style() -> Response<Body> {
     kept(fixed(StatusCode::OK, "text/css; charset=utf-8", STYLE))
+}
+
+pub(crate) async fn script() -> Response<Body> {
+    kept(fixed(
+        StatusCode::OK,
+        "text/javascript; charset=utf-8",
+        SCRIPT,
+    ))
 }
 
 pub(crate) async fn icon() -> Response<Body> {

@@ -47,6 +47,8 @@ pub struct Config {
     pub proxies: Vec<IpAddr>,
     /// How many requests are worked on at once; more are refused with 503.
     pub most_requests: usize,
+    /// How many readers may follow boards at once; more are refused with 503.
+    pub most_readers: usize,
     /// How long requests may take once the board is to stop.
     pub drain: Duration,
 }
@@ -68,6 +70,7 @@ impl Default for Config {
             }),
             proxies: Vec::new(),
             most_requests: 4_096,
+            most_readers: 10_000,
             drain: Duration::from_secs(10),
         }
     }

@@ -15,6 +15,7 @@ use super::api;
 use super::app::App;
 use super::ask::Ask;
 use super::assets;
+use super::live;
 use super::pages::{board, boards, change, history, problem, search, thread, write};
 use super::problem::Problem;
 use super::state;
@@ -30,6 +31,7 @@ pub(crate) fn routes(app: App) -> Router {
             get(page(write::form)).post(page(write::topic)),
         )
         .route("/b/{board}/search", get(page(search::show)))
+        .route("/b/{board}/live", get(page(live::events)))
         .route("/b/{board}/{message}", get(page(thread::show)))
         .route("/b/{board}/{message}/answer", post(page(write::answer)))
         .route(
@@ -41,6 +43,7 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/b/{board}/{message}/restore", post(page(change::restore)))
         .route("/b/{board}/{message}/undo", post(page(change::undo)))
         .route("/b/{board}/{message}/erase", post(page(change::erase)))
+        .route("/live.js", get(assets::script))
         .route("/style.css", get(assets::style))
         .route("/icon.svg", get(assets::icon))
         .route("/healthz", get(state::healthy))
@@ -65,6 +68,7 @@ fn api() -> Router<App> {
             get(program(api::read::boards)).post(program(api::change::create)),
         )
         .route("/boards/{board}", get(program(api::read::board)))
+        .route("/boards/{board}/events", get(program(live::events)))
         .route("/boards/{board}/search", get(program(api::read::search)))
         .route(
             "/boards/{board}/messages",

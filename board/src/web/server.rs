@@ -8,6 +8,7 @@ use weald::forest::Forest;
 use weald::forest::disk::{DiskForest, DiskJournal, OpenError, OpenForestError};
 use weald::http::{Drained, ServeError};
 use weald::net::TcpListener;
+use weald::process::{Strategy, Supervisor, SupervisorPid};
 
 use crate::model::{BoardError, Boards, Store};
 
@@ -33,6 +34,9 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// The supervisor of the readers could not be started.
+    #[error("no process can be started: {0}")]
+    Readers(String),
     /// The server failed.
     #[error("the server failed: {0}")]
     Serve(#[from] ServeError),
@@ -43,7 +47,7 @@ pub enum StartError {
 pub struct Running {
     address: SocketAddr,
     boards: Boards,
-    store: Store,
+    readers: SupervisorPid,
     stop: weald::sync::oneshot::Sender<()>,
     ended: JoinHandle<Result<Drained, ServeError>>,
 }
@@ -74,13 +78,18 @@ impl From<OpenError> for StartError {
 /// [`StartError`].
 pub async fn serve(config: Config) -> Result<Running, StartError> {
     let store = open(&config).await?;
-    let boards = Boards::of(store.clone()).await?;
+    let boards = Boards::of(store).await?;
     let address = config.address;
     let listening =
         TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = listening.map_err(|error| StartError::Listen { address, error })?;
     let drain = config.drain;
-    let responder = Responder::new(App::new(boards.clone(), config));
+    let readers = Supervisor::new(Strategy::OneForOne).limit(config.most_readers);
+    let readers = readers
+        .start()
+        .await
+        .map_err(|error| StartError::Readers(error.to_string()))?;
+    let responder = Responder::new(App::new(boards.clone(), config, readers.clone()));
     let (stop, mut stopped) = weald::sync::oneshot::channel();
     let server = weald::http::serve(listener, responder)
         .drain_for(drain)
@@ -89,7 +98,7 @@ pub async fn serve(config: Config) -> Result<Running, StartError> {
     Ok(Running {
         address,
         boards,
-        store,
+        readers,
         stop,
         ended,
     })
@@ -123,13 +132,13 @@ impl Running {
     /// [`StartError::Serve`], if the server had failed.
     pub async fn stop(self) -> Result<Drained, StartError> {
         let _ = self.stop.send(());
+        // Their streams have no end of their own.
+        self.readers.stop().await;
         let drained = self
             .ended
             .await
             .map_err(|_| io::Error::other("the server's job ended"));
-        if let Store::Disk(forest) = &self.store {
-            forest.close().await;
-        }
+        self.boards.close().await;
         Ok(drained.map_err(ServeError::from)??)
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct BoardLink {
     pub(crate) at: String,
     /// The version as a page tells of it.
     pub(crate) number: u64,
+    /// The version as a link names it.
+    pub(crate) version: String,
     pub(crate) changed: Stamp,
     pub(crate) is_past: bool,
 }
@@ -62,6 +64,7 @@ impl Frame {
             title: board.title().to_owned(),
             at,
             number: board.version().number,
+            version: board.version().to_string(),
             changed: Stamp::new(board.time(), ask.now),
             is_past: board.is_past(),
         };

@@ -19,7 +19,7 @@ fn another_program_finds_everything() {
             .edit(target(&tea, id, ada()), then, &says("two"))
             .await
             .unwrap();
-        drop(boards);
+        boards.close().await;
 
         let boards = open(directory.path()).await;
         assert_eq!(text(&boards, &tea, id).as_deref(), Some("two"));

@@ -80,6 +80,14 @@ pub(crate) struct Board {
         default_value_t = 4_096
     )]
     pub(crate) requests: usize,
+    /// How many readers may follow boards live at once; more get a 503
+    #[arg(
+        long,
+        value_name = "N",
+        env = "WEALD_BOARD_READERS",
+        default_value_t = 10_000
+    )]
+    pub(crate) readers: usize,
     /// How long requests in flight may take after an interrupt, in seconds
     #[arg(long, value_name = "S", env = "WEALD_BOARD_DRAIN", default_value = "10", value_parser = super::seconds)]
     pub(crate) drain: Duration,

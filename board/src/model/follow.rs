@@ -1,0 +1,143 @@
+//! The changes of a board as they are made, from any version on: none is missed, and none comes twice.
+//!
+//! What memory still has comes from a watch; what is older, or came while a reader was slow, from the disk.
+
+use std::collections::VecDeque;
+
+use weald::forest::{
+    Change, NodeId, Path, Seen, Since, TreeHandle, Version, Watch, WatchEnd, WatchError,
+};
+
+use super::boards::Boards;
+use super::error::BoardError;
+use super::message::attribute;
+use super::name::BoardName;
+use super::store::Store;
+
+/// A change of a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// The version that it made.
+    pub version: Version,
+    /// What was done: `write`, `edit`, `delete`, `restore`, `erase`, or `other`.
+    pub did: &'static str,
+    /// The messages that are new or changed.
+    pub messages: Vec<NodeId>,
+}
+
+/// The changes of a board after a version. Each is durable, or whatever the forest acknowledges.
+pub struct Follow {
+    store: Store,
+    tree: TreeHandle,
+    /// The version of the last change that was told.
+    last: Version,
+    /// What was read from the disk and is not told yet.
+    behind: VecDeque<Happened>,
+    watch: Option<Watch>,
+}
+
+impl Boards {
+    /// The changes of a board after a version, or from now on.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`]; [`BoardError::NoVersion`], if the version does not exist or its history is not kept.
+    pub async fn follow(
+        &self,
+        name: &BoardName,
+        since: Option<Version>,
+    ) -> Result<Follow, BoardError> {
+        let store = self.0.store.clone();
+        let tree = store.tree(name)?;
+        let last = since.unwrap_or_else(|| tree.view().version());
+        let mut follow = Follow {
+            store,
+            tree,
+            last,
+            behind: VecDeque::new(),
+            watch: None,
+        };
+        follow.begin().await?;
+        Ok(follow)
+    }
+}
+
+impl Follow {
+    /// The next change. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`], if the board was deleted; [`BoardError::NoVersion`], if the journal failed.
+    pub async fn next(&mut self) -> Result<Happened, BoardError> {
+        loop {
+            if let Some(happened) = self.behind.pop_front() {
+                self.last = happened.version;
+                return Ok(happened);
+            }
+            let Some(watch) = &mut self.watch else {
+                self.begin().await?;
+                continue;
+            };
+            match watch.next().await {
+                Ok(seen) => {
+                    let happened = happened(&seen);
+                    self.last = happened.version;
+                    return Ok(happened);
+                }
+                // It was too slow, so what memory has let go comes from the disk.
+                Err(WatchEnd::Lagged { .. }) => self.watch = None,
+                Err(WatchEnd::Deleted) => return Err(BoardError::NoBoard(self.tree.name())),
+                Err(end) => return Err(BoardError::NoVersion(end.to_string())),
+            }
+        }
+    }
+
+    /// Goes on after the last change that was told.
+    async fn begin(&mut self) -> Result<(), BoardError> {
+        match (
+            self.tree.watch(&Path::default(), Since::Version(self.last)),
+            &self.store,
+        ) {
+            (Ok(watch), _) => self.watch = Some(watch),
+            (Err(WatchError::TooOld { .. }), Store::Disk(forest)) => {
+                let missed = forest.missed(&self.tree, self.last).await?;
+                self.behind = missed.iter().map(happened).collect();
+            }
+            (Err(error), _) => return Err(BoardError::NoVersion(error.to_string())),
+        }
+        Ok(())
+    }
+}
+
+fn happened(seen: &Seen) -> Happened {
+    let known = ["write", "edit", "delete", "restore", "erase"];
+    let did = known
+        .into_iter()
+        .find(|did| did.as_bytes() == seen.after.bytes());
+    let is_told = |change: &Change<'_>| match change {
+        Change::Added(node) => node.parent().is_some(),
+        Change::Deleted(_) => false,
+        // That somebody has answered in a topic is told by the answer.
+        Change::Changed { .. } => change
+            .attributes()
+            .any(|(name, ..)| name != attribute::ACTIVE),
+    };
+    Happened {
+        version: seen.after.version(),
+        did: did.unwrap_or("other"),
+        messages: seen
+            .changes()
+            .filter(is_told)
+            .map(|change| change.id())
+            .collect(),
+    }
+}
+
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Follow {{ board: {:?}, last: {} }}",
+            self.tree.name(),
+            self.last
+        )
+    }
+}
