@@ -109,6 +109,7 @@ mod web {
         pub(crate) mod board;
         pub(crate) mod boards;
         pub(crate) mod change;
+        pub(crate) mod feed;
         pub(crate) mod search;
         pub(crate) mod write;
     }

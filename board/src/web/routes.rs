@@ -16,7 +16,7 @@ use super::app::App;
 use super::ask::Ask;
 use super::assets;
 use super::live;
-use super::pages::{board, boards, change, history, problem, search, thread, write};
+use super::pages::{board, boards, change, feed, history, problem, search, thread, write};
 use super::problem::Problem;
 use super::state;
 
@@ -31,6 +31,7 @@ pub(crate) fn routes(app: App) -> Router {
             get(page(write::form)).post(page(write::topic)),
         )
         .route("/b/{board}/search", get(page(search::show)))
+        .route("/b/{board}/feed", get(page(feed::show)))
         .route("/b/{board}/live", get(page(live::events)))
         .route("/b/{board}/{message}", get(page(thread::show)))
         .route("/b/{board}/{message}/answer", post(page(write::answer)))

@@ -266,3 +266,36 @@ fn pages_are_small_and_numbered() {
         assert!(page.body.len() + style < 60_000);
     });
 }
+
+#[test]
+fn a_feed_has_the_newest_messages() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "*one* & <two>");
+        browser
+            .fill(&topic, &[("text", "an answer"), ("author", "Alan")])
+            .place();
+        let feed = browser.get("/b/tea/feed");
+        assert_eq!(
+            feed.header("content-type"),
+            "application/atom+xml; charset=utf-8"
+        );
+        let address = format!("http://{}{topic}", browser.address);
+        for text in [
+            "<title>Tea · Board</title>",
+            "<title>An answer by Alan in Tea</title>",
+            &format!("<id>{address}</id>"),
+            "&#60;p&#62;&#60;em&#62;one&#60;/em&#62; &#38;amp; &#38;lt;two&#38;gt;&#60;/p&#62;",
+        ] {
+            assert!(feed.body.contains(text), "{text}: {}", feed.body);
+        }
+        assert_eq!(feed.body.matches("<entry>").count(), 2);
+        let tag = feed.header("etag").to_owned();
+        assert_eq!(
+            browser
+                .ask("GET", "/b/tea/feed", &[("If-None-Match", &tag)], "")
+                .status,
+            304
+        );
+        assert!(browser.get("/b/tea").body.contains("href=\"/b/tea/feed\""));
+    });
+}

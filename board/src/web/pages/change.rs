@@ -22,6 +22,8 @@ struct EditPage {
     can_undo: bool,
     /// After a conflict: what the message says now, and how what was written differs from it.
     theirs: Option<(MessageView, Vec<PieceView>)>,
+    /// What is to be said above both texts of a conflict.
+    notice: Option<String>,
 }
 
 /// `GET /b/{board}/{message}/edit`
@@ -174,7 +176,7 @@ fn show(
     ask: &Ask,
     board: &BoardAt,
     message: &Message,
-    (status, form, theirs): (StatusCode, FormView, Option<Box<Message>>),
+    (status, mut form, theirs): (StatusCode, FormView, Option<Box<Message>>),
 ) -> Answer {
     let theirs = theirs.map(|theirs| {
         let text = theirs.post().map(Post::text).unwrap_or_default();
@@ -188,6 +190,7 @@ fn show(
         frame: Frame::of_board(ask, "Change a message", board),
         id: message.id.get(),
         can_undo: message.change.is_some(),
+        notice: form.notice.take_if(|_| theirs.is_some()),
         form,
         theirs,
     };

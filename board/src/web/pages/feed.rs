@@ -1,0 +1,93 @@
+//! The newest messages of a board as an Atom feed (RFC 4287). What is deleted or erased is not in it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::{StatusCode, header};
+
+use crate::model::{BoardAt, Message};
+use crate::text::markdown;
+use crate::text::moment::machine;
+
+use super::super::answer::{Answer, fixed, tagged};
+use super::super::ask::Ask;
+use super::super::problem::Problem;
+
+/// How many messages a feed has.
+const MESSAGES: usize = 20;
+
+#[derive(Template)]
+#[template(path = "feed.xml", escape = "html")]
+struct Feed {
+    site: String,
+    title: String,
+    /// The address of the board.
+    base: String,
+    updated: String,
+    entries: Vec<EntryView>,
+}
+
+struct EntryView {
+    id: u64,
+    title: String,
+    author: String,
+    published: String,
+    updated: String,
+    html: String,
+}
+
+/// `GET /b/{board}/feed`
+pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
+    let board = ask.app.boards.board(&ask.board_name()?)?;
+    tagged(&ask, &format!("\"{}\"", board.version()), || {
+        let host = ask
+            .headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
+        let scheme = if ask.client.is_secure {
+            "https"
+        } else {
+            "http"
+        };
+        let latest = board.latest(MESSAGES);
+        let feed = Feed {
+            site: ask.app.config.title.clone(),
+            title: board.title().to_owned(),
+            base: format!(
+                "{scheme}://{}/b/{}",
+                host.unwrap_or("localhost"),
+                board.name()
+            ),
+            updated: machine(board.time()),
+            entries: latest
+                .iter()
+                .filter_map(|message| entry(&board, message))
+                .collect(),
+        };
+        let text = feed.render().map_err(|error| {
+            let sentence = format!("The feed could not be made: {error}.");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+        })?;
+        Ok(fixed(
+            StatusCode::OK,
+            "application/atom+xml; charset=utf-8",
+            text,
+        ))
+    })
+}
+
+fn entry(board: &BoardAt, message: &Message) -> Option<EntryView> {
+    let post = message.post()?;
+    let title = match post.title() {
+        "" => format!("An answer by {} in {}", post.author(), board.title()),
+        title => title.to_owned(),
+    };
+    Some(EntryView {
+        id: message.id.get(),
+        title,
+        author: post.author().to_owned(),
+        published: machine(message.time),
+        updated: machine(message.edited().unwrap_or(message.time)),
+        html: markdown::to_html(post.text()),
+    })
+}
