@@ -215,7 +215,8 @@ impl TreeHandle {
     /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. The
     /// forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before stay with
     /// their holder. It is acknowledged when it has reached the strongest level that the journal has, whatever level the
-    /// forest was built with.
+    /// forest was built with. If the journal refuses commits before it, because it is full, the erasure is not refused with
+    /// them, and comes before all others.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than

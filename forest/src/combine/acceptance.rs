@@ -14,7 +14,7 @@ use super::pending::Pending;
 use super::prepare::Prepared;
 use super::request::{Answer, Garbage};
 use crate::error::CommitError;
-use crate::journal::{AppendError, Appended, Digest, Durability, Level, Position, Record};
+use crate::journal::{AppendError, Appended, Digest, Durability, Erasure, Level, Position, Record};
 use crate::state::forest::ForestState;
 use crate::version::{CommitId, Committed, Version};
 
@@ -39,6 +39,12 @@ impl Combiner {
         let commit = self.stamp(forest, id);
         let mut progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
             Ok(progress) => progress,
+            // It is appended again when those before it are refused (`roll_back`).
+            Err(AppendError::Behind)
+                if prepared.erases().is_some() && !self.outstanding.is_empty() =>
+            {
+                Progress::Sent(Box::pin(std::future::ready(Err(AppendError::Behind))))
+            }
             Err(error) => {
                 let is_create = matches!(prepared, Prepared::Create(..));
                 let refused = (CommitError::Journal(error), Garbage::of(prepared));
@@ -185,7 +191,7 @@ impl Combiner {
                     }
                     Some(Verdict::Accepted(position)) => self.show_unless_at_risk(forest, position),
                     Some(Verdict::Settled(position)) => self.show_oldest(forest, Some(position)),
-                    Some(Verdict::Refused(error)) => self.roll_back(error),
+                    Some(Verdict::Refused(error)) => self.roll_back(forest, error),
                     Some(Verdict::Unknown) => self.give_up(),
                 }
             }
@@ -241,15 +247,47 @@ impl Combiner {
         }
     }
 
-    /// The oldest commit was refused. Those behind it were built on it, so none of them is made.
-    fn roll_back(&mut self, error: AppendError) {
+    /// The oldest commit was refused. Those behind it were built on it, so none of them is made, except erasures: they were
+    /// built on nothing, and come before whatever asks now, so that others do not keep them from a full journal for ever.
+    fn roll_back(&mut self, forest: &ForestState, error: AppendError) {
         (self.commit_number, self.time) = self.accepted;
         self.publisher.ahead.clear();
+        let mut erasures = Vec::new();
         let all = std::mem::take(&mut self.outstanding.commits);
-        for (at, refused) in all.into_iter().enumerate() {
+        for (at, mut refused) in all.into_iter().enumerate() {
             let error = if at == 0 { error } else { AppendError::Behind };
+            if at > 0
+                && let Made::Erase(erasure) = &refused.made
+            {
+                let is_own = |(_, outcome): &(_, Outcome)| matches!(outcome, Outcome::Own);
+                let own = refused.waiters.iter().position(is_own);
+                let author = own.map(|own| refused.waiters.remove(own).0);
+                erasures.push((erasure.clone(), author));
+            }
             let errors = |_| CommitError::Journal(error);
             self.refuse(refused, &errors, AppendError::Behind);
+        }
+        for (erasure, author) in erasures {
+            self.erase_again(forest, erasure, author);
+        }
+    }
+
+    /// Appends an erasure that was refused because it stood behind another commit. It is refused for good only when it is
+    /// the oldest.
+    fn erase_again(
+        &mut self,
+        forest: &ForestState,
+        mut erasure: Box<Erasure>,
+        author: Option<Arc<Pending>>,
+    ) {
+        erasure.ids = forest.blobs.ids_at(&erasure.place);
+        let erasure = Prepared::Erase(erasure);
+        let served = self.accept(forest, erasure, (None, Bytes::new(&[])));
+        let Some(author) = author else { return };
+        match served {
+            Served::Later(at, outcome) => self.wait_for((at, outcome), author),
+            Served::Done(answer) => self.answers.push((author, answer)),
+            Served::Waits(..) | Served::Held(_) => unreachable!("it has its place"),
         }
     }
 

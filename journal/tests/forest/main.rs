@@ -2,6 +2,7 @@
 
 mod automatic;
 mod beside;
+mod full;
 mod kill;
 mod past;
 mod power;
