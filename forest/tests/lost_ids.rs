@@ -6,11 +6,13 @@
 mod tools;
 
 use std::task::Poll;
+use std::time::SystemTime;
 
 use tools::{ByHand, put};
+use weald_forest::journal::{Appended, Journal, Record};
 use weald_forest::{
     Attributes, Commit, CommitError, CommitId, Committed, Forest, Level, MemoryJournal, NodeId,
-    TreeHandle,
+    TreeHandle, Version,
 };
 
 /// How many ids an opening leaves out.
@@ -145,4 +147,49 @@ fn an_opening_that_the_journal_did_not_note_shows_nothing_before_it_is_durable()
     ByHand::new(commit).ready().unwrap();
     let (next, _) = append(&opened(&durable).get("a").unwrap(), 1);
     assert!(next > lost, "{next} after {lost}");
+}
+
+#[test]
+fn openings_that_the_journal_did_not_note_are_sparing_with_numbers() {
+    let journal = MemoryJournal::synced_by_hand();
+    let mut last = with_tree(&journal, "a").view().version().number;
+    for _ in 0..8 {
+        journal.set_room(Some(0));
+        let a = opened(&journal).get("a").unwrap();
+        journal.set_room(None);
+        let mut commit = ByHand::new(append(&a, 1).1);
+        assert!(commit.is_pending());
+        journal.sync(Level::Durable);
+        let number = commit.ready().unwrap().version.number;
+        assert!(
+            number > last && number - last < 1 << 37,
+            "{number} - {last}"
+        );
+        last = number;
+    }
+}
+
+#[test]
+fn an_opening_without_numbers_says_so_and_gives_none_out_twice() {
+    for last in [u64::MAX, u64::MAX - LOST, u64::MAX / 2] {
+        let journal = MemoryJournal::new();
+        let version = Version {
+            incarnation: 1,
+            number: last,
+        };
+        let taken = journal.append(&Record {
+            version,
+            id: CommitId(1),
+            time: SystemTime::UNIX_EPOCH,
+            digest: None,
+            bytes: &[],
+            changes: &[],
+            blobs: &[],
+            erases: None,
+        });
+        assert!(matches!(taken, Ok(Appended::Accepted(_))));
+        let opened = ByHand::new(Forest::builder().journal(journal).recover()).ready();
+        let error = opened.expect_err("there is no number left").to_string();
+        assert!(error.contains("numbers of versions"), "{error}");
+    }
 }

@@ -20,6 +20,9 @@ use crate::version::Version;
 /// How many records are read at a time.
 const RECORDS: usize = 256;
 
+/// The greatest number with which an opening begins. It leaves each opening more than it can give out.
+const GREATEST: u64 = u64::MAX / 2;
+
 impl Builder {
     /// The forest that the journal has, from its newest checkpoint and the records after it; an empty one, if it has
     /// nothing, or there is no journal. All kept and tagged versions are there again, with their numbers, ids, times
@@ -136,7 +139,9 @@ async fn begin(
     let exhausted = || RecoverError::Exhausted("numbers of versions");
     // Before the first opening there was nothing that could have been lost.
     let more = if last == 0 { 1 } else { LOST };
-    let number = last.checked_add(more).ok_or_else(exhausted)?;
+    let number = last.checked_add(more);
+    let number = number.filter(|number| *number <= GREATEST);
+    let number = number.ok_or_else(exhausted)?;
     let Some(medium) = &state.medium else {
         return Ok((number, time, None));
     };
@@ -163,11 +168,11 @@ async fn begin(
             return Ok((number, time, Some(position)));
         }
     }
-    // The next opening will not know of this one, and may begin where it began: so it begins anywhere.
-    let openings = RandomState::new().hash_one(number) >> 32;
-    let number = openings
-        .checked_mul(LOST)
-        .and_then(|more| number.checked_add(more));
+    // The next opening will not know of this one, and may begin where it began: so it begins anywhere. It shows nothing
+    // before something is durable, so what both could give out is little, and the numbers are to last for 2²⁷ such openings.
+    let openings = RandomState::new().hash_one(number) >> 48;
+    let number = number.checked_add(openings * LOST);
+    let number = number.filter(|number| *number <= GREATEST);
     Ok((number.ok_or_else(exhausted)?, time, None))
 }
 
