@@ -20,6 +20,7 @@ use crate::follow::{self, Following};
 use crate::medium::Medium;
 use crate::open;
 use crate::search;
+use crate::searching::Searching;
 use crate::settings::Settings;
 use crate::waiting::Due;
 
@@ -278,7 +279,7 @@ impl Journal for DiskJournal {
         let last = last.map_or(Position::default(), |(last, _)| last);
         Box::pin(async move {
             let durability = core.marks.when(last, Level::Buffered).await;
-            match search::search(&core, id) {
+            match Searching::begin(&core, id).await {
                 // After a failure nobody knows whether what was not durable stays.
                 Ok(Some((position, version)))
                     if position <= core.marks.reached(Level::Durable)

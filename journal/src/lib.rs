@@ -64,6 +64,7 @@ mod open;
 mod prepare;
 mod recover;
 mod search;
+mod searching;
 
 // The journal, as users see it.
 mod disk_journal;

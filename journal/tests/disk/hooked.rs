@@ -1,9 +1,11 @@
 //! A medium that asks before it creates or writes, for what no disk does of itself: refuse a file, or panic.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level};
+use weald_forest::CommitId;
+use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level, Resolved};
 use weald_journal::{DiskJournal, LockError, Medium, MediumFile, Settings, SimulatedDisk, Work};
 
 use crate::erasing::{self, blob};
@@ -194,5 +196,36 @@ fn a_journal_whose_medium_panics_on_its_threads_is_closed() {
     };
     let waits = journal.when_reached(position, Level::Durable);
     assert_eq!(pollster::block_on(waits), Durability::Unknown);
+    journal.close();
+}
+
+thread_local! {
+    /// Whether this thread may not wait for the medium.
+    static MAY_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
+}
+
+#[test]
+fn what_became_of_a_commit_is_looked_for_on_another_thread() {
+    let hooks = Hooks::default();
+    let medium = Hooked(SimulatedDisk::new(), hooks.clone());
+    let journal = DiskJournal::open_on(medium, Settings::new().segment(1 << 20)).unwrap();
+    let Ok(Appended::Accepted(position)) = append(&journal, 1, 100) else {
+        panic!("there is no room");
+    };
+    pollster::block_on(journal.when_reached(position, Level::Buffered));
+    let refuse: Hook = || match MAY_NOT_WAIT.get() {
+        true => Err(io::Error::other("it waits")),
+        false => Ok(()),
+    };
+    set(&hooks.open, Some(refuse));
+    MAY_NOT_WAIT.set(true);
+    let resolve = |id| pollster::block_on(journal.resolve(CommitId(id)));
+    let found = resolve(1);
+    assert!(matches!(found, Resolved::Stored { position: at, .. } if at == position));
+    assert_eq!(resolve(2), Resolved::NotStored);
+    MAY_NOT_WAIT.set(false);
+    set(&hooks.open, Some(|| panic!("by a test")));
+    assert_eq!(resolve(1), Resolved::Unknown);
+    set(&hooks.open, None);
     journal.close();
 }
