@@ -86,7 +86,6 @@ impl Core {
         for at in before {
             remove(&*self.medium, &names::checkpoint(*at)).map_err(failed)?;
         }
-        let removed = old.last().map(|last| last.next());
         for segment in old {
             self.medium.sync_names().map_err(failed)?;
             remove(&*self.medium, &names::segment(segment)).map_err(failed)?;
@@ -94,11 +93,12 @@ impl Core {
             self.state().log.chain.remove(segment);
         }
         self.medium.sync_names().map_err(failed)?;
-        // As long as a record is there, the history can be shown from it, so its keys stay as well.
-        let Some(segment) = removed else {
+        // As long as a record is there, the history can be shown from it, so its keys stay as well. Not only those of the
+        // segments that this trim has removed go: one before it may have come to its end before the keys did.
+        let Some(first) = self.state().log.chain.first() else {
             return Ok(());
         };
-        let removed = Place { segment, offset: 0 }.position();
+        let removed = Place { offset: 0, ..first }.position();
         let trimmed = self.change_keys(0, |keys| match keys.trim(removed, &blobs) {
             true => keys.rewrite(&*self.medium),
             false => Ok(()),

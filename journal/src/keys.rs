@@ -140,12 +140,13 @@ impl Keys {
         });
     }
 
-    /// Forgets what lies before a position and is not asked for any more; returns whether anything was.
+    /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,
+    /// now or when it could not be written.
     pub(crate) fn trim(&mut self, upto: Position, keep: &[BlobId]) -> bool {
         let before = self.entries.len();
         self.entries
             .retain(|id, entry| entry.at.position() > upto || keep.contains(id));
-        self.entries.len() < before
+        self.entries.len() < before || self.number > 0 && self.has_others
     }
 
     /// Writes keys to the file, which is not synced.

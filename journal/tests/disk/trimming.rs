@@ -6,6 +6,7 @@ use weald_forest::CommitId;
 use weald_forest::journal::{Appended, Entry, Journal, Level, Position, ReadError, Resolved};
 use weald_journal::{Directory, DiskJournal, Settings, SimulatedDisk};
 
+use crate::erasing;
 use crate::records::{all, append, bytes, flush, must_append, open, put_checkpoint};
 
 fn trim(journal: &DiskJournal, upto: Position) {
@@ -216,4 +217,34 @@ fn a_trim_that_fails_anywhere_is_finished_by_the_next_one() {
     assert!(!has_failed && operations > 4, "{operations}");
     let failed = (0..operations).filter(|at| trimmed(Some(*at)).0).count();
     assert!(failed > 4, "only {failed} of {operations} failed");
+}
+
+#[test]
+fn keys_of_segments_that_a_trim_has_removed_before_it_failed_go_with_the_next_one() {
+    let mut fails = 0;
+    loop {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        erasing::append(&journal, 1, (&[erasing::blob(1, 10)], None)).unwrap();
+        flush(&journal);
+        let names = disk.names();
+        let keys = names.iter().find(|name| name.ends_with(".keys")).unwrap();
+        // Behind the head, and the id.
+        let key = disk.file(keys).unwrap()[36 + 16..][..32].to_vec();
+        assert!(disk.holds(&key));
+        let upto = grow(&journal, 2..=20);
+        let begun = segments(&disk);
+        disk.fail_operation(disk.operations() + fails);
+        let has_failed = pollster::block_on(journal.trim(upto)).is_err();
+        if !has_failed {
+            assert!(fails > 4 && segments(&disk) < begun && !disk.holds(&key));
+            return;
+        }
+        let killed = disk.after_kill();
+        trim(&journal, upto);
+        assert!(!disk.holds(&key), "with failure {fails}");
+        trim(&open(&killed).unwrap(), upto);
+        assert!(!killed.holds(&key), "with an end at {fails}");
+        fails += 1;
+    }
 }
