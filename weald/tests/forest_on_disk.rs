@@ -11,7 +11,7 @@ use weald::Wait;
 use weald::forest::disk::*;
 use weald::forest::{Attributes, Forest};
 
-/// A disk that notes which threads list its files, and which give its lock back.
+/// A disk that notes which threads list and open its files, and which give its lock back.
 #[derive(Clone)]
 struct Noting(SimulatedDisk, Arc<Mutex<Vec<ThreadId>>>);
 
@@ -40,6 +40,7 @@ impl Medium for Noting {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        self.note();
         self.0.open(name)
     }
 
@@ -92,9 +93,12 @@ impl MediumFile for Lock {
 }
 
 #[test]
-fn the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve_no_job() {
+fn openings_the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve_no_job() {
     let disk = Noting(SimulatedDisk::new(), Arc::default());
-    let journal = DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+    let open = || DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+    let forest = DiskForest::recover(Forest::builder(), open()).wait();
+    forest.unwrap().create("before").wait().unwrap();
+    let journal = open();
     // The one worker stays on its thread, however slow the machine is.
     let builder = weald::Runtime::builder().workers(1);
     let runtime = builder
@@ -102,14 +106,6 @@ fn the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve_no_job()
         .build()
         .unwrap();
     let job = weald::thread::spawn(move || {
-        let forest = DiskForest::recover(Forest::builder(), journal)
-            .wait()
-            .unwrap();
-        let notes = forest.create("notes").wait().unwrap();
-        let since = notes.view().version();
-        let mut edit = notes.edit();
-        edit.append(edit.root(), Attributes::new()).unwrap();
-        edit.commit().wait().unwrap();
         let here = thread::current().id();
         let must_be_elsewhere = |what: &str| {
             let noted = disk.noted();
@@ -117,6 +113,20 @@ fn the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve_no_job()
             assert!(!noted.contains(&here), "{what} is done here");
         };
         disk.noted();
+        let forest = DiskForest::recover(Forest::builder(), journal)
+            .wait()
+            .unwrap();
+        must_be_elsewhere("an opening");
+        let notes = forest.create("notes").wait().unwrap();
+        let since = notes.view().version();
+        let mut edit = notes.edit();
+        edit.append(edit.root(), Attributes::new()).unwrap();
+        edit.commit().wait().unwrap();
+        let seen = ReadOnlyJournal::open_on(disk.clone()).unwrap();
+        disk.noted();
+        let seen = ReadOnlyForest::recover(Forest::builder(), seen).wait();
+        assert_eq!(seen.unwrap().list(), ["before", "notes"]);
+        must_be_elsewhere("an opening for reading");
         let past = forest.at(Moment::Version(since)).wait().unwrap();
         assert_eq!(past.get("notes").unwrap().view().tree().len(), 1);
         must_be_elsewhere("the past");

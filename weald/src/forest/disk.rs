@@ -38,9 +38,9 @@ use crate::Wait;
 pub struct DiskForest(weald_journal::DiskForest);
 
 impl DiskForest {
-    /// Opens the forest in a directory, with the default settings. What is missing is created. The directory is read on a
-    /// thread that serves no job ([`blocking`](crate::blocking)); then the caller's thread makes the trees, in the time of
-    /// the newest checkpoint and of the records after it. Dropping the future loses nothing.
+    /// Opens the forest in a directory, with the default settings. What is missing is created. The directory is read, and
+    /// the trees are made, on a thread that serves no job ([`blocking`](crate::blocking)), in the time of the newest
+    /// checkpoint and of the records after it. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -49,13 +49,14 @@ impl DiskForest {
         Self::recover(super::Forest::builder(), journal).await
     }
 
-    /// Opens the forest that a journal has, with these settings.
+    /// Opens the forest that a journal has, with these settings. The files are read, and the trees are made, on a thread that
+    /// serves no job ([`blocking`](crate::blocking)).
     ///
     /// # Errors
     /// [`OpenForestError::Recover`].
     pub async fn recover(builder: Builder, journal: DiskJournal) -> Result<Self, OpenForestError> {
-        let forest = weald_journal::DiskForest::recover(builder.0, journal);
-        Ok(Self(forest.await?))
+        let recover = weald_journal::DiskForest::recover;
+        crate::blocking(|| recover(builder.0, journal).wait()).map(Self)
     }
 
     /// The forest as it was at a moment of which its history is on the medium; see [`weald_journal::DiskForest::at`]. It
@@ -186,8 +187,8 @@ impl Deref for DiskForest {
 pub struct ReadOnlyForest(weald_journal::ReadOnlyForest);
 
 impl ReadOnlyForest {
-    /// Opens the forest in a directory for reading, with the default settings. The directory is read on a thread that
-    /// serves no job ([`blocking`](crate::blocking)); then the caller's thread makes the trees, in the time of the newest
+    /// Opens the forest in a directory for reading, with the default settings. The directory is read, and
+    /// the trees are made, on a thread that serves no job ([`blocking`](crate::blocking)), in the time of the newest
     /// checkpoint and of the records after it. Dropping the future loses nothing.
     ///
     /// # Errors
@@ -313,7 +314,8 @@ impl ReadOnlyForest {
         crate::blocking(|| past(path, settings, moment).wait()).map(Self)
     }
 
-    /// The forest that a journal has, with these settings.
+    /// The forest that a journal has, with these settings. The files are read, and the trees are made, on a thread that serves
+    /// no job ([`blocking`](crate::blocking)).
     ///
     /// # Errors
     /// [`OpenForestError::Recover`].
@@ -321,8 +323,8 @@ impl ReadOnlyForest {
         builder: Builder,
         journal: ReadOnlyJournal,
     ) -> Result<Self, OpenForestError> {
-        let forest = weald_journal::ReadOnlyForest::recover(builder.0, journal);
-        Ok(Self(forest.await?))
+        let recover = weald_journal::ReadOnlyForest::recover;
+        crate::blocking(|| recover(builder.0, journal).wait()).map(Self)
     }
 }
 
