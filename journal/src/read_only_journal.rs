@@ -386,6 +386,8 @@ impl Seen {
     /// Ends where it is durable, or syncs the records behind the last mark.
     fn end_durably(&mut self, durable: Option<Position>) -> io::Result<()> {
         if let Some(durable) = durable {
+            // The last record may lie behind that, and stays noted: such a journal is shown only as of a moment, and each
+            // way to that notes its own (`as_of`, `as_of_checkpoint`).
             self.found.end = self.found.end.min(Place::of(durable));
             return Ok(());
         }
