@@ -42,7 +42,7 @@ use crate::sys::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, 
 
 /// Set while a foreign thread is inside or about to be.
 const FOREIGN: usize = 1;
-/// Set for good if the owner needs a full fence.
+/// Set when the lock is created, and never cleared, if the owner needs a full fence.
 const FENCED: usize = 2;
 /// The step from one lease's number to the next.
 const LEASE: usize = 4;
@@ -129,7 +129,7 @@ impl Lease {
 pub(crate) struct Revoked;
 
 impl<T> BiasedLock<T> {
-    /// The lock and its first lease. The first runtime has chosen the fences.
+    /// The lock and its first lease. Called after [`barrier::register`], which has chosen the fences for good.
     pub(crate) fn new(value: T) -> (BiasedLock<T>, Lease) {
         let fence = match barrier::is_symmetric() {
             true => OwnerFence::Full,
@@ -342,5 +342,43 @@ impl<T> DerefMut for ForeignGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
         unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_needs_a_full_fence_never_enters_at_once() {
+        barrier::register();
+        let (lock, first) = BiasedLock::with_fence(0, OwnerFence::Full);
+        let enters_at_once = |lease| lock.enter_at_once(lease).is_some();
+        assert!(!enters_at_once(first));
+        *lock.enter(first).unwrap() += 1;
+        drop(lock.enter_foreign());
+        assert!(!enters_at_once(first), "after a foreign thread");
+        let next = lock.enter_foreign().revoke();
+        assert!(!enters_at_once(next), "after a revocation");
+        assert_eq!(lock.enter(first).err(), Some(Revoked));
+        *lock.enter(next).unwrap() += 1;
+        let foreign = lock.enter_foreign();
+        assert!(foreign.is_current(next));
+        assert_eq!(*foreign, 2);
+    }
+
+    #[test]
+    fn an_owner_that_enters_at_once_or_not_at_all_lets_a_foreign_thread_in() {
+        barrier::register();
+        let (lock, lease) = BiasedLock::with_fence((), OwnerFence::Light);
+        let is_busy = || lease.busy().load(Ordering::Relaxed);
+        let inside = lock.enter_at_once(lease);
+        assert!(inside.is_some() && is_busy());
+        drop(inside);
+        assert!(!is_busy());
+        let foreign = lock.enter_foreign();
+        assert!(lock.enter_at_once(lease).is_none() && !is_busy());
+        drop(foreign);
+        assert!(lock.enter_at_once(lease).is_some() && !is_busy());
     }
 }

@@ -107,11 +107,15 @@ pub(crate) mod barrier {
     #[cfg(not(loom))]
     mod choice {
         use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
-        use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+        use std::sync::{
+            Once,
+            atomic::{AtomicBool, Ordering, compiler_fence, fence},
+        };
 
         /// Whether the system lacks the expedited private membarrier (old kernels, some sandboxes);
         /// both sides then use the symmetric fence. Written once, before the first runtime starts.
         static SYMMETRIC: AtomicBool = AtomicBool::new(false);
+        static CHOSEN: Once = Once::new();
 
         /// Orders as `heavy` does, but for the calling thread only: both sides need it.
         pub(crate) fn full() {
@@ -146,14 +150,17 @@ pub(crate) mod barrier {
             }
         }
 
-        /// Registers the process for membarriers. Called before a runtime's first thread starts.
+        /// Registers the process for membarriers. Called before a runtime's first thread starts. Only the first call
+        /// chooses: a lock that exists keeps its owner's fence, so the foreign side's must not change.
         pub(crate) fn register() {
-            // Miri knows neither the system call nor that a fence may be left out.
-            let known =
-                !cfg!(miri) && membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
-            if !known || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
-                SYMMETRIC.store(true, Ordering::SeqCst);
-            }
+            CHOSEN.call_once(|| {
+                // Miri knows neither the system call nor that a fence may be left out.
+                let known =
+                    !cfg!(miri) && membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
+                if !known || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
+                    SYMMETRIC.store(true, Ordering::SeqCst);
+                }
+            });
         }
     }
 
@@ -187,4 +194,25 @@ pub(crate) mod barrier {
     }
 
     pub(crate) use choice::*;
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "../tests/support/no_membarrier.rs"]
+mod no_membarrier;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{barrier, no_membarrier::forbid_membarriers};
+
+    #[test]
+    fn the_fences_stay_what_they_are_when_a_sandbox_takes_the_membarrier_away() {
+        barrier::register();
+        let before = barrier::is_symmetric();
+        let late = std::thread::spawn(|| {
+            forbid_membarriers();
+            barrier::register();
+        });
+        late.join().unwrap();
+        assert_eq!(barrier::is_symmetric(), before);
+    }
 }
