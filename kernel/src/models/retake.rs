@@ -59,10 +59,13 @@ impl Core {
 impl Worker {
     /// A worker whose first owner is in run 1, and the owner's lease.
     fn new(jobs: usize) -> (Arc<Worker>, Lease) {
-        Worker::with_fence(jobs, OwnerFence::Light)
+        Worker::with_lock(jobs, BiasedLock::new)
     }
 
-    fn with_fence(jobs: usize, fence: OwnerFence) -> (Arc<Worker>, Lease) {
+    fn with_lock(
+        jobs: usize,
+        lock: impl FnOnce(Core) -> (BiasedLock<Core>, Lease),
+    ) -> (Arc<Worker>, Lease) {
         let (ring, thief) = ring::new();
         let core = Core {
             next: Cell::new(None),
@@ -70,7 +73,7 @@ impl Worker {
             timers: Cell::new(0),
             visits: Cell::new(0),
         };
-        let (core, lease) = BiasedLock::with_fence(core, fence);
+        let (core, lease) = lock(core);
         let worker = Worker {
             core,
             run: Watched::new(1),
@@ -203,18 +206,18 @@ fn a_retake_against_a_spawn() {
 /// timer or gets `Revoked`, and the new owner sees all timers that were inserted.
 #[test]
 fn a_retake_against_timer_inserts() {
-    retake_against_timer_inserts(OwnerFence::Light);
+    retake_against_timer_inserts(BiasedLock::new);
 }
 
 /// The same where the owner takes a full fence.
 #[test]
 fn a_retake_against_timer_inserts_with_full_fences() {
-    retake_against_timer_inserts(OwnerFence::Full);
+    retake_against_timer_inserts(|core| BiasedLock::with_fence(core, OwnerFence::Full));
 }
 
-fn retake_against_timer_inserts(fence: OwnerFence) {
+fn retake_against_timer_inserts(lock: fn(Core) -> (BiasedLock<Core>, Lease)) {
     loom::model(move || {
-        let (worker, lease) = Worker::with_fence(0, fence);
+        let (worker, lease) = Worker::with_lock(0, lock);
         let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
