@@ -22,7 +22,8 @@
 //!                    the next slot, besides in_row
 //!   until_look       jobs left before the next look,    set_until_look             timers, reactor, injector
 //!                    besides in_row
-//!   in_row           jobs left of both, given together  end_row                    nothing: one countdown instead of two
+//!   in_row           jobs left of a row, which are      end_row                    nothing: it is one countdown for both
+//!                    off both of the above already
 //!   allowed          until_look after the last look     set_until_look             nothing: from it, polls are counted
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
@@ -31,6 +32,9 @@
 //! ```
 
 #![allow(unsafe_code)]
+
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
@@ -73,7 +77,8 @@ pub(crate) struct WorkerCore {
     streak_left: u32,
     /// How many jobs may still run before the next look, besides `in_row`.
     until_look: u32,
-    /// How many jobs [`take_in_row`](WorkerCore::take_in_row) may still take: taken from both of the above.
+    /// How many jobs [`take_in_row`](WorkerCore::take_in_row) may still take. `streak_left` and `until_look` no longer
+    /// count them.
     in_row: u32,
     /// What `until_look` was at the last look.
     allowed: u32,
@@ -186,7 +191,11 @@ impl WorkerCore {
         }
         self.next = None;
         match self.until_look {
-            0 => self.in_row -= 1,
+            0 => {
+                self.in_row -= 1;
+                // It counts for the look and not for the streak.
+                self.streak_left += 1;
+            }
             _ => self.until_look -= 1,
         }
         true
@@ -212,7 +221,8 @@ impl WorkerCore {
         self.until_look += left;
     }
 
-    /// A row begins: as many jobs as may come from the next slot before the streak ends or a look is due.
+    /// A row begins: as many jobs as may come from the next slot before the streak ends or a look is due. Whatever sets
+    /// one of the two counts must call [`end_row`](WorkerCore::end_row) first.
     #[inline]
     fn begin_row(&mut self) {
         self.in_row = self.streak_left.min(self.until_look);

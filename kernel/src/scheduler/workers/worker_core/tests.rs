@@ -1,0 +1,174 @@
+//! Rows change nothing but the cost: a core that grants rows hands out what one does that asks at every step.
+
+use std::task::Waker;
+
+use super::*;
+use crate::job::testing;
+
+/// How many jobs there are; each is in at most one queue of its core.
+const JOBS: usize = 24;
+const STREAK_LIMIT: u32 = 4;
+
+/// What a core answers, with a number for each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Job(usize),
+    Callbacks,
+    Look,
+    Empty,
+}
+
+/// A core with the jobs that only it knows.
+struct Tested {
+    core: WorkerCore,
+    pinned: PinnedQueue,
+    injector: Injector<Header>,
+    jobs: Vec<JobPtr>,
+}
+
+impl Tested {
+    fn new() -> Tested {
+        let (ring, _thief) = ring::new();
+        Tested {
+            core: WorkerCore::new(ring),
+            pinned: PinnedQueue::new(),
+            injector: Injector::new(),
+            jobs: (0..JOBS).map(|_| testing::runnable().into_ptr()).collect(),
+        }
+    }
+
+    fn number(&self, job: JobPtr) -> usize {
+        let same = |known: &JobPtr| *known == job;
+        self.jobs.iter().position(same).unwrap()
+    }
+
+    /// As `ready` does.
+    fn wake(&mut self, job: usize) {
+        if let Some(displaced) = self.core.next.replace(self.jobs[job]) {
+            let full = self.core.push_last(displaced, Behind::Ring);
+            assert!(full.is_none());
+        }
+    }
+
+    fn queue(&mut self, job: usize) {
+        let full = self.core.push_last(self.jobs[job], Behind::Ring);
+        assert!(full.is_none());
+    }
+
+    fn pin(&mut self, job: usize) {
+        // SAFETY: the test never runs its jobs; this one is in no queue.
+        self.pinned
+            .push_own(unsafe { Runnable::new(self.jobs[job]) });
+    }
+
+    fn start_callback(&mut self) {
+        let entry = EntryPtr::new(0, READY_TICK, Waker::noop().clone());
+        self.core.callbacks.push(entry);
+    }
+
+    fn run_callback(&mut self) {
+        let entry = self.core.callbacks.pop().unwrap();
+        // SAFETY: the entry has left the queue, and nothing else knows it.
+        unsafe { entry.free() };
+    }
+
+    /// As `take_next` does, or always by its slow path, after which no row is left.
+    fn take(&mut self, in_rows: bool) -> (Answer, bool) {
+        let in_row = match in_rows {
+            true => self.core.take_in_row(&self.pinned),
+            false => None,
+        };
+        if let Some(job) = in_row {
+            return (Answer::Job(self.number(job.into_ptr())), false);
+        }
+        let pick = self.core.take(&self.pinned, STREAK_LIMIT, &self.injector);
+        if !in_rows {
+            self.core.end_row();
+        }
+        let answer = match pick {
+            Pick::Job(job) => Answer::Job(self.number(job.into_ptr())),
+            Pick::Callbacks => Answer::Callbacks,
+            Pick::Look => Answer::Look,
+            Pick::Empty => Answer::Empty,
+        };
+        (answer, self.core.made_work_visible())
+    }
+
+    /// As a joiner does that runs the next job itself.
+    fn take_if_next(&mut self) -> Option<usize> {
+        let job = self.core.next?;
+        self.core.take_if_next(job).then(|| self.number(job))
+    }
+}
+
+/// Numbers that look random, from a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+#[test]
+fn a_row_hands_out_what_single_steps_would() {
+    let mut cores = [true, false].map(|in_rows| (in_rows, Tested::new()));
+    let mut idle: Vec<usize> = (0..JOBS).collect();
+    let mut chance = Chance(1);
+    for step in 0..50_000 {
+        let what = chance.below(16);
+        if what < 6 {
+            // Mostly wakes, so that rows get long.
+            let Some(job) = idle.pop() else { continue };
+            for (_, tested) in &mut cores {
+                match what {
+                    0 => tested.queue(job),
+                    1 if step % 8 == 0 => tested.pin(job),
+                    _ => tested.wake(job),
+                }
+            }
+        } else if what == 6 && step % 8 == 0 {
+            for (_, tested) in &mut cores {
+                tested.start_callback();
+            }
+        } else if what == 6 {
+            // An idle worker looks before a look is due.
+            let jobs = u32::try_from(1 + chance.below(12)).unwrap();
+            for (_, tested) in &mut cores {
+                tested.core.set_until_look(jobs);
+            }
+        } else if what == 7 {
+            let [rows, steps] = cores.each_mut().map(|(_, tested)| tested.take_if_next());
+            assert_eq!(rows, steps, "step {step}");
+            idle.extend(rows);
+        } else {
+            let answers = cores
+                .each_mut()
+                .map(|(in_rows, tested)| tested.take(*in_rows));
+            let [rows, steps] = answers;
+            assert_eq!(rows, steps, "step {step}");
+            let jobs = u32::try_from(1 + chance.below(12)).unwrap();
+            for (_, tested) in &mut cores {
+                match rows.0 {
+                    Answer::Look => tested.core.set_until_look(jobs),
+                    Answer::Callbacks => tested.run_callback(),
+                    Answer::Job(_) | Answer::Empty => {}
+                }
+            }
+            if let Answer::Job(job) = rows.0 {
+                idle.push(job);
+            }
+        }
+        let [rows, steps] = cores.each_ref().map(|(_, tested)| tested.core.polls());
+        assert_eq!(rows, steps, "polls, step {step}");
+    }
+    for (_, mut tested) in cores {
+        while !tested.core.callbacks.is_empty() {
+            tested.run_callback();
+        }
+    }
+}
