@@ -247,6 +247,41 @@ mod tests {
     }
 
     #[test]
+    fn a_strip_is_whole_whatever_was_cut_before_and_a_thread_gives_back_what_it_cut() {
+        // Smaller than any job, so that nothing else in this process has a block of this class.
+        let layout = Layout::from_size_align(40, 8).unwrap();
+        let class = crate::memory::class::of(BlockKind::Job, layout).unwrap();
+        let length = crate::memory::strips::length(class) as usize;
+        let allocate = move || {
+            let one = |neighbour: usize| {
+                let block = alloc_beside(BlockKind::Job, layout, neighbour);
+                note_joined(neighbour);
+                block
+            };
+            let alone = one(1);
+            // Two neighbours in turn, for two strips each.
+            let rounds: Vec<_> = (0..2 * length).map(|_| [2, 3].map(one)).collect();
+            let addr = |block: NonNull<u8>| block.addr().get();
+            for strip in rounds.chunks(length) {
+                let near = strip.windows(2).all(|pair| {
+                    (0..2)
+                        .all(|neighbour| addr(pair[1][neighbour]) == addr(pair[0][neighbour]) + 40)
+                });
+                assert!(PLAIN || near, "{strip:?}");
+            }
+            for block in rounds.into_iter().flatten().chain([alone]) {
+                // SAFETY: it was allocated above with this layout and is not used again.
+                unsafe { free(BlockKind::Job, layout, block) };
+            }
+        };
+        std::thread::spawn(allocate).join().unwrap();
+        assert!(
+            PLAIN || crate::memory::depot::has_all(class),
+            "a block is missing"
+        );
+    }
+
+    #[test]
     fn a_thread_that_frees_feeds_one_that_allocates() {
         let layout = Layout::from_size_align(1000, 8).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel::<usize>();

@@ -134,6 +134,15 @@ pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
 /// The first block of a new strip; the rest is kept for the neighbourhood's next allocations.
 #[inline(never)]
 fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
+    let length = strips::length(class);
+    with(class, |magazine| {
+        // What an earlier cut left over makes no strip: its blocks would not be neighbours of the new ones.
+        if magazine.loaded.len < length
+            && let Some(uncut) = &mut magazine.uncut
+        {
+            uncut.cut_onto(&mut magazine.loaded, class, length);
+        }
+    });
     let first = alloc(class)?;
     if with(class, |magazine| magazine.strips.is_none()) && register_exit() == Flushed::AtExit {
         let new = Strips::new();
@@ -146,18 +155,15 @@ fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
         let Some(strips) = &mut magazine.strips else {
             return BlockBatch::EMPTY;
         };
-        let length = strips::length(class) - 1;
-        let strip = match &mut magazine.uncut {
-            Some(uncut) if magazine.loaded.len == 0 => uncut.cut_batch(class, length),
-            _ => magazine.loaded.split(length),
-        };
+        let strip = magazine.loaded.split(length - 1);
         mem::replace(strips.of(neighbourhood), strip)
     });
     depot::put(class, former);
     Some(first)
 }
 
-/// How many blocks are cut from a chunk together: not more than a few cache lines, which are touched early.
+/// How many blocks are cut from a chunk together: at most 16 cache lines of them, because the cut writes to each block
+/// long before it may be needed.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "at most 16")]
 fn cut_at_once(class: Class) -> u32 {
@@ -171,7 +177,7 @@ fn alloc_slow(class: Class) -> Option<NonNull<Free>> {
             if magazine.loaded.len == 0
                 && let Some(uncut) = &mut magazine.uncut
             {
-                magazine.loaded = uncut.cut_batch(class, cut_at_once(class));
+                uncut.cut_onto(&mut magazine.loaded, class, cut_at_once(class));
             }
             if let Some(block) = magazine.loaded.pop() {
                 return Some(block);

@@ -85,11 +85,10 @@ pub(super) struct Uncut {
 }
 
 impl Uncut {
-    /// Cuts `len` blocks, or as many as there are, first to last.
-    pub(super) fn cut_batch(&mut self, class: Class, len: u32) -> BlockBatch {
+    /// Cuts `len` blocks, or as many as there are, which `batch` then gives first to last.
+    pub(super) fn cut_onto(&mut self, batch: &mut BlockBatch, class: Class, len: u32) {
         let blocks = self.blocks.min(len);
         let start = self.start.0;
-        let mut batch = BlockBatch::EMPTY;
         for index in (0..blocks as usize).rev() {
             // SAFETY: the chunk has room for that many blocks.
             batch.push(unsafe { start.byte_add(index * class.size()) }.cast());
@@ -97,7 +96,6 @@ impl Uncut {
         // SAFETY: as above; the end of the last block is at most the chunk's.
         self.start.0 = unsafe { start.byte_add(blocks as usize * class.size()) };
         self.blocks -= blocks;
-        batch
     }
 }
 
