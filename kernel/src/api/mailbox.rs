@@ -140,7 +140,7 @@ impl<M> Address<M> {
 unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
     match unsafe { job.header().state.post_to_listener(link.as_ptr()) } {
-        // SAFETY: the caller owes a schedule, and so has the job's runnable.
+        // SAFETY: a post to a listener gives the caller the job's runnable.
         true => ready_and_true(unsafe { Runnable::new(job.ptr()) }),
         // SAFETY: the caller's promise.
         false => unsafe { post_link_to_any(job, link) },

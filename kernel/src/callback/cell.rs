@@ -277,6 +277,8 @@ impl CallbackPtr {
     /// As [`head`](CallbackPtr::head), and the callback has an owner.
     #[inline(always)]
     pub(super) unsafe fn owned_link<'a>(self) -> &'a OwnedLink {
+        // SAFETY: the caller's promise.
+        debug_assert!(unsafe { self.head() }.calls().has_owner, "it has no link");
         // SAFETY: layout: with an owner, a link follows the head.
         let link = unsafe { self.0.add(1) }.cast::<OwnedLink>();
         // SAFETY: as above.

@@ -56,7 +56,7 @@ impl Clock {
     pub(crate) fn tick_after(&self, instant: Instant) -> u64 {
         // In parts: a 128-bit division costs more than everything else that an insertion does.
         let since = instant.saturating_duration_since(self.start);
-        // No instant is so late that the bound changes it; it keeps the product from overflowing.
+        // The bound keeps the product from overflowing; it is later than 290 million years.
         let whole = since.as_secs().min(u64::MAX / 2_000) * 1_000;
         whole + u64::from(since.subsec_nanos().div_ceil(1_000_000))
     }

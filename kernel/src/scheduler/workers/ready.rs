@@ -45,8 +45,8 @@ pub(crate) fn ready(job: Runnable) {
     let _true = ready_and_true(job);
 }
 
-/// [`ready`], which returns true: a caller that returns this ends, like every rare case here, with a jump, and need not
-/// save registers for it.
+/// As [`ready`]. It always returns true, so that a caller which returns that as well ends with a tail call, as each rare
+/// case in here does. So neither saves registers.
 #[inline(always)]
 pub(crate) fn ready_and_true(job: Runnable) -> bool {
     let cx = context::here();
@@ -90,7 +90,8 @@ fn ready_in_batch(job: Runnable) -> bool {
     true
 }
 
-/// [`ready_and_true`] while a foreign thread is in the core or has revoked the lease, or where each entry takes a full fence.
+/// As [`ready_and_true`], for a worker whose core was not entered at once: a foreign thread is inside, or has revoked the
+/// lease, or the owner needs a full fence.
 #[cold]
 #[inline(never)]
 fn ready_contended(job: Runnable) -> bool {
