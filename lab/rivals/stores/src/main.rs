@@ -1,5 +1,5 @@
-//! The rivals that keep records on disk: redb, fjall, sled, SQLite and LMDB (through heed), and, as their limit, a
-//! bare file; one per call.
+//! The rivals that keep records on disk: redb, fjall, sled, SQLite, LMDB (through heed) and PostgreSQL, and, as their limit,
+//! a bare file; one per call.
 //!
 //! Invariants: the argument before the workload names the store; `--batched` after it puts one committer in front of the
 //! store, which writes all records that wait in one transaction. Without it every writer is a thread that commits a
@@ -15,13 +15,13 @@ use common::{bad_usage, locked_versions};
 
 use call::Call;
 use store::Store;
-use stores::{Bare, Fjall, Lmdb, Redb, Sled, Sqlite};
+use stores::{Bare, Fjall, Lmdb, Postgresql, Redb, Sled, Sqlite};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((store, rest)) = arguments.split_first() else {
         bad_usage(
-            "No store is named: begin with --bare, --redb, --fjall, --sled, --sqlite or --lmdb.",
+            "No store is named: begin with --bare, --redb, --fjall, --sled, --sqlite, --lmdb or --postgresql.",
         )
     };
     let batched = rest.first().is_some_and(|argument| argument == "--batched");
@@ -33,8 +33,9 @@ fn main() {
         "--sled" => run::<Sled>(rest, batched, "sled"),
         "--sqlite" => run::<Sqlite>(rest, batched, "rusqlite"),
         "--lmdb" => run::<Lmdb>(rest, batched, "heed"),
+        "--postgresql" => run::<Postgresql>(rest, batched, "postgres"),
         _ => bad_usage(
-            "No store is named: begin with --bare, --redb, --fjall, --sled, --sqlite or --lmdb.",
+            "No store is named: begin with --bare, --redb, --fjall, --sled, --sqlite, --lmdb or --postgresql.",
         ),
     }
 }

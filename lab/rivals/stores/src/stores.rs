@@ -3,6 +3,7 @@
 mod bare;
 mod fjall;
 mod lmdb;
+mod postgresql;
 mod redb;
 mod sled;
 mod sqlite;
@@ -14,6 +15,7 @@ use common::fail;
 pub(crate) use bare::Bare;
 pub(crate) use fjall::Fjall;
 pub(crate) use lmdb::Lmdb;
+pub(crate) use postgresql::Postgresql;
 pub(crate) use redb::Redb;
 pub(crate) use sled::Sled;
 pub(crate) use sqlite::Sqlite;
