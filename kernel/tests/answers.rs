@@ -7,9 +7,10 @@ mod tools;
 
 use std::{
     future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{Arc, Barrier},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
 };
 
@@ -103,4 +104,30 @@ fn a_value_is_dropped_once_however_the_sides_race() {
         sending.join().unwrap();
         assert_eq!(drops.count(), drops.made());
     }
+}
+
+/// A waker of a foreign executor.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("the waker panics on purpose");
+    }
+}
+
+/// A waker is the receiver's code. Its panic unwinds no sender, and a sender that unwinds ends no program by it.
+#[test]
+fn a_waker_that_panics_harms_no_sender() {
+    let waker = || Some(Waker::from(Arc::new(Panics)));
+    let mut cx = Context::from_waker(Waker::noop());
+    let (sender, mut receiver) = answer((), waker());
+    assert_eq!(sender.send(1), Ok(()));
+    assert_eq!(receiver.poll_receive(&mut cx, REASON), Poll::Ready(Some(1)));
+    let (sender, mut receiver) = answer::<u32, _>((), waker());
+    let unwinds = AssertUnwindSafe(move || {
+        let _sender = sender;
+        panic!("the sender panics on purpose");
+    });
+    assert!(catch_unwind(unwinds).is_err());
+    assert_eq!(receiver.poll_receive(&mut cx, REASON), Poll::Ready(None));
 }

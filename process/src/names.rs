@@ -15,7 +15,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use weald_kernel::{AsUnit, SpawnError, Unit, current_runtime, note_wait, poll_budget};
+use weald_kernel::{
+    AsUnit, SpawnError, Unit, catch_panic, current_runtime, note_wait, poll_budget,
+};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -306,7 +308,10 @@ impl Reserved {
         drop(registry);
         drop(state);
         self.0 = None;
-        waiters.into_values().for_each(Waker::wake);
+        for waiter in waiters.into_values() {
+            // A waker that panics keeps no other one from being woken.
+            let _is_woken = catch_panic(|| waiter.wake());
+        }
         Ok(())
     }
 }

@@ -7,7 +7,10 @@ mod tools;
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Wake, Waker},
 };
 
@@ -148,6 +151,38 @@ fn a_wait_for_a_name_that_is_dropped_leaves_no_waker() {
         }
         drop(waker);
         assert_eq!(Arc::strong_count(&ignores), 1);
+    });
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("the waker panics on purpose");
+    }
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_waiting_for_the_name() {
+    Runtime::test(1).block_on(async {
+        let wakes = Arc::new(Wakes::default());
+        let wakers = [Arc::new(Panics).into(), Waker::from(wakes.clone())];
+        let mut waits = [NAME.registered(), NAME.registered()];
+        for (wait, waker) in waits.iter_mut().zip(&wakers) {
+            let mut cx = Context::from_waker(waker);
+            assert!(Pin::new(wait).poll(&mut cx).is_pending());
+        }
+        NAME.register(&waiting()).unwrap();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     });
 }
 

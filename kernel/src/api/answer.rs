@@ -1,6 +1,6 @@
 //! An answer: one value, from a unit that gives it to one that waits for it, in one block that both share.
 //!
-//! Steps: the sender claims the waker ([`AnswerState::claim`]), puts the value in, gives the block away
+//! Steps: the sender puts the value in, claims the waker ([`AnswerState::claim`]), gives the block away
 //! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::look`]), and takes the value. Whoever comes last
 //! frees the block, and the word says who that is; so there is neither a count nor a lock.
 //!
@@ -10,6 +10,9 @@
 //!   has claimed while neither `CHANGING` nor `GONE` was set.
 //! - The receiver is told: a sender that finds a waker wakes it after `GIVEN`; if it finds none, because the receiver
 //!   changes it, the receiver finds `CLAIMED` at the end of the change and comes again.
+//! - A receiver that finds `CLAIMED` comes again and again until `GIVEN` is set, so there is next to nothing between the
+//!   two.
+//! - A waker is the receiver's code: its panic is not the sender's, which may be unwinding.
 
 #![allow(unsafe_code)]
 
@@ -25,8 +28,9 @@ use std::{
 use weald_sync::reason::Reason;
 
 use crate::{
+    job::foreign_waker,
     memory::Owned,
-    scheduler::workers::context::note_wait,
+    scheduler::workers::{context::note_wait, waker},
     sys::{AtomicU8, Ordering},
 };
 
@@ -82,8 +86,8 @@ impl AnswerState {
         }
     }
 
-    /// The sender has put the value in. False if the receiver is gone: the block is the sender's. Otherwise the sender may
-    /// not touch it any longer.
+    /// The sender has put the value in, and has claimed. False if the receiver is gone: the block is the sender's.
+    /// Otherwise the sender may not touch it any longer.
     #[must_use]
     pub(crate) fn give(&self) -> bool {
         // Release: pairs with the acquires in `look` and `leave`. Acquire: with the release in `leave`.
@@ -190,7 +194,18 @@ pub fn answer<T, N>(note: N, waker: Option<Waker>) -> (AnswerSender<T, N>, Answe
 unsafe fn free<T, N>(block: NonNull<Block<T, N>>) -> Option<T> {
     // SAFETY: the caller's promise; the block came from `into_raw`.
     let block = unsafe { Owned::from_raw(block) }.into_inner();
+    if let Some(waker) = block.waker.into_inner() {
+        foreign_waker::discard(waker);
+    }
     block.value.into_inner()
+}
+
+/// Wakes the receiver.
+fn wake(waker: Waker) {
+    match waker::is_own(&waker) {
+        true => waker.wake(),
+        false => foreign_waker::wake(waker),
+    }
 }
 
 impl<T, N> AnswerSender<T, N> {
@@ -207,30 +222,22 @@ impl<T, N> AnswerSender<T, N> {
     fn end(&self, value: Option<T>) -> Option<T> {
         // SAFETY: *state*: the block lives until this side gives it away, below.
         let block = unsafe { self.0.as_ref() };
+        // SAFETY: *state*: the value is this side's.
+        unsafe { *block.value.get() = value };
         let waker = match block.state.claim() {
             // SAFETY: *state*: the block is this side's.
-            Claimed::Block => return unsafe { self.refuse(value) },
+            Claimed::Block => return unsafe { free(self.0) },
             Claimed::NoWaker => None,
             // SAFETY: *state*: the waker is this side's.
             Claimed::Waker => unsafe { &mut *block.waker.get() }.take(),
         };
-        // SAFETY: *state*: the value is this side's.
-        unsafe { *block.value.get() = value };
-        if !block.state.give() {
-            // SAFETY: *state*: the block is this side's.
-            return unsafe { free(self.0) };
+        if block.state.give() {
+            waker.into_iter().for_each(wake);
+            return None;
         }
-        waker.into_iter().for_each(Waker::wake);
-        None
-    }
-
-    /// # Safety
-    /// The block is this side's, and not used after this.
-    #[cold]
-    unsafe fn refuse(&self, value: Option<T>) -> Option<T> {
-        // SAFETY: the caller's promise.
-        drop(unsafe { free(self.0) });
-        value
+        waker.into_iter().for_each(foreign_waker::discard);
+        // SAFETY: *state*: the block is this side's.
+        unsafe { free(self.0) }
     }
 
     /// What was noted when the answer was made.

@@ -38,6 +38,7 @@ impl Answering {
 
     /// As `AnswerSender::end`. Whether the value came back.
     fn end(&self) -> bool {
+        self.value.store(VALUE, Ordering::Relaxed);
         let waker = match self.state.claim() {
             Claimed::Block => {
                 self.free();
@@ -46,7 +47,6 @@ impl Answering {
             Claimed::NoWaker => NO_WAKER,
             Claimed::Waker => self.waker.load(Ordering::Relaxed),
         };
-        self.value.store(VALUE, Ordering::Relaxed);
         if !self.state.give() {
             self.free();
             return true;
@@ -129,4 +129,43 @@ fn whoever_comes_last_frees_the_block() {
             assert_eq!(answer.freed.load(Ordering::Relaxed), 1);
         });
     }
+}
+
+/// The real block, for Miri and ThreadSanitizer: what it holds is dropped once, whichever side comes last.
+#[cfg(not(loom))]
+#[test]
+fn a_block_is_freed_with_what_it_holds() {
+    use std::task::{Context, Wake, Waker};
+
+    use weald_sync::reason::{Kind, Reason};
+
+    struct Wakes;
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    loom::model(|| {
+        for polls in 0..3 {
+            let (value, note, wakes) = (Arc::new(()), Arc::new(()), Arc::new(Wakes));
+            let first = Some(Waker::from(wakes.clone()));
+            let (sender, mut receiver) = crate::answer(note.clone(), first);
+            let sending = {
+                let value = value.clone();
+                thread::spawn(move || sender.send(value).is_ok())
+            };
+            for _ in 0..polls {
+                let waker = Waker::from(wakes.clone());
+                let reason = Reason::unspecified(Kind::Oneshot);
+                let polled = receiver.poll_receive(&mut Context::from_waker(&waker), reason);
+                if polled.is_ready() {
+                    break;
+                }
+            }
+            drop(receiver);
+            let _is_given = sending.join().unwrap();
+            let left = [Arc::strong_count(&value), Arc::strong_count(&note)];
+            assert_eq!((left, Arc::strong_count(&wakes)), ([1, 1], 1));
+        }
+    });
 }

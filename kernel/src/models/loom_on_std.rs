@@ -16,7 +16,7 @@ pub(in crate::models) fn model(run: impl Fn()) {
 }
 
 pub(in crate::models) mod thread {
-    pub(in crate::models) use std::thread::JoinHandle;
+    pub(in crate::models) use std::thread::{JoinHandle, yield_now};
 
     /// loom runs all its threads on one, so the models pass what is not `Send`.
     struct AnyThread<T>(T);

@@ -125,7 +125,7 @@ impl Worker {
         Some(foreign.revoke())
     }
 
-    /// As `monitor::take_overdue`, if the owner is still in `run`.
+    /// As `overdue::take_overdue`, if the owner is still in `run`.
     fn take_overdue(&self, run: usize) {
         let foreign = self.core.enter_foreign();
         if self.run.load(Ordering::Relaxed) != run {

@@ -181,7 +181,7 @@ impl Timers {
         }
     }
 
-    /// As `monitor::take_overdue`, at tick `now`.
+    /// As `overdue::take_overdue`, at tick `now`.
     fn advance_foreign(&self, now: u64) {
         let mut due = Vec::new();
         let mut core = self.core.enter_foreign();
