@@ -262,3 +262,29 @@ impl ThreadPool {
         inner.spares.len() + inner.wanting.len() < before
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use weald_sync::unit;
+
+    use crate::{Runtime, current_runtime, scheduler::workers::shared};
+
+    #[test]
+    fn operations_of_a_thread_are_counted_until_it_leaves() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let counts = runtime.spawn(async {
+            let shared = shared::find(current_runtime()).unwrap();
+            let number = shared.thread_number();
+            let before = shared.pool.operations(number).unwrap();
+            unit::with(|unit| (0..100).for_each(|_| unit.count_free()));
+            let after = shared.pool.operations(number).unwrap();
+            assert_eq!(after.wrapping_sub(before), 100);
+            (shared, number)
+        });
+        let (shared, number) = runtime.block_on(counts).unwrap();
+        runtime.shutdown(Duration::MAX);
+        assert_eq!(shared.pool.operations(number), None);
+    }
+}
