@@ -4,19 +4,19 @@ use std::sync::{Arc, atomic::Ordering};
 
 #[cfg(not(loom))]
 use crate::models::loom_on_std as loom;
-use loom::thread;
+use loom::{cell::Cell, thread};
 
 use crate::{
     api::answer::{AnswerLook, AnswerState, Claimed},
     sys::AtomicUsize as Watched,
 };
 
-/// The block without its types. All accesses but those of the state are relaxed, so that only the state orders them.
+/// The block without its types. Only the state orders the accesses of the waker and the value.
 struct Answering {
     state: AnswerState,
     /// The number of the waker.
-    waker: Watched,
-    value: Watched,
+    waker: Cell<usize>,
+    value: Cell<usize>,
     /// The number of the waker that the sender woke.
     woken: Watched,
     freed: Watched,
@@ -29,8 +29,8 @@ impl Answering {
     fn new() -> Arc<Answering> {
         Arc::new(Answering {
             state: AnswerState::new(),
-            waker: Watched::new(1),
-            value: Watched::new(0),
+            waker: Cell::new(1),
+            value: Cell::new(0),
             woken: Watched::new(NO_WAKER),
             freed: Watched::new(0),
         })
@@ -38,14 +38,18 @@ impl Answering {
 
     /// As `AnswerSender::end`. Whether the value came back.
     fn end(&self) -> bool {
-        self.value.store(VALUE, Ordering::Relaxed);
+        self.value.set(VALUE);
         let waker = match self.state.claim() {
             Claimed::Block => {
                 self.free();
                 return true;
             }
             Claimed::NoWaker => NO_WAKER,
-            Claimed::Waker => self.waker.load(Ordering::Relaxed),
+            Claimed::Waker => {
+                let waker = self.waker.get();
+                self.waker.set(NO_WAKER);
+                waker
+            }
         };
         if !self.state.give() {
             self.free();
@@ -59,7 +63,7 @@ impl Answering {
     fn poll(&self, waker: usize) -> Result<usize, bool> {
         match self.state.look() {
             AnswerLook::Given => {
-                let value = self.value.load(Ordering::Relaxed);
+                let value = self.value.get();
                 self.free();
                 Ok(value)
             }
@@ -67,7 +71,7 @@ impl Answering {
             AnswerLook::Empty => {
                 let mut is_seen = false;
                 if self.state.begin_change() {
-                    self.waker.store(waker, Ordering::Relaxed);
+                    self.waker.set(waker);
                     is_seen = self.state.end_change();
                 }
                 Err(!is_seen)
@@ -77,14 +81,19 @@ impl Answering {
 
     /// As the drop of an `AnswerReceiver`.
     fn leave(&self) {
-        let _has_waker = self.state.begin_change();
+        if self.state.begin_change() {
+            self.waker.set(NO_WAKER);
+        }
         if self.state.leave() {
-            assert_eq!(self.value.load(Ordering::Relaxed), VALUE);
+            assert_eq!(self.value.get(), VALUE);
             self.free();
         }
     }
 
+    /// Drops what the block holds, so all other accesses have to come before.
     fn free(&self) {
+        self.waker.set(NO_WAKER);
+        self.value.set(0);
         assert_eq!(self.freed.fetch_add(1, Ordering::Relaxed), 0, "freed twice");
     }
 }
