@@ -5,18 +5,38 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
-fn start(words: &[&str]) -> (Child, String) {
+/// Far longer than anything takes that does not hang.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A board that is killed if its test fails, which nobody would end otherwise.
+struct Board(Child);
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(words: &[&str]) -> (Board, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
     let command = command
         .arg("board")
         .args(words)
         .args(["--addr", "127.0.0.1:0", "--log", "off"]);
-    let mut board = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(board.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let mut board = Board(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut output = BufReader::new(board.0.stdout.take().unwrap());
+    let (sender, line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = output.read_line(&mut line);
+        let _ = sender.send(line);
+    });
+    let line = line.recv_timeout(MINUTE);
+    let line = line.expect("the board prints its address within a minute");
     let address = line
         .strip_prefix("http://")
         .unwrap_or_else(|| panic!("no address: {line}"));
@@ -25,21 +45,31 @@ fn start(words: &[&str]) -> (Child, String) {
 
 fn ask(address: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(MINUTE)).unwrap();
+    stream.set_write_timeout(Some(MINUTE)).unwrap();
     let length = body.len();
     let rest = format!(
         "Host: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}"
     );
     write!(stream, "{head} HTTP/1.1\r\n{rest}\r\n\r\n{body}").unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let read = stream.read_to_string(&mut answer);
+    read.unwrap_or_else(|error| panic!("{head} got no whole answer in a minute: {error}"));
     answer
 }
 
 /// Ends a board with SIGTERM; it must end well by itself.
-fn end(mut board: Child) {
-    let pid = rustix::process::Pid::from_child(&board);
+fn end(mut board: Board) {
+    let pid = rustix::process::Pid::from_child(&board.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(board.wait().unwrap().success());
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(board.0.wait()));
+    let ended = ended.recv_timeout(MINUTE).unwrap_or_else(|_| {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        panic!("SIGTERM does not end the board");
+    });
+    let status = ended.unwrap();
+    assert!(status.success(), "{status}");
 }
 
 #[test]
@@ -63,8 +93,8 @@ fn what_was_acknowledged_is_there_after_an_end_of_any_kind() {
     assert!(created.starts_with("HTTP/1.1 201"), "{created}");
     let said = "{\"title\": \"T\", \"text\": \"one\"}";
     assert!(ask(&address, "POST /api/boards/tea/messages", said).starts_with("HTTP/1.1 201"));
-    board.kill().unwrap();
-    board.wait().unwrap();
+    board.0.kill().unwrap();
+    board.0.wait().unwrap();
 
     let (board, address) = start(&words);
     assert!(ask(&address, "GET /api/boards/tea", "").contains("\"text\":\"one\""));

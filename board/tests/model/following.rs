@@ -1,8 +1,16 @@
 //! The changes of a board, none missed and none twice, from memory and from the disk.
 
-use weald_board::model::{BoardError, Happened};
+use std::time::Duration;
+
+use weald_board::model::{BoardError, Follow, Happened};
 
 use super::support::*;
+
+/// The next change; a test that would hang fails.
+async fn next(follow: &mut Follow) -> Happened {
+    let next = weald::timeout(Duration::from_secs(60), follow.next()).await;
+    next.expect("a change is told within a minute").unwrap()
+}
 
 #[test]
 fn each_change_is_told_once_with_what_was_done() {
@@ -28,7 +36,7 @@ fn each_change_is_told_once_with_what_was_done() {
                 version,
                 did,
                 messages,
-            } = follow.next().await.unwrap();
+            } = next(&mut follow).await;
             told.extend(messages.first().map(|id| (did, *id)));
             versions.push(version);
         }
@@ -38,7 +46,7 @@ fn each_change_is_told_once_with_what_was_done() {
             versions.is_sorted_by(|one, other| one < other),
             "{versions:?}"
         );
-        assert_eq!(now.next().await.unwrap().did, "edit");
+        assert_eq!(next(&mut now).await.did, "edit");
     }));
 }
 
@@ -54,18 +62,18 @@ fn what_memory_has_let_go_comes_from_the_disk() {
             expected.push(write(&boards, &tea, None, &number.to_string()).await);
         }
         let mut slow = boards.follow(&tea, Some(since)).await.unwrap();
-        let first = slow.next().await.unwrap();
+        let first = next(&mut slow).await;
         boards.close().await;
         let boards = open_forgetful(directory.path()).await;
         let mut follow = boards.follow(&tea, Some(first.version)).await.unwrap();
         let mut told = first.messages;
         for number in 5..10 {
-            told.extend(follow.next().await.unwrap().messages);
+            told.extend(next(&mut follow).await.messages);
             // While others write, and memory lets go what is not told yet.
             expected.push(write(&boards, &tea, None, &number.to_string()).await);
         }
         while told.len() < expected.len() {
-            told.extend(follow.next().await.unwrap().messages);
+            told.extend(next(&mut follow).await.messages);
         }
         assert_eq!(told, expected);
         let version = boards.board(&tea).unwrap().version();

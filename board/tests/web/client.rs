@@ -1,10 +1,15 @@
 //! A small browser: one request for each connection, with cookies, and the hidden fields of forms.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use weald_board::{Config, serve};
+
+/// Far longer than anything takes that does not hang.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves boards in memory, without limits, to a test.
 pub(crate) fn with_board(test: impl FnOnce(Browser)) {
@@ -20,12 +25,27 @@ pub(crate) fn with_board(test: impl FnOnce(Browser)) {
 pub(crate) fn with_config(config: Config, test: impl FnOnce(Browser)) {
     let address = "127.0.0.1:0".parse().unwrap();
     weald::block_on(async {
-        let board = serve(Config { address, ..config }).await.unwrap();
+        // The machine may be slow; what is not stopped by then hangs.
+        let config = Config {
+            address,
+            drain: MINUTE,
+            ..config
+        };
+        let board = serve(config).await.unwrap();
         let browser = Browser::new(board.address());
         weald::block_in_place(|| test(browser));
-        let drained = board.stop().await.unwrap();
+        let stopped = weald::timeout(2 * MINUTE, board.stop()).await;
+        let drained = stopped.expect("the board stops").unwrap();
         assert!(drained.not_stopped.is_empty());
     });
+}
+
+/// A connection on which a test that would hang fails.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(MINUTE)).unwrap();
+    stream.set_write_timeout(Some(MINUTE)).unwrap();
+    stream
 }
 
 #[derive(Clone)]
@@ -123,11 +143,13 @@ impl Browser {
             text += &format!("Cookie: {}\r\n", cookies.join("; "));
         }
         text += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut stream = connect(self.address);
         // A server that has refused the head may have closed its side already.
         let _ = stream.write_all(text.as_bytes());
         let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
+        let read = stream.read_to_end(&mut bytes);
+        let is_late = matches!(read, Err(error) if matches!(error.kind(), WouldBlock | TimedOut));
+        assert!(!is_late, "{method} {path} got no whole answer in a minute");
         let answered = Answered::parse(&bytes);
         for cookie in answered.all("set-cookie") {
             let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weald_board::{Config, Place};
 
@@ -13,11 +13,7 @@ struct Stream(BufReader<TcpStream>);
 
 impl Stream {
     fn open(browser: &Browser, path: &str, last: &str) -> Self {
-        let mut stream = TcpStream::connect(browser.address).unwrap();
-        // A test that would hang fails.
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        let mut stream = connect(browser.address);
         let last = match last {
             "" => String::new(),
             last => format!("Last-Event-ID: {last}\r\n"),
@@ -60,7 +56,7 @@ impl Stream {
 
 /// The first line of an answer that may have no end.
 fn status(browser: &Browser, path: &str) -> String {
-    let mut stream = TcpStream::connect(browser.address).unwrap();
+    let mut stream = connect(browser.address);
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n",
@@ -155,7 +151,11 @@ fn more_readers_than_allowed_are_refused() {
         assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
         // The place of one that goes away is free again, as soon as the server has noticed.
         drop(stream);
-        while !status(&browser, "/b/tea/live").contains(" 200 ") {}
+        let began = Instant::now();
+        while !status(&browser, "/b/tea/live").contains(" 200 ") {
+            let is_late = began.elapsed() > Duration::from_secs(60);
+            assert!(!is_late, "the place of a reader that left is not free");
+        }
         for since in ["x", "1.2"] {
             let refused = browser.get(&format!("/b/tea/live?since={since}"));
             assert!((400..=404).contains(&refused.status), "{refused:?}");
