@@ -5,9 +5,8 @@
 
 use std::time::SystemTime;
 
-use weald::forest::{
-    Attributes, Change, CommitError, Committed, NodeId, Sortable, Tree, TreeHandle, Version, Where,
-};
+use weald::forest::disk::Moment;
+use weald::forest::{Attributes, CommitError, Committed, NodeId, Sortable, Tree, Version, Where};
 
 use super::author::{Actor, Token};
 use super::boards::Boards;
@@ -79,38 +78,39 @@ impl Boards {
         };
         match commit {
             // What was written at the very same time, to the nanosecond, has the same digest.
-            Ok(made) if tree.view().tree().node(id).is_none() => self.repeated(&tree, made, &new),
+            Ok(made) if tree.view().tree().node(id).is_none() => {
+                self.repeated(board, made, &new).await
+            }
             Ok(made) => Ok(Written {
                 id,
                 version: made.version,
                 is_repetition: false,
             }),
-            Err(CommitError::IdTaken(made)) => self.repeated(&tree, made, &new),
+            Err(CommitError::IdTaken(made)) => self.repeated(board, made, &new).await,
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The message that a commit with the same token made. It is the same message if it says the same.
-    fn repeated(
+    /// The message that a commit with the same token made: in that version it was the last below the message that it
+    /// answers. It is the same message if it says the same. A version that memory has let go comes from the disk.
+    async fn repeated(
         &self,
-        tree: &TreeHandle,
+        board: &BoardName,
         made: Committed,
         new: &NewMessage,
     ) -> Result<Written, BoardError> {
-        let seen = tree.seen(made.version).map_err(|_| BoardError::TokenUsed)?;
-        let is_same = |change: &Change<'_>| {
-            let Change::Added(node) = change else {
-                return false;
-            };
-            let value = self.0.store.trees().value(*node, attribute::POST);
-            let bytes = value.as_ref().and_then(|value| value.bytes());
-            let parent = node.parent().filter(|parent| parent.parent().is_some());
-            bytes == Some(new.post.bytes()) && (new.parent.is_none() == parent.is_none())
+        let then = self.board_at(board, Moment::Version(made.version)).await;
+        let then = then.map_err(|_| BoardError::TokenUsed)?;
+        let place = place(then.snapshot().tree(), new.parent).map_err(|_| BoardError::TokenUsed)?;
+        let above = match place {
+            None => then.root(),
+            Some((parent, _)) => then.node(parent)?,
         };
-        let found = seen.changes().find(is_same).map(|change| change.id());
-        let id = found.ok_or(BoardError::TokenUsed)?;
+        let last = above.child_count().checked_sub(1);
+        let node = last.and_then(|last| above.child(last));
+        let node = node.filter(|node| then.post(*node).as_ref() == Some(&new.post));
         Ok(Written {
-            id,
+            id: node.ok_or(BoardError::TokenUsed)?.id(),
             version: made.version,
             is_repetition: true,
         })

@@ -40,7 +40,9 @@ fn what_memory_does_not_keep_is_read_from_the_disk() {
         let directory = tempfile::tempdir().unwrap();
         let boards = open_forgetful(directory.path()).await;
         let tea = board(&boards, "Tea").await;
-        let id = write(&boards, &tea, None, "0").await;
+        let mut form = new(None, "0");
+        form.token = Some(Token::new(&tea, &ada(), "form"));
+        let id = boards.write(&tea, form.clone()).await.unwrap().id;
         let first = boards.board(&tea).unwrap();
         for number in 1..4 {
             let seen = boards.board(&tea).unwrap().version();
@@ -49,6 +51,8 @@ fn what_memory_does_not_keep_is_read_from_the_disk() {
                 .await
                 .unwrap();
         }
+        let again = boards.write(&tea, form).await.unwrap();
+        assert_eq!((again.id, again.is_repetition), (id, true));
         let past = boards
             .board_at(&tea, Moment::Version(first.version()))
             .await

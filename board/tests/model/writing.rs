@@ -121,7 +121,13 @@ fn a_form_that_is_sent_twice_makes_one_message() {
                 Err(BoardError::TokenUsed)
             ));
         }
-        assert_eq!(boards.board(&tea).unwrap().info().messages, 3);
+        let mut elsewhere = new(Some(topic), "again");
+        elsewhere.token = Some(Token::new(&tea, &ada(), "an answer"));
+        let first = boards.write(&tea, elsewhere.clone()).await.unwrap();
+        elsewhere.parent = Some(first.id);
+        let refused = boards.write(&tea, elsewhere).await;
+        assert!(matches!(refused, Err(BoardError::TokenUsed)), "{refused:?}");
+        assert_eq!(boards.board(&tea).unwrap().info().messages, 4);
 
         let token = Token::new(&tea, &ada(), "a board");
         let [one, other] = [Some(token); 2].map(|token| boards.create("Milk", "", token));
