@@ -172,9 +172,11 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Control characters, and those that turn the direction of what follows them, by which one name can look like another.
+/// Control characters; those that turn the direction of what follows them, by which one name can look like another; and
+/// the two that no XML may have, by which one message would spoil the feed.
 fn is_no_text(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]
@@ -219,5 +221,14 @@ mod tests {
             .check(Kind::Reply)
             .unwrap_err();
         assert_eq!(invalid.0.len(), 3, "{invalid}");
+    }
+
+    #[test]
+    fn what_no_feed_may_have_is_no_text() {
+        for c in ['\u{fffe}', '\u{ffff}', '\u{8}', '\u{85}'] {
+            let c = &format!("x{c}y");
+            let invalid = draft("", "", c).check(Kind::Reply).unwrap_err();
+            assert!(invalid.of(Field::Text).is_some(), "{c:?}");
+        }
     }
 }

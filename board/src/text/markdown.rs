@@ -220,8 +220,15 @@ fn is_safe(url: &str) -> bool {
         .map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("http" | "https" | "mailto") => true,
-        _ => (url.starts_with('/') && !url.starts_with("//")) || url.starts_with('#'),
+        _ => url.starts_with('#') || is_path(url),
     }
+}
+
+/// Whether it leads to a place of this server. A browser reads `\\` as `/`, and skips tabs and ends of lines, so with
+/// one of them it may lead to another.
+fn is_path(url: &str) -> bool {
+    let has_mark = url.contains(|c: char| c == '\\' || c.is_control());
+    url.starts_with('/') && !url.starts_with("//") && !has_mark
 }
 
 /// The beginning of a text, of at most `most` bytes, at the end of a line or a word; `None` if the text is not longer.
@@ -286,6 +293,9 @@ mod tests {
             ("[a](JAVASCRIPT:alert)", "<p>a</p>\n"),
             ("[a](data:text/html,x)", "<p>a</p>\n"),
             ("[a](//example.com)", "<p>a</p>\n"),
+            ("[a](/\\example.com)", "<p>a</p>\n"),
+            ("[a](/&Tab;/example.com)", "<p>a</p>\n"),
+            ("[a](/b/tea)", "<p><a href=\"/b/tea\">a</a></p>\n"),
             ("<javascript:alert>", "<p>javascript:alert</p>\n"),
             ("![picture](https://example.com/a.png)", "<p>picture</p>\n"),
             (
