@@ -46,6 +46,25 @@ fn a_mistake_in_an_edit_keeps_the_version_that_was_seen() {
 }
 
 #[test]
+fn an_edit_of_what_is_gone_meanwhile_keeps_the_draft() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let page = browser.get(&format!("{topic}/edit"));
+        let fields = [("title", "A topic"), ("text", "a draft"), ("author", "Ada")];
+        let (_, form) = page.body.split_once("name=\"form\" value=\"").unwrap();
+        let form = ("form", form.split('"').next().unwrap());
+        // What is erased is nobody's.
+        for (gone, status) in [("delete", 410), ("erase", 403)] {
+            let sent = browser.post(&format!("{topic}/{gone}"), &[form, ("sure", "yes")]);
+            assert_eq!(sent.place(), topic);
+            let refused = browser.fill_from(&page, &fields);
+            assert_eq!(refused.status, status, "{gone}: {refused:?}");
+            assert!(refused.body.contains("a draft</textarea>"), "{refused:?}");
+        }
+    });
+}
+
+#[test]
 fn only_the_author_has_the_buttons() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "one");
