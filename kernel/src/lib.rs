@@ -56,8 +56,6 @@ mod stack {
 
 // Panics: where they happened, and their payloads. Reports: what the kernel reports, how reports name a job, and the
 // thread that writes them.
-mod panic_site;
-mod payload;
 mod report;
 
 // The lock around a worker's core, and the queues of jobs and of sleeping workers.
@@ -116,9 +114,6 @@ mod reactor {
     pub(crate) use registry::{First, Reactor, ReadyBatch, RuntimeGone};
 }
 
-// What the scheduler needs from layers that come later in this list, as traits.
-mod services;
-
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; when
 //   thieves may take from it: `queue::sharing`, and how: `queue::ring`;
@@ -141,6 +136,8 @@ mod services;
 //   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`);
 // - where a job may run: `stackful::placement`.
 mod scheduler {
+    // What the scheduler needs from layers that come later in this list, as traits.
+    pub(crate) mod services;
     pub(crate) mod workers {
         pub(crate) mod cancel;
         pub(crate) mod config;
@@ -386,9 +383,9 @@ pub use observe::{
     panics::current_name,
     waits::{HeldUpJob, UnendedJob, WaitingJob, Waits},
 };
-pub use panic_site::PanicSite;
+
 pub use reactor::slot::Interest;
-pub use report::{Describe, JobName, OperationName};
+pub use report::{Describe, JobName, OperationName, PanicSite};
 pub use runtime::{
     builder::{BuildError, Builder},
     handle::Runtime,
@@ -409,9 +406,9 @@ pub use scheduler::{
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};
 
-/// What stands behind the traits of [`services`]. Only this table knows both sides.
-pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
-    services::Features {
+/// What stands behind the traits of [`scheduler::services`]. Only this table knows both sides.
+pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::shared::Shared> =
+    scheduler::services::Features {
         forks: || Box::new(fork::ForkDeques::new()),
         callbacks: &callback::Runners,
         driver: &runtime::testing::TestDriver,

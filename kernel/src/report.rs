@@ -9,6 +9,8 @@
 mod late_name;
 mod operation;
 mod output;
+pub(crate) mod panic_site;
+pub(crate) mod payload;
 mod queue;
 mod record;
 mod reporter;
@@ -25,6 +27,7 @@ pub use late_name::Describe;
 pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
 pub(crate) use operation::{held_operation, no_turn_for_operation};
+pub use panic_site::PanicSite;
 pub(crate) use reporter::{call_for_user, drop_for_user, flush, forbid_user_code, start};
 pub(crate) use subscriber::RuntimeSubscriber;
 

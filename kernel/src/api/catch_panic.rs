@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::{
     job::attachment,
-    payload::{self, Payload},
+    report::payload::{self, Payload},
     report::{self, JobName},
     scheduler::workers::{context, run},
 };

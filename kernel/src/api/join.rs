@@ -23,8 +23,8 @@ use crate::{
         body::{Failure, Outcome},
         exit_hooks,
     },
-    panic_site::PanicSite,
-    payload::{self, Payload},
+    report::panic_site::PanicSite,
+    report::payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
         stackful::nested,

@@ -28,7 +28,7 @@ use crate::{
     callback::{Next, group::Group, near::Near},
     job::name::CallbackName,
     memory::{self, BlockKind},
-    payload,
+    report::payload,
     report::{self, panic_message},
     timer::{
         entry::{self, Entry, EntryPtr},

@@ -19,7 +19,7 @@ use crate::{
         start,
     },
     job::{JobRef, exit_hooks},
-    payload,
+    report::payload,
     report::{self, panic_message},
     scheduler::workers::context,
     sys::{Mutex, lock},

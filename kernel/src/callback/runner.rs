@@ -26,9 +26,9 @@ use crate::{
         start::{When, arm},
     },
     job::{self, JobPtr, Room, Spec, place, runnable::Runnable, transition::Inbox},
-    payload::{self, Payload},
+    report::payload::{self, Payload},
+    scheduler::services::Callbacks,
     scheduler::workers::{context, ready, run},
-    services::Callbacks,
     timer::entry_queue::EntryQueue,
 };
 

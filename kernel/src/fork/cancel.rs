@@ -8,7 +8,7 @@
 
 use crate::{
     fork::fork_deque::{self, ForkDeque},
-    payload::Payload,
+    report::payload::Payload,
     scheduler::workers::{
         cancel,
         context::{self, Context},

@@ -26,9 +26,9 @@ use crate::fork::{
 use crate::{
     fork::fork_deques,
     job::{self, JobPtr, JobRef},
+    scheduler::services::{ThreadFork, WaitedBefore},
     scheduler::workers::context::Context,
     scheduler::workers::shared::Shared,
-    services::{ThreadFork, WaitedBefore},
     sys::barrier,
     sys::{AtomicBool, AtomicPtr, Mutex, Ordering, lock},
 };

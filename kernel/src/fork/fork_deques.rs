@@ -12,9 +12,9 @@ use std::{any::Any, iter, ptr};
 use crate::fork::{fork_deque::ForkDeque, stolen_job};
 use crate::{
     job::{JobRef, runnable::Runnable},
+    scheduler::services::Forks,
     scheduler::workers::cancel,
     scheduler::workers::shared::Shared,
-    services::Forks,
     sys::{AtomicPtr, AtomicU64, Ordering, barrier},
 };
 

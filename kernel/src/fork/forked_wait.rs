@@ -11,13 +11,13 @@ use std::{
 
 use crate::{
     fork::fork_deque::ForkDeque,
-    payload::{self, Payload},
     report,
+    report::payload::{self, Payload},
+    scheduler::services::ForkWait,
     scheduler::{
         stackful::wait,
         workers::{context, run, shared},
     },
-    services::ForkWait,
 };
 
 /// Waits for forked work until `future` is ready. A cancel of the caller is passed on through `cancel`; the unwinding

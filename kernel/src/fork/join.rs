@@ -24,7 +24,7 @@ use crate::{
         stack_job::StackJob,
         stolen_job::{Returned, StolenJob},
     },
-    payload::{self, Payload},
+    report::payload::{self, Payload},
     scheduler::workers::context,
 };
 

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     fork::{join, parts::Parts},
-    payload::{self, Payload},
+    report::payload::{self, Payload},
 };
 
 /// How a piece ended.

@@ -33,8 +33,8 @@ use crate::{
         root_job::RootJob,
     },
     job::JobRef,
-    payload::{self, Payload},
     report,
+    report::payload::{self, Payload},
     scheduler::workers::{context, run, shared},
     sys::{Mutex, lock},
 };

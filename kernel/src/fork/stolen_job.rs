@@ -22,8 +22,9 @@ use crate::{
         stack_job::{EntryHeader, StolenEntry},
     },
     job::{self, Room, Spec, flag, runnable::Runnable, transition::Inbox},
-    payload::Payload,
     report,
+    report::payload::Payload,
+    scheduler::services::{ForkWait, ThreadFork},
     scheduler::{
         stackful::duties,
         workers::{
@@ -31,7 +32,6 @@ use crate::{
             shared::{self, Shared},
         },
     },
-    services::{ForkWait, ThreadFork},
     sys::spin_loop,
 };
 

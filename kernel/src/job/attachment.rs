@@ -8,7 +8,7 @@ use std::{any::Any, mem, sync::Arc};
 
 use crate::{
     job::{Header, extensions::Extensions},
-    panic_site::PanicSite,
+    report::panic_site::PanicSite,
 };
 
 /// How a job ended.

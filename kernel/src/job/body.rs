@@ -16,7 +16,7 @@ use std::{
 use crate::{
     job::Header,
     memory::{self, BlockKind, Class},
-    payload::Payload,
+    report::payload::Payload,
 };
 
 /// The values of [`Header::stage`], which say what the body holds.

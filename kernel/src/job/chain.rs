@@ -18,7 +18,7 @@ use crate::{
         message::{MessageNode, NodeLayout},
         state::Link,
     },
-    payload,
+    report::payload,
 };
 
 /// Received nodes, oldest first: a circular list, held by its last node. This type does not know the type of the

@@ -19,8 +19,8 @@ use crate::{
     job::{
         attachment::AttachedValue, exit_hooks::ExitHooks, name::CallbackName, work_kind::WorkKind,
     },
-    panic_site::PanicSite,
-    payload,
+    report::panic_site::PanicSite,
+    report::payload,
     report::{self, Describe, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };

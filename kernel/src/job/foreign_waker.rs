@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    payload,
+    report::payload,
     report::{self, panic_message},
 };
 

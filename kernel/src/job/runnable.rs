@@ -18,7 +18,7 @@ use crate::{
         body::{Failure, stage},
         transition::Completed,
     },
-    payload::{self, Payload},
+    report::payload::{self, Payload},
 };
 
 /// The right to run a job once. There is never more than one for a job.

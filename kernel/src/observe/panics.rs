@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     job::{Header, JobRef},
-    panic_site,
+    report::panic_site,
     report::{self, JobName},
     scheduler::workers::context,
 };

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{payload, report::JobName};
+use crate::report::{JobName, payload};
 
 /// Names a job that does different things over time; see [`Spawn::described_by`](crate::Spawn::described_by).
 pub trait Describe: fmt::Debug + Send + Sync + 'static {

@@ -21,7 +21,7 @@ use std::{
 };
 
 use crate::{
-    payload,
+    report::payload,
     report::{
         output,
         queue::{QueueEntry, ReportQueue},

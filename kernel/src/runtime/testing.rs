@@ -36,12 +36,13 @@ use weald_sync::{hooks::Parker, unit};
 use crate::{
     biased_lock::Lease,
     observe::waits::Waits,
-    payload, report,
+    report::{self, payload},
     runtime::{
         builder::BuildError,
         handle::{self, Runtime},
         shutdown::{self, Drain},
     },
+    scheduler::services,
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
@@ -50,7 +51,6 @@ use crate::{
         threads::evict,
         workers::{config::Config, context, driven, search, shared::Shared, worker::WorkerLoop},
     },
-    services,
     timer::clock,
 };
 

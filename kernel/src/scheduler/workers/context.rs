@@ -31,6 +31,7 @@ use weald_sync::{
 use crate::{
     biased_lock::Lease,
     job::{Header, JobPtr, JobRef},
+    scheduler::services::{ForkWait, ThreadFork},
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
@@ -39,7 +40,6 @@ use crate::{
         threads::outbox::Outbox,
         workers::{shared::Shared, waker, worker::Worker},
     },
-    services::{ForkWait, ThreadFork},
     stack::Stack,
 };
 

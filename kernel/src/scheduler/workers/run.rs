@@ -22,8 +22,8 @@ use crate::{
         runnable::Runnable,
         transition::{Listening, ParkOutcome, StartAction},
     },
-    panic_site,
-    payload::{self, Payload},
+    report::panic_site,
+    report::payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
         stackful::{

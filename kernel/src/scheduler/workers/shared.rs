@@ -17,6 +17,7 @@ use crate::{
     queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
     report::RuntimeSubscriber,
+    scheduler::services::Forks,
     scheduler::{
         threads::{
             blocking_pools::BlockingPools,
@@ -37,7 +38,6 @@ use crate::{
             worker_core::WorkerCore,
         },
     },
-    services::Forks,
     stack::Stack,
     sys::{AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
     timer::clock::{self, Clock, TICK},
