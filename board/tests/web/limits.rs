@@ -1,5 +1,6 @@
 //! Limits: sizes, rates, proxies; and what those ask who run the board.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -26,6 +27,27 @@ fn what_is_too_large_is_refused() {
         );
         let path = "/api/boards/tea/messages";
         assert_eq!(browser.json("POST", path, &[], &long).status, 413);
+    });
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_sent_and_without_a_length() {
+    with_board(|browser| {
+        let head = "POST /api/boards HTTP/1.1\r\nHost: board\r\nConnection: close\r\nContent-Type: application/json\r\n";
+        let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+        for rest in [
+            "Content-Length: 70000\r\n\r\n".to_owned(),
+            format!(
+                "Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+                chunk.repeat(3)
+            ),
+        ] {
+            let mut stream = connect(browser.address);
+            write!(stream, "{head}{rest}").unwrap();
+            let mut status = String::new();
+            BufReader::new(stream).read_line(&mut status).unwrap();
+            assert!(status.contains(" 413 "), "{status}");
+        }
     });
 }
 
