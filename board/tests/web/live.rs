@@ -32,10 +32,9 @@ impl Stream {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        assert!(
-            self.0.read_line(&mut line).unwrap() > 0,
-            "the stream has ended"
-        );
+        let read = self.0.read_line(&mut line);
+        let read = read.expect("a line comes within a minute");
+        assert!(read > 0, "the stream has ended");
         line.trim_end().to_owned()
     }
 

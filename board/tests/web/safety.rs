@@ -41,6 +41,26 @@ fn nothing_that_is_written_becomes_markup() {
             &format!("{topic}/history"),
             &search,
         ];
+        let answer = browser.get(&topic).body;
+        let (_, answer) = answer.split_once("<article id=\"m").unwrap();
+        let answer = format!("{board}/{}", answer.split('"').next().unwrap());
+        let feed = format!("{board}/feed");
+        let at = format!("{board}?{}", encoded(&[("at", evil)]));
+        let pages = pages
+            .into_iter()
+            .chain([answer.as_str(), feed.as_str(), at.as_str()]);
+        let long = evil.repeat(5);
+        let refused = browser.fill("/new", &[("title", &long), ("text", evil)]);
+        assert_eq!(refused.status, 422);
+        assert!(!refused.body.contains("<script"), "{refused:?}");
+        let edit = format!("{topic}/edit");
+        let seen = browser.get(&edit);
+        let fields = |text| [("title", evil), ("text", text), ("author", evil)];
+        browser.fill(&edit, &fields("script")).place();
+        let conflict = browser.fill_from(&seen, &fields(evil));
+        assert_eq!(conflict.status, 409);
+        let conflict = conflict.body.replace("<script src=\"/live.js?", "");
+        assert!(!conflict.contains("<script"), "{conflict}");
         for path in pages {
             let body = browser
                 .get(path)
