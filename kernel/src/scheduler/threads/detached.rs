@@ -55,6 +55,8 @@ struct DetachedThread {
     run: DetachedRun,
     /// In quarantine: what the system reported at the first look.
     first: Option<ThreadTimes>,
+    /// How long the thread had run at the last look, if that had to be known.
+    ran: Option<Duration>,
     /// In quarantine: whether the run was found to be a long one.
     is_long: bool,
     /// Whether the job was reported, or need not be.
@@ -151,6 +153,7 @@ impl DetachedThreads {
             number,
             run,
             first: None,
+            ran: None,
             is_long: false,
             reported,
             held_up_reported: false,
@@ -218,14 +221,15 @@ impl DetachedThreads {
     }
 
     /// Looks at the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
-    /// busy. Called by the monitor.
+    /// busy. Learns about the senders what [`lower_if_crowded`](Self::lower_if_crowded) then needs. Called by the
+    /// monitor.
     pub(crate) fn look(&self, bound: Duration) -> Round {
         let now = Instant::now();
         let numbers: Vec<u32> = {
             let threads = lock(&self.threads);
             let sampled = threads
                 .iter()
-                .filter(|thread| thread.is_sampled(thread.held(now), bound));
+                .filter(|thread| thread.is_sampled(thread.held(now), bound) || thread.is_timed());
             sampled.map(|thread| thread.number).collect()
         };
         // Read without the lock: a thread takes it when its poll ends.
@@ -255,7 +259,11 @@ impl DetachedThreads {
     }
 
     /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores. Not that of
-    /// senders, unless these are more than the cores. `operations`: the count of the thread with a number.
+    /// senders, unless these are more than the cores. `operations`: the count of the thread with a number. Called by the
+    /// monitor, after [`look`](Self::look).
+    ///
+    /// Priorities change under the lock, so that no thread is lowered after it has restored its own. Nothing else that
+    /// asks the system happens there, because each thread takes the lock when its poll ends.
     pub(crate) fn lower_if_crowded(
         &self,
         busy_workers: usize,
@@ -341,9 +349,8 @@ impl DetachedThread {
 
     /// Whether it still sends.
     fn sends(&mut self, operations: impl Fn(u32) -> Option<u32>) -> bool {
-        let ran = || ThreadTimes::of(self.number).map(|times| times.ran);
         let operations = operations(self.number);
-        operations.is_some_and(|operations| self.run.sends.look(operations, ran))
+        operations.is_some_and(|operations| self.run.sends.look(operations, self.ran))
     }
 
     /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only
@@ -357,6 +364,11 @@ impl DetachedThread {
             }
         };
         self.run.cause == Cause::Quarantined && !self.reported && is_due
+    }
+
+    /// Whether the monitor asks the system how long the thread has run, as only that tells whether it still sends.
+    fn is_timed(&self) -> bool {
+        self.run.activity == Activity::Send && self.run.sends.depends_on_time()
     }
 
     fn pending_kill(&self, now: Instant) -> Option<PendingKill> {
@@ -381,6 +393,7 @@ impl DetachedThread {
 
     fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
+        self.ran = now.map(|times| times.ran);
         round.unended.extend(self.look_at_kill(bound));
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
@@ -454,6 +467,7 @@ mod tests {
             number: 0,
             run,
             first: Some(times(0, false)),
+            ran: None,
             is_long: false,
             reported: false,
             held_up_reported: false,
@@ -530,6 +544,12 @@ mod tests {
             let lowered = || senders.iter().map(|number| nice(*number) > threads.normal);
             for operations in [1_000, 2_000, 2_000] {
                 threads.lower_if_crowded(1, |_| Some(operations));
+                assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
+            }
+            // It has no core.
+            for _ in 0..100 {
+                threads.look(BOUND);
+                threads.lower_if_crowded(1, |_| Some(2_000));
                 assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
             }
             threads.lower_if_crowded(1, |_| None);

@@ -114,7 +114,7 @@ struct Watched {
     since: Instant,
     times: Option<ThreadTimes>,
     /// What is known of the thread's operations, since `times`.
-    sends: Sends,
+    sends: Option<Sends>,
     /// Whether the lack of a spare thread was already reported for this run.
     at_bound: bool,
     /// Whether the run was noted as a long one.
@@ -127,10 +127,18 @@ impl Watched {
             running,
             since: Instant::now(),
             times: None,
-            sends: Sends::at_first(0),
+            sends: None,
             at_bound: false,
             is_long: false,
         }
+    }
+
+    /// What is known of the thread's operations, of which it has completed so many now. Without an earlier look, what it
+    /// completed before this run cannot be told from what it completed in it, so nothing shows that it sends.
+    fn sends_after(&self, operations: u32) -> Sends {
+        let mut sends = self.sends.unwrap_or(Sends::at_first(operations));
+        sends.look(operations, None);
+        sends
     }
 }
 
@@ -241,7 +249,7 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched, memory:
     }
     if watched.times.is_none() {
         watched.times = thread_times(worker);
-        watched.sends = Sends::at_first(operations(shared, worker));
+        watched.sends = Some(Sends::at_first(operations(shared, worker)));
     }
 }
 
@@ -392,9 +400,7 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
 fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
-    let mut sends = watched.sends;
-    // It has sent in this run, or never did.
-    sends.look(operations(shared, worker), || None);
+    let sends = watched.sends_after(operations(shared, worker));
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
@@ -430,6 +436,15 @@ mod tests {
 
     use super::*;
     use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
+
+    #[test]
+    fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
+        let mut watched = Watched::new(RunWord::NONE);
+        let many = 10_000;
+        assert!(!watched.sends_after(many).look(many, None));
+        watched.sends = Some(Sends::at_first(0));
+        assert!(watched.sends_after(many).look(many, None));
+    }
 
     #[test]
     fn a_panic_does_not_end_the_monitor() {

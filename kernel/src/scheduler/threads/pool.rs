@@ -10,7 +10,12 @@
 
 #![allow(unsafe_code)]
 
-use std::{cell::Cell, collections::HashMap, sync::Arc, thread::Thread};
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    sync::Arc,
+    thread::{self, Thread},
+};
 
 use crate::{
     biased_lock::Lease,
@@ -46,10 +51,37 @@ pub(super) struct PoolThread {
 }
 
 impl PoolThread {
+    /// The calling thread, which has this number.
+    pub(super) fn here(number: u32, offer: Option<Offer>) -> PoolThread {
+        PoolThread {
+            number,
+            pinned: Arc::new(PinnedQueue::new()),
+            thread: thread::current(),
+            offer: Mutex::new(offer),
+            outbox: Outbox::new(),
+            operations: OperationCount::here(),
+            holds_pinned_jobs: AtomicBool::new(false),
+        }
+    }
+
     /// Gives the thread, which was taken from its list, something to do.
     pub(super) fn accept(&self, offer: Offer) {
         *lock(&self.offer) = Some(offer);
         self.thread.unpark();
+    }
+}
+
+/// A thread's place among the members of its pool; dropping it is [`leave`](ThreadPool::leave), also when a defect
+/// unwinds the thread. Afterwards nobody reads its count of operations.
+#[must_use = "a thread that is no longer a member is not seen by the monitor"]
+pub(super) struct Membership<'a> {
+    pool: &'a ThreadPool,
+    member: &'a Arc<PoolThread>,
+}
+
+impl Drop for Membership<'_> {
+    fn drop(&mut self) {
+        self.pool.leave(self.member);
     }
 }
 
@@ -166,13 +198,14 @@ impl ThreadPool {
         Some(inner.threads)
     }
 
-    /// The thread begins to work for the runtime.
-    pub(super) fn enter(&self, member: &Arc<PoolThread>) {
+    /// The calling thread, which is `member`, works for the runtime until it drops the result.
+    pub(super) fn enter<'a>(&'a self, member: &'a Arc<PoolThread>) -> Membership<'a> {
         lock(&self.inner).members.push(member.clone());
+        Membership { pool: self, member }
     }
 
     /// The thread no longer works for the runtime.
-    pub(super) fn leave(&self, member: &Arc<PoolThread>) {
+    fn leave(&self, member: &Arc<PoolThread>) {
         let mut inner = lock(&self.inner);
         inner.members.retain(|other| !Arc::ptr_eq(other, member));
     }
@@ -265,11 +298,26 @@ impl ThreadPool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::time::Duration;
+    use std::{panic, time::Duration};
 
     use weald_sync::unit;
 
+    use super::*;
     use crate::{Runtime, current_runtime, scheduler::workers::shared};
+
+    #[test]
+    fn a_thread_that_unwinds_leaves_the_pool() {
+        let pool = ThreadPool::new();
+        let unwinds = || {
+            let member = Arc::new(PoolThread::here(7, None));
+            let _membership = pool.enter(&member);
+            assert!(pool.operations(7).is_some());
+            panic::resume_unwind(Box::new("a defect"));
+        };
+        let ended = thread::scope(|scope| scope.spawn(unwinds).join());
+        assert!(ended.is_err());
+        assert_eq!(pool.operations(7), None);
+    }
 
     #[test]
     fn operations_of_a_thread_are_counted_until_it_leaves() {

@@ -24,7 +24,7 @@ pub(crate) struct Sends {
     operations: u32,
     /// The looks since the thread sent; more than [`SILENT_LOOKS`] if it did not.
     silent: u32,
-    /// How long the thread had run at the last of these looks.
+    /// How long the thread had run at the last of these looks, if that is known.
     ran: Option<Duration>,
 }
 
@@ -43,9 +43,14 @@ impl Sends {
         Sends::at_first(unit::with(unit::Unit::operations))
     }
 
-    /// The next look. Returns whether the thread sends. `ran`: how long it has run, which is asked for only if it sent
-    /// before and does not now: beside other programs it may have had no core, and then it is not silent.
-    pub(crate) fn look(&mut self, operations: u32, ran: impl FnOnce() -> Option<Duration>) -> bool {
+    /// Whether the next look depends on how long the thread has run: it sent before, and did not at the last look. Beside
+    /// other programs it may have had no core, and then it is not silent.
+    pub(crate) fn depends_on_time(&self) -> bool {
+        (1..=SILENT_LOOKS).contains(&self.silent)
+    }
+
+    /// The next look. Returns whether the thread sends. `ran`: how long it has run, if that is known.
+    pub(crate) fn look(&mut self, operations: u32, ran: Option<Duration>) -> bool {
         let before = mem::replace(&mut self.operations, operations);
         if operations.wrapping_sub(before) >= MANY {
             self.silent = 0;
@@ -54,7 +59,6 @@ impl Sends {
         if self.silent > SILENT_LOOKS {
             return false;
         }
-        let ran = ran();
         if ran.is_none() || mem::replace(&mut self.ran, ran) != ran {
             self.silent += 1;
         }
@@ -95,9 +99,10 @@ mod tests {
 
     #[test]
     fn a_thread_sends_from_the_first_burst_until_it_ran_for_long_and_was_silent() {
-        let ran = |looks: u32| move || Some(looks * Duration::from_millis(1));
+        let ran = |looks: u32| Some(looks * Duration::from_millis(1));
         let mut sends = Sends::at_first(u32::MAX);
-        assert!(!sends.look(u32::MAX, || panic!("it never sent")));
+        assert!(!sends.look(u32::MAX, ran(0)));
+        assert!(!sends.depends_on_time(), "it never sent");
         for mut operations in [7, 10_000] {
             let mut look = |more: u32, has_run| {
                 operations += more;

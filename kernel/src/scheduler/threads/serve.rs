@@ -18,17 +18,13 @@ use crate::{
     memory,
     report::{self, NoSpareThread},
     scheduler::{
-        stackful::{
-            pinned::PinnedQueue,
-            stack_context::{self, Duty, Flow},
-        },
+        stackful::stack_context::{self, Duty, Flow},
         threads::{
             detached_run::{Activity, Cause, DetachedRun},
             evict,
-            outbox::Outbox,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
             round_memory,
-            senders::{OperationCount, Sends},
+            senders::Sends,
         },
         workers::{
             context::{self, Context},
@@ -39,7 +35,7 @@ use crate::{
         },
     },
     stack::{self, signal_stack::SignalStack},
-    sys::{AtomicBool, Mutex, Ordering, lock},
+    sys::{Mutex, Ordering, lock},
 };
 
 /// A pool thread's own stack: its jobs run on others.
@@ -265,22 +261,14 @@ impl PoolService<'_> {
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _signal_stack = SignalStack::provide();
-    let member = Arc::new(PoolThread {
-        number: shared.thread_number(),
-        pinned: Arc::new(PinnedQueue::new()),
-        thread: thread::current(),
-        offer: Mutex::new(first),
-        outbox: Outbox::new(),
-        operations: OperationCount::here(),
-        holds_pinned_jobs: AtomicBool::new(false),
-    });
+    let member = Arc::new(PoolThread::here(shared.thread_number(), first));
     let _reports = shared.subscriber.enter();
     pool::set_pool_of(shared.id());
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
         cx.set_outbox(Arc::as_ptr(&member.outbox));
-        shared.pool.enter(&member);
+        let membership = shared.pool.enter(&member);
         let service = PoolService {
             shared,
             member: &member,
@@ -299,7 +287,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
             unsafe { fork.as_ref() }.give_back();
         }
         cx.set_outbox(std::ptr::null());
-        shared.pool.leave(&member);
+        drop(membership);
         ready::inject_all(shared, member.outbox.take());
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
