@@ -189,6 +189,7 @@ fn stall(level: Level) -> Vec<Row> {
         "hook",
         "unwinding",
         "receptor",
+        "sends",
     ];
     kinds.extend(others.map(|offender| (offender, 4)));
     // More than files may hold turns.
@@ -354,6 +355,7 @@ mod tests {
             "stall offender=computes offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=subscriber offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=hook offenders=4 burst=no pingers=10000 seconds=10",
+            "stall offender=sends offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=file offenders=600 burst=no pingers=10000 seconds=10",
             "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
             "lifecycle n=100000",

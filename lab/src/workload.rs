@@ -52,6 +52,7 @@ mod large_commits;
 mod memory;
 mod offender;
 mod quantile;
+mod senders;
 mod tally;
 mod team;
 mod trees;
@@ -181,6 +182,8 @@ pub static ALL: [Workload; 41] = [
                  and looks up localhost, and is late by what they take. \
                  offender=hook blocks in the program's panic hook, unwinding waits in a destructor while a panic \
                  unwinds (announced, so no report names it), receptor blocks in a thread of a receptor. \
+                 offender=sends sends 1,200,000 messages to 60 processes in turn without a wait, and again when they \
+                 have received all. \
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \
                  the lateness from the start. \
                  offender=commit: offenders make large commits (what) to trees of their own, the commit times are \

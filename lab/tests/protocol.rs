@@ -274,7 +274,7 @@ fn ticks_are_a_share_of_the_calm_run() {
     let found = all(&folder);
     let options = options("stall", 1, LONG);
     let results = bench::run(&options, &found.systems, &mut Ear::default()).unwrap();
-    assert_eq!(results.len(), 18);
+    assert_eq!(results.len(), 19);
     for result in &results {
         let figures = &cell(result, "fake").figures;
         let share = figures

@@ -15,6 +15,7 @@ use weald::sync::oneshot;
 use weald::{JoinError, JoinHandle, Spawn, Wait};
 
 use super::fifo::{Fifo, read};
+use super::senders::send_again;
 use crate::error::Error;
 use crate::reports::{self, Report, ReportLog};
 
@@ -51,10 +52,12 @@ pub(super) enum OffenderKind {
     Unwinding,
     /// A thread of a receptor of it blocks.
     Receptor,
+    /// It sends for long.
+    Sends,
 }
 
 /// All names on the command line; `none` is not among them.
-const KINDS: [(&str, OffenderKind); 11] = [
+const KINDS: [(&str, OffenderKind); 12] = [
     ("blocks", OffenderKind::Blocks),
     ("computes", OffenderKind::Computes),
     ("holds", OffenderKind::Holds),
@@ -66,6 +69,7 @@ const KINDS: [(&str, OffenderKind); 11] = [
     ("hook", OffenderKind::Hook),
     ("unwinding", OffenderKind::Unwinding),
     ("receptor", OffenderKind::Receptor),
+    ("sends", OffenderKind::Sends),
 ];
 
 impl OffenderKind {
@@ -154,6 +158,11 @@ impl Offenders {
                     weald::spawn(unwind_again(name.clone(), Arc::clone(&shared)))
                 }
                 (OffenderKind::Receptor, _) => weald::spawn(spawn_again(Arc::clone(&shared))),
+                (OffenderKind::Sends, _) => {
+                    let shared = Arc::clone(&shared);
+                    let goes_on = move || !shared.stop.load(Ordering::Relaxed);
+                    start(name, send_again(REST, goes_on))
+                }
                 (_, Some(fifo)) => start(name, read(fifo.path())),
                 (_, None) => start(name, again(kind, Arc::clone(&shared))),
             },

@@ -44,6 +44,8 @@ pub enum Offender {
     Waker,
     /// Each cancels a task whose destructor blocks.
     Destructor,
+    /// Each sends to tasks of its own for long, without a wait.
+    Sends,
 }
 
 /// The parameters of `stall`.
@@ -93,8 +95,8 @@ impl Offender {
         }
     }
 
-    /// Offends once, as one that is not part of a burst. `Waker` and `Destructor` need the rival's own means and only
-    /// block here.
+    /// Offends once, as one that is not part of a burst. `Waker`, `Destructor` and `Sends` need the rival's own means and
+    /// only block here.
     pub fn offend(self) {
         match self {
             Self::None => {}
@@ -104,7 +106,7 @@ impl Offender {
                 let _held = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
                 thread::sleep(OFFENCE);
             }
-            Self::Blocks | Self::Waker | Self::Destructor => thread::sleep(OFFENCE),
+            Self::Blocks | Self::Waker | Self::Destructor | Self::Sends => thread::sleep(OFFENCE),
         }
     }
 }
@@ -151,6 +153,7 @@ impl Keys {
             "just-below" => Offender::JustBelow,
             "waker" => Offender::Waker,
             "destructor" => Offender::Destructor,
+            "sends" => Offender::Sends,
             "subscriber" => bad_usage("This rival reports nothing, so no subscriber is told."),
             _ => bad_usage("The key `offender` is none of those in the README."),
         };

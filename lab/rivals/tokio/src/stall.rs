@@ -14,6 +14,10 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
+/// The tasks that one sender sends to, and how many messages each of them gets before the sender waits.
+const RECEIVERS: usize = 60;
+const SHARE: u32 = 20_000;
+
 const HANDOFF_WORK: Duration = Duration::from_millis(50);
 
 /// The number of messages that one pair has exchanged; a cache line of its own, so that pairs do not share
@@ -95,6 +99,9 @@ async fn offend(stall: Stall) {
     if stall.is_burst {
         return stall.offender.burst();
     }
+    if stall.offender == Offender::Sends {
+        return send_again().await;
+    }
     loop {
         match stall.offender {
             Offender::None => return,
@@ -117,6 +124,51 @@ async fn offend(stall: Stall) {
                 sleep(REST).await;
                 other.offend();
             }
+        }
+    }
+}
+
+/// A message of a sender.
+enum SentMessage {
+    Value(u32),
+    /// The last one of a share: the receiver drops the sender's end.
+    LastOfShare(oneshot::Sender<()>),
+}
+
+/// Rests, sends to each receiver in turn without a wait, and waits until they have received everything, for ever.
+async fn send_again() {
+    let (senders, mailboxes): (Vec<_>, Vec<_>) =
+        (0..RECEIVERS).map(|_| unbounded_channel()).unzip();
+    for mut mailbox in mailboxes {
+        tokio::spawn(async move {
+            while let Some(message) = mailbox.recv().await {
+                match message {
+                    SentMessage::Value(value) => {
+                        std::hint::black_box(value);
+                    }
+                    SentMessage::LastOfShare(at_end) => drop(at_end),
+                }
+            }
+        });
+    }
+    let send = |sender: &UnboundedSender<SentMessage>, message| {
+        assert!(sender.send(message).is_ok(), "the receiver goes on");
+    };
+    loop {
+        sleep(REST).await;
+        for value in 0..SHARE {
+            for sender in &senders {
+                send(sender, SentMessage::Value(value));
+            }
+        }
+        let mut ends = Vec::with_capacity(RECEIVERS);
+        for sender in &senders {
+            let (at_end, ended) = oneshot::channel::<()>();
+            send(sender, SentMessage::LastOfShare(at_end));
+            ends.push(ended);
+        }
+        for ended in ends {
+            let _closed = ended.await;
         }
     }
 }
