@@ -28,8 +28,18 @@ pub struct Overflowed {
     pub capacity: u32,
 }
 
+/// Which room a message takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Usual,
+    /// That of urgent messages, so that none of them waits behind the others for room.
+    Urgent,
+}
+
 pub(crate) struct Gate {
-    pub(crate) room: Semaphore,
+    usual: Semaphore,
+    /// None if the mailbox knows no urgent messages: then they take room as the others do.
+    urgent: Option<Semaphore>,
     pub(crate) capacity: u32,
     pub(crate) overflow: Overflow,
 }
@@ -37,9 +47,32 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(capacity: NonZeroU32, overflow: Overflow) -> Gate {
         Gate {
-            room: Semaphore::named("a full mailbox", capacity.get()),
+            usual: Semaphore::named("a full mailbox", capacity.get()),
+            urgent: None,
             capacity: capacity.get(),
             overflow,
         }
+    }
+
+    /// The gate of a mailbox that has room for as many urgent messages as well.
+    pub(crate) fn with_urgent(capacity: NonZeroU32, overflow: Overflow) -> Gate {
+        let urgent = Semaphore::named("a mailbox full of urgent messages", capacity.get());
+        Gate {
+            urgent: Some(urgent),
+            ..Gate::new(capacity, overflow)
+        }
+    }
+
+    pub(crate) fn room(&self, room: Room) -> &Semaphore {
+        match (room, &self.urgent) {
+            (Room::Urgent, Some(urgent)) => urgent,
+            _ => &self.usual,
+        }
+    }
+
+    /// Nobody gets room any longer.
+    pub(crate) fn close(&self) {
+        self.usual.close();
+        self.urgent.iter().for_each(Semaphore::close);
     }
 }

@@ -42,8 +42,11 @@ mod names;
 mod kinds {
     pub(crate) mod bounded;
     pub(crate) mod bounded_call;
+    pub(crate) mod bounded_message;
+    pub(crate) mod bounded_priority;
     pub(crate) mod prioritized;
     pub(crate) mod priority;
+    pub(crate) mod sorted;
 }
 
 // Messages to many.
@@ -69,10 +72,13 @@ pub use gate::{Overflow, Overflowed};
 pub use groups::{Broadcast, Group, GroupChange, GroupError, GroupWatch, Sent, Slow};
 pub use inbox::{Inbox, Receive, ReceiveIf, ReceiveSince, TimedOut};
 pub use kinds::{
-    bounded::{Bounded, BoundedInbox, BoundedPid, BoundedReceive},
+    bounded::{BoundedInbox, BoundedPid, BoundedReceive},
     bounded_call::BoundedCall,
+    bounded_message::Bounded,
+    bounded_priority::{BoundedPriorityInbox, BoundedPriorityReceive},
     prioritized::{Prioritized, PriorityPid},
-    priority::{PriorityInbox, PriorityMark, PriorityReceive},
+    priority::{PriorityInbox, PriorityReceive},
+    sorted::PriorityMark,
 };
 pub use machine::{Machine, MachineMessage, MachineRef, MachineScope, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};

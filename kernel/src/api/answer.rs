@@ -139,6 +139,26 @@ struct Block<T, N> {
 }
 
 /// The right to give the value. Dropped, it gives none.
+///
+/// It is as safe to unwind as its note, which it lends:
+///
+/// ```compile_fail,E0277
+/// use std::{cell::Cell, panic::UnwindSafe};
+///
+/// fn unwinds(_: impl UnwindSafe) {}
+///
+/// let count = Cell::new(0);
+/// // After a panic, what the note has made of `count` could be seen.
+/// unwinds(weald_kernel::answer::<(), _>(&count, None).0);
+/// ```
+///
+/// ```
+/// # use std::panic::{RefUnwindSafe, UnwindSafe};
+/// # fn unwinds(_: impl UnwindSafe + RefUnwindSafe) {}
+/// # let count = std::cell::Cell::new(0);
+/// # unwinds(weald_kernel::answer::<(), _>(&count, None).1);
+/// # unwinds(weald_kernel::answer::<(), _>(0, None).0);
+/// ```
 pub struct AnswerSender<T, N>(NonNull<Block<T, N>>);
 
 /// The right to the value. Dropped, it gives the value up.
@@ -336,8 +356,10 @@ impl<T, N> fmt::Debug for AnswerReceiver<T, N> {
     }
 }
 
-// A panic leaves either side whole: no user code runs between two steps of it.
-impl<T, N> UnwindSafe for AnswerSender<T, N> {}
-impl<T, N> RefUnwindSafe for AnswerSender<T, N> {}
+// A panic leaves either side whole, because no user code runs between two steps of it; and it leaves the value whole,
+// because that is moved as one piece, as in a channel of the standard library. The sender gives access to the note, so it
+// is as safe as a note of its own, or as a reference to one. The receiver gives access to no note, and only drops it.
+impl<T, N: UnwindSafe> UnwindSafe for AnswerSender<T, N> {}
+impl<T, N: RefUnwindSafe> RefUnwindSafe for AnswerSender<T, N> {}
 impl<T, N> UnwindSafe for AnswerReceiver<T, N> {}
 impl<T, N> RefUnwindSafe for AnswerReceiver<T, N> {}

@@ -24,8 +24,9 @@ use weald_sync::{
 
 use crate::{
     exit::ExitReason,
-    gate::{Gate, Overflow, Overflowed},
+    gate::{Gate, Overflow, Overflowed, Room},
     inbox::{Inbox, TimedOut},
+    kinds::bounded_message::Bounded,
     pid::{Pid, SendError},
     signal::{
         monitor::{Down, MonitorRef},
@@ -35,20 +36,13 @@ use crate::{
     spawn::{Builder, Process},
 };
 
-/// What a bounded mailbox holds: a message, and whether it took room. A [`Name`](crate::Name) or a
-/// [`Group`](crate::Group) of bounded processes has it as its message.
-pub struct Bounded<M> {
-    message: M,
-    is_counted: bool,
-}
-
 /// The address of a process with a bounded mailbox. A clone is cheap.
 ///
 /// The bound holds for what is sent by this type. Notices take no room, because they must not be lost: what comes from
 /// [monitors](BoundedInbox::monitor), [trapped exits](BoundedInbox::trap_exits) and whatever else is made with
 /// [`Bounded::notice`].
 pub struct BoundedPid<M> {
-    pid: Pid<Bounded<M>>,
+    pub(super) pid: Pid<Bounded<M>>,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -96,35 +90,32 @@ impl Builder {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Arc::new(Gate::new(capacity, overflow));
+        let gate = Gate::new(capacity, overflow);
+        self.spawn_gated(gate, |inbox, gate| body(BoundedInbox { inbox, gate }))
+    }
+
+    /// Spawns a process whose mailbox has this gate.
+    #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
+    pub(super) fn spawn_gated<M, F, Fut>(
+        self,
+        gate: Gate,
+        body: F,
+    ) -> Result<(Process<Bounded<M>, Fut::Output>, BoundedPid<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Inbox<Bounded<M>>, Arc<Gate>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let gate = Arc::new(gate);
         let process = self.spawn(|inbox: Inbox<Bounded<M>>| {
             let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
             signals.lock().gate = Some(gate.clone());
-            body(BoundedInbox {
-                inbox,
-                gate: gate.clone(),
-            })
+            body(inbox, gate.clone())
         })?;
         let pid = process.pid().clone();
         Ok((process, BoundedPid { pid, gate }))
-    }
-}
-
-impl<M> Bounded<M> {
-    /// A message that takes no room, whatever the bound: for notices that must not be lost, and that are few by their
-    /// nature.
-    pub fn notice(message: M) -> Bounded<M> {
-        Bounded {
-            message,
-            is_counted: false,
-        }
-    }
-
-    pub(super) fn counted(message: M) -> Bounded<M> {
-        Bounded {
-            message,
-            is_counted: true,
-        }
     }
 }
 
@@ -147,9 +138,13 @@ impl<M> BoundedPid<M> {
     /// [`SendError::Full`] if there is no room; under [`Overflow::Crash`] the process then ends. [`SendError::Dead`] if it
     /// has ended.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        match self.gate.room.try_acquire() {
+        self.try_send_into(Room::Usual, message)
+    }
+
+    pub(super) fn try_send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
+        match self.gate.room(room).try_acquire() {
             Ok(permit) => {
-                self.post(message)?;
+                self.post(room, message)?;
                 permit.forget();
                 Ok(())
             }
@@ -170,20 +165,24 @@ impl<M> BoundedPid<M> {
     /// # Errors
     /// [`SendError::Dead`] if the process has ended, or ends while this waits. [`SendError::Full`] as `try_send`.
     pub async fn send(&self, message: M) -> Result<(), SendError<M>> {
+        self.send_into(Room::Usual, message).await
+    }
+
+    pub(super) async fn send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
         if self.gate.overflow != Overflow::Wait {
-            return self.try_send(message);
+            return self.try_send_into(room, message);
         }
-        let Ok(permit) = self.gate.room.acquire().await else {
+        let Ok(permit) = self.gate.room(room).acquire().await else {
             return Err(SendError::Dead(message));
         };
-        self.post(message)?;
+        self.post(room, message)?;
         permit.forget();
         Ok(())
     }
 
     /// Posts a message for which there is room.
-    pub(super) fn post(&self, message: M) -> Result<(), SendError<M>> {
-        let posted = self.pid.0.post(Bounded::counted(message));
+    pub(super) fn post(&self, room: Room, message: M) -> Result<(), SendError<M>> {
+        let posted = self.pid.0.post(Bounded::counted(room, message));
         posted.map_err(|bounded| SendError::Dead(bounded.message))
     }
 
@@ -206,7 +205,7 @@ impl<M> BoundedPid<M> {
 
     /// For how many more messages there is room now.
     pub fn room(&self) -> u32 {
-        self.gate.room.available()
+        self.gate.room(Room::Usual).available()
     }
 
     /// Sends an exit signal; see [`Pid::exit`].
@@ -258,19 +257,19 @@ impl<M> BoundedInbox<M> {
             .inbox
             .receive_if(|bounded| wanted(&bounded.message))
             .await;
-        self.taken(bounded)
+        bounded.taken(&self.gate)
     }
 
     /// Takes the oldest message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
         let bounded = self.inbox.try_receive()?;
-        Some(self.taken(bounded))
+        Some(bounded.taken(&self.gate))
     }
 
     /// Takes the oldest message for which `wanted` is true, if there is one now. O(n).
     pub fn take_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> Option<M> {
         let bounded = self.inbox.take_if(|bounded| wanted(&bounded.message))?;
-        Some(self.taken(bounded))
+        Some(bounded.taken(&self.gate))
     }
 
     /// How many messages there are now, with notices. O(n).
@@ -281,14 +280,6 @@ impl<M> BoundedInbox<M> {
     /// Whether there is no message now.
     pub fn is_empty(&mut self) -> bool {
         self.inbox.is_empty()
-    }
-
-    /// A message was taken: its room is free.
-    fn taken(&self, bounded: Bounded<M>) -> M {
-        if bounded.is_counted {
-            self.gate.room.release(1);
-        }
-        bounded.message
     }
 }
 
@@ -328,7 +319,7 @@ impl<M: Send + 'static> BoundedInbox<M> {
 
 impl<M> Drop for BoundedInbox<M> {
     fn drop(&mut self) {
-        self.gate.room.close();
+        self.gate.close();
     }
 }
 
@@ -352,7 +343,7 @@ impl<M> Future for BoundedReceive<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         let received = self.0.inbox.0.poll_receive(cx);
-        received.map(|bounded| self.0.taken(bounded))
+        received.map(|bounded| bounded.taken(&self.0.gate))
     }
 }
 
@@ -380,7 +371,7 @@ impl<M> Source for BoundedInbox<M> {
 
     fn take(mut self: Pin<&mut Self>) -> M {
         let bounded = Pin::new(&mut self.inbox.0).take();
-        self.taken(bounded)
+        bounded.taken(&self.gate)
     }
 
     fn reason(&self) -> Reason {
@@ -422,12 +413,6 @@ impl<M> fmt::Debug for BoundedInbox<M> {
         f.debug_tuple("BoundedInbox")
             .field(&self.inbox.pid())
             .finish()
-    }
-}
-
-impl<M: fmt::Debug> fmt::Debug for Bounded<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bounded").field(&self.message).finish()
     }
 }
 

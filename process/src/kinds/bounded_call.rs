@@ -14,7 +14,7 @@ use crate::{
     call::{CallError, Reply, answer},
     deadline,
     exit::ExitReason,
-    gate::Overflow,
+    gate::{Overflow, Room},
     kinds::bounded::BoundedPid,
     signal::{monitor::monitor, signals::Signals},
 };
@@ -24,6 +24,7 @@ use crate::{
 #[must_use = "a call does nothing unless it is awaited"]
 pub struct BoundedCall<'a, M, T, F> {
     pid: &'a BoundedPid<M>,
+    room: Room,
     request: F,
     deadline: Option<Instant>,
     answer: PhantomData<fn() -> T>,
@@ -56,8 +57,17 @@ impl<M: Send + 'static> BoundedPid<M> {
     /// # Errors
     /// A [`CallError`]; [`CallError::Full`] if the mailbox was full and senders do not wait.
     pub fn call<T, F: FnOnce(Reply<T>) -> M>(&self, request: F) -> BoundedCall<'_, M, T, F> {
+        self.call_into(Room::Usual, request)
+    }
+
+    pub(super) fn call_into<T, F: FnOnce(Reply<T>) -> M>(
+        &self,
+        room: Room,
+        request: F,
+    ) -> BoundedCall<'_, M, T, F> {
         BoundedCall {
             pid: self,
+            room,
             request,
             deadline: None,
             answer: PhantomData,
@@ -65,8 +75,8 @@ impl<M: Send + 'static> BoundedPid<M> {
     }
 
     /// Room for a request.
-    async fn admit(&self) -> Result<Permit<'_>, CallError> {
-        let room = &self.gate.room;
+    async fn admit(&self, room: Room) -> Result<Permit<'_>, CallError> {
+        let room = self.gate.room(room);
         if self.gate.overflow != Overflow::Wait {
             return room.try_acquire().map_err(|error| match error {
                 TryAcquireError::NoPermits => {
@@ -128,7 +138,7 @@ where
         Box::pin(async move {
             let deadline = [self.deadline, deadline::current()];
             let deadline = deadline.into_iter().flatten().min();
-            let admit = self.pid.admit();
+            let admit = self.pid.admit(self.room);
             let permit = match deadline {
                 Some(deadline) => {
                     let admitted = timeout(deadline.saturating_duration_since(now()), admit);
@@ -137,7 +147,7 @@ where
                 None => admit.await?,
             };
             let (reply, answered) = answer(deadline);
-            let posted = self.pid.post((self.request)(reply));
+            let posted = self.pid.post(self.room, (self.request)(reply));
             posted.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
             permit.forget();
             answered.await

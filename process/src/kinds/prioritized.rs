@@ -7,6 +7,7 @@ use weald_kernel::{AsUnit, JobName, Unit};
 use crate::{
     call::{Call, Reply},
     exit::ExitReason,
+    kinds::sorted::Urgency,
     pid::{Pid, SendError},
     signal::signals::ProcessId,
 };
@@ -36,6 +37,12 @@ impl<M> Prioritized<M> {
             message,
             is_urgent: false,
         }
+    }
+}
+
+impl<M> Urgency for Prioritized<M> {
+    fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 }
 

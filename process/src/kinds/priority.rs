@@ -1,28 +1,30 @@
 //! Processes that take urgent messages before the others.
 //!
 //! Messages of both kinds come through the one mailbox of the process, so that names, groups, timers and monitors work
-//! with them, and their order with other signals holds. The receiver sorts what has come into two queues before it takes
-//! one: each message is moved once. A process with a plain mailbox pays nothing.
+//! with them, and their order with other signals holds; the receiver sorts them (`sorted.rs`). A process with a plain
+//! mailbox pays nothing.
 //!
 //! The idea is that of Erlang's priority messages (EEP 76).
 
 use std::{
-    collections::VecDeque,
-    fmt, mem,
+    fmt,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use weald_kernel::{AsUnit, Mailbox, SpawnError, poll_budget};
+use weald_kernel::{AsUnit, SpawnError};
 use weald_sync::{
     Event, Polled, Source, of_source,
     reason::{Kind, Reason},
 };
 
 use crate::{
-    inbox::{Inbox, TimedOut},
-    kinds::prioritized::{Prioritized, PriorityPid},
+    inbox::TimedOut,
+    kinds::{
+        prioritized::{Prioritized, PriorityPid},
+        sorted::{PriorityMark, Sorted},
+    },
     signal::{
         monitor::{Down, MonitorRef},
         trap::Exit,
@@ -32,35 +34,7 @@ use crate::{
 
 /// The receiving end of a mailbox with urgent messages, which are received before all others. Among the urgent ones, and
 /// among the others, the order is that of arrival.
-pub struct PriorityInbox<M> {
-    inbox: Inbox<Prioritized<M>>,
-    urgent: Queue<M>,
-    others: Queue<M>,
-    /// The number of the next message that comes into one of the queues.
-    next: u64,
-}
-
-/// Messages with their numbers, which ascend.
-type Queue<M> = VecDeque<(u64, M)>;
-
-/// A place among the messages of a [`PriorityInbox`], for [`PriorityInbox::receive_since`].
-#[derive(Clone, Debug, Default)]
-pub struct PriorityMark {
-    /// The number of the first urgent message that is behind the mark, or will be.
-    urgent: u64,
-    /// The same for the others.
-    others: u64,
-}
-
-impl PriorityMark {
-    /// A mark before all messages.
-    pub fn oldest() -> PriorityMark {
-        PriorityMark::default()
-    }
-}
-
-/// A queue that becomes empty keeps the memory for this many messages.
-const KEPT: usize = 1024;
+pub struct PriorityInbox<M>(Sorted<Prioritized<M>>);
 
 impl Builder {
     /// Spawns a process that takes urgent messages before the others.
@@ -93,14 +67,7 @@ impl Builder {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let process = self.spawn(|inbox| {
-            body(PriorityInbox {
-                inbox,
-                urgent: Queue::new(),
-                others: Queue::new(),
-                next: 0,
-            })
-        })?;
+        let process = self.spawn(|inbox| body(PriorityInbox(Sorted::new(inbox))))?;
         let pid = PriorityPid(process.pid().clone());
         Ok((process, pid))
     }
@@ -109,14 +76,14 @@ impl Builder {
 impl<M> PriorityInbox<M> {
     /// The address of this process.
     pub fn pid(&self) -> PriorityPid<M> {
-        PriorityPid(self.inbox.pid())
+        PriorityPid(self.0.inbox.pid())
     }
 
     /// Waits for the oldest urgent message, or the oldest of the others if none is urgent. O(1), and O(1) for each
     /// message that has come since the last receive.
     ///
     /// # Panics
-    /// As [`Inbox::receive`].
+    /// As [`Inbox::receive`](crate::Inbox::receive).
     pub fn receive(&mut self) -> PriorityReceive<'_, M> {
         PriorityReceive(self)
     }
@@ -131,15 +98,11 @@ impl<M> PriorityInbox<M> {
     /// A mark behind all messages that have come, urgent ones and others: a [receive with
     /// it](PriorityInbox::receive_since) looks only at later ones. It costs what a receive does.
     pub fn mark(&mut self) -> PriorityMark {
-        self.sort();
-        PriorityMark {
-            urgent: self.next,
-            others: self.next,
-        }
+        self.0.mark()
     }
 
     /// As [`receive_if`](PriorityInbox::receive_if), but looks only at the messages behind `mark`, and moves the mark
-    /// behind those that it refuses; see [`Inbox::receive_since`]. The mark must be of this inbox. O(log n), and O(1) for
+    /// behind those that it refuses; see [`Inbox::receive_since`](crate::Inbox::receive_since). The mark must be of this inbox. O(log n), and O(1) for
     /// each message that it looks at. Cancel-safe.
     ///
     /// ```
@@ -167,21 +130,8 @@ impl<M> PriorityInbox<M> {
         mark: &mut PriorityMark,
         mut wanted: impl FnMut(&M) -> bool,
     ) -> M {
-        std::future::poll_fn(|cx| {
-            if poll_budget(cx).is_pending() {
-                return Poll::Pending;
-            }
-            loop {
-                if let Some(message) = self.take_since(mark, &mut wanted) {
-                    return Poll::Ready(message);
-                }
-                match self.inbox.0.poll_receive(cx) {
-                    Poll::Ready(message) => self.put(message),
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-        })
-        .await
+        let wanted = |prioritized: &Prioritized<M>| wanted(&prioritized.message);
+        self.0.receive_since(mark, wanted).await.message
     }
 
     /// Takes a message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind those that
@@ -191,15 +141,13 @@ impl<M> PriorityInbox<M> {
         mark: &mut PriorityMark,
         mut wanted: impl FnMut(&M) -> bool,
     ) -> Option<M> {
-        self.sort();
-        let found = take(&mut self.urgent, &mut mark.urgent, &mut wanted);
-        found.or_else(|| take(&mut self.others, &mut mark.others, &mut wanted))
+        let found = self.0.take_since(mark, |found| wanted(&found.message))?;
+        Some(found.message)
     }
 
     /// Takes the next message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
-        self.sort();
-        self.pop()
+        Some(self.0.try_receive()?.message)
     }
 
     /// Takes a message for which `wanted` is true, if there is one now; see [`PriorityInbox::receive_if`]. O(n).
@@ -209,112 +157,48 @@ impl<M> PriorityInbox<M> {
 
     /// How many messages there are now.
     pub fn len(&mut self) -> usize {
-        self.sort();
-        self.urgent.len() + self.others.len()
+        self.0.len()
     }
 
     /// Whether there is no message now.
     pub fn is_empty(&mut self) -> bool {
         self.len() == 0
     }
-
-    /// Moves what has come until now into the two queues.
-    fn sort(&mut self) {
-        for _ in 0..self.inbox.len() {
-            match self.inbox.try_receive() {
-                Some(message) => self.put(message),
-                None => return,
-            }
-        }
-    }
-
-    fn put(&mut self, prioritized: Prioritized<M>) {
-        let queue = match prioritized.is_urgent {
-            true => &mut self.urgent,
-            false => &mut self.others,
-        };
-        queue.push_back((self.next, prioritized.message));
-        self.next += 1;
-    }
-
-    fn pop(&mut self) -> Option<M> {
-        let (urgent, others) = (&mut self.urgent, &mut self.others);
-        pop(urgent).or_else(|| pop(others))
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
-        self.sort();
-        if self.urgent.is_empty() && self.others.is_empty() {
-            let received = self.inbox.0.poll_receive(cx);
-            return received.map(|prioritized| prioritized.message);
-        }
-        if poll_budget(cx).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.pop().expect("one of the queues has a message"))
-    }
-}
-
-/// Takes the first message behind a mark that is wanted; moves the mark behind those that are not.
-fn take<M>(queue: &mut Queue<M>, mark: &mut u64, wanted: &mut impl FnMut(&M) -> bool) -> Option<M> {
-    let first = queue.partition_point(|(number, _)| number < mark);
-    for place in first..queue.len() {
-        let (number, message) = &queue[place];
-        if wanted(message) {
-            let (_, message) = queue.remove(place)?;
-            give_back(queue);
-            return Some(message);
-        }
-        *mark = number + 1;
-    }
-    None
-}
-
-/// Takes the oldest message.
-fn pop<M>(queue: &mut Queue<M>) -> Option<M> {
-    let (_, message) = queue.pop_front()?;
-    give_back(queue);
-    Some(message)
-}
-
-/// A queue that has become empty gives a large buffer back.
-fn give_back<M>(queue: &mut Queue<M>) {
-    if queue.is_empty() && queue.capacity() > KEPT {
-        drop(mem::take(queue));
-    }
 }
 
 impl<M: Send + 'static> PriorityInbox<M> {
-    /// Watches `unit`; see [`Inbox::monitor`]. The notice is urgent.
+    /// Watches `unit`; see [`Inbox::monitor`](crate::Inbox::monitor). The notice is urgent.
     ///
     /// # Panics
-    /// As [`Inbox::monitor`].
+    /// As [`Inbox::monitor`](crate::Inbox::monitor).
     pub fn monitor(
         &mut self,
         unit: &impl AsUnit,
         convert: impl FnOnce(Down) -> M + Send + 'static,
     ) -> MonitorRef {
-        self.inbox
+        self.0
+            .inbox
             .monitor(unit, |down| Prioritized::urgent(convert(down)))
     }
 
-    /// Ends a monitor; see [`Inbox::demonitor`].
+    /// Ends a monitor; see [`Inbox::demonitor`](crate::Inbox::demonitor).
     pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
-        self.inbox.demonitor(monitor)
+        self.0.inbox.demonitor(monitor)
     }
 
-    /// Exit signals become urgent messages; see [`Inbox::trap_exits`].
+    /// Exit signals become urgent messages; see [`Inbox::trap_exits`](crate::Inbox::trap_exits).
     ///
     /// # Panics
-    /// As [`Inbox::trap_exits`].
+    /// As [`Inbox::trap_exits`](crate::Inbox::trap_exits).
     pub fn trap_exits(&mut self, convert: impl Fn(Exit) -> M + Send + Sync + 'static) {
-        self.inbox
+        self.0
+            .inbox
             .trap_exits(move |exit| Prioritized::urgent(convert(exit)));
     }
 
-    /// Exit signals end this process again; see [`Inbox::untrap_exits`].
+    /// Exit signals end this process again; see [`Inbox::untrap_exits`](crate::Inbox::untrap_exits).
     pub fn untrap_exits(&mut self) {
-        self.inbox.untrap_exits();
+        self.0.inbox.untrap_exits();
     }
 }
 
@@ -333,14 +217,12 @@ impl<M> PriorityReceive<'_, M> {
     }
 }
 
-// Messages are moved, never pinned.
-impl<M> Unpin for PriorityInbox<M> {}
-
 impl<M> Future for PriorityReceive<'_, M> {
     type Output = M;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
-        self.0.poll_receive(cx)
+        let received = self.0.0.poll_receive(cx);
+        received.map(|prioritized| prioritized.message)
     }
 }
 
@@ -362,12 +244,7 @@ impl<M> Source for PriorityInbox<M> {
     type Output = M;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        if this.is_empty() {
-            let mailbox: &mut Mailbox<_> = &mut this.inbox.0;
-            return Pin::new(mailbox).poll_ready(cx);
-        }
-        Poll::Ready(())
+        self.0.poll_ready(cx)
     }
 
     fn take(mut self: Pin<&mut Self>) -> M {
@@ -383,7 +260,7 @@ impl<M> Source for PriorityInbox<M> {
 impl<M> fmt::Debug for PriorityInbox<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PriorityInbox")
-            .field(&self.inbox.pid())
+            .field(&self.0.inbox.pid())
             .finish()
     }
 }
