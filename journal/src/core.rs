@@ -2,7 +2,7 @@
 //! the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the keys, of the note.
 //!
 //! 1. `append` (`disk_journal.rs`) gives a record its place and wakes a thread if none writes.
-//! 2. A thread takes everything that has a place, and writes it: it is *buffered*.
+//! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is *buffered*.
 //! 3. A thread syncs everything that was written: it is *durable*.
 //!
 //! Whatever fails or is short ends the journal: nothing is written to its files any more, and what waits is unknown.
@@ -12,13 +12,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weald_forest::journal::{AppendError, Level, Marks};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
 use crate::keys::Keys;
+use crate::leading::LOOK;
 use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
@@ -131,12 +132,15 @@ impl Core {
     /// Wakes threads of the journal for what is to be done now, unless those that are awake are enough. Foreign wakers are
     /// run by `wakes`.
     pub(crate) fn call(&self, mut state: MutexGuard<'_, State>) {
-        let has_work = state.may_write() || state.may_sync();
+        let has_work = state.must_write() || state.may_sync();
         let calls = has_work && state.idle > 0 && !state.is_called;
         state.is_called |= calls;
         let prepares = !state.is_preparing && state.must_prepare();
+        let ends = state.is_closing;
         drop(state);
-        if calls {
+        if ends {
+            self.hands.notify_all();
+        } else if calls {
             self.hands.notify_one();
         }
         if prepares {
@@ -150,20 +154,11 @@ impl Core {
         loop {
             match state.next(self.settings.silence) {
                 NextStep::Stop => break,
-                NextStep::Rest(limit) => {
-                    state.idle += 1;
-                    state = match limit {
-                        None => self
-                            .hands
-                            .wait(state)
-                            .unwrap_or_else(PoisonError::into_inner),
-                        Some(limit) => {
-                            let waited = self.hands.wait_timeout(state, limit);
-                            waited.unwrap_or_else(PoisonError::into_inner).0
-                        }
-                    };
-                    state.idle -= 1;
-                    state.is_called = false;
+                NextStep::Rest(limit) => state = self.rest(state, limit),
+                NextStep::Watch => {
+                    state.leading.is_watched = true;
+                    state = self.rest(state, Some(LOOK));
+                    state.leading.is_watched = false;
                 }
                 step => {
                     self.call(state);
@@ -174,6 +169,26 @@ impl Core {
         }
         drop(state);
         self.hands.notify_all();
+    }
+
+    /// Waits for a call, at most for this long.
+    fn rest<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        state.idle += 1;
+        let waited = match limit {
+            None => self.hands.wait(state),
+            Some(limit) => match self.hands.wait_timeout(state, limit) {
+                Ok((state, _)) => Ok(state),
+                Err(error) => Err(PoisonError::new(error.into_inner().0)),
+            },
+        };
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state.is_called = false;
+        state
     }
 
     /// The life of the thread that prepares segments.
@@ -221,11 +236,11 @@ impl Core {
     }
 
     /// Does on the medium what was decided.
-    fn carry_out(&self, step: NextStep) {
+    pub(crate) fn carry_out(&self, step: NextStep) {
         let outcome = match step {
             NextStep::Write(batch, upto) => self.write(batch, upto),
             NextStep::Sync(from, upto) => self.sync(from, upto),
-            NextStep::Rest(_) | NextStep::Stop => Ok(()),
+            NextStep::Rest(_) | NextStep::Watch | NextStep::Stop => Ok(()),
         };
         if let Err(failure) = outcome {
             self.fail(&failure);

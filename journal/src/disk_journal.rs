@@ -17,6 +17,7 @@ use crate::core::{Core, Work};
 use crate::directory::Directory;
 use crate::error::OpenError;
 use crate::follow::{self, Following};
+use crate::lead::Buffering;
 use crate::medium::Medium;
 use crate::open;
 use crate::search;
@@ -237,6 +238,9 @@ impl Journal for DiskJournal {
     }
 
     fn when_reached(&self, position: Position, level: Level) -> Later<'static, Durability> {
+        if level == Level::Buffered && self.core.settings.has_threads {
+            return Box::pin(Buffering::new(&self.core, position));
+        }
         if level == Level::Durable {
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);

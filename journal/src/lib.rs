@@ -48,6 +48,7 @@ mod blob_reader;
 
 // The end of the journal in memory, and what is to be done next.
 mod body;
+mod leading;
 mod log;
 mod next_step;
 mod settings;
@@ -59,6 +60,7 @@ mod close;
 mod core;
 mod follow;
 mod keep;
+mod lead;
 mod needed_keys;
 mod open;
 mod prepare;

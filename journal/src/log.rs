@@ -37,6 +37,14 @@ pub(crate) struct Batch {
     pub(crate) erasures: Vec<(Place, Erasure)>,
 }
 
+impl Batch {
+    /// Whether there are finished frames in it and nothing else.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_bytes = |item: &Item| matches!(item, Item::Bytes(..));
+        self.keys.is_empty() && self.erasures.is_empty() && self.items.iter().all(is_bytes)
+    }
+}
+
 /// Bytes that lie one after the other in one segment.
 #[derive(Debug)]
 pub(crate) enum Item {

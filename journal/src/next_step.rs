@@ -2,19 +2,25 @@
 //!
 //! - One thread at a time writes, one syncs, one prepares; which thread does not matter. So a thread that has written
 //!   syncs as well, if nobody else waits; and while it syncs, another one writes.
-//! - A sync is due when somebody waits for it, when a segment is full, or when there was silence.
+//!   An author may write, too (`lead.rs`); a thread leaves it the batch then, and looks soon.
+//! - A sync is due when somebody waits for it, when much was written since the last one, or when there was silence.
 
 use std::time::{Duration, Instant};
 
 use weald_forest::journal::{AppendError, Position};
 
+use crate::leading::{self, Leading};
 use crate::log::{Batch, Log};
 use crate::place::{Place, SegmentId};
 use crate::waiting::{Answer, Waiting};
 
+/// So many bytes are synced though nobody waits: the forest keeps every version until it is durable.
+const MUCH: u32 = 256 << 10;
+
 /// What all threads of a journal share.
 pub(crate) struct State {
     pub(crate) log: Log,
+    pub(crate) leading: Leading,
     pub(crate) waiting: Waiting,
     pub(crate) is_writing: bool,
     pub(crate) is_syncing: bool,
@@ -46,6 +52,8 @@ pub(crate) enum NextStep {
     Sync(SegmentId, Place),
     /// Nothing, at most for this long.
     Rest(Option<Duration>),
+    /// Nothing, but look soon whether a leader has written.
+    Watch,
     /// Nothing ever.
     Stop,
 }
@@ -61,11 +69,14 @@ impl State {
         if self.failed.is_some() {
             return self.rest_or_stop(None);
         }
-        if self.may_write() {
+        if self.may_write() && !self.is_led() {
             return self.begin_write();
         }
         if self.may_sync() {
             return self.begin_sync();
+        }
+        if self.leading.wants_watch() && !self.is_closing {
+            return NextStep::Watch;
         }
         if self.is_writing || self.is_syncing {
             return NextStep::Rest(None);
@@ -103,13 +114,15 @@ impl State {
     pub(crate) fn may_sync(&self) -> bool {
         let (written, synced) = (self.log.written, self.log.synced);
         // A segment that is full is synced though nobody waits: it stays open until then, and opening writes it again.
-        let is_due = self.wanted > synced.position() || written.segment != synced.segment;
+        let is_much = written.segment != synced.segment || written.offset - synced.offset >= MUCH;
+        let is_due = is_much || self.wanted > synced.position();
         !self.is_syncing && written > synced && is_due
     }
 
     /// Takes what is to be written; nobody else writes until that is done.
     pub(crate) fn begin_write(&mut self) -> NextStep {
         self.is_writing = true;
+        self.leading.batch_taken(self.log.cursor.position());
         let batch = std::mem::take(&mut self.log.batch);
         NextStep::Write(batch, self.log.cursor)
     }
@@ -118,6 +131,37 @@ impl State {
     pub(crate) fn begin_sync(&mut self) -> NextStep {
         self.is_syncing = true;
         NextStep::Sync(self.log.synced.segment, self.log.written)
+    }
+
+    /// Whether a thread is to leave the batch to its leader for now.
+    pub(crate) fn is_led(&self) -> bool {
+        self.leading.has_leader() && !self.is_closing && !self.is_asked_to_write()
+    }
+
+    fn is_asked_to_write(&self) -> bool {
+        self.leading.is_asked(self.wanted) || self.log.batch.bytes > leading::SHORT
+    }
+
+    /// Whether a thread must write now, rather than when it looks the next time.
+    pub(crate) fn must_write(&self) -> bool {
+        let is_watched = self.leading.is_watched && !self.is_closing;
+        self.may_write() && (!is_watched || self.is_asked_to_write())
+    }
+
+    /// Whether an author may write the batch.
+    pub(crate) fn may_lead(&self) -> bool {
+        let batch = &self.log.batch;
+        let is_short = batch.is_plain() && batch.bytes <= leading::SHORT;
+        is_short && !self.is_closing && !self.leading.was_slow()
+    }
+
+    /// Makes the author of the record at a position the leader, if one is wanted; returns its number.
+    pub(crate) fn lead(&mut self, position: Position) -> Option<u64> {
+        let may_lead = self.may_lead();
+        let is_open = self.failed.is_none();
+        is_open
+            .then(|| self.leading.choose(position, may_lead))
+            .flatten()
     }
 
     /// What the author of a record with so many bytes waits for, unless there is room, or will be none.

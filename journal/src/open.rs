@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::error::{OpenError, Unreadable};
 use crate::head::{HEAD, Head};
 use crate::keys::Keys;
+use crate::leading::Leading;
 use crate::log::{Batch, KeyRoom, Log};
 use crate::medium::{Medium, MediumFile, write_whole};
 use crate::names;
@@ -184,6 +185,7 @@ fn state(found: Found, head: Head, settings: &Settings) -> State {
         grown_enough: settings.checkpoint.unwrap_or(u64::MAX),
         active: Instant::now(),
         idle: 0,
+        leading: Leading::at(cursor.position()),
         is_called: false,
     }
 }

@@ -14,7 +14,7 @@ use crate::records::{all, append, flush, is_durable, must_append, open, small};
 type Hook = fn() -> io::Result<()>;
 
 #[derive(Clone, Default)]
-struct Hooks {
+pub(crate) struct Hooks {
     create: Arc<Mutex<Option<Hook>>>,
     open: Arc<Mutex<Option<Hook>>>,
     write: Arc<Mutex<Option<Hook>>>,
@@ -30,7 +30,14 @@ fn ask(hook: &Mutex<Option<Hook>>) -> io::Result<()> {
     hook.map_or(Ok(()), |hook| hook())
 }
 
-struct Hooked(SimulatedDisk, Hooks);
+impl Hooks {
+    /// Asks this before each write.
+    pub(crate) fn on_write(&self, hook: Hook) {
+        set(&self.write, Some(hook));
+    }
+}
+
+pub(crate) struct Hooked(pub(crate) SimulatedDisk, pub(crate) Hooks);
 
 struct HookedFile(Box<dyn MediumFile>, Hooks);
 

@@ -9,6 +9,7 @@ mod faults;
 mod full;
 mod garbage;
 mod hooked;
+mod leading;
 mod long_names;
 mod lost;
 mod reading;
