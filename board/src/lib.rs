@@ -20,6 +20,7 @@ pub mod model {
     // One message, and why something is refused.
     mod error;
     mod message;
+    mod passphrase;
 
     // One board in one version.
     mod store;
@@ -34,6 +35,7 @@ pub mod model {
     mod difference;
     mod follow;
     mod history;
+    mod names;
     mod revise;
     mod search;
     mod write;
@@ -51,7 +53,9 @@ pub mod model {
     pub use history::{STATES, State};
     pub use message::{Body, Deed, DeletedBy, Message};
     pub use name::{BoardName, NotAName};
+    pub use names::NameKey;
     pub use pages::Pages;
+    pub use passphrase::{Hashed, MAX_PASSPHRASE, MIN_PASSPHRASE, NotAHash, check_passphrase};
     pub use post::Post;
     pub use revise::Target;
     pub use search::{FOUND, MOST_FOUND};
@@ -74,6 +78,7 @@ mod web {
     pub(crate) mod counts;
     pub(crate) mod limiter;
     pub(crate) mod pairs;
+    pub(crate) mod proofs;
     pub(crate) mod visitor;
 
     // A request and its answer.
@@ -81,6 +86,8 @@ mod web {
     pub(crate) mod problem;
 
     pub(crate) mod ask;
+
+    pub(crate) mod proving;
 
     pub(crate) mod answer;
 
@@ -97,6 +104,8 @@ mod web {
         pub(crate) mod change;
         pub(crate) mod read;
 
+        pub(crate) mod names;
+
         pub(crate) use refused::refused;
     }
     /// The pages, one file each.
@@ -110,6 +119,7 @@ mod web {
         pub(crate) mod boards;
         pub(crate) mod change;
         pub(crate) mod feed;
+        pub(crate) mod names;
         pub(crate) mod search;
         pub(crate) mod write;
     }

@@ -14,6 +14,8 @@ mod described;
 mod limits;
 #[path = "web/live.rs"]
 mod live;
+#[path = "web/names.rs"]
+mod names;
 #[path = "web/pages.rs"]
 mod pages;
 #[path = "web/safety.rs"]

@@ -78,6 +78,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
             Duration::from_secs(60),
             args.writes.saturating_mul(2) / 3,
         ),
+        tries: Config::default().tries,
         proxies: args.proxy.clone(),
         most_requests: args.requests,
         most_readers: args.readers,

@@ -40,6 +40,8 @@ pub struct Actor {
     pub owner: Option<Owner>,
     /// Whether the request came from a moderator, who may change what others wrote.
     pub is_moderator: bool,
+    /// Whether the name under which it is written is protected, and the passphrase was right.
+    pub is_proven: bool,
 }
 
 impl Actor {
@@ -47,7 +49,7 @@ impl Actor {
     pub fn of_secret(secret: &str) -> Self {
         Self {
             owner: Some(Owner::of_secret(secret)),
-            is_moderator: false,
+            ..Self::default()
         }
     }
 

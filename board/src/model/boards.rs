@@ -13,6 +13,7 @@ use super::draft::{Field, Invalid, MAX_TITLE, one_line};
 use super::error::BoardError;
 use super::message::attribute;
 use super::name::BoardName;
+use super::passphrase::Turns;
 use super::search_index::SearchIndex;
 use super::store::{Past, Source, Store};
 
@@ -26,6 +27,7 @@ pub struct Boards(pub(crate) Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) past: Past,
+    pub(crate) turns: Turns,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,
 }
 
@@ -39,6 +41,7 @@ impl Boards {
         let boards = Self(Arc::new(Parts {
             store,
             past: Past::default(),
+            turns: Turns::new(),
             searches,
         }));
         for board in boards.list() {

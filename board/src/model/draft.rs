@@ -40,6 +40,12 @@ pub enum Field {
     Title,
     /// The text of a message, or what a board is about.
     Text,
+    /// The passphrase of a name, or a moderator's.
+    Passphrase,
+    /// The passphrase that is to come after it.
+    NewPassphrase,
+    /// Why a moderator does something.
+    Why,
 }
 
 impl Field {
@@ -49,6 +55,9 @@ impl Field {
             Self::Author => "author",
             Self::Title => "title",
             Self::Text => "text",
+            Self::Passphrase => "passphrase",
+            Self::NewPassphrase => "new",
+            Self::Why => "why",
         }
     }
 }
@@ -73,6 +82,16 @@ impl Invalid {
         let mut all = self.0.iter();
         all.find(|it| it.field == field)
             .map(|it| it.sentence.as_str())
+    }
+}
+
+impl Invalid {
+    /// The same of the field for the new passphrase, where a form has two.
+    pub(crate) fn of_new_passphrase(mut self) -> Self {
+        for problem in &mut self.0 {
+            problem.field = Field::NewPassphrase;
+        }
+        self
     }
 }
 
@@ -136,6 +155,8 @@ impl Invalid {
             Field::Author => "The name",
             Field::Title => "The title",
             Field::Text => "The text",
+            Field::Passphrase | Field::NewPassphrase => "The passphrase",
+            Field::Why => "The reason",
         };
         let length = value.chars().count();
         if length > max {

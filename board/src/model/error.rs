@@ -31,6 +31,18 @@ pub enum BoardError {
     /// Another person wrote the message.
     #[error("only its author and a moderator may change a message")]
     NotYours,
+    /// The name is protected, and no passphrase came with it.
+    #[error("this name is protected by a passphrase")]
+    NameProtected,
+    /// The passphrase is not that of the name.
+    #[error("this is not the passphrase of the name")]
+    WrongPassphrase,
+    /// The name is protected already.
+    #[error("somebody has protected this name already")]
+    NameTaken,
+    /// The name is not protected.
+    #[error("nobody has protected this name")]
+    NoName,
     /// The message was deleted or erased.
     #[error("the message is gone")]
     Gone,

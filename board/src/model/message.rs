@@ -9,6 +9,7 @@
 //! | `did` | what was done to it last: `edit`, `delete`, `restore` |
 //! | `changed` | when that was |
 //! | `was` | the version in which that was done not yet, so that the history of a message is a chain |
+//! | `proven` | its author knew the passphrase of the name |
 //! | `hidden` | it is deleted: by its `author`, or by a `moderator` |
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,6 +28,7 @@ pub(crate) mod attribute {
     pub(crate) const DID: &str = "did";
     pub(crate) const CHANGED: &str = "changed";
     pub(crate) const WAS: &str = "was";
+    pub(crate) const PROVEN: &str = "proven";
     pub(crate) const HIDDEN: &str = "hidden";
 }
 
@@ -49,6 +51,8 @@ pub struct Message {
     pub replies: usize,
     /// Who may change it.
     pub owner: Option<Owner>,
+    /// Whether its author's name is protected, and was when the message was written.
+    pub is_proven: bool,
     /// The version in which the last change was not done yet.
     pub(crate) was: Option<Version>,
 }
@@ -123,6 +127,7 @@ impl Message {
             active: time(node, attribute::ACTIVE),
             replies: node.child_count(),
             owner: node.get(attribute::OWNER).and_then(Owner::of_bytes),
+            is_proven: node.get(attribute::PROVEN).is_some(),
             was: node
                 .get_str(attribute::WAS)
                 .and_then(|was| was.parse().ok()),

@@ -73,6 +73,7 @@ impl Boards {
                 .into());
             }
             edit.put_erasable(target.id, attribute::POST, post.bytes())?;
+            mark_proven(edit, target.id, target.actor.is_proven)?;
             Ok(Deed::Edit)
         };
         self.revise(target, Terms::new().bytes(b"edit"), change)
@@ -131,11 +132,15 @@ impl Boards {
             Some((Deed::Edit, _)) => {
                 let was = message.was.ok_or(BoardError::NothingToUndo)?;
                 let before = self.board_at(target.board, Moment::Version(was)).await?;
-                let post = before
-                    .post(before.node(target.id)?)
-                    .ok_or(BoardError::Gone)?;
+                let node = before.node(target.id)?;
+                let post = before.post(node).ok_or(BoardError::Gone)?;
                 let now = self.board(target.board)?.version();
-                self.edit(target, now, &post).await
+                // The name comes back as it was, too.
+                let actor = Actor {
+                    is_proven: node.get(attribute::PROVEN).is_some(),
+                    ..target.actor
+                };
+                self.edit(Target { actor, ..target }, now, &post).await
             }
         }
     }
@@ -157,6 +162,7 @@ impl Boards {
         // A new version, so that nobody goes on showing a page that he has kept. It also takes away whose it was.
         let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.delete_attribute(target.id, attribute::OWNER)?;
+            mark_proven(edit, target.id, false)?;
             edit.put_attribute(
                 target.id,
                 attribute::CHANGED,
@@ -212,6 +218,16 @@ impl Actor {
         let owner = owner.and_then(Owner::of_bytes);
         Ok(self.owner.is_some() && self.owner == owner)
     }
+}
+
+fn mark_proven(edit: &mut Edit, id: NodeId, is_proven: bool) -> Result<(), BoardError> {
+    let was_proven = edit.attribute(id, attribute::PROVEN)?.is_some();
+    match (was_proven, is_proven) {
+        (false, true) => edit.put_attribute(id, attribute::PROVEN, b"1")?,
+        (true, false) => edit.delete_attribute(id, attribute::PROVEN)?,
+        (true, true) | (false, false) => {}
+    }
+    Ok(())
 }
 
 fn is_message(edit: &Edit, id: NodeId) -> bool {

@@ -60,6 +60,9 @@ impl Boards {
         if let Some(owner) = &new.actor.owner {
             attributes = attributes.with(attribute::OWNER, owner.bytes());
         }
+        if new.actor.is_proven {
+            attributes = attributes.with(attribute::PROVEN, b"1");
+        }
         let root = edit.root();
         let id = match place {
             None => edit.append(root, attributes.with(attribute::ACTIVE, &now))?,

@@ -1,5 +1,6 @@
 //! What all requests share.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use crate::model::Boards;
 use super::config::Config;
 use super::counts::Counts;
 use super::limiter::Limiter;
+use super::proofs::Proofs;
 
 /// What all requests share. A clone is the same.
 #[derive(Clone)]
@@ -19,8 +21,9 @@ pub(crate) struct App(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) boards: Boards,
     pub(crate) config: Config,
-    pub(crate) reads: Limiter,
-    pub(crate) writes: Limiter,
+    pub(crate) reads: Limiter<IpAddr>,
+    pub(crate) writes: Limiter<IpAddr>,
+    pub(crate) proofs: Proofs,
     pub(crate) counts: Counts,
     /// The processes of those who follow a board.
     pub(crate) readers: SupervisorPid,
@@ -36,6 +39,7 @@ impl App {
             readers,
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
+            proofs: Proofs::new(config.tries),
             config,
             counts: Counts::default(),
             in_flight: AtomicUsize::new(0),

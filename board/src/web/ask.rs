@@ -135,7 +135,7 @@ impl Ask {
     /// # Errors
     /// 429.
     pub(crate) fn may_write(&self) -> Result<(), Problem> {
-        let taken = self.app.writes.take(self.client.address, self.app.age());
+        let taken = self.app.writes.take(self.client.network(), self.app.age());
         taken.map_err(Problem::too_many)
     }
 

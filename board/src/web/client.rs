@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use axum::http::HeaderMap;
 
+use super::limiter::network;
+
 /// From where a request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
@@ -15,6 +17,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// What is counted of it.
+    pub(crate) fn network(self) -> IpAddr {
+        network(self.address)
+    }
+
     /// The client of a request that came from `peer`; without one it came through a local socket.
     pub(crate) fn of(peer: Option<IpAddr>, headers: &HeaderMap, proxies: &[IpAddr]) -> Self {
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.to_canonical());

@@ -43,6 +43,8 @@ pub struct Config {
     pub reads: Option<Rate>,
     /// How often one address may write; `None` for as often as it likes.
     pub writes: Option<Rate>,
+    /// How often one address may be wrong about a passphrase; `None` for as often as it likes.
+    pub tries: Option<Rate>,
     /// Reverse proxies, whose word about their clients counts.
     pub proxies: Vec<IpAddr>,
     /// How many requests are worked on at once; more are refused with 503.
@@ -67,6 +69,10 @@ impl Default for Config {
             writes: Some(Rate {
                 burst: 20,
                 every: Duration::from_secs(2),
+            }),
+            tries: Some(Rate {
+                burst: 10,
+                every: Duration::from_secs(60),
             }),
             proxies: Vec::new(),
             most_requests: 4_096,

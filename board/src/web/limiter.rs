@@ -1,35 +1,36 @@
-//! Limits per address: token buckets, one for each address that has used some of its tokens.
+//! Limits per address, or whatever else is counted: token buckets, one for each that has used some of its tokens.
 //!
 //! Invariant: a bucket that is full again is as good as none, so it may be forgotten at any time.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::config::Rate;
 
-/// How many addresses are remembered before full buckets are looked for.
+/// How many buckets are kept before full ones are looked for.
 const MOST: usize = 16_384;
 
 /// The buckets of one kind of requests. Times are those since any fixed moment.
-pub(crate) struct Limiter {
+pub(crate) struct Limiter<K> {
     rate: Option<Rate>,
-    /// When each address would have a full bucket again, if it asked for nothing more.
-    full_at: Mutex<HashMap<IpAddr, Duration>>,
+    /// When each would have a full bucket again, if it asked for nothing more.
+    full_at: Mutex<HashMap<K, Duration>>,
 }
 
-impl Limiter {
+impl<K: Eq + Hash> Limiter<K> {
     pub(crate) fn new(rate: Option<Rate>) -> Self {
         let full_at = Mutex::new(HashMap::new());
         Self { rate, full_at }
     }
 
-    /// Takes a token of an address.
+    /// Takes a token.
     ///
     /// # Errors
     /// How long to wait until there is one.
-    pub(crate) fn take(&self, address: IpAddr, now: Duration) -> Result<(), Duration> {
+    pub(crate) fn take(&self, of: K, now: Duration) -> Result<(), Duration> {
         let Some(Rate { burst, every }) = self.rate else {
             return Ok(());
         };
@@ -37,7 +38,7 @@ impl Limiter {
         if all.len() >= MOST {
             all.retain(|_, full_at| *full_at > now);
         }
-        let full_at = all.entry(network(address)).or_insert(now);
+        let full_at = all.entry(of).or_insert(now);
         let next = (*full_at).max(now) + every;
         let latest = now + every * burst;
         if next > latest {
@@ -46,10 +47,21 @@ impl Limiter {
         *full_at = next;
         Ok(())
     }
+
+    /// Gives back a token that was taken.
+    pub(crate) fn give_back(&self, of: K) {
+        let Some(Rate { every, .. }) = self.rate else {
+            return;
+        };
+        let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(full_at) = all.get_mut(&of) {
+            *full_at = full_at.saturating_sub(every);
+        }
+    }
 }
 
-/// Whoever has one address of version 6 mostly has the whole network of 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+/// What is counted of an address: whoever has one address of version 6 mostly has the whole network of 64 bits.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let bits = u128::from(address) & !u128::from(u64::MAX);
@@ -65,7 +77,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limiter() -> Limiter {
+    fn limiter() -> Limiter<IpAddr> {
         Limiter::new(Some(Rate {
             burst: 3,
             every: 2 * SECOND,
@@ -84,29 +96,20 @@ mod tests {
         assert_eq!(limiter.take(address, now + 2 * SECOND), Ok(()));
         assert_eq!(limiter.take(address, now + 2 * SECOND), Err(2 * SECOND));
         assert_eq!(limiter.take("192.0.2.2".parse().unwrap(), now), Ok(()));
+        limiter.give_back(address);
+        assert_eq!(limiter.take(address, now + 2 * SECOND), Ok(()));
     }
 
     #[test]
     fn a_network_of_version_6_has_one_bucket() {
-        let limiter = limiter();
-        for host in ["2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::3"] {
-            assert_eq!(limiter.take(host.parse().unwrap(), SECOND), Ok(()));
+        let of = |address: &str| network(address.parse().unwrap());
+        let home = of("2001:db8::1");
+        for host in ["2001:db8::2", "2001:db8:0:0:ffff::3"] {
+            assert_eq!(of(host), home);
         }
-        assert!(
-            limiter
-                .take("2001:db8::4".parse().unwrap(), SECOND)
-                .is_err()
-        );
-        assert!(
-            limiter
-                .take("2001:db8:0:1::1".parse().unwrap(), SECOND)
-                .is_ok()
-        );
-        assert!(
-            limiter
-                .take("::ffff:192.0.2.1".parse().unwrap(), SECOND)
-                .is_ok()
-        );
+        assert_ne!(of("2001:db8:0:1::1"), home);
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.2"), of("192.0.2.1"));
     }
 
     #[test]

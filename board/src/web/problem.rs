@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 
-use crate::model::{BoardError, Invalid, Message};
+use crate::model::{BoardError, Field, Invalid, Message};
 
 /// What went wrong with a request.
 #[derive(Debug)]
@@ -47,6 +47,23 @@ impl Problem {
         }
     }
 
+    pub(crate) fn too_many_tries(wait: Duration) -> Self {
+        let problem = Self::too_many(wait);
+        let seconds = problem.retry_after.map_or(0, |wait| wait.as_secs());
+        let sentence = format!("Too many passphrases were wrong. Try again in {seconds} seconds.");
+        Self {
+            sentence,
+            ..problem
+        }
+    }
+
+    /// The same, told beside a field of the form.
+    fn about(self, field: Field) -> Self {
+        let mut invalid = Invalid::default();
+        invalid.note(field, self.sentence.clone());
+        Self { invalid, ..self }
+    }
+
     pub(crate) fn overloaded() -> Self {
         let retry_after = Some(Duration::from_secs(1));
         let sentence = "Too many requests are being answered. Try again in a second.";
@@ -76,6 +93,11 @@ impl From<BoardError> for Problem {
                 new(StatusCode::CONFLICT)
             }
             BoardError::NotYours => new(StatusCode::FORBIDDEN),
+            BoardError::NameProtected | BoardError::WrongPassphrase => {
+                new(StatusCode::FORBIDDEN).about(Field::Passphrase)
+            }
+            BoardError::NoName => new(StatusCode::UNPROCESSABLE_ENTITY).about(Field::Passphrase),
+            BoardError::NameTaken => new(StatusCode::CONFLICT).about(Field::Author),
             BoardError::Invalid(invalid) => Self {
                 invalid,
                 ..new(StatusCode::UNPROCESSABLE_ENTITY)
@@ -109,6 +131,14 @@ fn sentence(error: &BoardError) -> String {
             "This form was sent before, with other words. Send it again if you mean a second message.".to_owned()
         }
         BoardError::NotYours => "Only the one who wrote a message, and a moderator, can change it.".to_owned(),
+        BoardError::NameProtected => {
+            "This name is protected. If it is yours, give its passphrase; or choose another name.".to_owned()
+        }
+        BoardError::WrongPassphrase => "This is not the passphrase of the name.".to_owned(),
+        BoardError::NameTaken => "Somebody has protected this name already.".to_owned(),
+        BoardError::NoName => {
+            "Nobody has protected this name. Protect it first, or leave the passphrase empty.".to_owned()
+        }
         BoardError::Gone => "This message was deleted.".to_owned(),
         BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
         BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),

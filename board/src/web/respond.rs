@@ -115,7 +115,7 @@ fn refusal(app: &App, room: &Room, client: Client, path: &str) -> Option<Problem
     if room.count > app.config.most_requests {
         return Some(Problem::overloaded());
     }
-    let taken: Result<(), Duration> = app.reads.take(client.address, app.age());
+    let taken: Result<(), Duration> = app.reads.take(client.network(), app.age());
     taken.err().map(Problem::too_many)
 }
 

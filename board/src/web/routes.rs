@@ -16,7 +16,7 @@ use super::app::App;
 use super::ask::Ask;
 use super::assets;
 use super::live;
-use super::pages::{board, boards, change, feed, history, problem, search, thread, write};
+use super::pages::{board, boards, change, feed, history, names, problem, search, thread, write};
 use super::problem::Problem;
 use super::state;
 
@@ -25,6 +25,8 @@ pub(crate) fn routes(app: App) -> Router {
     let pages = Router::new()
         .route("/", get(page(boards::list)))
         .route("/new", get(page(boards::form)).post(page(boards::create)))
+        .route("/names", get(page(names::show)).post(page(names::protect)))
+        .route("/names/change", post(page(names::change)))
         .route("/b/{board}", get(page(board::show)))
         .route(
             "/b/{board}/write",
@@ -92,6 +94,9 @@ fn api() -> Router<App> {
             "/boards/{board}/messages/{message}/erase",
             post(program(api::change::erase)),
         )
+        .route("/names", post(program(api::names::protect)))
+        .route("/names/passphrase", post(program(api::names::change)))
+        .route("/names/release", post(program(api::names::release)))
         .method_not_allowed_fallback(program(not_allowed))
         .fallback(program(not_found))
 }

@@ -79,6 +79,8 @@ impl Frame {
 pub(crate) struct MessageView {
     pub(crate) id: u64,
     pub(crate) author: String,
+    /// Whether the name is protected, and was the author's.
+    pub(crate) is_proven: bool,
     pub(crate) title: String,
     /// Safe to show as it is.
     pub(crate) html: String,
@@ -113,6 +115,7 @@ impl MessageView {
             author: post
                 .map(|post| post.author().to_owned())
                 .unwrap_or_default(),
+            is_proven: message.is_proven,
             title: title_of(message),
             html: markdown::to_html(cut.unwrap_or(text)),
             is_cut: cut.is_some(),
@@ -201,7 +204,7 @@ impl FormView {
     }
 
     fn problem(&self, field: &str) -> Option<&str> {
-        let all = [Field::Author, Field::Title, Field::Text];
+        let all = [Field::Author, Field::Title, Field::Text, Field::Passphrase];
         let field = all.into_iter().find(|it| it.name() == field)?;
         self.invalid.of(field)
     }

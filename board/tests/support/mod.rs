@@ -41,8 +41,8 @@ pub(crate) fn alan() -> Actor {
 
 pub(crate) fn moderator() -> Actor {
     Actor {
-        owner: None,
         is_moderator: true,
+        ..Actor::default()
     }
 }
 

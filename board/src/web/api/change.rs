@@ -36,6 +36,9 @@ struct NewText {
     text: String,
     #[serde(default)]
     parent: Option<u64>,
+    /// Of the name of the author, if that is protected.
+    #[serde(default)]
+    passphrase: String,
 }
 
 impl NewText {
@@ -79,6 +82,8 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
         .draft()
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
+    let actor = ask.under_name(actor, post.author(), &said.passphrase);
+    let actor = actor.await?;
     let new = NewMessage {
         parent,
         post,
@@ -108,10 +113,11 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
         .draft()
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
+    let actor = ask.under_name(program(&ask.headers), post.author(), &said.passphrase);
     let target = Target {
         board: &name,
         id,
-        actor: program(&ask.headers),
+        actor: actor.await?,
     };
     let edited = ask.app.boards.edit(target, seen, &post).await;
     let version = edited.map_err(|error| {
@@ -178,7 +184,7 @@ fn no_key() -> Problem {
 }
 
 /// The JSON of a request.
-fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
+pub(super) fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
     let kind = ask
         .headers
         .get(header::CONTENT_TYPE)

@@ -59,6 +59,8 @@ pub(crate) struct MessageValue {
     /// `said`, `deleted` or `erased`.
     state: &'static str,
     author: Option<String>,
+    /// Whether the name of the author is protected, and was the author's.
+    proven: bool,
     title: Option<String>,
     text: Option<String>,
     time: String,
@@ -88,6 +90,7 @@ impl MessageValue {
                 Body::Erased(_) => "erased",
             },
             author: post.map(|post| post.author().to_owned()),
+            proven: post.is_some() && message.is_proven,
             title: title.map(str::to_owned),
             text: post.map(|post| post.text().to_owned()),
             time: machine(message.time),

@@ -79,10 +79,12 @@ async fn change(ask: &Ask) -> Result<(), Problem> {
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
     let seen = form.text("seen").parse().map_err(|_| Problem::forged())?;
+    let actor = ask.visitor.actor();
+    let actor = ask.under_name(actor, post.author(), form.text("passphrase"));
     let target = Target {
         board: &name,
         id,
-        actor: ask.visitor.actor(),
+        actor: actor.await?,
     };
     ask.app.boards.edit(target, seen, &post).await?;
     Ok(())

@@ -93,6 +93,8 @@ async fn write(ask: &Ask, parent: Option<NodeId>) -> Result<NodeId, Problem> {
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
     let actor = ask.visitor.actor();
+    let actor = ask.under_name(actor, post.author(), form.text("passphrase"));
+    let actor = actor.await?;
     let token = form
         .get("token")
         .map(|token| Token::new(&board, &actor, token));

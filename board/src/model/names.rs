@@ -1,0 +1,220 @@
+//! Names that are protected by a passphrase: whoever writes under one of them must know it.
+//!
+//! - A tree of the forest's own, `names`, has a node for each. It does not have the name, but a hash of it.
+//! - The hash of the passphrase is erasable, so the one before is gone from every version when it is changed.
+//! - Two names that differ only in case, in space, or in what cannot be seen are one name.
+
+use weald::forest::{Attributes, CommitError, Edit, NameError, Node, NodeId, Query, Snapshot};
+use weald::forest::{Terms, TreeHandle};
+
+use super::author::hash;
+use super::boards::Boards;
+use super::draft::{ANONYMOUS, Field, Invalid, MAX_AUTHOR, one_line};
+use super::error::BoardError;
+use super::passphrase::{Hashed, check_passphrase};
+
+const TREE: &str = "names";
+
+/// The names of the attributes.
+mod of_name {
+    pub(super) const KEY: &str = "key";
+    pub(super) const HASH: &str = "hash";
+}
+
+/// A name as it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NameKey([u8; 16]);
+
+impl NameKey {
+    /// The key of a name; `None` for no name, and for the one that stands for no name.
+    pub fn of(name: &str) -> Option<Self> {
+        let seen: String = name.chars().filter(|c| !is_unseen(*c)).collect();
+        let seen = one_line(&seen).to_lowercase();
+        let is_nobody = seen.is_empty() || seen == ANONYMOUS.to_lowercase();
+        (!is_nobody).then(|| Self(hash("name", &[seen.as_bytes()])))
+    }
+}
+
+/// Characters that take no place, by which one name could look like another.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+impl Boards {
+    /// Whether a name is protected.
+    pub fn is_protected(&self, key: NameKey) -> bool {
+        self.hash_of(key).is_ok()
+    }
+
+    /// Protects a name: from now on only those who know the passphrase write under it.
+    ///
+    /// # Errors
+    /// [`BoardError::Invalid`]; [`BoardError::NameTaken`], if it is protected already; [`BoardError::Storage`].
+    pub async fn protect(&self, name: &str, passphrase: &str) -> Result<(), BoardError> {
+        let key = check_name(name)?;
+        check_passphrase(passphrase)?;
+        if self.is_protected(key) {
+            return Err(BoardError::NameTaken);
+        }
+        let hash = self.0.turns.hash(passphrase).await?;
+        let tree = self.names().await?;
+        let update = tree.update_with(Terms::new().bytes(b"protect"), |edit| {
+            if found(edit, key)?.is_some() {
+                return Err(BoardError::NameTaken);
+            }
+            add(edit, key, &hash)
+        });
+        update.await?;
+        Ok(())
+    }
+
+    /// Whether a passphrase is that of a name.
+    ///
+    /// # Errors
+    /// [`BoardError::NoName`], if the name is not protected; [`BoardError::WrongPassphrase`]; [`BoardError::Crowded`], if
+    /// too many passphrases are being looked at.
+    pub async fn prove(&self, key: NameKey, passphrase: &str) -> Result<(), BoardError> {
+        let hash = self.hash_of(key)?;
+        match self.0.turns.fits(&hash, passphrase).await? {
+            true => Ok(()),
+            false => Err(BoardError::WrongPassphrase),
+        }
+    }
+
+    /// Gives a name another passphrase. The one before is erased.
+    ///
+    /// # Errors
+    /// As [`prove`](Self::prove) about the old passphrase, and as [`protect`](Self::protect) about the new one.
+    pub async fn change_passphrase(
+        &self,
+        name: &str,
+        old: &str,
+        new: &str,
+    ) -> Result<(), BoardError> {
+        let key = check_name(name)?;
+        check_passphrase(new).map_err(Invalid::of_new_passphrase)?;
+        self.prove(key, old).await?;
+        let hash = self.0.turns.hash(new).await?;
+        self.replace(key, b"change", |edit| add(edit, key, &hash))
+            .await
+    }
+
+    /// Gives up a name, which anybody may use then.
+    ///
+    /// # Errors
+    /// As [`prove`](Self::prove).
+    pub async fn release(&self, name: &str, passphrase: &str) -> Result<(), BoardError> {
+        let key = check_name(name)?;
+        self.prove(key, passphrase).await?;
+        self.free(key).await
+    }
+
+    /// Gives up a name without its passphrase, as a moderator can.
+    ///
+    /// # Errors
+    /// [`BoardError::NoName`], [`BoardError::Storage`].
+    pub async fn free(&self, key: NameKey) -> Result<(), BoardError> {
+        self.replace(key, b"release", |_| Ok(())).await
+    }
+
+    fn hash_of(&self, key: NameKey) -> Result<Hashed, BoardError> {
+        let trees = self.0.store.trees();
+        let snapshot = trees.get(TREE).map_err(|_| BoardError::NoName)?.snapshot();
+        let node = find(&snapshot, key).ok_or(BoardError::NoName)?;
+        let value = trees.value(node, of_name::HASH);
+        let text = value.and_then(|value| String::from_utf8(value.bytes()?.to_vec()).ok());
+        let hash = text.and_then(|text| text.parse().ok());
+        hash.ok_or(BoardError::NoName)
+    }
+
+    /// Puts what `put` adds in the place of a name's node, and then erases the old hash from all versions.
+    async fn replace(
+        &self,
+        key: NameKey,
+        what: &[u8],
+        mut put: impl FnMut(&mut Edit) -> Result<(), BoardError>,
+    ) -> Result<(), BoardError> {
+        let tree = self.names().await?;
+        let update = tree.update_with(Terms::new().bytes(what), |edit| {
+            let old = found(edit, key)?.ok_or(BoardError::NoName)?;
+            edit.delete(old)?;
+            put(edit)?;
+            Ok::<_, BoardError>(old)
+        });
+        let (old, _) = update.await?;
+        tree.erase(old, of_name::HASH).await?;
+        Ok(())
+    }
+
+    /// The tree of names, which the first protected name makes.
+    async fn names(&self) -> Result<TreeHandle, BoardError> {
+        let trees = self.0.store.trees();
+        let tree = match trees.get(TREE) {
+            Ok(tree) => tree,
+            Err(_) => match trees.create(TREE).await {
+                Ok(tree) => tree,
+                Err(CommitError::Name(NameError::Taken(_))) => {
+                    trees.get(TREE).map_err(|_| BoardError::Crowded)?
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let has_index = tree.view().indexes().any(|index| index == of_name::KEY);
+        if !has_index {
+            tree.add_index(of_name::KEY).await?;
+        }
+        Ok(tree)
+    }
+}
+
+fn add(edit: &mut Edit, key: NameKey, hash: &Hashed) -> Result<(), BoardError> {
+    let id = edit.append(edit.root(), Attributes::new().with(of_name::KEY, key.0))?;
+    Ok(edit.put_erasable(id, of_name::HASH, hash.as_str())?)
+}
+
+fn query(key: NameKey) -> Query {
+    Query::equal(of_name::KEY, key.0).limit(1)
+}
+
+fn find(names: &Snapshot, key: NameKey) -> Option<Node<'_>> {
+    let id = names.find(&query(key)).next()?.id();
+    names.tree().node(id)
+}
+
+/// The node of a name, which the edit relies on.
+fn found(edit: &Edit, key: NameKey) -> Result<Option<NodeId>, BoardError> {
+    Ok(edit.find(&query(key))?.first().copied())
+}
+
+fn check_name(name: &str) -> Result<NameKey, Invalid> {
+    let mut invalid = Invalid::default();
+    let key = NameKey::of(name);
+    if key.is_none() {
+        let sentence = "Which name? This one stands for nobody.";
+        invalid.note(Field::Author, sentence.to_owned());
+    }
+    invalid.expect_line(Field::Author, &one_line(name), MAX_AUTHOR);
+    match key {
+        Some(key) if invalid.0.is_empty() => Ok(key),
+        _ => Err(invalid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_one() {
+        let ada = NameKey::of("Ada King");
+        for same in ["ada king", " ADA  King ", "A\u{200b}da\u{feff} Ki\u{ad}ng"] {
+            assert_eq!(NameKey::of(same), ada, "{same:?}");
+        }
+        assert_ne!(NameKey::of("AdaKing"), ada);
+        for nobody in ["", " \u{200b} ", "anonymous", "ANONYMOUS "] {
+            assert_eq!(NameKey::of(nobody), None, "{nobody:?}");
+        }
+    }
+}

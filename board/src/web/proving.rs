@@ -1,0 +1,112 @@
+//! Whether somebody may write under a name, and what becomes of protected names.
+
+use std::hash::Hash;
+
+use crate::model::{Actor, BoardError, NameKey};
+
+use super::ask::Ask;
+use super::limiter::Limiter;
+use super::problem::Problem;
+use super::proofs::Try;
+
+impl Ask {
+    /// A try at a passphrase of something.
+    ///
+    /// # Errors
+    /// 429.
+    pub(crate) fn may_try<'a, K: Eq + Hash + Copy>(
+        &'a self,
+        of: &'a Limiter<K>,
+        key: K,
+    ) -> Result<Try<'a, K>, Problem> {
+        let (now, address) = (self.app.age(), self.client.network());
+        let by_address = &self.app.proofs.by_address;
+        by_address
+            .take(address, now)
+            .map_err(Problem::too_many_tries)?;
+        of.take(key, now).map_err(Problem::too_many_tries)?;
+        Ok(Try {
+            address: (by_address, address),
+            what: (of, key),
+        })
+    }
+
+    /// Whether `actor` may write under a name: the actor, who has proven it if it is protected.
+    ///
+    /// # Errors
+    /// 403, tied to the field of the passphrase; 422, if there is a passphrase for a name that has none; 429.
+    pub(crate) async fn under_name(
+        &self,
+        actor: Actor,
+        name: &str,
+        passphrase: &str,
+    ) -> Result<Actor, Problem> {
+        let key = NameKey::of(name).filter(|key| self.app.boards.is_protected(*key));
+        match key {
+            None if passphrase.is_empty() => Ok(actor),
+            None => Err(BoardError::NoName.into()),
+            Some(key) => {
+                self.prove(actor, key, passphrase).await?;
+                Ok(Actor {
+                    is_proven: true,
+                    ..actor
+                })
+            }
+        }
+    }
+
+    async fn prove(&self, actor: Actor, key: NameKey, passphrase: &str) -> Result<(), Problem> {
+        let proofs = &self.app.proofs;
+        if passphrase.is_empty() {
+            return match proofs.believes(actor.owner, key, self.app.age()) {
+                true => Ok(()),
+                false => Err(BoardError::NameProtected.into()),
+            };
+        }
+        let attempt = self.may_try(&proofs.by_name, key)?;
+        self.app.boards.prove(key, passphrase).await?;
+        attempt.was_right();
+        proofs.remember(actor.owner, key, self.app.age());
+        Ok(())
+    }
+
+    /// Protects a name.
+    ///
+    /// # Errors
+    /// Those of [`Boards::protect`](crate::model::Boards::protect).
+    pub(crate) async fn protect(
+        &self,
+        actor: Actor,
+        name: &str,
+        passphrase: &str,
+    ) -> Result<(), Problem> {
+        self.app.boards.protect(name, passphrase).await?;
+        if let Some(key) = NameKey::of(name) {
+            let now = self.app.age();
+            self.app.proofs.remember(actor.owner, key, now);
+        }
+        Ok(())
+    }
+
+    /// Gives a name another passphrase, or gives it up.
+    ///
+    /// # Errors
+    /// Those of [`Boards::change_passphrase`](crate::model::Boards::change_passphrase); 429.
+    pub(crate) async fn change_name(
+        &self,
+        name: &str,
+        passphrase: &str,
+        new: Option<&str>,
+    ) -> Result<(), Problem> {
+        let key = NameKey::of(name).ok_or(BoardError::NoName)?;
+        let attempt = self.may_try(&self.app.proofs.by_name, key)?;
+        let boards = &self.app.boards;
+        match new {
+            Some(new) => boards.change_passphrase(name, passphrase, new).await?,
+            None => boards.release(name, passphrase).await?,
+        }
+        attempt.was_right();
+        self.app.proofs.forget(key);
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! Names that are protected by a passphrase, on pages and through the API.
+
+use std::time::Duration;
+
+use weald_board::{Config, Rate};
+
+use super::client::*;
+
+const SECRET: &str = "correct horse battery";
+
+fn says<'a>(text: &'a str, author: &'a str, passphrase: &'a str) -> [(&'a str, &'a str); 3] {
+    [
+        ("text", text),
+        ("author", author),
+        ("passphrase", passphrase),
+    ]
+}
+
+fn protect(browser: &mut Browser, name: &str) -> Answered {
+    browser.fill("/names", &[("author", name), ("passphrase", SECRET)])
+}
+
+#[test]
+fn only_those_who_know_the_passphrase_write_under_a_protected_name() {
+    with_board(|mut ada| {
+        let topic = topic(&mut ada, "one");
+        assert!(!ada.get(&topic).body.contains("a protected name"));
+        assert_eq!(protect(&mut ada, "Ada").place(), "/names?done=protected");
+        ada.fill(&topic, &says("hers", "Ada", "")).place();
+        assert!(ada.get(&topic).body.contains("a protected name"));
+
+        let mut stranger = Browser::new(ada.address);
+        for (passphrase, sentence) in [
+            (
+                "",
+                "This name is protected. If it is yours, give its passphrase",
+            ),
+            ("wrong horse", "This is not the passphrase of the name."),
+            (&"x".repeat(201), "This is not the passphrase of the name."),
+        ] {
+            let refused = stranger.fill(&topic, &says("a draft", " aDA\u{200b}", passphrase));
+            assert_eq!(refused.status, 403, "{refused:?}");
+            let body = &refused.body;
+            assert!(
+                body.contains("a draft") && body.contains(sentence),
+                "{body}"
+            );
+            assert!(body.contains("<details class=\"field\" open>"), "{body}");
+            assert!(
+                body.contains("aria-describedby=\"passphrase-problem\""),
+                "{body}"
+            );
+            assert!(passphrase.is_empty() || !body.contains(passphrase));
+        }
+        let refused = stranger.fill(&topic, &says("a draft", "Bob", SECRET));
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("Nobody has protected this name."));
+        stranger
+            .fill(&topic, &says("elsewhere", "Ada", SECRET))
+            .place();
+        stranger
+            .fill(&topic, &says("known by now", "Ada", ""))
+            .place();
+    });
+}
+
+#[test]
+fn an_edit_to_a_protected_name_needs_the_passphrase_too() {
+    with_board(|mut ada| {
+        let mut bob = Browser::new(ada.address);
+        let topic = topic(&mut bob, "one");
+        assert_eq!(protect(&mut ada, "Ada").status, 303);
+        let edit = format!("{topic}/edit");
+        let page = bob.get(&edit);
+        assert_eq!(page.status, 200);
+        let fields = [("title", "A topic"), ("text", "two"), ("author", "Ada")];
+        let refused = bob.fill_from(&page, &fields);
+        assert_eq!(refused.status, 403);
+        assert!(refused.body.contains("two"));
+    });
+}
+
+#[test]
+fn a_name_gets_another_passphrase_and_is_given_up() {
+    with_board(|mut ada| {
+        let topic = topic(&mut ada, "one");
+        let short = ada.fill("/names", &[("author", "Ada"), ("passphrase", "short")]);
+        assert_eq!(short.status, 422);
+        assert!(
+            short
+                .body
+                .contains("A passphrase has at least 10 characters.")
+        );
+        assert!(!short.body.contains("\"short\""));
+        assert_eq!(protect(&mut ada, "Ada").status, 303);
+        let taken = protect(&mut ada, "ADA");
+        assert_eq!(taken.status, 409);
+        assert!(
+            taken
+                .body
+                .contains("Somebody has protected this name already.")
+        );
+
+        let form = ada.get("/names").body;
+        let token = form.split("name=\"form\" value=\"").nth(1).unwrap();
+        let token = token.split('"').next().unwrap().to_owned();
+        let change = |ada: &mut Browser, old: &str, what: &str| {
+            let fields = [
+                ("form", token.as_str()),
+                ("author", "Ada"),
+                ("passphrase", old),
+                ("new", "another passphrase"),
+                ("do", what),
+            ];
+            ada.post("/names/change", &fields)
+        };
+        assert_eq!(change(&mut ada, "wrong horse", "change").status, 403);
+        assert_eq!(
+            change(&mut ada, SECRET, "change").place(),
+            "/names?done=changed"
+        );
+        // What was proven with the old one counts no more.
+        assert_eq!(ada.fill(&topic, &says("x", "Ada", "")).status, 403);
+        assert_eq!(ada.fill(&topic, &says("x", "Ada", SECRET)).status, 403);
+        ada.fill(&topic, &says("x", "Ada", "another passphrase"))
+            .place();
+        let released = change(&mut ada, "another passphrase", "release");
+        assert_eq!(released.place(), "/names?done=released");
+        let mut stranger = Browser::new(ada.address);
+        stranger.fill(&topic, &says("free", "Ada", "")).place();
+    });
+}
+
+#[test]
+fn programs_protect_names_and_prove_them() {
+    with_board(|mut program| {
+        topic(&mut program, "one");
+        let own = |passphrase| serde_json::json!({"name": "Ada", "passphrase": passphrase});
+        let mut send = |path: &str, value: serde_json::Value| {
+            let answered = program.json("POST", path, &[], &value.to_string());
+            (answered.status, answered.value())
+        };
+        assert_eq!(send("/api/names", own(SECRET)).0, 201);
+        assert_eq!(send("/api/names", own(SECRET)).0, 409);
+        let said = |passphrase| serde_json::json!({"author": "Ada", "title": "T", "text": "x", "passphrase": passphrase});
+        let messages = "/api/boards/tea/messages";
+        let (status, refused) = send(messages, said("wrong horse"));
+        assert_eq!(
+            (status, &refused["fields"][0]["field"]),
+            (403, &"passphrase".into())
+        );
+        let (status, written) = send(messages, said(SECRET));
+        assert_eq!(status, 201);
+        let mut change = own(SECRET);
+        change["new"] = "another passphrase".into();
+        assert_eq!(send("/api/names/passphrase", change).0, 200);
+        assert_eq!(send("/api/names/release", own(SECRET)).0, 403);
+        assert_eq!(send("/api/names/release", own("another passphrase")).0, 200);
+        assert_eq!(send(messages, said("")).0, 201);
+        let message = program
+            .get(&format!("{messages}/{}", written["id"]))
+            .value();
+        assert_eq!(message["message"]["proven"], true);
+    });
+}
+
+#[test]
+fn passphrases_cannot_be_tried_without_end() {
+    let tries = Some(Rate {
+        burst: 2,
+        every: Duration::from_secs(3_600),
+    });
+    let config = Config {
+        tries,
+        ..Config::default()
+    };
+    with_config(config, |mut ada| {
+        let topic = topic(&mut ada, "one");
+        assert_eq!(protect(&mut ada, "Ada").status, 303);
+        // Those that are right cost nothing.
+        for _ in 0..3 {
+            ada.fill(&topic, &says("hers", "Ada", SECRET)).place();
+        }
+        for _ in 0..2 {
+            assert_eq!(
+                ada.fill(&topic, &says("x", "Ada", "wrong horse")).status,
+                403
+            );
+        }
+        let refused = ada.fill(&topic, &says("a draft", "Ada", SECRET));
+        assert_eq!(refused.status, 429);
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() > 3_000);
+        assert!(refused.body.contains("a draft"));
+        assert!(refused.body.contains("Too many passphrases were wrong."));
+    });
+}
