@@ -153,11 +153,19 @@ pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, retake: Retake) 
     });
 }
 
-/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time.
-pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
+/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time. `waited`: how long
+/// the oldest one has waited, at least, if that is known.
+pub(crate) fn long_mailbox(
+    named: &JobName,
+    messages: usize,
+    mark: usize,
+    waited: Option<Duration>,
+) {
     of_job(ReportKind::LongMailbox { messages }, named, || {
+        let oldest = waited.map(|waited| format!(", the oldest for at least {waited:.1?}"));
+        let oldest = oldest.unwrap_or_default();
         format!(
-            "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. \
+            "{named} found {messages} messages in its mailbox, more than the mark of {mark}{oldest}: its senders are faster. \
              Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
              again."
         )

@@ -250,11 +250,14 @@ fn a_job_that_stays_just_below_the_bound_is_named() {
         .build()
         .unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
+    let computes = Arc::new(AtomicBool::new(false));
+    let (stopped, seen) = (stop.clone(), computes.clone());
     let job = runtime.block_on(async {
         Spawn::new().name("just below").spawn(async move {
             while !stopped.load(Ordering::SeqCst) {
+                computes.store(true, Ordering::SeqCst);
                 compute_on_a_core(Duration::from_millis(160));
+                computes.store(false, Ordering::SeqCst);
                 yield_now().await;
             }
         })
@@ -267,6 +270,9 @@ fn a_job_that_stays_just_below_the_bound_is_named() {
         says("again and again") || says("has blocked or computed"),
         "{found:?}"
     );
+    // The only worker serves others while the job computes, which is in quarantine.
+    let other = async move { tools::until_yielding(|| seen.load(Ordering::SeqCst)).await };
+    runtime.block_on(runtime.spawn(other)).unwrap();
     others_run(&runtime);
     stop.store(true, Ordering::SeqCst);
     runtime.block_on(job).unwrap();

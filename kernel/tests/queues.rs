@@ -124,6 +124,73 @@ fn the_monitor_finds_messages_by_itself() {
 
 const MARK: usize = 2_000;
 
+/// The age that a report tells, rounded down to what it may be at least.
+fn age_in(text: &str) -> Option<Duration> {
+    let (_, age) = text.split_once("the oldest for at least ")?;
+    let (age, _) = age.split_once(':')?;
+    let number = age.trim_end_matches(char::is_alphabetic);
+    let unit = match &age[number.len()..] {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "µs" => 1e-6,
+        _ => 1e-9,
+    };
+    let rounded = number.parse::<f64>().unwrap() - 0.05;
+    Some(Duration::from_secs_f64(rounded.max(0.0) * unit))
+}
+
+/// The age in a report is known if a sample has seen the message, and is that of no message that was received before.
+#[test]
+fn the_report_of_a_long_mailbox_tells_the_age_of_the_oldest_message() {
+    let _watch = watch();
+    collect_reports();
+    let builder = Runtime::builder().workers(2).mailbox_mark(MARK);
+    let runtime = builder.build().unwrap();
+    let report_of = |name: &'static str| {
+        let quoted = format!("`{name}`");
+        until(|| !reports("weald::mailbox", &quoted).is_empty());
+        reports("weald::mailbox", &quoted).remove(0).text
+    };
+    for (name, is_seen) in [("seen", true), ("unseen", false)] {
+        let (begin, middle, end) = (Latch::default(), Latch::default(), Latch::default());
+        let latches = (begin.clone(), middle.clone(), end.clone());
+        let code = move |mut mailbox: Mailbox<usize>| async move {
+            let (begin, middle, end) = latches;
+            begin.await;
+            while mailbox.try_receive().is_some() {}
+            middle.await;
+            poll_fn(|cx| mailbox.poll_receive(cx)).await;
+            end.await;
+        };
+        let spawned = runtime.block_on(async { Spawn::new().name(name).spawn_with_mailbox(code) });
+        let (job, address) = spawned.unwrap();
+        // An earlier message, which was seen and then received.
+        address.post(0).unwrap();
+        let age_of = |name: &str| {
+            let unread = runtime.unread_mailboxes().into_iter();
+            let mut own = unread.filter(|unread| unread.job.name.as_deref() == Some(name));
+            own.next().map(|unread| unread.waited)
+        };
+        until(|| age_of(name) > Some(Duration::from_millis(200)));
+        begin.open();
+        until(|| middle.waiters() == 1);
+        let posted = Instant::now();
+        (0..MARK).for_each(|n| address.post(n).unwrap());
+        if is_seen {
+            until(|| age_of(name) > Some(Duration::from_millis(20)));
+        }
+        middle.open();
+        let text = report_of(name);
+        assert!(text.contains("found 2000 messages"), "{text}");
+        let age = age_in(&text);
+        assert!(age.is_none_or(|age| age <= posted.elapsed()), "{text}");
+        assert!(!is_seen || age > Some(Duration::from_millis(10)), "{text}");
+        until(|| end.waiters() == 1);
+        end.open();
+        runtime.block_on(job).unwrap();
+    }
+}
+
 /// What a receiver found is no longer what waits once it looks again, even if it does not wait.
 #[test]
 fn a_long_mailbox_is_listed_until_its_receiver_looks_again() {

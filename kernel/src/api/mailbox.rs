@@ -34,7 +34,7 @@ use crate::{
         foreign_waker,
         message::{self, MessageNode},
         runnable::Runnable,
-        state::Link,
+        state::{Link, TakenMessages},
         transition::Posted,
     },
     report::JobName,
@@ -243,13 +243,13 @@ impl<M> Mailbox<M> {
     fn refill(&mut self) {
         let state = &self.job.header().state;
         let keeps_backlog = !self.chain.links.is_empty() && state.is_long();
-        let stack = state.take_messages();
+        let taken = state.take_messages();
         if keeps_backlog {
             state.set_long();
         }
         // SAFETY: only `Address<M>` posts to this job, with the same `M`.
-        let found = unsafe { self.chain.links.append_stack(stack) };
-        backlog::note(&self.job, found);
+        let found = unsafe { self.chain.links.append_stack(taken.messages()) };
+        backlog::note(&self.job, found, taken);
     }
 }
 
@@ -265,7 +265,8 @@ fn poll_link(
         return poll_links(job, links, cx);
     }
     let here = context::here();
-    let Some(newest) = NonNull::new(job.header().state.take_messages()) else {
+    let taken = job.header().state.take_messages();
+    let Some(newest) = NonNull::new(taken.messages()) else {
         // The job itself waits, which is the common case.
         if is_own(here, job, cx) {
             listen(here, job);
@@ -277,7 +278,7 @@ fn poll_link(
     if message::is_single(newest) && here.spend_if_any() {
         return Some(newest);
     }
-    poll_several(job, links, newest, cx)
+    poll_several(job, links, taken, cx)
 }
 
 /// [`poll_link`] with several messages, or with a used-up budget. A function of its own, so that the common case saves
@@ -286,12 +287,12 @@ fn poll_link(
 fn poll_several(
     job: &JobRef,
     links: &mut MessageLinks,
-    newest: NonNull<Link>,
+    taken: TakenMessages,
     cx: &mut Context<'_>,
 ) -> Option<NonNull<Link>> {
     // SAFETY: `links` is the chain of this mailbox.
-    let found = unsafe { links.append_stack(newest.as_ptr()) };
-    backlog::note(job, found);
+    let found = unsafe { links.append_stack(taken.messages()) };
+    backlog::note(job, found, taken);
     poll_links(job, links, cx)
 }
 
@@ -304,9 +305,10 @@ fn poll_links(
 ) -> Option<NonNull<Link>> {
     context::with(|here| {
         while links.is_empty() {
+            let taken = job.header().state.take_messages();
             // SAFETY: `links` is the chain of this mailbox.
-            let found = unsafe { links.append_stack(job.header().state.take_messages()) };
-            backlog::note(job, found);
+            let found = unsafe { links.append_stack(taken.messages()) };
+            backlog::note(job, found, taken);
             if links.is_empty() && register(here, job, cx) {
                 return None;
             }

@@ -17,12 +17,15 @@
 #![allow(unsafe_code)]
 
 mod debug;
+mod taken;
 
 use std::ptr;
 
 use crate::job::transition::{
     Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction, Unread,
 };
+
+pub(crate) use taken::TakenMessages;
 
 use crate::sys::{AtomicPtr, Ordering};
 
@@ -207,22 +210,22 @@ impl State {
         posted
     }
 
-    /// Takes all messages, newest first. Called by the owner of the inbox.
+    /// Takes all messages. Called by the owner of the inbox.
     #[inline(always)]
-    pub(crate) fn take_messages(&self) -> *mut Link {
+    pub(crate) fn take_messages(&self) -> TakenMessages {
         let word = Word(self.0.load(Ordering::Relaxed));
         if !word.has(MESSAGES | LONG) {
-            return ptr::null_mut();
+            return TakenMessages(Word(ptr::null_mut()));
         }
         match self.exchange(word, word.without_messages()) {
-            true => word.messages(),
+            true => TakenMessages(word),
             false => self.take_messages_slow(),
         }
     }
 
     #[cold]
-    fn take_messages_slow(&self) -> *mut Link {
-        self.update(|word| Some(word.without_messages())).messages()
+    fn take_messages_slow(&self) -> TakenMessages {
+        TakenMessages(self.update(|word| Some(word.without_messages())))
     }
 
     /// Takes all messages and refuses further ones. Called by the owner of the inbox.

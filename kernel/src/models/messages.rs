@@ -81,7 +81,7 @@ impl Job {
         loop {
             assert_eq!(self.state.start(), StartAction::Poll);
             let mut received = self.received.take();
-            received.extend(numbers(self.state.take_messages()));
+            received.extend(numbers(self.state.take_messages().messages()));
             let is_over = received.len() == self.wanted;
             self.received.set(received);
             if is_over {
@@ -97,7 +97,7 @@ impl Job {
     /// As `Mailbox::poll_receive`, for a receiver other than the job itself.
     fn receive_foreign(&self, parking: &Arc<Notify>) -> Received {
         loop {
-            let newest = self.state.take_messages();
+            let newest = self.state.take_messages().messages();
             if !newest.is_null() {
                 return Received::Messages(numbers(newest));
             }
@@ -197,7 +197,7 @@ fn messages_against_a_close_are_received_or_returned() {
             let job = job.clone();
             thread::spawn(move || job.post(number).err())
         });
-        let mut seen = numbers(job.state.take_messages());
+        let mut seen = numbers(job.state.take_messages().messages());
         seen.extend(numbers(job.state.close_inbox()));
         seen.extend(
             senders
@@ -207,7 +207,7 @@ fn messages_against_a_close_are_received_or_returned() {
         seen.sort_unstable();
         assert_eq!(seen, [1, 2]);
         assert_eq!(job.post(3), Err(3));
-        assert!(job.state.take_messages().is_null());
+        assert!(job.state.take_messages().messages().is_null());
     });
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     api::mailbox::{Mailbox, SelectiveReceive},
-    job::{JobRef, extensions::Backlog},
+    job::{JobRef, extensions::Backlog, state::TakenMessages},
     report::{self, JobName},
     scheduler::workers::shared::{self, Shared},
 };
@@ -42,24 +42,40 @@ pub struct UnreadMailbox {
     pub waited: Duration,
 }
 
-/// The receiver of `job`'s mailbox has found so many messages.
+/// The receiver of `job`'s mailbox has found so many messages, which it took just now.
 #[inline(always)]
-pub(super) fn note(job: &JobRef, messages: usize) {
+pub(super) fn note(job: &JobRef, messages: usize, taken: TakenMessages) {
     if messages >= LEAST {
-        note_long(job, messages, None);
+        note_taken(job, messages, taken);
     }
+}
+
+#[cold]
+fn note_taken(job: &JobRef, messages: usize, taken: TakenMessages) {
+    let waited = || {
+        let shared = shared::find(job.header().runtime()).filter(|_| taken.was_seen())?;
+        shared.queues.waited(job, &shared.clock)
+    };
+    note_long(job, messages, None, waited);
 }
 
 /// A selective receive is about to wait, with so many messages that it does not want.
 pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, messages: usize) {
     if messages >= LEAST {
         let since = *receive.passed_many.get_or_insert_with(Instant::now);
-        note_long(&receive.mailbox.job, messages, Some(since));
+        let waited = || Some(since.elapsed());
+        note_long(&receive.mailbox.job, messages, Some(since), waited);
     }
 }
 
+/// `waited`: how long the oldest message has waited, at least, if that is known.
 #[cold]
-fn note_long(job: &JobRef, messages: usize, unwanted_since: Option<Instant>) {
+fn note_long(
+    job: &JobRef,
+    messages: usize,
+    unwanted_since: Option<Instant>,
+    waited: impl FnOnce() -> Option<Duration>,
+) {
     let mark = shared::find(job.header().runtime()).map(|shared| shared.config.mailbox_mark);
     let Some(mark) = mark.filter(|mark| messages >= *mark) else {
         return;
@@ -72,7 +88,7 @@ fn note_long(job: &JobRef, messages: usize, unwanted_since: Option<Instant>) {
     let former = job.header().extensions.lock().backlog.replace(backlog);
     job.header().state.set_long();
     if former.is_none() {
-        report::long_mailbox(&JobName::of(job.header()), messages, mark);
+        report::long_mailbox(&JobName::of(job.header()), messages, mark, waited());
     }
 }
 

@@ -154,6 +154,19 @@ impl QueueWatch {
         figures
     }
 
+    /// How long the oldest message has waited, at least, that the mailbox of `job` had until a moment ago; a sample has
+    /// seen it. Called by the owner of the inbox, once for each long mailbox, because it waits for a sample that is just
+    /// being taken.
+    pub(crate) fn waited(&self, job: &JobRef, clock: &Clock) -> Option<Duration> {
+        let samples = lock(&self.samples);
+        let address = job.ptr().as_raw().addr().get();
+        let under_way = samples.walk.as_ref();
+        let since = under_way
+            .and_then(|walk| walk.unread.get(&address))
+            .or_else(|| samples.unread.get(&address))?;
+        Some(clock.now().saturating_duration_since(*since))
+    }
+
     /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
     pub(crate) fn unread(&self, clock: &Clock) -> Unreads {
         let mut unread = Vec::new();
