@@ -168,14 +168,17 @@ impl Random {
     }
 }
 
-/// Runs `test` with each seed below `count`, or only with `WEALD_SEED`. Prints a seed that fails.
+/// Runs `test` with each seed below `count`, or below `WEALD_SEEDS`, or only with `WEALD_SEED`. Prints a seed that fails.
 pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
-    let _watch = watch();
-    let given = std::env::var("WEALD_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seeds = given.map_or(0..count, |seed: u64| seed..seed + 1);
-    seeds.for_each(|seed| with_seed(seed, &test));
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let seeds = match (number("WEALD_SEED"), number("WEALD_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, most) => 0..most.unwrap_or(count),
+    };
+    for seed in seeds {
+        let _watch = watch();
+        with_seed(seed, &test);
+    }
 }
 
 fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {

@@ -1,23 +1,58 @@
-//! A map that needs no memory of its own while it has at most one entry.
+//! A map from numbers that needs no memory of its own while it has at most one entry.
 //!
-//! Most units have one link and one monitor, if they have any: a tree's first node, which has room for eleven, would be
-//! more than all else that is noted about them.
+//! Most units have one link and one monitor, if they have any. Of more entries it makes a hash table: a unit that watches
+//! 100,000 others looks each of them up four times, and a search of a tree of that size costs as much as all else.
+//!
+//! The numbers are Weald's own and were counted up, so the hash need not resist anyone. It leaves sixteen neighbours beside
+//! each other, since units that were spawned together are often linked, and end, together.
 
-use std::{collections::BTreeMap, mem};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hash, Hasher},
+    mem,
+};
 
 pub(crate) enum Few<K, V> {
     None,
     One(K, V),
-    /// At least one entry.
-    Many(BTreeMap<K, V>),
+    /// At least one entry. In a box, since few units need it.
+    Many(Box<Table<K, V>>),
 }
 
-impl<K: Ord, V> Few<K, V> {
+type Table<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+/// A table with room for more than so many entries gives memory back when an eighth of it is used.
+const KEPT: usize = 64;
+
+/// The hash of one number.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write_u64(&mut self, number: u64) {
+        const NEIGHBOURS: u32 = 4;
+        // The golden ratio (Knuth, multiplicative hashing); the low bits of a product depend on too few bits.
+        let mixed = (number >> NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (mixed ^ (mixed >> 32)) << NEIGHBOURS;
+        // The table finds the place by the low bits, and tells entries there apart by the high ones.
+        self.0 = (place | (number & ((1 << NEIGHBOURS) - 1))) ^ (number << 57);
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only numbers of 64 bits are hashed");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl<K: Copy + Ord + Hash, V> Few<K, V> {
     pub(crate) fn contains_key(&self, key: &K) -> bool {
         match self {
             Few::None => false,
             Few::One(own, _) => own == key,
-            Few::Many(map) => map.contains_key(key),
+            Few::Many(table) => table.contains_key(key),
         }
     }
 
@@ -30,9 +65,10 @@ impl<K: Ord, V> Few<K, V> {
                 let Few::One(first, former) = mem::replace(self, Few::None) else {
                     unreachable!("it was found to be one")
                 };
-                *self = Few::Many(BTreeMap::from([(first, former), (key, value)]));
+                let table = [(first, former), (key, value)].into_iter().collect();
+                *self = Few::Many(Box::new(table));
             }
-            Few::Many(map) => return map.insert(key, value),
+            Few::Many(table) => return table.insert(key, value),
         }
         None
     }
@@ -44,10 +80,12 @@ impl<K: Ord, V> Few<K, V> {
                 Few::None | Few::Many(_) => unreachable!("it was found to be one"),
             },
             Few::None | Few::One(..) => None,
-            Few::Many(map) => {
-                let value = map.remove(key);
-                if map.is_empty() {
+            Few::Many(table) => {
+                let value = table.remove(key);
+                if table.is_empty() {
                     *self = Few::None;
+                } else if table.capacity() > KEPT && table.len() < table.capacity() / 8 {
+                    table.shrink_to(table.capacity() / 4);
                 }
                 value
             }
@@ -59,35 +97,40 @@ impl<K: Ord, V> Few<K, V> {
         mem::replace(self, Few::None)
     }
 
-    /// All entries, in ascending order.
+    /// All entries, in ascending order. O(n log n).
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        let (one, many) = match self {
-            Few::None => (None, None),
-            Few::One(key, value) => (Some((key, value)), None),
-            Few::Many(map) => (None, Some(map)),
+        let (one, mut many) = match self {
+            Few::None => (None, Vec::new()),
+            Few::One(key, value) => (Some((key, value)), Vec::new()),
+            Few::Many(table) => (None, table.iter().collect()),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        many.sort_unstable_by_key(|(key, _)| **key);
+        one.into_iter().chain(many)
     }
 
-    /// All values, in ascending order of the keys.
+    /// All values, in ascending order of the keys. O(n log n).
     pub(crate) fn into_values(self) -> impl Iterator<Item = V> {
-        let (one, many) = match self {
-            Few::None => (None, None),
-            Few::One(_, value) => (Some(value), None),
-            Few::Many(map) => (None, Some(map.into_values())),
+        let (one, mut many) = match self {
+            Few::None => (None, Vec::new()),
+            Few::One(_, value) => (Some(value), Vec::new()),
+            Few::Many(table) => (None, table.into_iter().collect()),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        many.sort_unstable_by_key(|(key, _)| *key);
+        one.into_iter()
+            .chain(many.into_iter().map(|(_, value)| value))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// All sequences of six steps over three keys, beside a map.
     #[test]
     fn it_is_as_a_map() {
-        const KEYS: u32 = 3;
+        const KEYS: u64 = 3;
         const STEPS: u32 = 6;
         for mut sequence in 0..(2 * KEYS).pow(STEPS) {
             let (mut few, mut map) = (Few::None, BTreeMap::new());
@@ -103,6 +146,27 @@ mod tests {
                 assert_eq!(matches!(few, Few::None), map.is_empty());
             }
             assert!(few.into_values().eq(map.into_values()));
+        }
+    }
+
+    /// Neighbours, and numbers far apart at any power of two.
+    #[test]
+    fn it_keeps_many_in_order_and_gives_memory_back() {
+        const MANY: u64 = 10_000;
+        for stride in (0..40).map(|shift| 1 << shift) {
+            let mut few = Few::None;
+            for n in (0..MANY).rev() {
+                assert_eq!(few.insert(n * stride, n), None);
+            }
+            assert!(few.iter().map(|(_, n)| *n).eq(0..MANY));
+            for n in 100..MANY {
+                assert_eq!(few.remove(&(n * stride)), Some(n));
+            }
+            let Few::Many(table) = &few else {
+                panic!("a hundred are left");
+            };
+            assert!(table.capacity() < 10 * 100, "{}", table.capacity());
+            assert!(few.into_values().eq(0..100));
         }
     }
 }

@@ -39,17 +39,14 @@ use crate::{
 pub fn link(other: &impl AsUnit) {
     let own = Signals::current("link");
     let other = other.as_unit();
+    let peer = other.as_ref().and_then(Signals::of);
+    match &peer {
+        Some(peer) if peer.id() == own.id() => return,
+        Some(peer) if Signals::link(&own, peer) => return,
+        _ => {}
+    }
     let id = other.as_ref().map(ProcessId::of);
-    if id == Some(own.id()) {
-        return;
-    }
-    let linked = match other.as_ref().and_then(Signals::of) {
-        Some(peer) => Signals::link(&own, &peer),
-        None => false,
-    };
-    if !linked {
-        own.exit(Origin::Call(id), &ExitReason::NoProcess);
-    }
+    own.exit(Origin::Call(id), &ExitReason::NoProcess);
 }
 
 /// Links a unit that was just created with the running one, before it runs.

@@ -66,6 +66,15 @@ struct Subject {
 }
 
 impl Subject {
+    fn new(monitor: MonitorRef, unit: Option<&Unit>, target: Option<&Arc<Signals>>) -> Subject {
+        // A unit with signals knows its number: asking the unit itself takes a lock.
+        let known = target.map(|target| target.id());
+        Subject {
+            monitor,
+            process: known.or_else(|| unit.map(ProcessId::of)),
+        }
+    }
+
     fn down(&self, reason: ExitReason) -> Down {
         Down {
             monitor: self.monitor,
@@ -159,10 +168,7 @@ pub(crate) fn monitor_unit(unit: Option<&Unit>) -> Monitor {
     let cell = Arc::new(Cell::new());
     let target = unit.and_then(Signals::of);
     let monitor = MonitorRef::next();
-    let subject = Subject {
-        monitor,
-        process: unit.map(ProcessId::of),
-    };
+    let subject = Subject::new(monitor, unit, target.as_ref());
     let watcher = Box::new(Answers {
         subject,
         cell: cell.clone(),
@@ -291,10 +297,7 @@ impl<M: Send + 'static> Inbox<M> {
         // Its own signals stand for a target that is gone: the entry is removed when the message is posted.
         let listed = target.clone().unwrap_or_else(|| own.clone());
         own.lock().add_monitoring(monitor.0, listed);
-        let subject = Subject {
-            monitor,
-            process: unit.map(ProcessId::of),
-        };
+        let subject = Subject::new(monitor, unit, target.as_ref());
         let watcher = Box::new(Posts {
             subject,
             own,

@@ -376,38 +376,51 @@ impl SignalState {
     }
 }
 
-impl Attachment for Signals {
-    fn ended(&self, ending: Ending) {
-        let (asked, unit, held) = {
-            let mut state = self.lock();
-            (state.asked.take(), state.unit.clone(), state.held.take())
+impl Signals {
+    /// Notes why the unit has ended, and tells its peers. What it held is released.
+    fn end(&self, mut state: Guard<'_>, reason: ExitReason) {
+        state.end = Some(reason.clone());
+        let rest = (
+            state.unit.take(),
+            state.asked.take(),
+            state.trap.take(),
+            state.gate.take(),
+        );
+        let ended = Ended {
+            id: self.id,
+            reason,
+            links: state.links.take(),
+            monitors: state.monitors.take(),
+            answers: mem::take(&mut state.answers),
+            monitoring: state.monitoring.take(),
         };
-        let Some(unit) = unit else { return };
-        let reason = ExitReason::of_ending(ending, asked, || unit.name());
-        for ((_, key), release) in held.into_iter().flatten() {
-            release(&key, self.id);
-        }
-        let (ended, rest) = {
-            let mut state = self.lock();
-            state.end = Some(reason.clone());
-            let rest = (
-                state.unit.take(),
-                state.asked.take(),
-                state.trap.take(),
-                state.gate.take(),
-            );
-            let ended = Ended {
-                id: self.id,
-                reason,
-                links: state.links.take(),
-                monitors: state.monitors.take(),
-                answers: mem::take(&mut state.answers),
-                monitoring: state.monitoring.take(),
-            };
-            (ended, rest)
-        };
+        drop(state);
         telling::tell(ended);
         drop(rest);
+    }
+}
+
+impl Attachment for Signals {
+    fn ended(&self, ending: Ending) {
+        let mut state = self.lock();
+        let held = state.held.take().unwrap_or_default();
+        // Most units hold nothing, and did not panic: nothing is done for those between the two parts of their end.
+        let is_plain = held.is_empty() && !matches!(ending, Ending::Panicked { .. });
+        if !is_plain {
+            let (asked, unit) = (state.asked.take(), state.unit.clone());
+            drop(state);
+            let Some(unit) = unit else { return };
+            let reason = ExitReason::of_ending(ending, asked, || unit.name());
+            for ((_, key), release) in held {
+                release(&key, self.id);
+            }
+            return self.end(self.lock(), reason);
+        }
+        if state.unit.is_some() {
+            let name = || unreachable!("only a crash has the name of its unit");
+            let reason = ExitReason::of_ending(ending, state.asked.take(), name);
+            self.end(state, reason);
+        }
     }
 
     fn survived(&self) {
