@@ -15,6 +15,8 @@ use std::{
     thread,
 };
 
+use futures_channel::mpsc::unbounded;
+use futures_util::StreamExt;
 use reports::{Report, collect_reports, reports};
 use tools::{runtime, until, watch};
 use weald_kernel::{
@@ -166,4 +168,43 @@ fn a_job_that_blocks_in_its_own_half_of_a_fork_is_named() {
     until(|| !reports("weald::monitor", "`blocks in a fork`").is_empty());
     drop(release);
     runtime.block_on(forker).unwrap();
+}
+
+#[test]
+fn a_job_that_was_woken_by_the_one_before_it_is_named() {
+    const JOBS: usize = 40;
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, blocked) = mpsc::channel::<()>();
+    // A circle of jobs, each of which wakes the next one, so that nearly all come from the next slot. In the end one
+    // of them blocks.
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..JOBS).map(|_| unbounded::<u32>()).unzip();
+    senders[0].unbounded_send(0).unwrap();
+    let mut blocked = Some(blocked);
+    for (index, mut receiver) in receivers.into_iter().enumerate() {
+        let next = senders[(index + 1) % JOBS].clone();
+        let blocked = blocked.take_if(|_| index == JOBS - 1);
+        let blocks = blocked.is_some();
+        let run = async move {
+            while let Some(round) = receiver.next().await {
+                if let (Some(blocked), 100) = (&blocked, round) {
+                    let _released = blocked.recv();
+                    return;
+                }
+                let again = u32::from(index == JOBS - 1);
+                let _ended = next.unbounded_send(round + again);
+            }
+        };
+        let _job = runtime.block_on(async {
+            // A place of its own, so that reports of the others do not use up its share. The system may stop them.
+            let job = match blocks {
+                true => Spawn::new().name("the end of the circle").spawn(run),
+                false => Spawn::new().name("in the circle").spawn(run),
+            };
+            (job,)
+        });
+    }
+    until(|| !reports("weald::monitor", "`the end of the circle`").is_empty());
+    drop(release);
 }

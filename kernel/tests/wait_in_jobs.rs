@@ -8,6 +8,7 @@ mod tools;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -416,5 +417,33 @@ fn a_wait_inside_a_poll_keeps_the_other_wakes_of_the_poll() {
             receiving.await.unwrap()
         });
         assert_eq!(runtime.block_on(job).unwrap(), 8);
+    });
+}
+
+#[test]
+fn a_wait_inside_a_poll_uses_up_no_wake_that_is_meant_for_the_poll() {
+    on_each(|runtime| {
+        let (outer, inner) = (Latch::default(), Latch::default());
+        let waiting = runtime.spawn({
+            let (mut outer, inner) = (outer.clone(), inner.clone());
+            async move {
+                let mut waited = false;
+                std::future::poll_fn(|cx| {
+                    let polled = Pin::new(&mut outer).poll(cx);
+                    if polled.is_pending() && !std::mem::replace(&mut waited, true) {
+                        inner.clone().wait();
+                    }
+                    polled
+                })
+                .await;
+            }
+        });
+        let opening = runtime.spawn(async move {
+            until_yielding(|| inner.waiters() == 1).await;
+            // The stack is suspended in the inner wait, so both wakes resume it there.
+            outer.open();
+            inner.open();
+        });
+        runtime.block_on(async { (opening.await.unwrap(), waiting.await.unwrap()) });
     });
 }

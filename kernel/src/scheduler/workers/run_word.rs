@@ -33,3 +33,42 @@ impl RunWord {
         std::ptr::NonNull::new(job).map(JobPtr::from_raw)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::{
+        job::testing,
+        scheduler::{
+            stackful::pinned::PinnedQueue,
+            workers::{config::Config, context, shared::Shared, worker::WorkerLoop},
+        },
+        timer::clock::ClockKind,
+    };
+
+    #[test]
+    fn two_runs_of_one_job_have_different_words() {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let handoff = handoffs.pop().unwrap();
+        let pinned = PinnedQueue::new();
+        let job = testing::runnable();
+        context::with(|cx| {
+            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
+            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
+            let [first, second] = [(); 2].map(|()| {
+                worker_loop.announce(&job).unwrap();
+                worker_loop.worker().running()
+            });
+            worker_loop.worker().set_running_none();
+            worker_loop.end();
+            assert!([first, second].map(super::RunWord::job) == [Some(job.ptr()); 2]);
+            // Otherwise the monitor would take a job that runs often for one that is stuck.
+            assert!(first != second);
+        });
+        // It never ran.
+        job.into_ptr();
+    }
+}
