@@ -60,6 +60,7 @@ impl Default for Builder {
 
 impl Builder {
     /// No name, and a stack of [`DEFAULT_STACK`].
+    #[inline]
     pub fn new() -> Builder {
         Builder {
             spawn: Spawn::new(),

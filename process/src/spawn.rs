@@ -100,6 +100,7 @@ pub struct Builder {
 
 impl Builder {
     /// No settings: an unnamed process.
+    #[inline]
     pub fn new() -> Builder {
         Builder::default()
     }

@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)]
 
+mod options;
+
 use std::{borrow::Cow, panic::Location, sync::Arc};
 
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
         admission::{SpawnError, admit, room_or_panic},
         join::JoinHandle,
         mailbox::{Address, Mailbox},
+        spawn::options::SpawnOptions,
     },
     job::{
         self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, runnable::Runnable,
@@ -113,21 +116,21 @@ fn cancel_with(child: JobRef, parent: JobRef) {
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings do nothing until something is spawned with them"]
 pub struct Spawn {
-    name: Option<Cow<'static, str>>,
-    description: Option<Arc<dyn Describe>>,
-    kind: Option<WorkKind>,
+    /// Boxed, so that a spawn without them moves and checks one word.
+    options: Option<Box<SpawnOptions>>,
     site: Option<&'static Location<'static>>,
 }
 
 impl Spawn {
     /// The default settings: an unnamed job.
+    #[inline]
     pub fn new() -> Spawn {
         Spawn::default()
     }
 
     /// The job's name in reports.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Spawn {
-        self.name = Some(name.into());
+        self.options.get_or_insert_default().name = Some(name.into());
         self
     }
 
@@ -157,7 +160,7 @@ impl Spawn {
     /// # });
     /// ```
     pub fn described_by(mut self, description: Arc<dyn Describe>) -> Spawn {
-        self.description = Some(description);
+        self.options.get_or_insert_default().description = Some(description);
         self
     }
 
@@ -182,7 +185,7 @@ impl Spawn {
     /// # });
     /// ```
     pub fn kind(mut self, kind: WorkKind) -> Spawn {
-        self.kind = Some(kind);
+        self.options.get_or_insert_default().kind = Some(kind);
         self
     }
 
@@ -324,14 +327,8 @@ impl Spawn {
 
     #[inline(always)]
     fn named(self, runnable: Runnable) -> Runnable {
-        if let Some(name) = self.name {
-            runnable.header().extensions.lock().name = Some(name.into());
-        }
-        if let Some(description) = self.description {
-            runnable.header().extensions.lock().description = Some(description);
-        }
-        if let Some(kind) = self.kind {
-            runnable.header().extensions.lock().kind = Some(kind);
+        if let Some(options) = self.options {
+            options.give_to(&runnable);
         }
         runnable
     }

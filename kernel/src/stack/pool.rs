@@ -109,26 +109,27 @@ impl Drop for Claim {
 ///
 /// # Errors
 /// If there is no such stack, or the system refuses a further one.
-// Not inlined: code that may change threads must not keep the address of a thread-local.
-#[inline(never)]
+// Inlined, so that the class of a constant size is a constant.
+#[inline(always)]
 pub(crate) fn claim(bytes: usize) -> Result<Claim, StackError> {
     let class = Stack::class_for(bytes)?;
-    claim_class(class, Bound::MappedGuards)?;
+    if !claim_spare(class) {
+        claim_from_depot(class, Bound::MappedGuards)?;
+    }
     Ok(Claim { class })
 }
 
-/// Makes a claim: with one that the thread has to spare, if there is any.
-#[inline(always)]
-fn claim_class(class: u32, bound: Bound) -> Result<(), StackError> {
+/// Makes a claim with one that the thread has to spare; false if there is none.
+// Not inlined: code that may change threads must not keep the address of a thread-local.
+#[inline(never)]
+fn claim_spare(class: u32) -> bool {
     let spare = spare_claims(index(class));
     // Neither none, nor ENDED.
-    match spare.get().wrapping_sub(1) < SPARE_MAX {
-        true => {
-            spare.set(spare.get() - 1);
-            Ok(())
-        }
-        false => claim_from_depot(class, bound),
+    let has_one = spare.get().wrapping_sub(1) < SPARE_MAX;
+    if has_one {
+        spare.set(spare.get() - 1);
     }
+    has_one
 }
 
 /// Gives a claim back: to the thread, for its next fiber.
@@ -149,6 +150,7 @@ fn keeps_claims(class: u32) -> bool {
 
 /// For a thread that has no claim to spare.
 #[cold]
+#[inline(never)]
 fn claim_from_depot(class: u32, bound: Bound) -> Result<(), StackError> {
     let keeps = keeps_claims(class);
     let mut depot = lock(&DEPOT);
@@ -195,7 +197,9 @@ pub(crate) fn take(class: u32) -> Result<Stack, StackError> {
     match take_cached(class) {
         Some(stack) => Ok(stack),
         None => {
-            claim_class(class, Bound::Nothing)?;
+            if !claim_spare(class) {
+                claim_from_depot(class, Bound::Nothing)?;
+            }
             take_from_depot(class).inspect_err(|_| unclaim(class))
         }
     }

@@ -76,6 +76,7 @@ unsafe impl Send for Stack {}
 
 impl Stack {
     /// The class of stacks with room for `bytes`; the largest one for more than [`LARGEST`].
+    #[inline]
     pub(crate) fn class_of(bytes: usize) -> u32 {
         bytes
             .clamp(SMALLEST, LARGEST)

@@ -67,7 +67,7 @@ fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     if !core.take_if_next(job) {
         return None;
     }
-    worker.set_running_nested(job, core.polls());
+    worker.set_running(job, core.polls());
     // SAFETY: the slot held the job's right to run.
     Some(unsafe { Runnable::new(job) })
 }

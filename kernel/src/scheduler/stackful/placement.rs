@@ -39,11 +39,10 @@ pub(crate) enum Placement<'a> {
 impl Header {
     /// Where the job may run. Only the holder of the runnable.
     pub(crate) fn placement(&self) -> Placement<'_> {
-        let bits = self.place();
-        if bits & place::SUSPENDED != 0 {
-            // SAFETY: suspended: the context lives at the top of the suspended stack.
-            return Placement::Suspended(unsafe { &*self.link().cast::<StackContext>() });
+        if let Some(context) = self.suspended_stack() {
+            return Placement::Suspended(context);
         }
+        let bits = self.place();
         if bits & place::MIGRATING != 0 {
             return Placement::Migrating;
         }
@@ -52,6 +51,14 @@ impl Header {
             return Placement::Pinned(queue.and_then(|queue| queue.downcast().ok()));
         }
         Placement::Anywhere
+    }
+
+    /// The context of the job's stack, if it is suspended and does not migrate. Only the holder of the runnable.
+    #[inline(always)]
+    pub(crate) fn suspended_stack(&self) -> Option<&StackContext> {
+        // SAFETY: suspended: the context lives at the top of the suspended stack.
+        (self.place() & place::SUSPENDED != 0)
+            .then(|| unsafe { &*self.link().cast::<StackContext>() })
     }
 
     /// The queue of the only thread that may run the job; none if any worker may. Only the holder of the runnable.
@@ -81,9 +88,8 @@ impl Header {
     /// Whether the job's stack is suspended on the thread of the queue `here`. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn is_suspended_at(&self, here: *const PinnedQueue) -> bool {
-        self.place() & place::SUSPENDED != 0
-            // SAFETY: suspended: as above.
-            && ptr::eq(unsafe { (*self.link().cast::<StackContext>()).pinned() }, here)
+        self.suspended_stack()
+            .is_some_and(|context| ptr::eq(context.pinned(), here))
     }
 
     /// Whether the job was spawned as one that only the thread of `queue` may run. Any thread.

@@ -15,9 +15,13 @@ use crate::{
 /// Runs `act` with the current runtime.
 #[inline]
 pub(crate) fn with_current<R>(act: impl FnOnce(&Shared) -> R) -> R {
-    context::with(|cx| match of_thread(cx) {
-        Some(shared) => act(shared),
-        None => act((FEATURES.default_runtime)()),
+    context::with(|cx| {
+        let shared = match of_thread(cx) {
+            Some(shared) => shared,
+            None => (FEATURES.default_runtime)(),
+        };
+        // At one place, so that the compiler inlines it.
+        act(shared)
     })
 }
 

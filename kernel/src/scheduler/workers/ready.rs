@@ -134,7 +134,7 @@ fn last(cx: &Context, job: Runnable) {
 
 /// A job is in the ring, or a full overflow queue is on its way to the injector. If the ring is shared, wakes a sleeper,
 /// unless a worker already searches.
-#[inline]
+#[inline(always)]
 fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     let is_shared = cx
         .worker()

@@ -28,7 +28,6 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinChange,
-            placement::Placement,
             stack_context::{self, StackKind},
         },
         workers::{
@@ -101,7 +100,7 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
 fn resume(cx: &Context, job: &Runnable) {
     // The job's own code sees a cancel wherever it waits.
     let _answer = job.header().state.start();
-    if let Placement::Suspended(context) = job.header().placement()
+    if let Some(context) = job.header().suspended_stack()
         && context.kind != StackKind::Fiber
     {
         stack_context::resume(cx, context);

@@ -116,19 +116,14 @@ impl Worker {
         self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
-    /// The owner runs `job` nested in another run; `number` tells such runs apart. Under the lock only.
-    pub(crate) fn set_running_nested(&self, job: JobPtr, number: u64) {
-        self.run
-            .store(RunWord::new(job, number).0, Ordering::Relaxed);
-    }
-
     /// The owner resumes what it ran before a nested run. Under the lock only.
     pub(crate) fn restore_running(&self, before: RunWord) {
         self.run.store(before.0, Ordering::Relaxed);
     }
 
+    /// The owner runs `job`; `run` tells its runs apart. Under the lock only.
     #[inline(always)]
-    fn set_running(&self, job: JobPtr, run: u64) {
+    pub(crate) fn set_running(&self, job: JobPtr, run: u64) {
         self.run.store(RunWord::new(job, run).0, Ordering::Relaxed);
     }
 }
@@ -410,14 +405,21 @@ impl<'a> WorkerLoop<'a> {
         Ok(self.take_slowly(core))
     }
 
-    /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.
+    /// [`take_next`](WorkerLoop::take_next) where the next slot is empty, or not the only one that may have the turn.
     #[inline(never)]
     fn take_slowly(&self, mut core: OwnerGuard<'a, WorkerCore>) -> Pick {
-        let next = core.take(
-            self.pinned,
-            self.shared.config.next_slot_runs,
-            &self.shared.injector,
-        );
+        let streak_limit = self.shared.config.next_slot_runs;
+        if let Some(job) = core.take_alone_in_row(self.pinned, streak_limit) {
+            self.name_run(&job);
+            return Pick::Job(job);
+        }
+        self.take_in_turn(core, streak_limit)
+    }
+
+    /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.
+    #[inline(never)]
+    fn take_in_turn(&self, mut core: OwnerGuard<'a, WorkerCore>, streak_limit: u32) -> Pick {
+        let next = core.take(self.pinned, streak_limit, &self.shared.injector);
         let next = next.with_runner(|| self.shared.callback_runner());
         match &next {
             Pick::Job(job) => self.name_run(job),

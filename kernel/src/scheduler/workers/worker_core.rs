@@ -35,6 +35,7 @@
 
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod turns;
 
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
@@ -50,9 +51,6 @@ use crate::{
         wheel::Wheel,
     },
 };
-
-/// The most jobs in one turn of pinned jobs, or of the others.
-const TURN_MAX: usize = 64;
 
 /// Touched only under the core's lock.
 pub(crate) struct WorkerCore {
@@ -186,18 +184,19 @@ impl WorkerCore {
 
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
     pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
-        if self.next != Some(job) || self.until_look + self.in_row == 0 {
+        if self.next != Some(job) {
+            return false;
+        }
+        if self.in_row > 0 {
+            self.in_row -= 1;
+            // It counts for the look and not for the streak.
+            self.streak_left += 1;
+        } else if self.until_look > 0 {
+            self.until_look -= 1;
+        } else {
             return false;
         }
         self.next = None;
-        match self.until_look {
-            0 => {
-                self.in_row -= 1;
-                // It counts for the look and not for the streak.
-                self.streak_left += 1;
-            }
-            _ => self.until_look -= 1,
-        }
         true
     }
 
@@ -211,6 +210,34 @@ impl WorkerCore {
         self.in_row -= 1;
         // SAFETY: the slot held the job's right to run.
         Some(unsafe { Runnable::new(job) })
+    }
+
+    /// As [`take_in_row`](WorkerCore::take_in_row), where the next slot is empty and only one queue, the ring or the
+    /// pinned one, has jobs. No job waits behind a streak then, so it begins anew.
+    #[inline(always)]
+    pub(crate) fn take_alone_in_row(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+    ) -> Option<Runnable> {
+        if self.in_row == 0 || !self.callbacks.is_empty() || self.next.is_some() {
+            return None;
+        }
+        let job = match pinned.has_own() {
+            // SAFETY: the ring held the job's right to run.
+            false => unsafe { Runnable::new(self.pop_ring()?) },
+            true if self.ring.len() == 0 => self.take_pinned_alone(pinned)?,
+            true => return None,
+        };
+        self.in_row -= 1;
+        self.streak_left = streak_limit - self.in_row;
+        Some(job)
+    }
+
+    #[inline(always)]
+    fn pop_ring(&mut self) -> Option<JobPtr> {
+        let job = std::ptr::NonNull::new(self.ring.pop()?)?;
+        Some(JobPtr::from_raw(job))
     }
 
     /// The row ends before it is used up.
@@ -250,24 +277,6 @@ impl WorkerCore {
         pick
     }
 
-    #[inline(never)]
-    fn take_beside_callbacks(
-        &mut self,
-        pinned: &PinnedQueue,
-        streak_limit: u32,
-        injector: &Injector<Header>,
-    ) -> Pick {
-        self.callbacks_turn = !self.callbacks_turn;
-        if !self.callbacks_turn {
-            match self.take_job(pinned, streak_limit, injector) {
-                Pick::Empty => {}
-                next => return next,
-            }
-        }
-        self.until_look = self.until_look.saturating_sub(1);
-        Pick::Callbacks
-    }
-
     fn take_job(
         &mut self,
         pinned: &PinnedQueue,
@@ -278,36 +287,6 @@ impl WorkerCore {
             false => self.take_unpinned(streak_limit, injector),
             true => self.take_in_turn(pinned, streak_limit, injector),
         }
-    }
-
-    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]. A turn of the jobs that are not
-    /// pinned runs one more, for the next slot. So a job waits for no more jobs of the other kind than were ahead of it
-    /// at the start of a turn.
-    #[inline(never)]
-    fn take_in_turn(
-        &mut self,
-        pinned: &PinnedQueue,
-        streak_limit: u32,
-        injector: &Injector<Header>,
-    ) -> Pick {
-        if self.turn_left == 0 {
-            self.pinned_turn = !self.pinned_turn;
-            self.turn_left = match self.pinned_turn {
-                true => pinned.own_len().min(TURN_MAX),
-                // One more for the next slot.
-                false => self.ring.len().min(TURN_MAX) + 1,
-            };
-        }
-        self.turn_left = self.turn_left.saturating_sub(1);
-        if !self.pinned_turn {
-            match self.take_unpinned(streak_limit, injector) {
-                Pick::Empty => self.turn_left = 0,
-                next => return next,
-            }
-        }
-        let job = pinned.pop_own();
-        self.until_look -= 1;
-        job.map_or(Pick::Empty, Pick::Job)
     }
 
     fn take_unpinned(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Pick {
@@ -335,11 +314,7 @@ impl WorkerCore {
     ) -> Option<JobPtr> {
         let slot = self.next.take();
         self.streak_left = streak_limit;
-        let from_ring = self
-            .ring
-            .pop()
-            .and_then(std::ptr::NonNull::new)
-            .map(JobPtr::from_raw);
+        let from_ring = self.pop_ring();
         let (Some(waiting), Some(woken)) = (from_ring, slot) else {
             return from_ring.or(slot);
         };

@@ -75,7 +75,10 @@ impl Tested {
     /// As `take_next` does, or always by its slow path, after which no row is left.
     fn take(&mut self, in_rows: bool) -> (Answer, bool) {
         let in_row = match in_rows {
-            true => self.core.take_in_row(&self.pinned),
+            true => {
+                let job = self.core.take_in_row(&self.pinned);
+                job.or_else(|| self.core.take_alone_in_row(&self.pinned, STREAK_LIMIT))
+            }
             false => None,
         };
         if let Some(job) = in_row {

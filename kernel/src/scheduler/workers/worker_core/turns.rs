@@ -1,0 +1,80 @@
+//! Turns: how pinned jobs and ready callbacks alternate with the jobs of the other queues.
+
+use super::{Pick, WorkerCore};
+use crate::{
+    job::{Header, runnable::Runnable},
+    queue::injector::Injector,
+    scheduler::stackful::pinned::PinnedQueue,
+};
+
+/// The most jobs in one turn of pinned jobs, or of the others.
+const TURN_MAX: usize = 64;
+
+impl WorkerCore {
+    /// Callbacks are ready: they and the jobs take turns.
+    #[inline(never)]
+    pub(super) fn take_beside_callbacks(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Pick {
+        self.callbacks_turn = !self.callbacks_turn;
+        if !self.callbacks_turn {
+            match self.take_job(pinned, streak_limit, injector) {
+                Pick::Empty => {}
+                next => return next,
+            }
+        }
+        self.until_look = self.until_look.saturating_sub(1);
+        Pick::Callbacks
+    }
+
+    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]. A turn of the jobs that are not
+    /// pinned runs one more, for the next slot. So a job waits for no more jobs of the other kind than were ahead of it
+    /// at the start of a turn.
+    #[inline(never)]
+    pub(super) fn take_in_turn(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Pick {
+        if self.next.is_none() && self.ring.len() == 0 {
+            self.until_look -= 1;
+            self.streak_left = streak_limit;
+            return self
+                .take_pinned_alone(pinned)
+                .map_or(Pick::Empty, Pick::Job);
+        }
+        if self.turn_left == 0 {
+            self.pinned_turn = !self.pinned_turn;
+            self.turn_left = match self.pinned_turn {
+                true => pinned.own_len().min(TURN_MAX),
+                // One more for the next slot.
+                false => self.ring.len().min(TURN_MAX) + 1,
+            };
+        }
+        self.turn_left = self.turn_left.saturating_sub(1);
+        if !self.pinned_turn {
+            match self.take_unpinned(streak_limit, injector) {
+                Pick::Empty => self.turn_left = 0,
+                next => return next,
+            }
+        }
+        let job = pinned.pop_own();
+        self.until_look -= 1;
+        job.map_or(Pick::Empty, Pick::Job)
+    }
+
+    /// Takes a pinned job while there is no other one in the ring or in the next slot: a turn of theirs ends.
+    #[inline(always)]
+    pub(super) fn take_pinned_alone(&mut self, pinned: &PinnedQueue) -> Option<Runnable> {
+        if !self.pinned_turn || self.turn_left == 0 {
+            self.pinned_turn = true;
+            self.turn_left = pinned.own_len().min(TURN_MAX);
+        }
+        self.turn_left = self.turn_left.saturating_sub(1);
+        pinned.pop_own()
+    }
+}
