@@ -2,7 +2,7 @@
 
 use weald::forest::NodeId;
 
-use crate::model::{Actor, BoardError, BoardName, Boards, Draft, Kind, NewMessage, Target};
+use crate::model::{BoardError, BoardName, Boards, Draft, Kind, NewMessage, Requester, Target};
 
 /// A message, and those that answer it.
 struct Said(&'static str, &'static str, &'static [Said]);
@@ -167,7 +167,7 @@ async fn edited(boards: &Boards) -> Result<(), BoardError> {
     let target = Target {
         board: &garden,
         id: message.id,
-        actor: author(post.author()),
+        requester: author(post.author()),
     };
     boards.edit(target, board.version(), &post).await?;
     Ok(())
@@ -193,15 +193,15 @@ async fn write(
     let new = NewMessage {
         parent,
         post,
-        actor: author(name),
+        requester: author(name),
         token: None,
     };
     Ok(boards.write(board, new).await?.id)
 }
 
 /// Nobody has these secrets: they are made for this run of the program.
-fn author(name: &str) -> Actor {
+fn author(name: &str) -> Requester {
     static RUN: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let run = RUN.get_or_init(crate::web::visitor::random);
-    Actor::of_secret(&format!("{run} {name}"))
+    Requester::of_secret(&format!("{run} {name}"))
 }

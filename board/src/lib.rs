@@ -41,7 +41,7 @@ pub mod model {
     mod write;
 
     pub(crate) use author::hash;
-    pub use author::{Actor, Owner, Token};
+    pub use author::{Owner, Requester, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
     pub use boards::{Boards, MAX_ABOUT};
     pub use difference::{Piece, difference};

@@ -35,7 +35,7 @@ impl fmt::Debug for Owner {
 
 /// Who asks for a change.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Actor {
+pub struct Requester {
     /// The owner of the secret that came with the request, if one did.
     pub owner: Option<Owner>,
     /// Whether the request came from a moderator, who may change what others wrote.
@@ -44,7 +44,7 @@ pub struct Actor {
     pub is_proven: bool,
 }
 
-impl Actor {
+impl Requester {
     /// Somebody with a secret.
     pub fn of_secret(secret: &str) -> Self {
         Self {
@@ -68,8 +68,8 @@ pub struct Token(CommitId);
 impl Token {
     /// The token of a text that the sender chose. The same text of another sender, or for another board, is another
     /// token.
-    pub fn new(board: &BoardName, actor: &Actor, text: &str) -> Self {
-        let owner = actor.owner.as_ref().map_or(&[][..], Owner::bytes);
+    pub fn new(board: &BoardName, requester: &Requester, text: &str) -> Self {
+        let owner = requester.owner.as_ref().map_or(&[][..], Owner::bytes);
         let parts = [board.as_str().as_bytes(), owner, text.as_bytes()];
         Self(CommitId(u128::from_le_bytes(hash("token", &parts))))
     }
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn nobody_changes_what_has_no_owner_except_a_moderator() {
-        let (ada, nobody) = (Actor::of_secret("ada"), Actor::default());
+        let (ada, nobody) = (Requester::of_secret("ada"), Requester::default());
         assert!(ada.may_change(ada.owner));
         assert!(!ada.may_change(None));
         assert!(!nobody.may_change(None));
         assert!(!nobody.may_change(ada.owner));
-        let moderator = Actor {
+        let moderator = Requester {
             is_moderator: true,
             ..nobody
         };
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_token_is_one_of_its_board_and_its_sender() {
         let [tea, milk] = ["tea", "milk"].map(|name| name.parse::<BoardName>().unwrap());
-        let (ada, alan) = (Actor::of_secret("ada"), Actor::of_secret("alan"));
+        let (ada, alan) = (Requester::of_secret("ada"), Requester::of_secret("alan"));
         let token = Token::new(&tea, &ada, "1");
         assert_eq!(Token::new(&tea, &ada, "1"), token);
         for other in [

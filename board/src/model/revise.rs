@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use weald::forest::disk::Moment;
 use weald::forest::{Edit, NodeId, Sortable, Terms, Value, Version};
 
-use super::author::{Actor, Owner};
+use super::author::{Owner, Requester};
 use super::boards::Boards;
 use super::error::BoardError;
 use super::message::{Deed, DeletedBy, attribute};
@@ -26,7 +26,7 @@ pub struct Target<'a> {
     /// The message.
     pub id: NodeId,
     /// Who asks.
-    pub actor: Actor,
+    pub requester: Requester,
 }
 
 /// What was changed, or that nothing had to be.
@@ -73,7 +73,7 @@ impl Boards {
                 .into());
             }
             edit.put_erasable(target.id, attribute::POST, post.bytes())?;
-            mark_proven(edit, target.id, target.actor.is_proven)?;
+            mark_proven(edit, target.id, target.requester.is_proven)?;
             Ok(Deed::Edit)
         };
         self.revise(target, Terms::new().bytes(b"edit"), change)
@@ -89,7 +89,7 @@ impl Boards {
             if edit.attribute(target.id, attribute::HIDDEN)?.is_some() {
                 return Err(Outcome::Unchanged);
             }
-            let by = match target.actor.may_change_as_author(edit, target.id)? {
+            let by = match target.requester.may_change_as_author(edit, target.id)? {
                 true => DeletedBy::Author,
                 false => DeletedBy::Moderator,
             };
@@ -109,7 +109,7 @@ impl Boards {
             match edit.attribute(target.id, attribute::HIDDEN)? {
                 None => return Err(Outcome::Unchanged),
                 Some(b"author") => {}
-                Some(_) if target.actor.is_moderator => {}
+                Some(_) if target.requester.is_moderator => {}
                 Some(_) => return Err(BoardError::NotYours.into()),
             }
             edit.delete_attribute(target.id, attribute::HIDDEN)?;
@@ -136,11 +136,19 @@ impl Boards {
                 let post = before.post(node).ok_or(BoardError::Gone)?;
                 let now = self.board(target.board)?.version();
                 // The name comes back as it was, too.
-                let actor = Actor {
+                let requester = Requester {
                     is_proven: node.get(attribute::PROVEN).is_some(),
-                    ..target.actor
+                    ..target.requester
                 };
-                self.edit(Target { actor, ..target }, now, &post).await
+                self.edit(
+                    Target {
+                        requester,
+                        ..target
+                    },
+                    now,
+                    &post,
+                )
+                .await
             }
         }
     }
@@ -153,7 +161,7 @@ impl Boards {
     pub async fn erase(&self, target: Target<'_>) -> Result<Version, BoardError> {
         let tree = self.0.store.tree(target.board)?;
         let owner = self.board(target.board)?.message(target.id)?.owner;
-        if !target.actor.may_change(owner) {
+        if !target.requester.may_change(owner) {
             return Err(BoardError::NotYours);
         }
         tree.erase(target.id, attribute::POST).await?;
@@ -186,7 +194,9 @@ impl Boards {
             if !is_message(edit, target.id) {
                 return Err(BoardError::no_message(target.id).into());
             }
-            if !target.actor.is_moderator && !target.actor.may_change_as_author(edit, target.id)? {
+            if !target.requester.is_moderator
+                && !target.requester.may_change_as_author(edit, target.id)?
+            {
                 return Err(BoardError::NotYours.into());
             }
             let deed = change(edit)?;
@@ -211,7 +221,7 @@ impl Boards {
     }
 }
 
-impl Actor {
+impl Requester {
     /// Whether this is the author of the message; the read is recorded.
     fn may_change_as_author(&self, edit: &Edit, id: NodeId) -> Result<bool, BoardError> {
         let owner = edit.attribute(id, attribute::OWNER)?;

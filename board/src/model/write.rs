@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use weald::forest::disk::Moment;
 use weald::forest::{Attributes, CommitError, Committed, NodeId, Sortable, Tree, Version, Where};
 
-use super::author::{Actor, Token};
+use super::author::{Requester, Token};
 use super::boards::Boards;
 use super::error::BoardError;
 use super::message::attribute;
@@ -27,7 +27,7 @@ pub struct NewMessage {
     /// What it says.
     pub post: Post,
     /// Who writes it. What a moderator may do makes no difference here.
-    pub actor: Actor,
+    pub requester: Requester,
     /// What makes it one message if it is sent twice.
     pub token: Option<Token>,
 }
@@ -57,10 +57,10 @@ impl Boards {
         let place = place(edit.tree(), new.parent)?;
         let now = SystemTime::now().to_sortable();
         let mut attributes = Attributes::new().with(attribute::TIME, &now);
-        if let Some(owner) = &new.actor.owner {
+        if let Some(owner) = &new.requester.owner {
             attributes = attributes.with(attribute::OWNER, owner.bytes());
         }
-        if new.actor.is_proven {
+        if new.requester.is_proven {
             attributes = attributes.with(attribute::PROVEN, b"1");
         }
         let root = edit.root();

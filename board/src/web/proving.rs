@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use crate::model::{Actor, BoardError, NameKey};
+use crate::model::{BoardError, NameKey, Requester};
 
 use super::ask::Ask;
 use super::limiter::Limiter;
@@ -31,34 +31,39 @@ impl Ask {
         })
     }
 
-    /// Whether `actor` may write under a name: the actor, who has proven it if it is protected.
+    /// Whether `requester` may write under a name: the requester, who has proven it if it is protected.
     ///
     /// # Errors
     /// 403, tied to the field of the passphrase; 422, if there is a passphrase for a name that has none; 429.
     pub(crate) async fn under_name(
         &self,
-        actor: Actor,
+        requester: Requester,
         name: &str,
         passphrase: &str,
-    ) -> Result<Actor, Problem> {
+    ) -> Result<Requester, Problem> {
         let key = NameKey::of(name).filter(|key| self.app.boards.is_protected(*key));
         match key {
-            None if passphrase.is_empty() => Ok(actor),
+            None if passphrase.is_empty() => Ok(requester),
             None => Err(BoardError::NoName.into()),
             Some(key) => {
-                self.prove(actor, key, passphrase).await?;
-                Ok(Actor {
+                self.prove(requester, key, passphrase).await?;
+                Ok(Requester {
                     is_proven: true,
-                    ..actor
+                    ..requester
                 })
             }
         }
     }
 
-    async fn prove(&self, actor: Actor, key: NameKey, passphrase: &str) -> Result<(), Problem> {
+    async fn prove(
+        &self,
+        requester: Requester,
+        key: NameKey,
+        passphrase: &str,
+    ) -> Result<(), Problem> {
         let proofs = &self.app.proofs;
         if passphrase.is_empty() {
-            return match proofs.believes(actor.owner, key, self.app.age()) {
+            return match proofs.believes(requester.owner, key, self.app.age()) {
                 true => Ok(()),
                 false => Err(BoardError::NameProtected.into()),
             };
@@ -66,7 +71,7 @@ impl Ask {
         let attempt = self.may_try(&proofs.by_name, key)?;
         self.app.boards.prove(key, passphrase).await?;
         attempt.was_right();
-        proofs.remember(actor.owner, key, self.app.age());
+        proofs.remember(requester.owner, key, self.app.age());
         Ok(())
     }
 
@@ -76,14 +81,14 @@ impl Ask {
     /// Those of [`Boards::protect`](crate::model::Boards::protect).
     pub(crate) async fn protect(
         &self,
-        actor: Actor,
+        requester: Requester,
         name: &str,
         passphrase: &str,
     ) -> Result<(), Problem> {
         self.app.boards.protect(name, passphrase).await?;
         if let Some(key) = NameKey::of(name) {
             let now = self.app.age();
-            self.app.proofs.remember(actor.owner, key, now);
+            self.app.proofs.remember(requester.owner, key, now);
         }
         Ok(())
     }

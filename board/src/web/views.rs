@@ -100,7 +100,7 @@ impl MessageView {
         let post = message.post();
         let text = post.map(crate::model::Post::text).unwrap_or_default();
         let cut = markdown::beginning(text, most);
-        let is_own = ask.visitor.actor().may_change(message.owner);
+        let is_own = ask.visitor.requester().may_change(message.owner);
         let gone = match &message.body {
             Body::Said(_) => None,
             Body::Deleted(DeletedBy::Author) => Some("Deleted by its author".to_owned()),

@@ -7,7 +7,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use crate::model::{Actor, MAX_AUTHOR};
+use crate::model::{MAX_AUTHOR, Requester};
 
 use super::pairs::Pairs;
 
@@ -48,8 +48,8 @@ impl Visitor {
         }
     }
 
-    pub(crate) fn actor(&self) -> Actor {
-        Actor::of_secret(&self.secret)
+    pub(crate) fn requester(&self) -> Requester {
+        Requester::of_secret(&self.secret)
     }
 
     /// The token that this visitor's forms carry, and nobody else's.
@@ -80,8 +80,8 @@ fn cookie(name: &str, value: &str, is_secure: bool) -> String {
     format!("{name}={value}; Path=/; Max-Age={AGE}; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// The actor of a program, by the key that it brings.
-pub(crate) fn program(headers: &HeaderMap) -> Actor {
+/// A program as a requester, by the key that it brings.
+pub(crate) fn program(headers: &HeaderMap) -> Requester {
     let value = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
@@ -90,7 +90,7 @@ pub(crate) fn program(headers: &HeaderMap) -> Actor {
         .map(str::trim);
     // A key that can be guessed is none.
     let key = key.filter(|key| key.len() >= 16);
-    key.map_or_else(Actor::default, Actor::of_secret)
+    key.map_or_else(Requester::default, Requester::of_secret)
 }
 
 /// A text of 32 digits that nobody can guess.
@@ -129,7 +129,7 @@ mod tests {
         ));
         assert_eq!(again.cookie(false), None);
         assert_eq!(again.form_token(), first.form_token());
-        assert_eq!(again.actor().owner, first.actor().owner);
+        assert_eq!(again.requester().owner, first.requester().owner);
         assert_eq!(again.author, "Ada & Co; ä");
         assert_ne!(
             visitor("board_secret=short").form_token(),
@@ -146,7 +146,7 @@ mod tests {
         };
         assert_eq!(
             with("Bearer 0123456789abcdef"),
-            Actor::of_secret("0123456789abcdef").owner
+            Requester::of_secret("0123456789abcdef").owner
         );
         assert_eq!(with("Bearer 0123456789"), None);
         assert_eq!(with("Basic 0123456789abcdef"), None);

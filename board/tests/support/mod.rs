@@ -6,7 +6,9 @@ use std::path::Path;
 
 use weald::forest::disk::{Directory, DiskForest, DiskJournal, Settings};
 use weald::forest::{Forest, NodeId};
-use weald_board::model::{Actor, BoardName, Boards, Draft, Kind, NewMessage, Post, Store, Target};
+use weald_board::model::{
+    BoardName, Boards, Draft, Kind, NewMessage, Post, Requester, Store, Target,
+};
 
 /// Runs a test with boards in memory, and again with boards on disk.
 pub(crate) async fn on_both(test: impl AsyncFn(Boards)) {
@@ -31,18 +33,18 @@ pub(crate) async fn open_forgetful(path: &Path) -> Boards {
     Boards::of(Store::Disk(forest)).await.unwrap()
 }
 
-pub(crate) fn ada() -> Actor {
-    Actor::of_secret("the secret of Ada")
+pub(crate) fn ada() -> Requester {
+    Requester::of_secret("the secret of Ada")
 }
 
-pub(crate) fn alan() -> Actor {
-    Actor::of_secret("the secret of Alan")
+pub(crate) fn alan() -> Requester {
+    Requester::of_secret("the secret of Alan")
 }
 
-pub(crate) fn moderator() -> Actor {
-    Actor {
+pub(crate) fn moderator() -> Requester {
+    Requester {
         is_moderator: true,
-        ..Actor::default()
+        ..Requester::default()
     }
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn new(parent: Option<NodeId>, text: &str) -> NewMessage {
     NewMessage {
         parent,
         post,
-        actor: ada(),
+        requester: ada(),
         token: None,
     }
 }
@@ -101,6 +103,10 @@ pub(crate) fn text(boards: &Boards, board: &BoardName, id: NodeId) -> Option<Str
     message.post().map(|post| post.text().to_owned())
 }
 
-pub(crate) fn target(board: &BoardName, id: NodeId, actor: Actor) -> Target<'_> {
-    Target { board, id, actor }
+pub(crate) fn target(board: &BoardName, id: NodeId, requester: Requester) -> Target<'_> {
+    Target {
+        board,
+        id,
+        requester,
+    }
 }

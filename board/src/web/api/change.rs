@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{Actor, BoardName, Draft, Kind, NewMessage, Target, Token};
+use crate::model::{BoardName, Draft, Kind, NewMessage, Requester, Target, Token};
 
 use super::super::answer::{Answer, has, json};
 use super::super::ask::Ask;
@@ -68,8 +68,8 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
     let said: NewText = read(&ask)?;
     ask.may_write()?;
     let name = ask.board_name()?;
-    let actor = program(&ask.headers);
-    let token = token(&ask, &name, &actor)?;
+    let requester = program(&ask.headers);
+    let token = token(&ask, &name, &requester)?;
     let parent = match said.parent {
         None => None,
         Some(number) => Some(NodeId::new(number).ok_or_else(Problem::not_found)?),
@@ -82,12 +82,12 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
         .draft()
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
-    let actor = ask.under_name(actor, post.author(), &said.passphrase);
-    let actor = actor.await?;
+    let requester = ask.under_name(requester, post.author(), &said.passphrase);
+    let requester = requester.await?;
     let new = NewMessage {
         parent,
         post,
-        actor,
+        requester,
         token,
     };
     let written = ask.app.boards.write(&name, new).await?;
@@ -113,11 +113,11 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
         .draft()
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
-    let actor = ask.under_name(program(&ask.headers), post.author(), &said.passphrase);
+    let requester = ask.under_name(program(&ask.headers), post.author(), &said.passphrase);
     let target = Target {
         board: &name,
         id,
-        actor: actor.await?,
+        requester: requester.await?,
     };
     let edited = ask.app.boards.edit(target, seen, &post).await;
     let version = edited.map_err(|error| {
@@ -174,7 +174,7 @@ fn of<'a>(ask: &Ask, board: &'a BoardName, id: NodeId) -> Target<'a> {
     Target {
         board,
         id,
-        actor: program(&ask.headers),
+        requester: program(&ask.headers),
     }
 }
 
@@ -208,7 +208,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
     })
 }
 
-fn token(ask: &Ask, board: &BoardName, actor: &Actor) -> Result<Option<Token>, Problem> {
+fn token(ask: &Ask, board: &BoardName, requester: &Requester) -> Result<Option<Token>, Problem> {
     let Some(value) = ask.headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -220,7 +220,7 @@ fn token(ask: &Ask, board: &BoardName, actor: &Actor) -> Result<Option<Token>, P
         let sentence = format!("An Idempotency-Key has 1 to {MAX_TOKEN} characters of ASCII.");
         Problem::new(StatusCode::BAD_REQUEST, sentence)
     })?;
-    Ok(Some(Token::new(board, actor, text)))
+    Ok(Some(Token::new(board, requester, text)))
 }
 
 /// The version that `If-Match` names.

@@ -69,7 +69,7 @@ pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
         let site = "new".parse().map_err(|_| Problem::not_found())?;
         let token = form
             .get("token")
-            .map(|token| Token::new(&site, &ask.visitor.actor(), token));
+            .map(|token| Token::new(&site, &ask.visitor.requester(), token));
         Ok(ask.app.boards.create(title, about, token).await?)
     };
     match created.await {

@@ -79,12 +79,12 @@ async fn change(ask: &Ask) -> Result<(), Problem> {
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
     let seen = form.text("seen").parse().map_err(|_| Problem::forged())?;
-    let actor = ask.visitor.actor();
-    let actor = ask.under_name(actor, post.author(), form.text("passphrase"));
+    let requester = ask.visitor.requester();
+    let requester = ask.under_name(requester, post.author(), form.text("passphrase"));
     let target = Target {
         board: &name,
         id,
-        actor: actor.await?,
+        requester: requester.await?,
     };
     ask.app.boards.edit(target, seen, &post).await?;
     Ok(())
@@ -133,7 +133,7 @@ fn target<'a>(ask: &Ask, board: &'a crate::model::BoardName) -> Result<Target<'a
     Ok(Target {
         board,
         id: ask.id()?,
-        actor: ask.visitor.actor(),
+        requester: ask.visitor.requester(),
     })
 }
 
@@ -147,7 +147,7 @@ fn back(ask: &Ask) -> Answer {
 
 /// What a message says, if this visitor may change it.
 fn must_change<'a>(ask: &Ask, message: &'a Message) -> Result<&'a Post, Problem> {
-    if !ask.visitor.actor().may_change(message.owner) {
+    if !ask.visitor.requester().may_change(message.owner) {
         return Err(crate::model::BoardError::NotYours.into());
     }
     message

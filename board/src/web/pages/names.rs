@@ -65,8 +65,8 @@ pub(crate) async fn protect(ask: Arc<Ask>) -> Answer {
     let outcome = async {
         ask.must_be_own_form(&form)?;
         ask.may_write()?;
-        let actor = ask.visitor.actor();
-        ask.protect(actor, name, form.text("passphrase")).await
+        let requester = ask.visitor.requester();
+        ask.protect(requester, name, form.text("passphrase")).await
     };
     match outcome.await {
         Ok(()) => see(&ask, "/names?done=protected", None),

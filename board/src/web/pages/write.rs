@@ -92,16 +92,16 @@ async fn write(ask: &Ask, parent: Option<NodeId>) -> Result<NodeId, Problem> {
     let post = draft(&form)
         .check(kind)
         .map_err(crate::model::BoardError::from)?;
-    let actor = ask.visitor.actor();
-    let actor = ask.under_name(actor, post.author(), form.text("passphrase"));
-    let actor = actor.await?;
+    let requester = ask.visitor.requester();
+    let requester = ask.under_name(requester, post.author(), form.text("passphrase"));
+    let requester = requester.await?;
     let token = form
         .get("token")
-        .map(|token| Token::new(&board, &actor, token));
+        .map(|token| Token::new(&board, &requester, token));
     let new = NewMessage {
         parent,
         post,
-        actor,
+        requester,
         token,
     };
     Ok(ask.app.boards.write(&board, new).await?.id)
