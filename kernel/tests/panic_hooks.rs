@@ -22,8 +22,9 @@ fn child() {
     let Ok(what) = std::env::var(CHILD) else {
         return;
     };
+    // Long enough for a wait to look whether it may let other jobs run, which takes a backtrace.
     let set = || {
-        std::panic::set_hook(Box::new(|_| block_on(sleep(Duration::from_millis(50)))));
+        std::panic::set_hook(Box::new(|_| block_on(sleep(Duration::from_millis(250)))));
     };
     let before = what.contains("before").then(set);
     let runtime = runtime(1);
@@ -60,7 +61,7 @@ fn child() {
 
 fn survives(what: &str) {
     let _watch = watch();
-    for _ in 0..5 {
+    for _ in 0..3 {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["child", "--exact", "--nocapture"])
             .env(CHILD, what)
