@@ -25,6 +25,7 @@ use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::next_step::{NextStep, State};
 use crate::place::{Place, SegmentId};
+use crate::reserve::Reserve;
 use crate::settings::Settings;
 use crate::waiting::Due;
 use crate::wakes::Wakes;
@@ -50,6 +51,8 @@ pub(crate) struct Core {
     note: Vec<u8>,
     /// Held while a checkpoint is written.
     pub(crate) checkpoints: Mutex<()>,
+    /// Room for an opening on a full disk. Only the thread that prepares segments locks it.
+    pub(crate) reserve: Mutex<Reserve>,
     /// The keys of the blobs. Only threads that may wait for the medium lock it.
     keys: Mutex<Keys>,
     /// Held during a sync.
@@ -90,7 +93,7 @@ pub(crate) fn caught(
 impl Core {
     pub(crate) fn new(
         (medium, settings): (Arc<dyn Medium>, Settings),
-        (mut state, keys): (State, Keys),
+        (mut state, keys, reserve): (State, Keys, Reserve),
         first: Arc<dyn MediumFile>,
         (lock, note): (Box<dyn MediumFile>, Vec<u8>),
     ) -> Self {
@@ -112,6 +115,7 @@ impl Core {
             lock: Mutex::new(Some(lock)),
             note,
             checkpoints: Mutex::new(()),
+            reserve: Mutex::new(reserve),
             keys: Mutex::new(keys),
             has_failed_to_sync: Mutex::new(false),
         }
@@ -311,13 +315,6 @@ impl Core {
         room.promised -= taken;
         room.free = keys.free();
         changed
-    }
-
-    pub(crate) fn admit(&self, state: &mut State) -> Vec<Due> {
-        let State { log, waiting, .. } = state;
-        let mut due = waiting.admit(log, self.settings.buffer);
-        due.append(&mut waiting.let_in(Some(log)));
-        due
     }
 
     /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another

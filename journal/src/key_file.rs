@@ -224,10 +224,9 @@ fn read_entry(bytes: &[u8], master: Option<&MasterKey>) -> Option<(BlobId, KeyEn
     Some((id, entry, whole))
 }
 
-/// Fills a file with zeros up to a length, and syncs it.
-pub(crate) fn fill(file: &dyn MediumFile, len: u64) -> io::Result<()> {
+/// Fills a file with zeros from an offset up to a length, and syncs it.
+pub(crate) fn fill(file: &dyn MediumFile, mut at: u64, len: u64) -> io::Result<()> {
     let zeros = vec![0; STEP];
-    let mut at = 0;
     while at < len {
         let step = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
         write_whole(file, &zeros[..step], at)?;
@@ -242,7 +241,7 @@ pub(crate) fn overwrite(medium: &dyn Medium, name: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         file => {
             let file = file?;
-            fill(&*file, file.len()?)
+            fill(&*file, 0, file.len()?)
         }
     }
 }

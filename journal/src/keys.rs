@@ -212,8 +212,22 @@ impl Keys {
         self.rewrite(medium)
     }
 
-    /// Makes room for so many bytes of entries.
-    pub(crate) fn grow(&mut self, medium: &dyn Medium, more: u64) -> io::Result<()> {
+    /// How long a key file of a later opening is at most, which may seal the keys, if this one gets room for so many bytes
+    /// of entries.
+    pub(crate) fn len_if_reopened(&self, more: u64) -> u64 {
+        let len = match more {
+            0 => self
+                .file
+                .as_ref()
+                .map_or(self.spare_len(), |file| file.capacity),
+            _ => self.capacity_for(more),
+        };
+        // A sealed key has a half more than an open one, and that is less than a quarter of its entry.
+        len.saturating_add(len / 4)
+    }
+
+    /// How long the key file is to be, if there is to be room for so many bytes of entries.
+    fn capacity_for(&self, more: u64) -> u64 {
         let used = self.used();
         let capacity = self.file.as_ref().map_or(ROOM, |file| file.capacity);
         let mut wanted = if more > 0 {
@@ -224,6 +238,12 @@ impl Keys {
         while wanted < used.saturating_add(more) {
             wanted = wanted.saturating_mul(2);
         }
+        wanted
+    }
+
+    /// Makes room for so many bytes of entries.
+    pub(crate) fn grow(&mut self, medium: &dyn Medium, more: u64) -> io::Result<()> {
+        let wanted = self.capacity_for(more);
         let has_file = self.file.as_ref();
         if has_file.is_none_or(|file| file.capacity < wanted) {
             self.make_spare(medium, wanted)?;
@@ -249,7 +269,7 @@ impl Keys {
         }
         let made = unfinished::make(medium, names::SPARE_KEYS, |name| {
             let file = medium.create(name)?;
-            key_file::fill(&*file, len)?;
+            key_file::fill(&*file, 0, len)?;
             key_file::overwrite(medium, names::SPARE_KEYS)?;
             Ok(file)
         });
@@ -315,7 +335,7 @@ impl Keys {
         // If this fails too, whoever replaces it tries again.
         if name != names::SPARE_KEYS {
             let _ = key_file::destroy(medium, name);
-        } else if key_file::fill(&*file, len).is_ok() {
+        } else if key_file::fill(&*file, 0, len).is_ok() {
             self.spare = Some(SpareFile { file, len });
         }
     }
@@ -330,7 +350,7 @@ impl Keys {
         let Some(KeyFile { file, capacity, .. }) = file.filter(|_| self.spare.is_none()) else {
             return Ok(false);
         };
-        key_file::fill(&*file, capacity)?;
+        key_file::fill(&*file, 0, capacity)?;
         if has_others {
             key_file::overwrite(medium, names::SPARE_KEYS)?;
         }

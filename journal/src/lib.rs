@@ -45,6 +45,7 @@ mod segments;
 
 // What several of the files above make together.
 mod blob_reader;
+mod reserve;
 
 // The end of the journal in memory, and what is to be done next.
 mod body;

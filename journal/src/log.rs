@@ -15,7 +15,8 @@ use crate::body::{Before, Body, LongBody, RecordBody, Share, before};
 use crate::chain::Chain;
 use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
 use crate::head::{HEAD, Head};
-use crate::place::Place;
+use crate::place::{Place, SegmentId};
+use crate::reserve;
 
 /// A record that is longer is not copied.
 pub(crate) const SHORT: usize = 64 * 1024;
@@ -63,6 +64,8 @@ type LongFrame = (Place, Kind, (usize, usize));
 pub(crate) struct Log {
     /// What all heads of this opening have in common.
     pub(crate) head: Head,
+    /// The length of the first segment, if it was made of the reserve.
+    pub(crate) reserved: Option<u32>,
     /// Where the next frame goes.
     pub(crate) cursor: Place,
     /// The index of the last segment that is prepared.
@@ -128,23 +131,35 @@ impl Log {
 
     /// The longest record that is copied, and the longest body of a frame.
     pub(crate) fn limits(&self) -> (usize, usize) {
-        let most = self.head.capacity as usize / 4;
+        let most = self.capacity(self.cursor.segment) as usize / 4;
         (SHORT.min(most), MAX_BODY.min(most))
     }
 
-    fn space(&self, place: Place) -> usize {
-        (self.head.capacity - place.offset) as usize
+    /// The length of the first segment, if it is this one and was made of the reserve.
+    fn reserved(&self, segment: SegmentId) -> Option<u32> {
+        self.reserved.filter(|_| segment == self.head.segment)
     }
 
-    fn left_for_erasing(&self) -> usize {
-        FOR_ERASING.min(self.head.capacity as usize / 8)
+    fn capacity(&self, segment: SegmentId) -> u32 {
+        self.reserved(segment).unwrap_or(self.head.capacity)
+    }
+
+    fn space(&self, place: Place) -> usize {
+        (self.capacity(place.segment) - place.offset) as usize
+    }
+
+    fn left_for_erasing(&self, segment: SegmentId) -> usize {
+        match self.reserved(segment) {
+            Some(len) => reserve::left_for_erasing(len) as usize,
+            None => FOR_ERASING.min(self.head.capacity as usize / 8),
+        }
     }
 
     /// How much of that a record may take.
     fn space_for(&self, place: Place, share: Share) -> usize {
         let is_last = place.segment.index == self.prepared;
         let left = match share {
-            Share::Most if is_last => self.left_for_erasing(),
+            Share::Most if is_last => self.left_for_erasing(place.segment),
             _ => 0,
         };
         self.space(place).saturating_sub(left)
@@ -155,7 +170,11 @@ impl Log {
         let ahead = self.prepared - self.cursor.segment.index;
         let segment = self.head.capacity.saturating_sub(HEAD);
         let room = u64::from(ahead) * u64::from(segment) + self.space(self.cursor) as u64;
-        room.saturating_sub(self.left_for_erasing() as u64)
+        let last = SegmentId {
+            index: self.prepared,
+            ..self.cursor.segment
+        };
+        room.saturating_sub(self.left_for_erasing(last) as u64)
     }
 
     /// How much room a record of so many bytes needs at most, whatever its frames are.

@@ -44,6 +44,9 @@ fn position(text: &str) -> Option<Position> {
 /// The file of zeros into which the next key file is written.
 pub(crate) const SPARE_KEYS: &str = "keys.spare";
 
+/// The file of zeros whose room an opening on a full disk takes.
+pub(crate) const RESERVE: &str = "reserve";
+
 pub(crate) fn keys(number: u64) -> String {
     format!("{number:016x}.keys")
 }

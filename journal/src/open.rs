@@ -11,13 +11,14 @@ use crate::head::{HEAD, Head};
 use crate::keys::Keys;
 use crate::leading::Leading;
 use crate::log::{Batch, KeyRoom, Log};
-use crate::medium::{Medium, MediumFile, write_whole};
+use crate::medium::{Medium, MediumFile, is_full, write_whole};
 use crate::names;
 use crate::needed_keys;
 use crate::next_step::State;
 use crate::place::{Place, SegmentId};
 use crate::prepare::fill;
 use crate::recover::{self, Found};
+use crate::reserve::{self, Reserve};
 use crate::settings::Settings;
 use crate::unfinished;
 use crate::waiting::Waiting;
@@ -40,7 +41,9 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let epoch = next_epoch(&*medium, &*lock, &settings).map_err(failed("listing it failed"))?;
     let note = names::note(std::process::id(), epoch);
     // An older writer that is not stopped by the lock finds this before what it writes counts.
-    write_whole(&*lock, &note, 0).map_err(failed("noting the writer failed"))?;
+    let mut reserve = Reserve::find(&*medium).map_err(failed("looking for its reserve failed"))?;
+    let noted = write_note(&*medium, &*lock, &note, &mut reserve);
+    noted.map_err(failed("noting the writer failed"))?;
     unfinished::remove_left(&*medium).map_err(failed("removing what is not whole failed"))?;
     let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
@@ -56,17 +59,16 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let journal = found.journal.unwrap_or_else(random);
     // Before the cut, because a later opening does not read what was erased before it.
     keys.belong_to(journal);
-    let renewed = needed_keys::renew_keys(&*medium, &mut keys);
-    renewed.map_err(failed("writing the keys failed"))?;
     let head = Head {
         segment,
         capacity: settings.segment,
         journal,
         before: found.end,
         last: found.last,
-        keys: keys.number(),
+        keys: 0,
     };
-    let begun = begin(&*medium, &head).map_err(failed("beginning a segment failed"))?;
+    let begun = begin_with_keys(&*medium, &mut keys, &mut reserve, head);
+    let (file, head, reserved) = begun.map_err(|(doing, error)| failed(doing)(error))?;
     // Erasable bytes may be asked for though the records around them were trimmed.
     let oldest = keys.places().map(|place| place.segment).min();
     let is_needed = |name: &str| {
@@ -83,11 +85,14 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     }
     cut_former(&*medium, &found, epoch)
         .map_err(failed("cutting off the rest of a segment failed"))?;
-    let state = state(found, head, &settings);
+    let due = Reserve::due(settings.segment, &keys, 0);
+    let kept = reserve.keep_if_possible(&*medium, due);
+    kept.map_err(failed("keeping room for the next opening failed"))?;
+    let state = state(found, (head, reserved), &settings);
     Ok(Core::new(
         (medium, settings),
-        (state, keys),
-        begun.into(),
+        (state, keys, reserve),
+        file.into(),
         (lock, note),
     ))
 }
@@ -108,9 +113,65 @@ fn next_epoch(medium: &dyn Medium, lock: &dyn MediumFile, settings: &Settings) -
     Ok(next.max(clock))
 }
 
+/// Notes the writer. What noted the one before may have been lost with the power, so this may need room.
+fn write_note(
+    medium: &dyn Medium,
+    lock: &dyn MediumFile,
+    note: &[u8],
+    reserve: &mut Reserve,
+) -> io::Result<()> {
+    match write_whole(lock, note, 0) {
+        Err(error) if is_full(&error) => {
+            reserve.give(medium)?;
+            write_whole(lock, note, 0)
+        }
+        noted => noted,
+    }
+}
+
 fn random() -> u128 {
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));
     half() << 64 | half()
+}
+
+/// The first segment, the head that all segments of this opening have in common, and how long the first one is, if that is
+/// another length.
+type Begun = (Box<dyn MediumFile>, Head, Option<u32>);
+
+/// Makes the key file and the first segment. On a full disk they get the reserve's room, and the segment is a short one.
+fn begin_with_keys(
+    medium: &dyn Medium,
+    keys: &mut Keys,
+    reserve: &mut Reserve,
+    mut head: Head,
+) -> Result<Begun, (&'static str, io::Error)> {
+    let mut begin_in = |keys: &mut Keys, capacity, is_renewed: &mut bool| {
+        if !*is_renewed {
+            let renewed = needed_keys::renew_keys(medium, keys);
+            renewed.map_err(|error| ("writing the keys failed", error))?;
+            *is_renewed = true;
+        }
+        head.keys = keys.number();
+        let begun = begin(medium, &Head { capacity, ..head });
+        begun.map_err(|error| ("beginning a segment failed", error))
+    };
+    let (regular, mut is_renewed, had) = (head.capacity, false, reserve.len());
+    let mut begun = begin_in(keys, regular, &mut is_renewed);
+    let mut reserved = None;
+    for len in reserve::short_segments(regular) {
+        if !begun.as_ref().is_err_and(|(_, error)| is_full(error)) {
+            break;
+        }
+        let given = reserve.give(medium);
+        given.map_err(|error| ("taking its reserve failed", error))?;
+        begun = begin_in(keys, len, &mut is_renewed);
+        reserved = Some(len);
+    }
+    if begun.is_err() {
+        // Its error would say nothing that the first one does not.
+        let _ = reserve.keep(medium, had);
+    }
+    begun.map(|file| (file, head, reserved))
 }
 
 /// Makes the first segment of an opening: whole and durable before it has its name.
@@ -144,7 +205,7 @@ fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> 
     Ok(())
 }
 
-fn state(found: Found, head: Head, settings: &Settings) -> State {
+fn state(found: Found, (head, reserved): (Head, Option<u32>), settings: &Settings) -> State {
     let segment = head.segment;
     let cursor = Place {
         segment,
@@ -158,6 +219,7 @@ fn state(found: Found, head: Head, settings: &Settings) -> State {
     chain.push(segment);
     let log = Log {
         head,
+        reserved,
         cursor,
         prepared: segment.index,
         chain,

@@ -1,6 +1,7 @@
 //! Room is made before it is needed: the next segment, and room for the keys of blobs. A full disk is met here.
 
 use std::io;
+use std::sync::PoisonError;
 
 use weald_forest::journal::AppendError;
 
@@ -8,7 +9,9 @@ use crate::core::{Core, Failure, caught};
 use crate::log::Lack;
 use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
 use crate::names;
+use crate::next_step::State;
 use crate::place::SegmentId;
+use crate::reserve::Reserve;
 use crate::waiting::Due;
 
 impl Core {
@@ -44,6 +47,14 @@ impl Core {
         }
     }
 
+    /// Gives what waits its places, as far as there is room.
+    pub(crate) fn admit(&self, state: &mut State) -> Vec<Due> {
+        let State { log, waiting, .. } = state;
+        let mut due = waiting.admit(log, self.settings.buffer);
+        due.append(&mut waiting.let_in(Some(log)));
+        due
+    }
+
     /// Refuses what waits, and gives back what was prepared for it but the next segment.
     fn refuse(&self, refusal: AppendError, error: &io::Error) {
         let (due, unused) = {
@@ -72,6 +83,7 @@ impl Core {
     /// Fills the next segment with zeros.
     fn prepare_segment(&self) -> Result<(), Failure> {
         self.must_be_newest()?;
+        self.keep_reserve(0)?;
         let segment = {
             let state = self.state();
             let index = state.log.prepared.checked_add(1);
@@ -101,8 +113,18 @@ impl Core {
     /// Makes room for keys.
     fn prepare_keys(&self, more: u64) -> Result<(), Failure> {
         self.must_be_newest()?;
+        self.keep_reserve(more)?;
         let grown = self.change_keys(0, |keys| keys.grow(&*self.medium, more));
         grown.map_err(|error| Failure::Medium("making room for keys", error))
+    }
+
+    /// Keeps what an opening on a full disk needs, if there is room for so many bytes more of keys. Whatever would fill
+    /// the disk comes after it.
+    fn keep_reserve(&self, more: u64) -> Result<(), Failure> {
+        let due = Reserve::due(self.settings.segment, &self.keys(), more);
+        let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = reserve.keep(&*self.medium, due);
+        kept.map_err(|error| Failure::Medium("keeping room for an opening", error))
     }
 }
 

@@ -65,6 +65,7 @@ fn a_full_disk_refuses_a_second_opening_and_loses_nothing() {
     let disk = SimulatedDisk::new();
     drop(with_two(&disk));
     let disk = disk.after_kill();
+    disk.set_file("reserve", None);
     let used = disk.used();
     disk.set_room(Some(used + 100));
     let error = open(&disk).unwrap_err();
@@ -110,6 +111,7 @@ fn an_opening_without_room_leaves_nothing_that_takes_the_room_of_the_next() {
     let disk = SimulatedDisk::new();
     drop(open(&disk).unwrap());
     let disk = disk.after_kill();
+    disk.set_file("reserve", None);
     let used = disk.used();
     for left in [1, 700, 2047] {
         disk.set_room(Some(used + left));

@@ -14,6 +14,7 @@ mod long_names;
 mod lost;
 mod reading;
 mod records;
+mod reserve;
 mod room;
 mod sealed;
 mod torture;
