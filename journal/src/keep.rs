@@ -1,6 +1,6 @@
 //! What is done beside the writers: checkpoints are put, what they replace is removed, erasable bytes are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::PoisonError;
 
@@ -69,6 +69,7 @@ impl Core {
         // What any later version refers to is in the oldest checkpoint that is left, or came with a later record.
         let blobs = checkpoint::blobs(&*self.medium, journal, oldest);
         let blobs = blobs.map_err(|error| CheckpointError::Failed(error.to_string()))?;
+        let blobs: HashSet<BlobId> = blobs.into_iter().collect();
         let needed = {
             let keys = self.keys();
             let needed = keys.needed(upto, &blobs).map(|place| place.segment);
@@ -82,12 +83,12 @@ impl Core {
             state.log.chain.trim(upto);
             state.checkpoints.retain(|at| *at >= upto);
         }
-        // In this order also after the loss of power: a segment that is missing between others is damage.
+        // In this order also after the loss of power, because a medium keeps names as they were after any one of the changes: a
+        // segment that is missing between others is damage.
         for at in before {
             remove(&*self.medium, &names::checkpoint(*at)).map_err(failed)?;
         }
         for segment in old {
-            self.medium.sync_names().map_err(failed)?;
             remove(&*self.medium, &names::segment(segment)).map_err(failed)?;
             // Not before, so that the next trim begins with it if this one fails.
             self.state().log.chain.remove(segment);

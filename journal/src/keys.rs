@@ -7,7 +7,7 @@
 //!   in both ([`Keys::free`]).
 //! - Nor does it need another open file: both stay open, and the directory is looked through only after something failed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use weald_forest::journal::{BlobId, Erasure, Position};
@@ -107,7 +107,11 @@ impl Keys {
     }
 
     /// Where those are that lie behind a position or are asked for.
-    pub(crate) fn needed(&self, upto: Position, keep: &[BlobId]) -> impl Iterator<Item = Place> {
+    pub(crate) fn needed(
+        &self,
+        upto: Position,
+        keep: &HashSet<BlobId>,
+    ) -> impl Iterator<Item = Place> {
         let entries = self.entries.iter();
         let entries = entries.filter(move |(id, it)| it.at.position() > upto || keep.contains(id));
         entries.map(|(_, entry)| entry.at)
@@ -142,7 +146,7 @@ impl Keys {
 
     /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,
     /// now or when it could not be written.
-    pub(crate) fn trim(&mut self, upto: Position, keep: &[BlobId]) -> bool {
+    pub(crate) fn trim(&mut self, upto: Position, keep: &HashSet<BlobId>) -> bool {
         let before = self.entries.len();
         self.entries
             .retain(|id, entry| entry.at.position() > upto || keep.contains(id));

@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) is_preparing: bool,
     /// There was no room for the next segment when it was last tried.
     pub(crate) is_full: bool,
-    /// Somebody waits until this is durable.
+    /// Somebody waits until this is durable: set by `when_reached` of `disk_journal.rs`.
     pub(crate) wanted: Position,
     /// Why nothing is taken any more.
     pub(crate) failed: Option<AppendError>,

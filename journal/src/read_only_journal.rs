@@ -331,7 +331,8 @@ impl Journal for ReadOnlyJournal {
         })
     }
 
-    /// What it does not have may yet be written by somebody else, so that is unknown.
+    /// What it does not have may yet be written by somebody else, so that is unknown. As all that this journal reads, the
+    /// record is looked for in the call itself, so call it where a thread may wait for the medium.
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
         let Seen { medium, found, .. } = &*self.0;
         let go_on = |place| found.chain.go_on(place);

@@ -1,7 +1,7 @@
 //! A disk that has no room, or little: nothing is lost, what needs no room goes on, and so does the rest once there is room.
 
-use weald_forest::journal::{AppendError, Appended, Journal};
-use weald_journal::{OpenError, SimulatedDisk, Work};
+use weald_forest::journal::{AppendError, Appended, Journal, Later};
+use weald_journal::{DiskJournal, OpenError, SimulatedDisk, Work};
 
 use crate::erasing;
 use crate::faults::with_two;
@@ -58,6 +58,40 @@ fn must_refuse_on_a_full_disk(left: usize) {
     assert_eq!(all(&journal).len() as u64, taken + 1);
     drop(journal);
     assert_eq!(all(&open(&disk).unwrap()).len() as u64, taken + 1);
+}
+
+#[test]
+fn whoever_waits_for_room_in_a_journal_that_ends_is_told_why() {
+    let waiting = |journal: &DiskJournal| {
+        let mut answers = Vec::new();
+        let mut number = 1;
+        while answers.len() < 3 {
+            if let Ok(Appended::Sent(answer)) = append(journal, number, 500) {
+                answers.push(answer);
+            }
+            number += 1;
+        }
+        answers
+    };
+    let all_are = |answers: Vec<Later<'static, _>>, error| {
+        for answer in answers {
+            assert_eq!(pollster::block_on(answer), Err(error));
+        }
+    };
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let answers = waiting(&journal);
+    disk.break_down();
+    while journal.work(Work::Prepare) {}
+    all_are(answers, AppendError::Poisoned);
+
+    let disk = SimulatedDisk::new();
+    let old = open(&disk).unwrap();
+    let answers = waiting(&old);
+    disk.break_lock();
+    let _new = open(&disk).unwrap();
+    while old.work(Work::Prepare) {}
+    all_are(answers, AppendError::Fenced);
 }
 
 #[test]

@@ -45,6 +45,29 @@ fn must_have_behind(journal: &DiskJournal, at: (usize, Position), what: &str) {
 }
 
 #[test]
+fn a_trim_syncs_the_names_as_often_for_many_segments_as_for_few() {
+    let operations_beside_removals = |records: u64| {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        let mut last = Position::default();
+        for number in 1..=records {
+            last = must_append(&journal, number, 1500);
+            flush(&journal);
+        }
+        put_checkpoint(&journal, last, &[b"all"]).unwrap();
+        let (files, before) = (segments(&disk) as u64, disk.operations());
+        trim(&journal, last);
+        let removed = files - segments(&disk) as u64;
+        assert!(removed + 3 > records, "{removed}");
+        disk.operations() - before - removed
+    };
+    assert_eq!(
+        operations_beside_removals(100),
+        operations_beside_removals(10)
+    );
+}
+
+#[test]
 fn what_is_left_is_read_after_opening_wherever_it_was_trimmed() {
     let whole = SimulatedDisk::new();
     let journal = open(&whole).unwrap();
@@ -196,16 +219,16 @@ fn a_trim_that_fails_anywhere_is_finished_by_the_next_one() {
     let trimmed = |fails: Option<u64>| {
         let disk = SimulatedDisk::new();
         let journal = open(&disk).unwrap();
-        let first = grow(&journal, 1..=12);
+        let first = grow(&journal, 1..=24);
         let begun = disk.operations();
         if let Some(at) = fails {
             disk.fail_operation(begun + at);
         }
         let has_failed = pollster::block_on(journal.trim(first)).is_err();
         let operations = disk.operations() - begun;
-        let second = grow(&journal, 13..=24);
+        let second = grow(&journal, 25..=48);
         pollster::block_on(journal.trim(second)).unwrap();
-        must_append(&journal, 25, 10);
+        must_append(&journal, 49, 10);
         flush(&journal);
         let expected = read(&journal, second).unwrap();
         drop(journal);
