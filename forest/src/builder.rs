@@ -1,13 +1,14 @@
 //! The settings of a forest, and its creation.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use crate::clock::{Clock, SystemClock};
 use crate::combine::shared::Shared;
 use crate::combine::start::Start;
 use crate::forest::Forest;
 use crate::journal::{Journal, Level};
-use crate::state::forest::ForestState;
+use crate::state::forest::{ForestState, Pacing};
 use crate::state::medium::Medium;
 use crate::state::reentrancy::Running;
 
@@ -31,6 +32,7 @@ pub struct Builder {
     pub(crate) medium: Option<Medium>,
     pub(crate) level: Option<Level>,
     pub(crate) running: Running,
+    pub(crate) pacing: Pacing,
 }
 
 impl Forest {
@@ -59,6 +61,7 @@ impl Builder {
             medium: None,
             level: None,
             running: Box::new(|| None),
+            pacing: Box::new(|_| true),
         }
     }
 
@@ -102,9 +105,19 @@ impl Builder {
         self
     }
 
+    /// A function that is asked before each change, in its author's task, whether the task may go on; by default it may. A
+    /// runtime that gives each task a share of operations, after which others have their turn, counts commits by it. If it
+    /// returns `false`, it has arranged that the task, which polls with this waker, is polled again.
+    #[must_use]
+    pub fn pacing(mut self, may_go_on: impl Fn(&Waker) -> bool + Send + Sync + 'static) -> Self {
+        self.pacing = Box::new(may_go_on);
+        self
+    }
+
     /// The forest, without trees. What the journal has is not looked at; see [`recover`](Self::recover).
     pub fn build(self) -> Forest {
-        let state = ForestState::new(self.clock, self.running, (self.medium, self.level));
+        let hosts = (self.running, self.pacing);
+        let state = ForestState::new(self.clock, hosts, (self.medium, self.level));
         Forest::of(Shared::new(state, self.keep, Start::default()))
     }
 }

@@ -8,6 +8,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::task::Waker;
 
 pub mod disk;
 
@@ -42,7 +43,8 @@ impl Forest {
 
     /// The settings of a forest.
     pub fn builder() -> Builder {
-        Builder(weald_forest::Forest::builder().running(running))
+        let builder = weald_forest::Forest::builder();
+        Builder(builder.running(running).pacing(goes_on))
     }
 }
 
@@ -117,4 +119,14 @@ fn running() -> Option<u64> {
         0 => None,
         unit => Some(unit as u64),
     }
+}
+
+/// Spends a reduction of the unit that runs on this thread, as every operation does. If it has none left, others have
+/// their turn first.
+fn goes_on(waker: &Waker) -> bool {
+    let goes_on = weald_sync::unit::with(weald_sync::unit::Unit::spend);
+    if !goes_on {
+        weald_sync::hooks::give_way(waker);
+    }
+    goes_on
 }

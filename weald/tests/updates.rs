@@ -5,8 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use weald::Runtime;
-use weald::forest::{CommitError, Edit, EditError, Forest, TreeHandle, UpdateError};
+use weald::forest::{Attributes, CommitError, Edit, EditError, Forest, TreeHandle, UpdateError};
 use weald::process::{self, Inbox};
 use weald::sync::{Wait, oneshot};
 
@@ -92,4 +95,33 @@ fn a_process_that_commits_inside_its_update_is_refused() {
             assert!(others > 1, "others committed while it waited inside");
         });
     }
+}
+
+#[test]
+fn a_unit_that_commits_on_and_on_lets_others_have_their_turn() {
+    Runtime::test(7).block_on(async {
+        let forest = Forest::new();
+        let tree = forest.create("busy").await.unwrap();
+        let turns = Arc::new(AtomicU32::new(0));
+        let writer = {
+            let (tree, turns) = (tree.clone(), Arc::clone(&turns));
+            weald::spawn(async move {
+                for _ in 0..1_000 {
+                    let mut edit = tree.edit();
+                    let root = edit.root();
+                    edit.append(root, Attributes::new()).unwrap();
+                    edit.commit().await.unwrap();
+                }
+                turns.load(Ordering::Relaxed)
+            })
+        };
+        let other = weald::spawn(async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                weald::yield_now().await;
+            }
+        });
+        assert!(writer.await.unwrap() > 3, "it had all turns");
+        other.cancel();
+    });
 }

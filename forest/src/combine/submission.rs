@@ -210,6 +210,7 @@ impl Future for Submission {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         let this = &mut *self;
         let mut answer = match &mut this.stage {
+            Stage::New(_) if !(this.shared.forest.pacing)(cx.waker()) => return Poll::Pending,
             Stage::New(request) => match request.take() {
                 Some(request) => this.enter(request, cx.waker()),
                 None => None,

@@ -94,7 +94,8 @@ impl Builder {
         if last.number > 0 {
             openings.push(last);
         }
-        let mut state = ForestState::new(self.clock, self.running, (self.medium, self.level));
+        let hosts = (self.running, self.pacing);
+        let mut state = ForestState::new(self.clock, hosts, (self.medium, self.level));
         state.go_on(openings, blobs);
         for (number, line) in lines {
             // Each opening since the newest version of the tree may have given out ids that were lost.

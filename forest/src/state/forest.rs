@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::task::Waker;
 use std::time::SystemTime;
 
 use super::happenings::Happenings;
@@ -25,6 +26,7 @@ pub(crate) struct ForestState {
     pub(crate) stats: Counts,
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) reentrancy: Reentrancy,
+    pub(crate) pacing: Pacing,
     pub(crate) happenings: Happenings,
     pub(crate) incarnation: u64,
     /// The last versions of the openings before this one, as far as they are known.
@@ -41,6 +43,9 @@ pub(crate) struct ForestState {
     has_fallen: AtomicBool,
 }
 
+/// Asked before each change, in its author's task, whether the task may go on; if not, it is polled again.
+pub(crate) type Pacing = Box<dyn Fn(&Waker) -> bool + Send + Sync>;
+
 /// What a forest has lost because its journal failed: the commits between two numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Fall {
@@ -53,7 +58,7 @@ pub(crate) struct Fall {
 impl ForestState {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
-        running: Running,
+        (running, pacing): (Running, Pacing),
         (medium, level): (Option<Medium>, Option<Level>),
     ) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
@@ -64,6 +69,7 @@ impl ForestState {
             stats: Counts::default(),
             blobs: Arc::default(),
             reentrancy: Reentrancy::new(running),
+            pacing,
             happenings: Happenings::default(),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             openings: Vec::new(),

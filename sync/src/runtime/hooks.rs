@@ -61,6 +61,12 @@ pub fn install(hooks: &'static dyn Hooks) {
     let _first = HOOKS.set(hooks);
 }
 
+/// Arranges that the unit that polls with `waker`, and has used up its budget, is polled again after others had their
+/// turn. For futures that count operations themselves, with [`Unit::spend`](super::unit::Unit::spend).
+pub fn give_way(waker: &Waker) {
+    hooks().give_way(waker);
+}
+
 pub(crate) fn hooks() -> &'static dyn Hooks {
     *HOOKS.get().unwrap_or(&(&Threads as &dyn Hooks))
 }
