@@ -3,6 +3,7 @@
 mod automatic;
 mod beside;
 mod full;
+mod full_disk;
 mod kill;
 mod past;
 mod power;
