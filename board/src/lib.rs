@@ -30,7 +30,8 @@ pub mod model {
     mod search_index;
     mod thread;
 
-    // All boards: writing, changing, history, search.
+    // All boards: writing, changing, history, search, moderation.
+    mod audit;
     mod boards;
     mod difference;
     mod follow;
@@ -40,6 +41,7 @@ pub mod model {
     mod search;
     mod write;
 
+    pub use audit::{Entry, MAX_WHY, Measure, check_moderator};
     pub(crate) use author::hash;
     pub use author::{Owner, Requester, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
@@ -77,6 +79,7 @@ mod web {
     pub(crate) mod config;
     pub(crate) mod counts;
     pub(crate) mod limiter;
+    pub(crate) mod moderators;
     pub(crate) mod pairs;
     pub(crate) mod proofs;
     pub(crate) mod visitor;
@@ -88,6 +91,7 @@ mod web {
     pub(crate) mod ask;
 
     pub(crate) mod proving;
+    pub(crate) mod signing;
 
     pub(crate) mod answer;
 
@@ -104,6 +108,7 @@ mod web {
         pub(crate) mod change;
         pub(crate) mod read;
 
+        pub(crate) mod moderate;
         pub(crate) mod names;
 
         pub(crate) use refused::refused;
@@ -119,6 +124,7 @@ mod web {
         pub(crate) mod boards;
         pub(crate) mod change;
         pub(crate) mod feed;
+        pub(crate) mod moderate;
         pub(crate) mod names;
         pub(crate) mod search;
         pub(crate) mod write;

@@ -14,6 +14,8 @@ mod described;
 mod limits;
 #[path = "web/live.rs"]
 mod live;
+#[path = "web/moderating.rs"]
+mod moderating;
 #[path = "web/names.rs"]
 mod names;
 #[path = "web/pages.rs"]

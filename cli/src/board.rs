@@ -2,6 +2,8 @@
 //!
 //! The address goes to stdout, when the board can be reached; the log to stderr.
 
+mod moderator;
+
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,7 +31,11 @@ pub(crate) fn run(args: &Board) -> Result<ExitCode, Error> {
         (None, Some(directory)) => directory.clone(),
         (None, None) => return Err(Error::Usage("name a directory, or use --demo".to_owned())),
     };
-    let outcome = weald::block_on(serve_until_interrupted(args, config(args, place)));
+    let config = Config {
+        moderator: moderator::hash(args.moderator.as_deref(), args.moderator_hash.as_deref())?,
+        ..config(args, place)
+    };
+    let outcome = weald::block_on(serve_until_interrupted(args, config));
     match outcome {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(Stop::Print(error)) => Err(error),
@@ -79,6 +85,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
             args.writes.saturating_mul(2) / 3,
         ),
         tries: Config::default().tries,
+        moderator: None,
         proxies: args.proxy.clone(),
         most_requests: args.requests,
         most_readers: args.readers,

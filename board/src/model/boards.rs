@@ -13,7 +13,7 @@ use super::draft::{Field, Invalid, MAX_TITLE, one_line};
 use super::error::BoardError;
 use super::message::attribute;
 use super::name::BoardName;
-use super::passphrase::Turns;
+use super::passphrase::{Hashed, Turns};
 use super::search_index::SearchIndex;
 use super::store::{Past, Source, Store};
 
@@ -144,6 +144,14 @@ impl Boards {
     /// Whether messages can be written: the journal has not failed.
     pub fn takes_commits(&self) -> bool {
         self.0.store.takes_commits()
+    }
+
+    /// Whether a passphrase is the one of a hash. Few are looked at at once.
+    ///
+    /// # Errors
+    /// [`BoardError::Crowded`], if too many wait for that.
+    pub async fn fits(&self, hash: &Hashed, passphrase: &str) -> Result<bool, BoardError> {
+        self.0.turns.fits(hash, passphrase).await
     }
 
     /// Closes the forest, if it is on disk: everything is written and synced when this returns. What is in memory can

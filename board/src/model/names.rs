@@ -77,7 +77,7 @@ impl Boards {
     /// too many passphrases are being looked at.
     pub async fn prove(&self, key: NameKey, passphrase: &str) -> Result<(), BoardError> {
         let hash = self.hash_of(key)?;
-        match self.0.turns.fits(&hash, passphrase).await? {
+        match self.fits(&hash, passphrase).await? {
             true => Ok(()),
             false => Err(BoardError::WrongPassphrase),
         }

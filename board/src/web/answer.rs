@@ -52,7 +52,8 @@ pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
 
 /// A page with a tag, or 304 if the browser has it.
 pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
-    let tag = format!("W/\"{tag}-{}-{BUILD}\"", ask.visitor.mark());
+    let moderator = if ask.moderator().is_some() { "m" } else { "" };
+    let tag = format!("W/\"{tag}-{}{moderator}-{BUILD}\"", ask.visitor.mark());
     tagged(ask, &tag, make)
 }
 

@@ -12,6 +12,7 @@ use crate::model::Boards;
 use super::config::Config;
 use super::counts::Counts;
 use super::limiter::Limiter;
+use super::moderators::Moderators;
 use super::proofs::Proofs;
 
 /// What all requests share. A clone is the same.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) reads: Limiter<IpAddr>,
     pub(crate) writes: Limiter<IpAddr>,
     pub(crate) proofs: Proofs,
+    pub(crate) moderators: Moderators,
     pub(crate) counts: Counts,
     /// The processes of those who follow a board.
     pub(crate) readers: SupervisorPid,
@@ -40,6 +42,7 @@ impl App {
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),
+            moderators: Moderators::new(config.moderator.clone(), config.tries),
             config,
             counts: Counts::default(),
             in_flight: AtomicUsize::new(0),

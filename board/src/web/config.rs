@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weald::forest::Level;
 
-use crate::model::Store;
+use crate::model::{Hashed, Store};
 
 /// Where the boards are.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Config {
     pub writes: Option<Rate>,
     /// How often one address may be wrong about a passphrase; `None` for as often as it likes.
     pub tries: Option<Rate>,
+    /// The hash of the moderators' passphrase; `None` if there are no moderators.
+    pub moderator: Option<Hashed>,
     /// Reverse proxies, whose word about their clients counts.
     pub proxies: Vec<IpAddr>,
     /// How many requests are worked on at once; more are refused with 503.
@@ -74,6 +76,7 @@ impl Default for Config {
                 burst: 10,
                 every: Duration::from_secs(60),
             }),
+            moderator: None,
             proxies: Vec::new(),
             most_requests: 4_096,
             most_readers: 10_000,

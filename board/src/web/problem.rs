@@ -57,6 +57,16 @@ impl Problem {
         }
     }
 
+    pub(crate) fn no_moderator() -> Self {
+        let sentence = "Only a moderator can do this. Sign in at /moderate first.";
+        Self::new(StatusCode::FORBIDDEN, sentence)
+    }
+
+    pub(crate) fn wrong_passphrase() -> Self {
+        let sentence = "This is not the moderators' passphrase.";
+        Self::new(StatusCode::FORBIDDEN, sentence).about(Field::Passphrase)
+    }
+
     /// The same, told beside a field of the form.
     fn about(self, field: Field) -> Self {
         let mut invalid = Invalid::default();

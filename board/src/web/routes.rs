@@ -16,7 +16,9 @@ use super::app::App;
 use super::ask::Ask;
 use super::assets;
 use super::live;
-use super::pages::{board, boards, change, feed, history, names, problem, search, thread, write};
+use super::pages::{
+    board, boards, change, feed, history, moderate, names, problem, search, thread, write,
+};
 use super::problem::Problem;
 use super::state;
 
@@ -25,6 +27,15 @@ pub(crate) fn routes(app: App) -> Router {
     let pages = Router::new()
         .route("/", get(page(boards::list)))
         .route("/new", get(page(boards::form)).post(page(boards::create)))
+        .route(
+            "/moderate",
+            get(page(moderate::show)).post(page(moderate::sign_in)),
+        )
+        .route("/moderate/sign-out", post(page(moderate::sign_out)))
+        .route(
+            "/b/{board}/{message}/moderate",
+            get(page(moderate::form)).post(page(moderate::take)),
+        )
         .route("/names", get(page(names::show)).post(page(names::protect)))
         .route("/names/change", post(page(names::change)))
         .route("/b/{board}", get(page(board::show)))
@@ -94,6 +105,12 @@ fn api() -> Router<App> {
             "/boards/{board}/messages/{message}/erase",
             post(program(api::change::erase)),
         )
+        .route(
+            "/boards/{board}/messages/{message}/moderate",
+            post(program(api::moderate::take)),
+        )
+        .route("/moderators", post(program(api::moderate::sign_in)))
+        .route("/audit", get(program(api::moderate::audit)))
         .route("/names", post(program(api::names::protect)))
         .route("/names/passphrase", post(program(api::names::change)))
         .route("/names/release", post(program(api::names::release)))

@@ -22,6 +22,9 @@ pub(crate) struct Frame {
     pub(crate) title: String,
     /// The board of the page.
     pub(crate) board: Option<BoardLink>,
+    /// Whether the browser that asks is a moderator's, and whether there are any.
+    pub(crate) is_moderator: bool,
+    pub(crate) has_moderators: bool,
     /// What was searched for.
     pub(crate) sought: String,
 }
@@ -38,11 +41,17 @@ pub(crate) struct BoardLink {
     pub(crate) version: String,
     pub(crate) changed: Stamp,
     pub(crate) is_past: bool,
+    /// Whether the reader is a moderator.
+    pub(crate) is_moderated: bool,
 }
 
 impl Frame {
     pub(crate) fn new(ask: &Ask, title: impl Into<String>) -> Self {
-        Self::of_site(&ask.app.config.title, title)
+        Self {
+            is_moderator: ask.moderator().is_some(),
+            has_moderators: ask.app.moderators.are_there(),
+            ..Self::of_site(&ask.app.config.title, title)
+        }
     }
 
     pub(crate) fn of_site(site: &str, title: impl Into<String>) -> Self {
@@ -50,6 +59,8 @@ impl Frame {
             site: site.to_owned(),
             title: title.into(),
             board: None,
+            is_moderator: false,
+            has_moderators: false,
             sought: String::new(),
         }
     }
@@ -67,6 +78,7 @@ impl Frame {
             version: board.version().to_string(),
             changed: Stamp::new(board.time(), ask.now),
             is_past: board.is_past(),
+            is_moderated: ask.moderator().is_some(),
         };
         Self {
             board: Some(link),
@@ -146,6 +158,17 @@ pub(crate) struct PagesView {
 }
 
 impl PagesView {
+    /// Pages of what only grows, of which the newest version is shown.
+    pub(crate) fn of_newest(pages: Pages) -> Self {
+        let link = |number: usize| format!("?page={number}");
+        Self {
+            number: pages.number,
+            count: pages.count,
+            previous: pages.previous().map(link),
+            next: pages.next().map(link),
+        }
+    }
+
     /// The pages of a place whose query begins with `query`, in one version, so that they do not shift.
     pub(crate) fn new(pages: Pages, version: Version, query: &str) -> Self {
         let link = |number: usize| format!("?{query}page={number}&at={version}");

@@ -72,6 +72,18 @@ pub(crate) struct Board {
         value_delimiter = ','
     )]
     pub(crate) proxy: Vec<IpAddr>,
+    /// A file with the moderators' passphrase, which nobody else can read, or with its hash
+    #[arg(long, value_name = "FILE", env = "WEALD_BOARD_MODERATOR")]
+    pub(crate) moderator: Option<PathBuf>,
+    /// The hash itself (argon2id, as a PHC string)
+    #[arg(
+        long,
+        value_name = "HASH",
+        env = "WEALD_BOARD_MODERATOR_HASH",
+        hide_env_values = true,
+        conflicts_with = "moderator"
+    )]
+    pub(crate) moderator_hash: Option<String>,
     /// How many requests are answered at once; more get a 503
     #[arg(
         long,

@@ -247,7 +247,7 @@ fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
     })
 }
 
-fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
+pub(super) fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
     let mut response = json(
         status,
         &ReceiptValue {

@@ -1,0 +1,224 @@
+//! What moderators do to the messages of others, and the log of it.
+//!
+//! - The log is a tree of the forest's own, `audit`, whose root has an entry for each measure, in order.
+//! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not in
+//!   the log; an entry without an outcome was interrupted.
+//! - It names the message by its board and its number, and never what it says.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weald::forest::{Attributes, CommitError, NameError, Node, NodeId, Sortable, TreeHandle};
+use weald::forest::{Value, Version};
+
+use super::author::Requester;
+use super::board_at::pages;
+use super::boards::Boards;
+use super::draft::{Field, Invalid, MAX_AUTHOR, one_line};
+use super::error::BoardError;
+use super::name::BoardName;
+use super::pages::Pages;
+use super::revise::Target;
+
+const TREE: &str = "audit";
+
+/// How many entries are on a page of the log.
+const ENTRIES: usize = 50;
+
+/// The most characters of a reason.
+pub const MAX_WHY: usize = 200;
+
+/// The names of the attributes.
+mod of_entry {
+    pub(super) const TIME: &str = "time";
+    pub(super) const WHO: &str = "who";
+    pub(super) const MEASURE: &str = "measure";
+    pub(super) const BOARD: &str = "board";
+    pub(super) const MESSAGE: &str = "message";
+    pub(super) const WHY: &str = "why";
+    pub(super) const OUTCOME: &str = "outcome";
+}
+
+/// What a moderator does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// It is hidden; only a moderator can restore it.
+    Delete,
+    /// It is shown again.
+    Restore,
+    /// It is removed from every version, for good.
+    Erase,
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was begun.
+    pub time: SystemTime,
+    /// The name that the moderator signed in with.
+    pub who: String,
+    /// What was done; `None` for what another version of the program did.
+    pub measure: Option<Measure>,
+    /// The address of the board.
+    pub board: String,
+    /// The number of the message.
+    pub message: u64,
+    /// Why.
+    pub why: String,
+    /// `done`, or why it was refused; `None` if it was interrupted.
+    pub outcome: Option<String>,
+}
+
+impl Measure {
+    const ALL: [Self; 3] = [Self::Delete, Self::Restore, Self::Erase];
+
+    /// Its name in forms, in JSON and in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Restore => "restore",
+            Self::Erase => "erase",
+        }
+    }
+
+    /// The measure of a name.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+}
+
+impl Boards {
+    /// Takes a measure of a moderator, called `who`, after it is in the log. Returns the version that has it.
+    ///
+    /// # Errors
+    /// [`BoardError::Invalid`], if there is no reason; else those of [`delete`](Self::delete). If the log takes no entry,
+    /// nothing is done.
+    pub async fn moderate(
+        &self,
+        (board, id): (&BoardName, NodeId),
+        measure: Measure,
+        (who, why): (&str, &str),
+    ) -> Result<Version, BoardError> {
+        let why = check(why)?;
+        self.board(board)?.message(id)?;
+        let entry = Attributes::new()
+            .with(of_entry::TIME, SystemTime::now().to_sortable())
+            .with(of_entry::WHO, who)
+            .with(of_entry::MEASURE, measure.word())
+            .with(of_entry::BOARD, board.as_str())
+            .with(of_entry::MESSAGE, id.get().to_sortable());
+        let log = self.log().await?;
+        let mut edit = log.edit().blind();
+        let noted = edit.append(edit.root(), entry)?;
+        edit.put_erasable(noted, of_entry::WHY, &why)?;
+        edit.commit().bytes(b"note").await?;
+
+        let requester = Requester {
+            is_moderator: true,
+            ..Requester::default()
+        };
+        let target = Target {
+            board,
+            id,
+            requester,
+        };
+        let outcome = match measure {
+            Measure::Delete => self.delete(target).await,
+            Measure::Restore => self.restore(target).await,
+            Measure::Erase => self.erase(target).await,
+        };
+        let told = match &outcome {
+            Ok(_) => "done".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let mut edit = log.edit();
+        edit.put_attribute(noted, of_entry::OUTCOME, told)?;
+        let concluded = edit.commit().bytes(b"outcome").await;
+        let version = outcome?;
+        concluded?;
+        Ok(version)
+    }
+
+    /// A page of the log; the newest entry comes first.
+    ///
+    /// # Errors
+    /// [`BoardError::NoVersion`], if there is no such page.
+    pub fn audit(&self, page: usize) -> Result<(Vec<Entry>, Pages), BoardError> {
+        let trees = self.0.store.trees();
+        let Ok(log) = trees.get(TREE) else {
+            return Ok((Vec::new(), pages(page, ENTRIES, 0)?));
+        };
+        let snapshot = log.snapshot();
+        let root = snapshot.tree().root();
+        let pages = pages(page, ENTRIES, root.child_count())?;
+        let nodes = root.children_in(pages.range_from_end());
+        let mut entries: Vec<_> = nodes
+            .map(|node| entry(node, trees.value(node, of_entry::WHY)))
+            .collect();
+        entries.reverse();
+        Ok((entries, pages))
+    }
+
+    /// The tree of the log, which its first entry makes.
+    async fn log(&self) -> Result<TreeHandle, BoardError> {
+        let trees = self.0.store.trees();
+        match trees.get(TREE) {
+            Ok(log) => Ok(log),
+            Err(_) => match trees.create(TREE).await {
+                Err(CommitError::Name(NameError::Taken(_))) => {
+                    trees.get(TREE).map_err(|_| BoardError::Crowded)
+                }
+                created => Ok(created?),
+            },
+        }
+    }
+}
+
+fn entry(node: Node<'_>, why: Option<Value<'_>>) -> Entry {
+    let text = |name| node.get_str(name).map(str::to_owned);
+    let why = why.and_then(|why| Some(why.bytes()?.to_vec()));
+    let time = node.get(of_entry::TIME);
+    let message = node.get(of_entry::MESSAGE);
+    Entry {
+        time: time
+            .and_then(|bytes| SystemTime::from_sortable(bytes).ok())
+            .unwrap_or(UNIX_EPOCH),
+        who: text(of_entry::WHO).unwrap_or_default(),
+        measure: node.get_str(of_entry::MEASURE).and_then(Measure::of_word),
+        board: text(of_entry::BOARD).unwrap_or_default(),
+        message: message
+            .and_then(|bytes| u64::from_sortable(bytes).ok())
+            .unwrap_or(0),
+        why: String::from_utf8_lossy(&why.unwrap_or_default()).into_owned(),
+        outcome: text(of_entry::OUTCOME),
+    }
+}
+
+fn check(why: &str) -> Result<String, Invalid> {
+    let why = one_line(why);
+    let mut invalid = Invalid::default();
+    invalid.expect_some(Field::Why, "Say why; it stands in the log.", &why);
+    invalid.expect_line(Field::Why, &why, MAX_WHY);
+    match invalid.0.is_empty() {
+        true => Ok(why),
+        false => Err(invalid),
+    }
+}
+
+/// The name of a moderator, as the log has it.
+///
+/// # Errors
+/// [`Invalid`]: it is missing, or too long.
+pub fn check_moderator(name: &str) -> Result<String, Invalid> {
+    let name = one_line(name);
+    let mut invalid = Invalid::default();
+    invalid.expect_some(
+        Field::Author,
+        "Say who you are; it stands in the log.",
+        &name,
+    );
+    invalid.expect_line(Field::Author, &name, MAX_AUTHOR);
+    match invalid.0.is_empty() {
+        true => Ok(name),
+        false => Err(invalid),
+    }
+}

@@ -1,0 +1,96 @@
+//! The JSON API for moderators: a session, measures, and the log.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Entry, Measure};
+use crate::text::moment::machine;
+
+use super::super::answer::{Answer, json};
+use super::super::ask::Ask;
+use super::super::problem::Problem;
+use super::change::{read, receipt};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignIn {
+    name: String,
+    passphrase: String,
+}
+
+#[derive(Serialize)]
+struct SessionValue {
+    key: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewMeasure {
+    measure: String,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct LogValue {
+    page: usize,
+    pages: usize,
+    entries: Vec<EntryValue>,
+}
+
+#[derive(Serialize)]
+struct EntryValue {
+    time: String,
+    who: String,
+    measure: Option<&'static str>,
+    board: String,
+    message: u64,
+    why: String,
+    outcome: Option<String>,
+}
+
+/// `POST /api/moderators`
+pub(crate) async fn sign_in(ask: Arc<Ask>) -> Answer {
+    let SignIn { name, passphrase } = read(&ask)?;
+    let key = ask.sign_in(&name, &passphrase).await?;
+    json(StatusCode::CREATED, &SessionValue { key })
+}
+
+/// `POST /api/boards/{board}/messages/{message}/moderate`
+pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
+    let new: NewMeasure = read(&ask)?;
+    let who = ask.must_moderate_by_key()?;
+    let measure = Measure::of_word(&new.measure).ok_or_else(|| {
+        let sentence = "A measure is delete, restore or erase.";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
+    })?;
+    let (name, id) = (ask.board_name()?, ask.id()?);
+    let by = (who.as_str(), new.why.as_str());
+    let version = ask.app.boards.moderate((&name, id), measure, by).await?;
+    receipt(StatusCode::OK, id, version)
+}
+
+/// `GET /api/audit`
+pub(crate) async fn audit(ask: Arc<Ask>) -> Answer {
+    ask.must_moderate_by_key()?;
+    let (entries, pages) = ask.app.boards.audit(ask.page()?)?;
+    let value = LogValue {
+        page: pages.number,
+        pages: pages.count,
+        entries: entries.into_iter().map(value).collect(),
+    };
+    json(StatusCode::OK, &value)
+}
+
+fn value(entry: Entry) -> EntryValue {
+    EntryValue {
+        time: machine(entry.time),
+        who: entry.who,
+        measure: entry.measure.map(Measure::word),
+        board: entry.board,
+        message: entry.message,
+        why: entry.why,
+        outcome: entry.outcome,
+    }
+}

@@ -1,0 +1,210 @@
+//! The pages of moderators: signing in, the log of what they did, and measures against one message.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::StatusCode;
+
+use crate::model::{Body, Entry, Field, Invalid, MAX_WHY, Measure};
+use crate::text::moment::Stamp;
+
+use super::super::answer::{Answer, later, page, see};
+use super::super::ask::Ask;
+use super::super::problem::Problem;
+use super::super::views::{Frame, MessageView, PagesView};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    frame: Frame,
+    name: String,
+    notice: Option<String>,
+    invalid: Invalid,
+    form: String,
+}
+
+#[derive(Template)]
+#[template(path = "log.html")]
+struct LogPage {
+    frame: Frame,
+    entries: Vec<MeasureView>,
+    pages: PagesView,
+    form: String,
+}
+
+struct MeasureView {
+    time: Stamp,
+    who: String,
+    measure: &'static str,
+    board: String,
+    message: u64,
+    why: String,
+    outcome: String,
+}
+
+#[derive(Template)]
+#[template(path = "moderate.html")]
+struct ModeratePage {
+    frame: Frame,
+    message: MessageView,
+    is_deleted: bool,
+    is_erased: bool,
+    why: String,
+    notice: Option<String>,
+    problem: Option<String>,
+    form: String,
+}
+
+/// `GET /moderate`: the log, or the form to sign in.
+pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
+    match ask.must_moderate() {
+        Ok(_) => show_log(&ask),
+        Err(problem) if problem.status == StatusCode::FORBIDDEN => show_sign_in(&ask, None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// `POST /moderate`: signs in.
+pub(crate) async fn sign_in(ask: Arc<Ask>) -> Answer {
+    let form = ask.form();
+    let session = async {
+        ask.must_be_own_form(&form)?;
+        let (name, passphrase) = (form.text("author"), form.text("passphrase"));
+        ask.sign_in(name, passphrase).await
+    };
+    match session.await {
+        Ok(secret) => see(&ask, "/moderate", Some(ask.session_cookie(Some(&secret)))),
+        Err(problem) if problem.status == StatusCode::NOT_FOUND => Err(problem),
+        Err(problem) => {
+            let wait = problem.retry_after;
+            later(show_sign_in(&ask, Some(problem)), wait)
+        }
+    }
+}
+
+/// `POST /moderate/sign-out`
+pub(crate) async fn sign_out(ask: Arc<Ask>) -> Answer {
+    ask.must_be_own_form(&ask.form())?;
+    ask.sign_out();
+    see(&ask, "/", Some(ask.session_cookie(None)))
+}
+
+/// `GET /b/{board}/{message}/moderate`
+pub(crate) async fn form(ask: Arc<Ask>) -> Answer {
+    ask.must_moderate()?;
+    show_measures(&ask, None)
+}
+
+/// `POST /b/{board}/{message}/moderate`
+pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
+    let (name, id) = (ask.board_name()?, ask.id()?);
+    match measure(&ask).await {
+        Ok(()) => see(&ask, &format!("/b/{name}/{}", id.get()), None),
+        Err(problem) => {
+            // Nobody else learns what the page shows.
+            ask.must_moderate()?;
+            let wait = problem.retry_after;
+            later(show_measures(&ask, Some(problem)), wait)
+        }
+    }
+}
+
+async fn measure(ask: &Ask) -> Result<(), Problem> {
+    let form = ask.form();
+    let who = ask.must_moderate()?;
+    ask.must_be_own_form(&form)?;
+    let measure = Measure::of_word(form.text("do")).ok_or_else(|| {
+        let sentence = "There is no such measure.";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
+    })?;
+    if measure == Measure::Erase && form.text("sure") != "yes" {
+        let sentence =
+            "Tick the box, because what is erased does not come back. Nothing was erased.";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence));
+    }
+    let (name, id) = (ask.board_name()?, ask.id()?);
+    let by = (who.as_str(), form.text("why"));
+    ask.app.boards.moderate((&name, id), measure, by).await?;
+    Ok(())
+}
+
+fn show_sign_in(ask: &Ask, problem: Option<Problem>) -> Answer {
+    let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let (notice, invalid) = problem.map_or((None, Invalid::default()), |problem| {
+        (Some(problem.sentence), problem.invalid)
+    });
+    let template = SignInPage {
+        frame: Frame::new(ask, "Sign in as a moderator"),
+        name: ask.form().text("author").to_owned(),
+        notice,
+        invalid,
+        form: ask.visitor.form_token(),
+    };
+    page(ask, status, &template)
+}
+
+impl SignInPage {
+    fn problem(&self, field: &str) -> Option<&str> {
+        let all = [Field::Author, Field::Passphrase];
+        let field = all.into_iter().find(|it| it.name() == field)?;
+        self.invalid.of(field)
+    }
+}
+
+fn show_log(ask: &Ask) -> Answer {
+    let (entries, pages) = ask.app.boards.audit(ask.page()?)?;
+    let template = LogPage {
+        frame: Frame::new(ask, "Log of the moderators"),
+        entries: entries.into_iter().map(|it| view(ask, it)).collect(),
+        pages: PagesView::of_newest(pages),
+        form: ask.visitor.form_token(),
+    };
+    page(ask, StatusCode::OK, &template)
+}
+
+fn view(ask: &Ask, entry: Entry) -> MeasureView {
+    MeasureView {
+        time: Stamp::new(entry.time, ask.now),
+        who: entry.who,
+        measure: match entry.measure {
+            Some(Measure::Delete) => "Deleted",
+            Some(Measure::Restore) => "Restored",
+            Some(Measure::Erase) => "Erased",
+            None => "Changed",
+        },
+        board: entry.board,
+        message: entry.message,
+        why: entry.why,
+        outcome: match entry.outcome.as_deref() {
+            Some("done") => String::new(),
+            Some(refused) => format!("Not done: {refused}."),
+            None => "Interrupted: look whether it was done.".to_owned(),
+        },
+    }
+}
+
+fn show_measures(ask: &Ask, problem: Option<Problem>) -> Answer {
+    let board = ask.app.boards.board(&ask.board_name()?)?;
+    let message = board.message(ask.id()?)?;
+    let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let template = ModeratePage {
+        frame: Frame::of_board(ask, "Moderate a message", &board),
+        is_deleted: matches!(message.body, Body::Deleted(_)),
+        is_erased: matches!(message.body, Body::Erased(_)),
+        message: MessageView::new(ask, &message, usize::MAX),
+        why: ask.form().text("why").to_owned(),
+        problem: problem
+            .as_ref()
+            .and_then(|problem| problem.invalid.of(Field::Why))
+            .map(str::to_owned),
+        notice: problem.map(|problem| problem.sentence),
+        form: ask.visitor.form_token(),
+    };
+    page(ask, status, &template)
+}
+
+impl ModeratePage {
+    fn most(&self) -> usize {
+        MAX_WHY
+    }
+}

@@ -1,0 +1,214 @@
+//! Moderators: signing in and out, measures, and the log of them.
+
+use std::net::IpAddr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use weald_board::model::Hashed;
+use weald_board::{Config, Rate};
+
+use super::client::*;
+
+const SECRET: &str = "the moderators' passphrase";
+
+fn config() -> Config {
+    static HASH: OnceLock<Hashed> = OnceLock::new();
+    Config {
+        moderator: Some(HASH.get_or_init(|| Hashed::of(SECRET)).clone()),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    }
+}
+
+fn sign_in(browser: &mut Browser, passphrase: &str) -> Answered {
+    let fields = [("author", "Grace"), ("passphrase", passphrase)];
+    browser.fill("/moderate", &fields)
+}
+
+fn measure(browser: &mut Browser, topic: &str, fields: &[(&str, &str)]) -> Answered {
+    browser.fill(&format!("{topic}/moderate"), fields)
+}
+
+#[test]
+fn a_moderator_deletes_restores_and_erases_and_the_log_says_why() {
+    with_config(config(), |mut ada| {
+        let topic = topic(&mut ada, "a secret");
+        let mut grace = Browser::new(ada.address);
+        let page = grace.get(&format!("{topic}/moderate"));
+        assert_eq!(page.status, 403, "{page:?}");
+        let before = grace.get(&topic);
+        assert!(!before.body.contains("/moderate\">"));
+        assert_eq!(sign_in(&mut grace, SECRET).place(), "/moderate");
+        let tag = before.header("etag").to_owned();
+        let after = grace.ask("GET", &topic, &[("If-None-Match", &tag)], "");
+        assert_eq!(after.status, 200, "the page has a link more");
+        assert!(after.body.contains(&format!("{topic}/moderate")));
+
+        let refused = measure(&mut grace, &topic, &[("why", ""), ("do", "delete")]);
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("Say why"), "{refused:?}");
+        let fields = [("why", "rude <b>"), ("do", "delete")];
+        assert_eq!(measure(&mut grace, &topic, &fields).place(), topic);
+        assert_eq!(ada.get(&topic).status, 410);
+        let fields = [("why", "was not"), ("do", "restore")];
+        assert_eq!(measure(&mut grace, &topic, &fields).place(), topic);
+        assert_eq!(ada.get(&topic).status, 200);
+        let unsure = measure(&mut grace, &topic, &[("why", "the law"), ("do", "erase")]);
+        assert_eq!(unsure.status, 422);
+        assert!(unsure.body.contains("value=\"the law\""), "{unsure:?}");
+        let sure = [("why", "the law"), ("do", "erase"), ("sure", "yes")];
+        assert_eq!(measure(&mut grace, &topic, &sure).place(), topic);
+        assert!(ada.get(&topic).body.contains("Erased for good"));
+        let log = grace.get("/moderate").body;
+        let places = [
+            "Erased <a",
+            "the law",
+            "Restored <a",
+            "was not",
+            "Deleted <a",
+            "rude &#60;b&#62;",
+        ]
+        .map(|text| log.find(text).unwrap_or_else(|| panic!("{text}: {log}")));
+        assert!(places.is_sorted(), "the newest comes first");
+        assert!(log.contains("<b>Grace</b>") && !log.contains("a secret"));
+    });
+}
+
+#[test]
+fn a_session_is_safe_and_ends_when_its_moderator_signs_out() {
+    let proxies = vec![IpAddr::from([127, 0, 0, 1])];
+    with_config(
+        Config {
+            proxies,
+            ..config()
+        },
+        |mut grace| {
+            let wrong = sign_in(&mut grace, "a wrong passphrase");
+            assert_eq!(wrong.status, 403);
+            assert!(
+                wrong
+                    .body
+                    .contains("aria-describedby=\"passphrase-problem\"")
+            );
+            assert!(wrong.body.contains("value=\"Grace\"") && !wrong.body.contains("a wrong"));
+            assert_eq!(grace.cookies.get("board_moderator"), None);
+            let signed = sign_in(&mut grace, SECRET);
+            let cookie = signed.all("set-cookie").join("\n");
+            assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+            assert!(!cookie.contains("Secure"));
+            // Without TLS the cookie does not count behind a proxy with TLS, and the other way round.
+            let tls = [("X-Forwarded-Proto", "https")];
+            assert!(
+                grace
+                    .ask("GET", "/moderate", &tls, "")
+                    .body
+                    .contains("Sign in as")
+            );
+
+            let log = grace.get("/moderate").body;
+            assert!(log.contains("Nothing had to be done yet."), "{log}");
+            let token = log.split("name=\"form\" value=\"").nth(1).unwrap();
+            let token = token.split('"').next().unwrap().to_owned();
+            let stolen = grace.clone();
+            let kind = ("Content-Type", "application/x-www-form-urlencoded");
+            let evil = [kind, ("Origin", "https://evil.example")];
+            let body = encoded(&[("form", &token)]);
+            assert_eq!(
+                grace.ask("POST", "/moderate/sign-out", &evil, &body).status,
+                403
+            );
+            assert_eq!(
+                grace
+                    .post("/moderate/sign-out", &[("form", "guessed")])
+                    .status,
+                403
+            );
+            assert!(grace.get("/moderate").body.contains("Sign out"));
+            let out = grace.post("/moderate/sign-out", &[("form", &token)]);
+            assert!(
+                out.header("set-cookie")
+                    .contains("board_moderator=; Path=/; Max-Age=0")
+            );
+            assert!(stolen.clone().get("/moderate").body.contains("Sign in as"));
+
+            let form = [
+                ("form", token.as_str()),
+                ("author", "Grace"),
+                ("passphrase", SECRET),
+            ];
+            let headers = [kind, tls[0]];
+            let signed = grace.ask("POST", "/moderate", &headers, &encoded(&form));
+            let cookie = signed.all("set-cookie").join("\n");
+            assert!(
+                cookie.contains("__Host-board_moderator=") && cookie.contains("; Secure"),
+                "{cookie}"
+            );
+        },
+    );
+}
+
+#[test]
+fn without_a_passphrase_there_are_no_moderators() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for path in ["/moderate", &format!("{topic}/moderate"), "/api/audit"] {
+            assert_eq!(browser.get(path).status, 404, "{path}");
+        }
+        assert!(!browser.get("/").body.contains("/moderate"));
+    });
+}
+
+#[test]
+fn programs_moderate_with_a_key_of_their_own() {
+    with_config(config(), |mut program| {
+        topic(&mut program, "one");
+        let own = ("Authorization", "Bearer 0123456789abcdef");
+        let said = "{\"title\": \"T\", \"text\": \"x\"}";
+        let messages = "/api/boards/tea/messages";
+        let id = program.json("POST", messages, &[own], said).value()["id"].clone();
+        let place = format!("{messages}/{id}/moderate");
+        let asked = "{\"measure\": \"delete\", \"why\": \"rude\"}";
+        assert_eq!(program.json("POST", &place, &[own], asked).status, 403);
+        let signed =
+            |passphrase| serde_json::json!({"name": "Grace", "passphrase": passphrase}).to_string();
+        let wrong = program.json(
+            "POST",
+            "/api/moderators",
+            &[],
+            &signed("a wrong passphrase"),
+        );
+        assert_eq!(wrong.status, 403);
+        let session = program.json("POST", "/api/moderators", &[], &signed(SECRET));
+        assert_eq!(session.status, 201);
+        let key = format!("Bearer {}", session.value()["key"].as_str().unwrap());
+        let key = ("Authorization", key.as_str());
+        assert_eq!(program.json("POST", &place, &[key], asked).status, 200);
+        assert_eq!(program.get(&format!("{messages}/{id}")).status, 410);
+        let none = format!("{messages}/77/moderate");
+        assert_eq!(program.json("POST", &none, &[key], asked).status, 404);
+        let log = program.ask("GET", "/api/audit", &[key], "").value();
+        let entries = log["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), 1, "{log}");
+        assert_eq!(
+            (&entries[0]["who"], &entries[0]["outcome"]),
+            (&"Grace".into(), &"done".into())
+        );
+    });
+}
+
+#[test]
+fn the_passphrase_cannot_be_tried_without_end() {
+    let tries = Some(Rate {
+        burst: 1,
+        every: Duration::from_secs(3_600),
+    });
+    with_config(Config { tries, ..config() }, |mut grace| {
+        assert_eq!(sign_in(&mut grace, SECRET).status, 303);
+        let mut other = Browser::new(grace.address);
+        assert_eq!(sign_in(&mut other, "a wrong passphrase").status, 403);
+        let refused = sign_in(&mut other, SECRET);
+        assert_eq!(refused.status, 429);
+        assert!(refused.body.contains("Too many passphrases were wrong."));
+    });
+}
