@@ -101,7 +101,7 @@ pub(crate) enum Before<'a> {
 }
 
 /// Which frames come before a record, and how long their bodies are: at most `most`.
-pub(crate) fn before(body: &Body, most: usize) -> Vec<(Before<'_>, usize)> {
+pub(crate) fn frames_before(body: &Body, most: usize) -> Vec<(Before<'_>, usize)> {
     let mut frames = Vec::new();
     for sealing in &body.blobs {
         let parts = 0..sealing.parts();

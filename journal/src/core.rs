@@ -135,7 +135,7 @@ impl Core {
 
     /// Wakes threads of the journal for what is to be done now, unless those that are awake are enough. Foreign wakers are
     /// run by `wakes`.
-    pub(crate) fn call(&self, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn wake_threads(&self, mut state: MutexGuard<'_, State>) {
         let has_work = state.must_write() || state.may_sync();
         let calls = has_work && state.idle > 0 && !state.is_called;
         state.is_called |= calls;
@@ -165,7 +165,7 @@ impl Core {
                     state.leading.is_watched = false;
                 }
                 step => {
-                    self.call(state);
+                    self.wake_threads(state);
                     self.carry_out(step);
                     state = self.state();
                 }
@@ -263,7 +263,7 @@ impl Core {
         let is_enough = state.grown >= state.grown_enough;
         state.log.reuse(&mut batch);
         let due = self.admit(&mut state);
-        self.call(state);
+        self.wake_threads(state);
         self.wakes.run(|| {
             self.marks.raise(Level::Buffered, upto.position());
             due.into_iter().for_each(Due::give);
@@ -395,7 +395,7 @@ impl Core {
             return Ok(());
         }
         state.log.synced = upto;
-        self.call(state);
+        self.wake_threads(state);
         // The segments that are full are not written any more.
         let full = {
             let mut files = self.files();

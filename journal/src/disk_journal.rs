@@ -216,7 +216,7 @@ impl Journal for DiskJournal {
                 .log
                 .put_short((len, Share::Most), record.id, |out| record.write(out))
         {
-            self.core.call(guard);
+            self.core.wake_threads(guard);
             return Ok(Appended::Accepted(position));
         }
         // Without random bytes for a key nothing can be kept.
@@ -229,7 +229,7 @@ impl Journal for DiskJournal {
                 Appended::Sent(Box::pin(answer))
             }
         };
-        self.core.call(guard);
+        self.core.wake_threads(guard);
         Ok(appended)
     }
 
@@ -244,7 +244,7 @@ impl Journal for DiskJournal {
         if level == Level::Durable {
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);
-            self.core.call(state);
+            self.core.wake_threads(state);
         }
         Box::pin(self.core.marks.when(position, level))
     }
@@ -253,7 +253,7 @@ impl Journal for DiskJournal {
         let mut state = self.core.state();
         if bytes > 0 {
             let room = state.ask_for_room(bytes)?;
-            self.core.call(state);
+            self.core.wake_threads(state);
             return Some(Box::pin(async move { _ = room.await }));
         }
         let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;

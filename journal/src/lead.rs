@@ -25,7 +25,7 @@ impl Core {
     fn lead(&self, position: Position) -> Option<u64> {
         let mut state = self.state();
         let number = state.lead(position);
-        self.call(state);
+        self.wake_threads(state);
         number
     }
 
@@ -38,7 +38,7 @@ impl Core {
         if !state.may_write() || !state.may_lead() {
             let all = state.log.cursor.position();
             state.leading.ask_for(all);
-            return self.call(state);
+            return self.wake_threads(state);
         }
         let step = state.begin_write();
         drop(state);
@@ -102,7 +102,7 @@ impl Drop for Buffering {
             if state.leading.step_down(number) {
                 let all = state.log.cursor.position();
                 state.leading.ask_for(all);
-                self.core.call(state);
+                self.core.wake_threads(state);
             }
         }
     }

@@ -11,7 +11,7 @@ use weald_forest::CommitId;
 use weald_forest::journal::{Erasure, Position};
 
 use crate::blob::Sealing;
-use crate::body::{Before, Body, LongBody, RecordBody, Share, before};
+use crate::body::{Before, Body, LongBody, RecordBody, Share, frames_before};
 use crate::chain::Chain;
 use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
 use crate::head::{HEAD, Head};
@@ -116,7 +116,7 @@ impl Log {
             return Some(Lack::Keys(keys));
         }
         let (mut place, share) = (self.cursor, body.share());
-        for (_, len) in before(body, self.limits().1) {
+        for (_, len) in frames_before(body, self.limits().1) {
             let Some(next) = self.place_for((place, share), len) else {
                 return Some(Lack::Segment);
             };
@@ -352,7 +352,7 @@ impl Log {
         }
         self.keys.promised += body.keys_len();
         let share = body.share();
-        for (frame, len) in before(body, self.limits().1) {
+        for (frame, len) in frames_before(body, self.limits().1) {
             let place = self.place_for((self.cursor, share), len)?;
             self.roll_to(place);
             match frame {

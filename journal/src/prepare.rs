@@ -31,7 +31,7 @@ impl Core {
                 state.is_preparing = false;
                 state.is_full = false;
                 let due = self.admit(&mut state);
-                self.call(state);
+                self.wake_threads(state);
                 self.wakes.run(|| due.into_iter().for_each(Due::give));
             }
             Err(Failure::Medium(_, error)) if is_full(&error) => {
