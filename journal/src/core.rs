@@ -1,5 +1,6 @@
-//! What the threads of a journal do: write, sync, prepare the next segment. Nothing is done on a medium under the lock of
-//! the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the keys, of the note.
+//! What the threads of a journal (`hands.rs`) do: write, sync, prepare the next segment. Nothing is done on a medium
+//! under the lock of the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the
+//! keys, of the note.
 //!
 //! 1. `append` (`disk_journal.rs`) gives a record its place and wakes a thread if none writes.
 //! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is *buffered*.
@@ -12,14 +13,13 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use weald_forest::journal::{AppendError, Level, Marks};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
 use crate::keys::Keys;
-use crate::leading::LOOK;
 use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
@@ -78,6 +78,15 @@ pub(crate) enum Failure {
     Fenced,
 }
 
+impl Failure {
+    fn refusal(&self) -> AppendError {
+        match self {
+            Self::Medium(..) => AppendError::Poisoned,
+            Self::Fenced => AppendError::Fenced,
+        }
+    }
+}
+
 /// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever.
 pub(crate) fn caught(
     doing: &'static str,
@@ -133,84 +142,6 @@ impl Core {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes threads of the journal for what is to be done now, unless those that are awake are enough. Foreign wakers are
-    /// run by `wakes`.
-    pub(crate) fn wake_threads(&self, mut state: MutexGuard<'_, State>) {
-        let has_work = state.must_write() || state.may_sync();
-        let calls = has_work && state.idle > 0 && !state.is_called;
-        state.is_called |= calls;
-        let prepares = !state.is_preparing && state.must_prepare();
-        let ends = state.is_closing;
-        drop(state);
-        if ends {
-            self.hands.notify_all();
-        } else if calls {
-            self.hands.notify_one();
-        }
-        if prepares {
-            self.preparer.notify_one();
-        }
-    }
-
-    /// The life of a thread that writes and syncs.
-    pub(crate) fn serve(&self) {
-        let mut state = self.state();
-        loop {
-            match state.next(self.settings.silence) {
-                NextStep::Stop => break,
-                NextStep::Rest(limit) => state = self.rest(state, limit),
-                NextStep::Watch => {
-                    state.leading.is_watched = true;
-                    state = self.rest(state, Some(LOOK));
-                    state.leading.is_watched = false;
-                }
-                step => {
-                    self.wake_threads(state);
-                    self.carry_out(step);
-                    state = self.state();
-                }
-            }
-        }
-        drop(state);
-        self.hands.notify_all();
-    }
-
-    /// Waits for a call, at most for this long.
-    fn rest<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        limit: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
-        state.idle += 1;
-        let waited = match limit {
-            None => self.hands.wait(state),
-            Some(limit) => match self.hands.wait_timeout(state, limit) {
-                Ok((state, _)) => Ok(state),
-                Err(error) => Err(PoisonError::new(error.into_inner().0)),
-            },
-        };
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        state.idle -= 1;
-        state.is_called = false;
-        state
-    }
-
-    /// The life of the thread that prepares segments.
-    pub(crate) fn serve_preparer(&self) {
-        let mut state = self.state();
-        while !state.is_closing {
-            if state.must_prepare() {
-                state.is_preparing = true;
-                drop(state);
-                self.prepare();
-                state = self.state();
-            } else {
-                let waited = self.preparer.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-    }
-
     /// Does a part of the work on this thread; returns whether there was any.
     pub(crate) fn work(&self, work: Work) -> bool {
         let mut state = self.state();
@@ -253,7 +184,7 @@ impl Core {
 
     fn write(&self, mut batch: Batch, upto: Place) -> Result<(), Failure> {
         let outcome = caught("writing", || self.write_batch(&batch, upto));
-        let mut state = self.state();
+        let mut state = self.state_after(&outcome);
         state.is_writing = false;
         outcome?;
         state.active = Instant::now();
@@ -388,7 +319,7 @@ impl Core {
 
     fn sync(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
         let outcome = caught("syncing", || self.sync_files(from, upto));
-        let mut state = self.state();
+        let mut state = self.state_after(&outcome);
         state.is_syncing = false;
         outcome?;
         if state.failed.is_some() {
@@ -408,26 +339,29 @@ impl Core {
         Ok(())
     }
 
+    /// The state after something was done. After a failure it takes nothing any more from here on, and not only when that
+    /// was told: what another thread wrote meanwhile would count, behind what is missing.
+    pub(crate) fn state_after(&self, outcome: &Result<(), Failure>) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        if let Err(failure) = outcome {
+            state.failed.get_or_insert(failure.refusal());
+        }
+        state
+    }
+
     /// Ends the journal.
     pub(crate) fn fail(&self, failure: &Failure) {
-        let error = match failure {
-            Failure::Medium(doing, error) => {
-                let name = self.medium.name();
-                tracing::error!(
-                    "{name}: {doing} failed, so the journal takes nothing any more: {error}"
-                );
-                AppendError::Poisoned
-            }
-            Failure::Fenced => {
-                let name = self.medium.name();
-                tracing::error!(
-                    "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer \
-                     has locked, so this journal takes nothing any more"
-                );
-                AppendError::Fenced
-            }
-        };
-        self.end(error);
+        let name = self.medium.name();
+        match failure {
+            Failure::Medium(doing, error) => tracing::error!(
+                "{name}: {doing} failed, so the journal takes nothing any more: {error}"
+            ),
+            Failure::Fenced => tracing::error!(
+                "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer has \
+                 locked, so this journal takes nothing any more"
+            ),
+        }
+        self.end(failure.refusal());
     }
 
     /// Takes nothing any more: what has not reached its level is unknown.

@@ -20,7 +20,7 @@ use crate::read_only_journal::ReadOnlyJournal;
 /// A commit is acknowledged when it is durable, unless it asks for less ([`Commit::level`](weald_forest::Commit::level)).
 /// When the last clone and the last handle of its trees go, everything is written and synced, and the lock is given back.
 /// That has happened when the drop of the last clone returns, if the handles of trees went before; otherwise it may happen
-/// a moment later, on a thread of the journal.
+/// a moment later, on a thread of the journal or of an author.
 ///
 /// ```
 /// use pollster::block_on;

@@ -258,7 +258,8 @@ impl Journal for DiskJournal {
         }
         let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
         let (last, _) = state.log.last.filter(|_| !has_room)?;
-        let when = self.core.marks.when(last, Level::Buffered);
+        drop(state);
+        let when = self.core.when_written(last);
         Some(Box::pin(async move { _ = when.await }))
     }
 
@@ -282,7 +283,7 @@ impl Journal for DiskJournal {
         let core = Arc::clone(&self.core);
         let last = last.map_or(Position::default(), |(last, _)| last);
         Box::pin(async move {
-            let durability = core.marks.when(last, Level::Buffered).await;
+            let durability = core.when_written(last).await;
             match Searching::begin(&core, id).await {
                 // After a failure nobody knows whether what was not durable stays.
                 Ok(Some((position, version)))
@@ -308,7 +309,7 @@ impl Journal for DiskJournal {
         let last = last.map_or(Position::default(), |(last, _)| last);
         Box::pin(async move {
             // What was accepted is in no file before it is buffered, and never if the journal has failed.
-            self.core.marks.when(last, Level::Buffered).await;
+            self.core.when_written(last).await;
             follow::read(&self.core, after, limit)
         })
     }
@@ -345,7 +346,7 @@ impl Journal for DiskJournal {
         let last = self.core.state().log.last;
         let last = last.map_or(Position::default(), |(last, _)| last);
         Box::pin(async move {
-            self.core.marks.when(last, Level::Buffered).await;
+            self.core.when_written(last).await;
             Ok(self.core.blob(id)?)
         })
     }

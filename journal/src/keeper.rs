@@ -38,7 +38,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // A waker on a thread of the journal may hold the forest for a moment, and would close the journal there, later.
+        // A waker may hold the forest for a moment, and would close the journal on the thread that woke it, later.
         let core = self.journal.core();
         core.wakes.without(|| drop(self.forest.take()));
     }

@@ -29,6 +29,14 @@ impl Core {
         number
     }
 
+    /// Waits until a position is buffered. Whoever waits here is no author, and leads nothing, so a thread writes at once.
+    pub(crate) fn when_written(&self, position: Position) -> When {
+        let mut state = self.state();
+        state.leading.ask_for(position);
+        self.wake_threads(state);
+        self.marks.when(position, Level::Buffered)
+    }
+
     /// Writes what was accepted, unless a thread has, or is to.
     fn write_as_leader(&self, number: u64) {
         let mut state = self.state();
@@ -45,7 +53,10 @@ impl Core {
         let begun = Instant::now();
         self.carry_out(step);
         let ended = Instant::now();
-        self.state().leading.has_led(begun, ended);
+        let mut state = self.state();
+        state.leading.has_led(begun, ended);
+        // A thread that has looked meanwhile rests until it is called, and nobody else syncs after a silence.
+        self.wake_threads(state);
     }
 }
 
@@ -110,14 +121,17 @@ impl Drop for Buffering {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
+    use std::pin::pin;
+    use std::task::Waker;
+    use std::time::{Duration, SystemTime};
 
-    use weald_forest::CommitId;
-    use weald_forest::journal::{Level, Position};
+    use weald_forest::journal::{AppendError, Appended, BlobId, Journal, Record};
+    use weald_forest::{CommitId, Version};
 
+    use super::*;
     use crate::body::Share;
-    use crate::core::{Core, Work};
+    use crate::core::Work;
+    use crate::disk_journal::DiskJournal;
     use crate::leading::LOOK;
     use crate::next_step::State;
     use crate::open::open;
@@ -136,6 +150,10 @@ mod tests {
         let id = CommitId(id);
         let position = core.state().log.put_short((len, Share::Most), id, put);
         position.unwrap()
+    }
+
+    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
     /// Lets the leader be one for as long as the test takes.
@@ -226,6 +244,101 @@ mod tests {
         stay(&mut state);
         assert!(state.is_led());
         state.is_closing = true;
+        assert!(!state.is_led() && state.must_write());
+    }
+
+    #[test]
+    fn after_an_author_has_written_a_thread_looks_unless_one_does_anyway() {
+        for is_watched in [false, true] {
+            let core = Arc::new(core());
+            let position = append(&core, 1, 100);
+            let mut author = Buffering::new(&core, position);
+            assert!(poll(&mut author).is_pending());
+            // A thread has looked while the author writes, and rests.
+            core.state().idle = 1;
+            core.state().leading.is_watched = is_watched;
+            assert_eq!(poll(&mut author), Poll::Ready(Durability::Reached));
+            assert_ne!(core.state().is_called, is_watched);
+        }
+    }
+
+    #[test]
+    fn a_leader_that_goes_or_may_not_write_leaves_all_to_a_thread() {
+        let obstacles: [fn(&Core); 4] = [
+            |core| core.state().is_writing = true,
+            |core| core.state().is_closing = true,
+            |core| core.state().failed = Some(AppendError::Poisoned),
+            |core| _ = append(core, 2, 70_000),
+        ];
+        for obstacle in obstacles.map(Some).into_iter().chain([None]) {
+            let core = Arc::new(core());
+            let position = append(&core, 1, 100);
+            let mut author = Buffering::new(&core, position);
+            assert!(poll(&mut author).is_pending());
+            core.state().idle = 1;
+            core.state().leading.is_watched = true;
+            if let Some(obstacle) = obstacle {
+                obstacle(&core);
+                assert!(poll(&mut author).is_pending());
+            }
+            drop(author);
+            let state = core.state();
+            assert!(!state.log.batch.items.is_empty());
+            if state.failed.is_none() {
+                assert!(state.leading.is_asked(Position::default()));
+                assert_ne!(state.is_called, state.is_writing);
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_wait_for_is_written_at_once_by_a_thread() {
+        let waits: [fn(&DiskJournal) -> bool; 4] = [
+            |journal| poll(journal.read(Position::default(), 1)).is_pending(),
+            |journal| poll(journal.blob(BlobId(1))).is_pending(),
+            |journal| poll(journal.resolve(CommitId(1))).is_pending(),
+            |journal| journal.when_room(0).is_some(),
+        ];
+        for wait in waits {
+            let settings = Settings::new().segment(1 << 20).buffer(1).by_hand();
+            let journal = DiskJournal::open_on(SimulatedDisk::new(), settings).unwrap();
+            let core = journal.core();
+            append(&core, 1, 100);
+            core.state().leading.is_watched = true;
+            assert!(!core.state().must_write());
+            assert!(wait(&journal));
+            assert!(core.state().must_write());
+        }
+    }
+
+    #[test]
+    fn while_a_record_waits_for_room_a_thread_writes_at_once() {
+        let settings = Settings::new().segment(1 << 20).buffer(1).by_hand();
+        let journal = DiskJournal::open_on(SimulatedDisk::new(), settings).unwrap();
+        let core = journal.core();
+        let position = append(&core, 1, 100);
+        let mut state = core.state();
+        state.leading.is_watched = true;
+        state.lead(position).unwrap();
+        stay(&mut state);
+        assert!(state.is_led() && !state.must_write());
+        drop(state);
+        let version = Version {
+            incarnation: 1,
+            number: 2,
+        };
+        let waits = journal.append(&Record {
+            version,
+            id: CommitId(2),
+            time: SystemTime::UNIX_EPOCH,
+            digest: None,
+            bytes: &[],
+            changes: &[],
+            blobs: &[],
+            erases: None,
+        });
+        assert!(matches!(waits, Ok(Appended::Sent(_))));
+        let state = core.state();
         assert!(!state.is_led() && state.must_write());
     }
 

@@ -60,6 +60,7 @@ mod wakes;
 mod close;
 mod core;
 mod follow;
+mod hands;
 mod keep;
 mod lead;
 mod needed_keys;

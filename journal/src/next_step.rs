@@ -139,7 +139,9 @@ impl State {
     }
 
     fn is_asked_to_write(&self) -> bool {
-        self.leading.is_asked(self.wanted) || self.log.batch.bytes > leading::SHORT
+        let is_long = self.log.batch.bytes > leading::SHORT;
+        // What waits may wait for room that the batch takes.
+        is_long || self.leading.is_asked(self.wanted) || !self.waiting.is_empty()
     }
 
     /// Whether a thread must write now, rather than when it looks the next time.
@@ -216,5 +218,24 @@ mod tests {
             }
         }
         assert!(core.state().log.cursor.segment.index > 3);
+    }
+
+    #[test]
+    fn when_much_was_written_a_sync_is_due_though_nobody_waits() {
+        let settings = Settings::new().segment(1 << 20).by_hand();
+        let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        while core.work(Work::Prepare) || core.work(Work::Write) || core.work(Work::Sync) {}
+        for number in 1..=8 {
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 64 << 10]);
+            let id = CommitId(number);
+            let put = core.state().log.put_short((64 << 10, Share::Most), id, put);
+            assert!(put.is_some());
+            core.work(Work::Write);
+            let is_much = number % 4 == 0;
+            assert_eq!(core.state().may_sync(), is_much, "record {number}");
+            if is_much {
+                core.work(Work::Sync);
+            }
+        }
     }
 }

@@ -40,9 +40,9 @@ impl Core {
             Err(Failure::Medium(_, error)) if is_unopened(&error) => {
                 self.refuse(AppendError::Unprepared, &error);
             }
-            Err(failure) => {
-                self.state().is_preparing = false;
-                self.fail(&failure);
+            failed @ Err(_) => {
+                self.state_after(&failed).is_preparing = false;
+                failed.unwrap_or_else(|failure| self.fail(&failure));
             }
         }
     }

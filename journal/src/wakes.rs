@@ -1,8 +1,8 @@
 //! When wakers run, and when none may.
 //!
-//! The threads of a journal wake those who wait for a level. Such a waker is foreign code, and may have a handle of the
-//! forest for a moment. If the user drops the last other handle just then, the waker's handle becomes the last one, and the
-//! journal would be closed later, on its own thread. So the drop of the last handle waits until no waker runs, and lets none
+//! The threads of a journal, and authors who write (`lead.rs`), wake those who wait for a level. Such a waker is foreign
+//! code, and may have a handle of the forest for a moment. If the user drops the last other handle just then, the waker's
+//! handle becomes the last one, and the journal would be closed later, on that thread. So the drop of the last handle waits until no waker runs, and lets none
 //! begin meanwhile (`without`): the journal is closed when the drop returns.
 
 use std::cell::Cell;

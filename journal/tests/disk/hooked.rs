@@ -1,6 +1,6 @@
 //! A medium that asks before it creates or writes, for what no disk does of itself: refuse a file, or panic.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -19,6 +19,7 @@ pub(crate) struct Hooks {
     open: Arc<Mutex<Option<Hook>>>,
     write: Arc<Mutex<Option<Hook>>>,
     sync: Arc<Mutex<Option<Hook>>>,
+    name: Arc<Mutex<Option<Hook>>>,
 }
 
 fn set(hook: &Mutex<Option<Hook>>, to: Option<Hook>) {
@@ -43,6 +44,7 @@ struct HookedFile(Box<dyn MediumFile>, Hooks);
 
 impl Medium for Hooked {
     fn name(&self) -> String {
+        ask(&self.1.name).unwrap();
         self.0.name()
     }
 
@@ -189,6 +191,44 @@ fn a_medium_that_panics_ends_the_journal_and_nobody_waits_for_ever() {
         for work in [Work::Write, Work::Sync, Work::Mark, Work::Prepare] {
             assert!(!journal.work(work), "it goes on after a failure");
         }
+    }
+}
+
+thread_local! {
+    /// The journal that is failing.
+    static FAILING: RefCell<Option<DiskJournal>> = const { RefCell::new(None) };
+    /// How often a failure was reported.
+    static REPORTS: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn nothing_is_written_between_a_failure_and_its_report() {
+    for of in 0..3 {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let failing = [&hooks.write, &hooks.sync, &hooks.create][of];
+        let journal = DiskJournal::open_on(Hooked(disk, hooks.clone()), small()).unwrap();
+        FAILING.set(Some(journal.clone()));
+        must_append(&journal, 1, 100);
+        set(failing, Some(|| Err(io::Error::other("by a test"))));
+        // The report names the medium.
+        let hook: Hook = || {
+            REPORTS.set(REPORTS.get() + 1);
+            FAILING.with_borrow(|journal| {
+                let journal = journal.as_ref().unwrap();
+                assert_eq!(append(journal, 2, 100).err(), Some(AppendError::Poisoned));
+                for work in [Work::Write, Work::Sync, Work::Mark, Work::Prepare] {
+                    assert!(!journal.work(work), "it goes on after a failure");
+                }
+            });
+            Ok(())
+        };
+        set(&hooks.name, Some(hook));
+        for work in [Work::Write, Work::Sync, Work::Prepare] {
+            journal.work(work);
+        }
+        assert_eq!(REPORTS.replace(0), 1);
+        FAILING.set(None);
+        set(&hooks.name, None);
     }
 }
 

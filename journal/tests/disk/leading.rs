@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use weald_forest::journal::{Durability, Journal, Level, Position};
 use weald_journal::{DiskJournal, Settings, SimulatedDisk};
@@ -47,6 +48,36 @@ fn an_author_who_waits_until_a_commit_is_buffered_writes_it() {
         }
     }
     panic!("a thread has written all");
+}
+
+thread_local! {
+    /// Whether this thread's writes take so long that a thread of the journal looks meanwhile.
+    static IS_SLOW: Cell<bool> = const { Cell::new(false) };
+}
+
+#[test]
+fn what_an_author_has_written_is_durable_after_a_silence() {
+    for _ in 0..5 {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let settings = with_threads().silence(Duration::from_millis(1));
+        let journal = DiskJournal::open_on(Hooked(disk, hooks.clone()), settings).unwrap();
+        hooks.on_write(|| {
+            if IS_SLOW.get() {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+            Ok(())
+        });
+        IS_SLOW.set(true);
+        let position = must_append(&journal, 1, 100);
+        let when = journal.when_reached(position, Level::Buffered);
+        assert_eq!(pollster::block_on(when), Durability::Reached);
+        // To wait for the level would ask for a sync.
+        let limit = Instant::now() + Duration::from_secs(60);
+        while journal.reached(Level::Durable) < position {
+            assert!(Instant::now() < limit, "no thread looks any more");
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]
