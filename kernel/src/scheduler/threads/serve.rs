@@ -258,6 +258,31 @@ impl PoolService<'_> {
     }
 }
 
+/// While it lives, the context of the calling thread names its runtime and what it has in the pool. Dropping it takes
+/// all of that out, also when a defect unwinds the thread: destructors of thread-local values run later than those of
+/// what the context named, and may wake jobs.
+struct Identity<'a>(&'a Context);
+
+impl<'a> Identity<'a> {
+    fn assume(cx: &'a Context, shared: &'a Arc<Shared>, member: &'a PoolThread) -> Identity<'a> {
+        cx.set_shared(Arc::as_ptr(shared));
+        cx.set_pinned(Arc::as_ptr(&member.pinned));
+        cx.set_outbox(Arc::as_ptr(&member.outbox));
+        Identity(cx)
+    }
+}
+
+impl Drop for Identity<'_> {
+    fn drop(&mut self) {
+        // Both are set only if the thread unwinds.
+        self.0.clear_worker();
+        self.0.set_job(None);
+        self.0.set_outbox(std::ptr::null());
+        self.0.set_pinned(std::ptr::null());
+        self.0.set_shared(std::ptr::null());
+    }
+}
+
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _signal_stack = SignalStack::provide();
@@ -265,9 +290,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _reports = shared.subscriber.enter();
     pool::set_pool_of(shared.id());
     context::with(|cx| {
-        cx.set_shared(Arc::as_ptr(shared));
-        cx.set_pinned(Arc::as_ptr(&member.pinned));
-        cx.set_outbox(Arc::as_ptr(&member.outbox));
+        let identity = Identity::assume(cx, shared, &member);
         let membership = shared.pool.enter(&member);
         let service = PoolService {
             shared,
@@ -289,8 +312,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
         cx.set_outbox(std::ptr::null());
         drop(membership);
         ready::inject_all(shared, member.outbox.take());
-        cx.set_pinned(std::ptr::null());
-        cx.set_shared(std::ptr::null());
+        drop(identity);
     });
     context::here().flush_stack();
     memory::flush();
@@ -368,5 +390,39 @@ fn await_promised(member: &PoolThread) {
 pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareThread) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
         report::no_spare_thread(bound, so, shared.detached.names());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use super::*;
+    use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
+
+    #[test]
+    fn the_context_of_a_thread_that_unwinds_names_nothing_of_its_pool() {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let names = |cx: &Context| {
+            let pinned = !cx.pinned_ptr().is_null();
+            [cx.shared().is_some(), cx.outbox().is_some(), pinned]
+        };
+        let unwinds = || {
+            let member = PoolThread::here(7, None);
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                context::with(|cx| {
+                    let _identity = Identity::assume(cx, &shared, &member);
+                    assert_eq!(names(cx), [true; 3]);
+                    resume_unwind(Box::new("a defect"));
+                });
+            }));
+            assert_eq!(ended.unwrap_err().downcast_ref(), Some(&"a defect"));
+            context::with(|cx| assert_eq!(names(cx), [false; 3]));
+        };
+        thread::scope(|scope| scope.spawn(unwinds).join()).unwrap();
     }
 }
