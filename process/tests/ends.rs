@@ -165,3 +165,41 @@ fn a_long_chain_of_links_ends_with_one_of_its_units() {
         assert_eq!(down.await.reason, ExitReason::custom("on purpose"));
     });
 }
+
+/// A reason whose destructor asks about the process that was given it.
+#[derive(Debug)]
+struct Asks(Pid<()>, Sender<bool>);
+
+impl PartialEq for Asks {
+    fn eq(&self, other: &Asks) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Asks {}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        let _unheard = self.1.send(self.0.is_alive());
+    }
+}
+
+#[test]
+fn a_reason_that_came_too_late_to_count_is_dropped_by_an_end_that_holds_no_lock() {
+    everywhere(async || {
+        let (sender, dropped) = mpsc::channel();
+        let process = process::spawn(async move |inbox: Inbox<()>| {
+            let pid = inbox.pid();
+            pid.exit(&ExitReason::custom(Asks(pid.clone(), sender)));
+            // It returns before it waits.
+        });
+        let process = process.unwrap();
+        let down = monitor(&process).await;
+        assert!(matches!(
+            down.reason,
+            ExitReason::Normal | ExitReason::NoProcess
+        ));
+        // The caller does not wait in a way that keeps the worker.
+        tools::until_yielding(|| dropped.try_recv().is_ok()).await;
+    });
+}

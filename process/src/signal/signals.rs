@@ -418,7 +418,8 @@ impl Attachment for Signals {
         }
         if state.unit.is_some() {
             let name = || unreachable!("only a crash has the name of its unit");
-            let reason = ExitReason::of_ending(ending, state.asked.take(), name);
+            // A copy: what does not count is a value of the user's, which must not be dropped under the lock.
+            let reason = ExitReason::of_ending(ending, state.asked.clone(), name);
             self.end(state, reason);
         }
     }

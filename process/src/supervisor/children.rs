@@ -140,6 +140,8 @@ impl Child {
             .id
             .bytes()
             .fold(seed ^ 0xcbf2_9ce4_8422_2325, step);
+        // The last bytes, by which ids differ most often, have not reached the high bits yet.
+        let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         f64::from(u16::try_from(hash >> 48).unwrap_or(u16::MAX)) / f64::from(u16::MAX)
     }
 }
