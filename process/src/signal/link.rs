@@ -13,7 +13,7 @@ use crate::{
 /// Links the running process, or other unit, with `other`: when one of them ends for another reason than
 /// [`Normal`](ExitReason::Normal), the other ends too, with the same reason, unless it [traps
 /// exits](crate::Inbox::trap_exits). There is at most one link between two units; linking them again, from either side,
-/// does nothing, and so does a link with itself. O(log n) in the number of links.
+/// does nothing, and so does a link with itself. O(1) on average, whatever the number of links.
 ///
 /// If `other` has ended, the running unit gets an exit signal with the reason [`NoProcess`](ExitReason::NoProcess).
 ///

@@ -147,7 +147,7 @@ pub struct Monitor {
     cell: Arc<Cell<Down>>,
 }
 
-/// Watches `unit`: a process, a thread, a job. O(log n) in the number of its monitors; two allocations.
+/// Watches `unit`: a process, a thread, a job. O(1) on average, whatever the number of its monitors; two allocations.
 ///
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -270,7 +270,7 @@ impl fmt::Debug for Monitor {
 impl<M: Send + 'static> Inbox<M> {
     /// Watches `unit`; when it ends, this process receives the message that `convert` makes of the [`Down`]. Each call
     /// is a monitor of its own, and leaves one message. If the unit has ended already, the message comes at once, with
-    /// the reason [`NoProcess`](ExitReason::NoProcess). O(log n) in the number of the unit's monitors.
+    /// the reason [`NoProcess`](ExitReason::NoProcess). O(1) on average.
     ///
     /// `convert` runs on the thread that ends the unit, and must not wait. If it panics, that is reported, and no message
     /// comes.
