@@ -96,3 +96,61 @@ fn a_server_ends_with_its_input() {
     drop(server.stdin.take());
     assert!(server.wait().unwrap().success());
 }
+
+#[test]
+fn a_board_is_measured_read_and_written() {
+    for op in ["read", "page", "write"] {
+        let op = format!("op={op}");
+        let found = metrics(&["board", "connections=20", "requests=400", &op, "workers=2"]);
+        assert_eq!(found[0].0, "cpu_s_per_million");
+        let errors = found.iter().find(|(name, _)| name == "errors").unwrap();
+        assert_eq!(errors.1, 0.0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_board_on_disk_is_measured() {
+    for durability in ["buffered", "durable"] {
+        let durability = format!("durability={durability}");
+        let words = ["board", "connections=20", "requests=200", "op=write"];
+        let found = metrics(&[&words[..], &[&durability, "workers=2"]].concat());
+        assert!(found.contains(&("errors".to_owned(), 0.0)), "{found:?}");
+    }
+}
+
+#[test]
+fn reads_beside_a_hot_board_are_measured() {
+    let words = ["board", "connections=10", "requests=100", "op=hot"];
+    let found = metrics(&[&words[..], &["workers=2"]].concat());
+    let value = |name: &str| found.iter().find(|(it, _)| it == name).unwrap().1;
+    assert_eq!(value("errors"), 0.0, "{found:?}");
+    assert!(value("p99_ratio") > 0.0 && value("writes_per_s") > 0.0);
+}
+
+#[test]
+fn readers_of_live_events_are_measured() {
+    let words = ["board", "connections=1", "requests=3", "op=listen"];
+    let found = metrics(&[&words[..], &["readers=110", "workers=2"]].concat());
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["delivered_ms", "delivered_worst_ms", "bytes_per_reader"]
+    );
+    assert!(found[0].1 > 0.0, "{found:?}");
+}
+
+#[test]
+fn a_large_board_is_measured_in_all_its_versions() {
+    let words = ["board", "connections=10", "requests=90", "op=large"];
+    let more = ["durability=buffered", "messages=1600", "workers=2"];
+    let found = metrics(&[&words[..], &more].concat());
+    assert!(found.contains(&("errors".to_owned(), 0.0)), "{found:?}");
+    let (ended_well, _, err) = bench_one(&[
+        "board",
+        "connections=1",
+        "requests=1",
+        "op=fly",
+        "workers=1",
+    ]);
+    assert!(!ended_well && err.contains("op=fly"), "{err}");
+}

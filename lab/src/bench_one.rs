@@ -9,16 +9,19 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
-use crate::{reports, serve, workload};
+use crate::{reports, serve, serve_board, workload};
 
 /// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of
-/// [`serve`], runs that server: another process measures it, and it has no metrics of its own.
+/// [`serve`], or the board's ([`serve_board`]), runs that server: another process measures it, and it has no metrics of its own.
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     let params = Params::parse(words)?;
     // Stderr is for errors: what the runtime reports meanwhile is kept for the workload.
     reports::listen();
     if let Some(dialogue) = serve::find(name) {
         return serve::run(dialogue, &params).map(|()| Vec::new());
+    }
+    if name == serve_board::NAME {
+        return serve_board::run(&params).map(|()| Vec::new());
     }
     let workload = workload::find(name)?;
     workload.check(&params)?;

@@ -25,6 +25,7 @@ pub mod reports;
 // What is measured: the workloads on Weald, and the measured program that runs one of them.
 pub mod bench_one;
 pub mod serve;
+pub mod serve_board;
 pub mod workload;
 
 // The background of the figures: the machine, and what the source documents printed.

@@ -104,7 +104,6 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "cpu_s_per_million" => "processor time of the server per million requests",
         "requests_per_s" => "requests answered per second",
         "p99_us" => "time from a request or an edit to its answer, which 99 of 100 do not exceed",
-        "p99_ratio" => "that time divided by the same without offenders, earlier in the same run",
         "bytes_per_connection" => "growth of the server's resident memory per idle connection",
         "ticks" => "number of 5 ms sleeps that ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system makes undisturbed",
@@ -151,6 +150,35 @@ fn of_commits(name: &str) -> Option<&'static str> {
         "limit_percent" => "the rate as a share of the limit program's",
         "retries_per_commit" => "times per commit that another commit came first",
         "p50_us" => "time from an edit to its answer, which half of them do not exceed",
+        _ => return of_boards(name),
+    })
+}
+
+/// The same for those of servers beside offenders, and of boards.
+fn of_boards(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "p99_ratio" => {
+            "p99_us divided by the same without offenders or writers, earlier in the same run"
+        }
+        "errors" => "answers that were not as they should be",
+        "hello_ratio" => {
+            "processor time of a request, divided by one of the same server's empty handler"
+        }
+        "p999_us" => "time from a request to its answer, which 999 of 1,000 do not exceed",
+        "rss_bytes" => "the server's resident memory after the last request",
+        "bytes_per_answer" => "the average length of an answer with its head",
+        "writes_per_s" => "messages written per second to the other board",
+        "large_ratio" => {
+            "processor time of a page of the large board, divided by that of a small one"
+        }
+        "older_ratio" => "the same for an older version that memory has",
+        "disk_ratio" => "the same for an older version that only the disk has, once it is open",
+        "disk_first_ms" => "time of the first look at that version",
+        "delivered_ms" => {
+            "time from a message until all readers have heard of it, the median of all messages"
+        }
+        "delivered_worst_ms" => "the longest such time",
+        "bytes_per_reader" => "growth of the server's resident memory per reader of live events",
         _ => return None,
     })
 }
@@ -160,9 +188,8 @@ fn of_commits(name: &str) -> Option<&'static str> {
 pub fn better(name: &str) -> Better {
     match name {
         "ticks" | "ticks_percent" | "named_percent" | "parallel_percent" | "r" | "r2"
-        | "correct" | "commits_per_s" | "requests_per_s" | "limit_per_s" | "limit_percent" => {
-            Better::Higher
-        }
+        | "correct" | "commits_per_s" | "requests_per_s" | "writes_per_s" | "limit_per_s"
+        | "limit_percent" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

@@ -4,10 +4,13 @@
 //! rivals' workspace includes these files by path. So all systems in Rust run the same source, and their
 //! serial programs are that source with two calls in place of a fork.
 
+pub mod board;
+pub mod board_size;
 pub mod clients;
 pub mod dialogue;
 pub mod fib;
 pub mod fork;
+pub mod listeners;
 pub mod load;
 pub mod measure;
 pub mod queens;
@@ -17,3 +20,4 @@ pub mod served;
 pub mod slope;
 pub mod threads;
 pub mod tree;
+pub mod visitors;

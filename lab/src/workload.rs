@@ -5,6 +5,7 @@
 
 mod append;
 mod barrier;
+mod board;
 mod broadcast;
 mod burst_send;
 mod call;
@@ -69,7 +70,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 41] = [
+pub static ALL: [Workload; 42] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -329,6 +330,7 @@ pub static ALL: [Workload; 41] = [
     network::HELLO,
     network::IDLE,
     stall_requests::WORKLOAD,
+    board::WORKLOAD,
 ];
 
 /// The names of all workloads.

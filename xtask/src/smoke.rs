@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 37] = [
+const WORKLOADS: [&str; 38] = [
     "spawn",
     "ring",
     "mailbox",
@@ -42,6 +42,7 @@ const WORKLOADS: [&str; 37] = [
     "hello",
     "idle-connections",
     "stall-requests",
+    "board",
 ];
 
 /// Judges the output of `weald bench --json`, one measurement per line.
@@ -81,6 +82,7 @@ fn measurement(line: &str) -> Result<String, String> {
         "growth_kept",
         "bytes_per",
         "retries_per",
+        "errors",
         "r2",
         // A foreign waker is named by what fired it; on a busy machine a burst may keep no tick.
         "named_percent",

@@ -49,6 +49,7 @@ var workloads = map[string]func(keys) func(){
 	"snapshot":     readSnapshot,
 	"serve-echo":   readServe(serveEcho),
 	"serve-hello":  readServe(serveHello),
+	"serve-board":  readServe(serveBoard),
 }
 
 func main() {

@@ -1,4 +1,4 @@
-// serve-echo and serve-hello: the servers that rival-load measures.
+// serve-echo, serve-hello and serve-board (board.go): the servers that rival-load measures.
 //
 // Invariants: a goroutine for each connection; the server prints its port first and ends with its input.
 

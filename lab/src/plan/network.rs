@@ -1,6 +1,6 @@
 //! The rows of servers and connections.
 
-use super::row::{Lanes, Level, Row};
+use super::row::{Lanes, Level, Row, Weight};
 use crate::params::Params;
 
 /// All rows of these workloads.
@@ -43,7 +43,47 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         let stall = Row::new("stall-requests", params.with("seconds", seconds));
         rows.push(stall.lanes(Lanes::Largest));
     }
+    rows.extend(boards(level));
     rows
+}
+
+fn boards(level: Level) -> Vec<Row> {
+    let (connections, requests) = match level {
+        Level::Quick => (50, 8_000),
+        Level::Usual => (1_000, 100_000),
+        Level::Full => (1_000, 1_000_000),
+    };
+    let board = |connections: usize, requests: usize, op: &str| {
+        Params::default()
+            .with("connections", connections)
+            .with("requests", requests)
+            .with("op", op)
+    };
+    let busy = |op: &str| board(connections, requests, op);
+    let mut rows = vec![
+        Row::new("board", busy("read")),
+        Row::new("board", busy("page")),
+        Row::new("board", busy("write")),
+        Row::new("board", busy("write").with("durability", "buffered")),
+        Row::new("board", busy("write").with("durability", "durable")).only_weald(),
+    ];
+    let (reads, readers, news, messages) = match level {
+        Level::Quick => (300, 100, 5, 2_000),
+        _ => (10_000, 10_000, 20, 1_000_000),
+    };
+    let hot = board(connections / 10, reads, "hot");
+    rows.push(Row::new("board", hot.clone()));
+    rows.push(Row::new("board", hot.with("durability", "buffered")).only_weald());
+    let listen = board(1, news, "listen").with("readers", readers);
+    rows.push(Row::new("board", listen).only_weald());
+    let large = board(connections / 10, requests.min(30_000), "large");
+    let large = large
+        .with("durability", "buffered")
+        .with("messages", messages);
+    rows.push(Row::new("board", large).only_weald());
+    let rows = rows.into_iter();
+    rows.map(|row| row.weight(Weight::Medium).lanes(Lanes::Largest))
+        .collect()
 }
 
 fn busy(workload: &str, connections: usize, requests: usize) -> Row {

@@ -51,7 +51,11 @@ impl Asked {
 impl Load {
     fn start(&self, dialogue: Dialogue) -> Result<(Served, Clients), String> {
         allow_descriptors(self.connections)?;
-        let served = Served::start(&self.server, dialogue, self.workers)?;
+        let more = [
+            dialogue.server().to_owned(),
+            format!("workers={}", self.workers),
+        ];
+        let served = Served::start(&self.server, &more)?;
         check_first(&served, dialogue)?;
         Ok((served, Clients::new(dialogue)?))
     }

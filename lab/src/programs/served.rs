@@ -1,6 +1,6 @@
 //! A server in a process of its own: how it is started, what it costs, how it ends.
 //!
-//! It is called with the name of a dialogue's server and `workers=N`, prints `port N`, serves at that port
+//! It is called with the name of a server and `workers=N`, prints `port N`, serves at that port
 //! of 127.0.0.1, and ends when its input does. So it also ends if the measuring program is killed.
 
 use std::io::{BufRead, BufReader};
@@ -9,8 +9,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use super::dialogue::Dialogue;
 
 /// Descriptors that a program needs besides its connections.
 const OTHERS: u64 = 256;
@@ -26,18 +24,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts `program`, a command with its first arguments, and waits until it listens.
+    /// Starts `program`, a command with its first arguments, with these more, and waits until it listens.
     ///
     /// # Errors
     /// A sentence, if it cannot be started or ends without a port.
-    pub fn start(program: &[String], dialogue: Dialogue, workers: usize) -> Result<Self, String> {
+    pub fn start(program: &[String], more: &[String]) -> Result<Self, String> {
         let (name, arguments) = program
             .split_first()
             .ok_or("There is no server to start.")?;
         let mut child = Command::new(name)
             .args(arguments)
-            .arg(dialogue.server())
-            .arg(format!("workers={workers}"))
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

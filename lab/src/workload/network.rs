@@ -60,15 +60,20 @@ fn idle(params: &Params) -> Result<Vec<Metric>, Error> {
     metrics(load(params)?.idle(Dialogue::Hello, rest, asked))
 }
 
-fn load(params: &Params) -> Result<Load, Error> {
+/// The command that starts this program's servers.
+pub(super) fn this_program() -> Result<Vec<String>, Error> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Error::workload(format!("Cannot find this program: {error}.")))?;
+    Ok(vec![
+        program.to_string_lossy().into_owned(),
+        "bench-one".to_owned(),
+    ])
+}
+
+fn load(params: &Params) -> Result<Load, Error> {
     Ok(Load {
-        server: vec![
-            program.to_string_lossy().into_owned(),
-            "bench-one".to_owned(),
-        ],
+        server: this_program()?,
         workers: super::definition::workers(params)?,
         connections: params.count("connections")?,
     })

@@ -1,6 +1,10 @@
 //! The programs that fork and join, and the clients of servers, from the same files that Weald runs: see
 //! `lab/src/programs.rs`.
 
+#[path = "../../../src/programs/board.rs"]
+pub mod board;
+#[path = "../../../src/programs/board_size.rs"]
+pub mod board_size;
 #[path = "../../../src/programs/clients.rs"]
 pub mod clients;
 #[path = "../../../src/programs/dialogue.rs"]
@@ -9,6 +13,8 @@ pub mod dialogue;
 pub mod fib;
 #[path = "../../../src/programs/fork.rs"]
 pub mod fork;
+#[path = "../../../src/programs/listeners.rs"]
+pub mod listeners;
 #[path = "../../../src/programs/load.rs"]
 pub mod load;
 #[path = "../../../src/programs/measure.rs"]
@@ -27,3 +33,5 @@ pub mod slope;
 pub mod threads;
 #[path = "../../../src/programs/tree.rs"]
 pub mod tree;
+#[path = "../../../src/programs/visitors.rs"]
+pub mod visitors;

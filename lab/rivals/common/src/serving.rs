@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::args::Keys;
+use crate::programs::board::Ask;
 use crate::programs::dialogue::Dialogue;
 use crate::programs::load::Asked;
 use crate::report::bad_usage;
@@ -32,8 +33,46 @@ pub enum Serving {
         /// When they are asked.
         asked: Asked,
     },
+    /// Requests to boards.
+    Board {
+        /// What is asked; `None`: reads beside a board that takes many writes.
+        ask: Option<Ask>,
+        /// How much.
+        load: BoardRequests,
+    },
     /// Requests beside others that hold a thread.
     Stall(StallRequests),
+}
+
+/// How much is asked of a board.
+#[derive(Clone, Copy, Debug)]
+pub struct BoardRequests {
+    /// On how many connections.
+    pub connections: usize,
+    /// How many requests, all together.
+    pub requests: usize,
+}
+
+fn parse_board(keys: &mut Keys) -> Serving {
+    let op = keys.take_optional("op").unwrap_or_default();
+    let ask = match op.as_str() {
+        "hot" => None,
+        op => match Ask::parse(op) {
+            Some(ask) => Some(ask),
+            None => bad_usage(
+                "Give op=read, page, write or hot: a rival has no versions and no live events.",
+            ),
+        },
+    };
+    // All rivals are in memory, whatever is compared with them.
+    let _durability = keys.take_optional("durability");
+    Serving::Board {
+        ask,
+        load: BoardRequests {
+            connections: keys.count("connections"),
+            requests: keys.count("requests"),
+        },
+    }
 }
 
 /// The parameters of `stall-requests`.
@@ -78,7 +117,14 @@ fn parse_stall(keys: &mut Keys) -> StallRequests {
 
 /// Whether `word` is a workload of servers.
 pub fn is_workload(word: &str) -> bool {
-    ["echo", "hello", "idle-connections", "stall-requests"].contains(&word)
+    [
+        "echo",
+        "hello",
+        "idle-connections",
+        "stall-requests",
+        "board",
+    ]
+    .contains(&word)
 }
 
 /// Reads a workload with its keys, and the number of workers.
@@ -92,6 +138,7 @@ pub fn parse(arguments: &[String]) -> (Serving, usize) {
             asked: Asked::parse(keys.take_optional("asked").as_deref())
                 .unwrap_or_else(|sentence| bad_usage(&sentence)),
         },
+        "board" => parse_board(&mut keys),
         "stall-requests" => Serving::Stall(parse_stall(&mut keys)),
         name => Serving::Busy {
             dialogue: if name == "echo" {
@@ -108,20 +155,34 @@ pub fn parse(arguments: &[String]) -> (Serving, usize) {
     (serving, workers)
 }
 
-/// Reads the arguments of a server: its dialogue and the number of workers; `version` is what
+/// What a server serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// One side of a dialogue.
+    Of(Dialogue),
+    /// Boards.
+    Board,
+}
+
+/// Reads the arguments of a server: what it serves and the number of workers; `version` is what
 /// `--version` prints.
-pub fn parse_server(arguments: &[String], version: &str) -> (Dialogue, usize) {
+pub fn parse_server(arguments: &[String], version: &str) -> (Server, usize) {
     let name = arguments.first().map_or("", String::as_str);
     if name == "--version" {
         println!("{version}");
         std::process::exit(0);
     }
     let dialogues = [Dialogue::Echo, Dialogue::Hello];
-    let Some(dialogue) = dialogues.into_iter().find(|one| one.server() == name) else {
-        bad_usage("Call it as serve-echo or serve-hello with workers=N, or with --version.");
+    let dialogue = dialogues.into_iter().find(|one| one.server() == name);
+    let server = match dialogue {
+        Some(dialogue) => Server::Of(dialogue),
+        None if name == "serve-board" => Server::Board,
+        None => bad_usage(
+            "Call it as serve-echo, serve-hello or serve-board with workers=N, or with --version.",
+        ),
     };
     let mut keys = Keys::read(&arguments[1..]);
     let workers = keys.count("workers");
     keys.finish();
-    (dialogue, workers)
+    (server, workers)
 }

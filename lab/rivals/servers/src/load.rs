@@ -8,7 +8,10 @@ mod stall_requests;
 
 use std::process::Command;
 
+use common::programs::board::{Ask, BoardLoad};
 use common::programs::load::Load;
+use common::programs::measure::Figure;
+use common::serving::BoardRequests;
 use common::{Serving, bad_usage, fail, print_metrics, serving};
 
 fn main() {
@@ -39,6 +42,7 @@ fn main() {
             rest,
             asked,
         } => load(connections).idle(dialogue, rest, asked),
+        Serving::Board { ask, load } => board(server, workers, &load, ask),
         Serving::Stall(stall) if server.iter().any(|word| word == "--hyper") => {
             Ok(stall_requests::run(stall, workers))
         }
@@ -47,6 +51,25 @@ fn main() {
     match figures {
         Ok(figures) => print_metrics(&figures),
         Err(sentence) => fail(&sentence),
+    }
+}
+
+fn board(
+    server: &[String],
+    workers: usize,
+    load: &BoardRequests,
+    ask: Option<Ask>,
+) -> Result<Vec<Figure>, String> {
+    let load = BoardLoad {
+        server: server.to_vec(),
+        words: Vec::new(),
+        workers,
+        connections: load.connections,
+        requests: load.requests,
+    };
+    match ask {
+        Some(ask) => load.busy(ask),
+        None => load.beside_hot(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Servers of the libraries that rival Weald's sockets and HTTP, one per call.
 //!
 //! Invariants: the first argument names the library. The server prints the port of 127.0.0.1 that it
-//! listens on, and ends with its input, whatever started it. All servers answer the same bytes except for the order of
+//! listens on, and ends with its input, whatever started it. All servers of a greeting answer the same bytes except for the order of
 //! the header's lines, and only the bare one does not write the time into them.
 
+mod board_of_axum;
 mod with_axum;
 mod with_epoll;
 mod with_hyper;
@@ -14,6 +15,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 
 use common::programs::dialogue::Dialogue;
+use common::serving::Server;
 use common::{bad_usage, fail, locked_versions, serving};
 
 type Serve = fn(Dialogue, TcpListener, usize) -> !;
@@ -28,7 +30,11 @@ fn main() {
         Some("--epoll") => ("bare epoll loops".to_owned(), with_epoll::serve),
         _ => bad_usage("Begin with --tokio, --hyper, --axum, --smol or --epoll."),
     };
-    let (dialogue, workers) = serving::parse_server(&arguments[1..], &version);
+    let (server, workers) = serving::parse_server(&arguments[1..], &version);
+    let is_axum = arguments[0] == "--axum";
+    if server == Server::Board && !is_axum {
+        bad_usage("Only axum has a board.");
+    }
     let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
         fail("Cannot listen on 127.0.0.1: allow the program to do so.");
     };
@@ -38,7 +44,10 @@ fn main() {
         let _end = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
-    serve(dialogue, listener, workers)
+    match server {
+        Server::Of(dialogue) => serve(dialogue, listener, workers),
+        Server::Board => with_axum::serve_boards(listener, workers),
+    }
 }
 
 /// Turns the listener into one of tokio's, and runs `serve` on a runtime.

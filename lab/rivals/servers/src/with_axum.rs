@@ -17,6 +17,11 @@ pub(crate) fn serve(dialogue: Dialogue, listener: net::TcpListener, workers: usi
     crate::on_tokio(listener, workers, accept)
 }
 
+/// Serves boards instead.
+pub(crate) fn serve_boards(listener: net::TcpListener, workers: usize) -> ! {
+    crate::on_tokio(listener, workers, crate::board_of_axum::accept)
+}
+
 async fn accept(listener: TcpListener) {
     let hello = || async { ([(CONTENT_TYPE, GREETING_TYPE)], GREETING) };
     let router = Router::new().route("/", get(hello));

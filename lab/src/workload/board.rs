@@ -1,0 +1,77 @@
+//! `board`: what does a bulletin board cost, read and written through HTTP?
+//!
+//! This process is the visitors. The server is this same program, called with another name.
+
+use super::definition::Workload;
+use super::durable::Place;
+use super::forking::metrics;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+use crate::programs::board::{Ask, BoardLoad};
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "board",
+    question: "What does a bulletin board cost, read and written through HTTP?",
+    keys: &["connections", "requests", "op"],
+    optional: &["durability", "dir", "messages", "readers"],
+    metrics: &["cpu_s_per_million", "requests_per_s", "p99_us", "errors"],
+    explaining: &[
+        "hello_ratio",
+        "p50_us",
+        "p999_us",
+        "rss_bytes",
+        "bytes_per_answer",
+        "p99_ratio",
+        "writes_per_s",
+        "large_ratio",
+        "older_ratio",
+        "disk_ratio",
+        "disk_first_ms",
+        "delivered_ms",
+        "delivered_worst_ms",
+        "bytes_per_reader",
+    ],
+    remark: "op=read: a board of ten messages as JSON; op=page: the same as a page, made anew for each request; op=write: a \
+             new topic. hello_ratio compares with the server's own empty handler, measured in turns. cpu_s_per_million \
+             is the server's own; the visitors are another process on the same processors. durability=none: in memory, \
+             as all rivals are; dir=… is the directory. op=hot: reads of one board at 1,000 per second beside 10,000 \
+             writes per second to another; requests is the number of reads. op=listen: so many readers of a board's \
+             live events, and a message again and again. op=large: pages of a board with so many messages, beside those \
+             of a small one; of its newest version, of an older one, and of one that only the disk has.",
+    run,
+};
+
+fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let durability = params.get("durability").unwrap_or("none");
+    let place = match durability {
+        "none" => None,
+        _ => Some(Place::new(params)?),
+    };
+    let mut words = vec![format!("durability={durability}")];
+    words.extend(
+        place
+            .iter()
+            .map(|it| format!("dir={}", it.path().display())),
+    );
+    let load = BoardLoad {
+        server: super::network::this_program()?,
+        words,
+        workers: super::definition::workers(params)?,
+        connections: params.count("connections")?,
+        requests: params.count("requests")?,
+    };
+    metrics(match params.text("op")? {
+        "hot" => load.beside_hot(),
+        "listen" => load.listened(params.count("readers")?),
+        "large" => load.large(params.count("messages")?),
+        op => {
+            let ask = Ask::parse(op).ok_or_else(|| {
+                let sentence =
+                    format!("op={op} is neither read, page, write, hot, listen nor large.");
+                Error::Usage(sentence)
+            })?;
+            load.busy(ask)
+        }
+    })
+}
