@@ -2,7 +2,7 @@
 //! under the lock of the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the
 //! keys, of the note.
 //!
-//! 1. `append` (`disk_journal.rs`) gives a record its place and wakes a thread if none writes.
+//! 1. `append` (`disk_journal.rs`) gives a record its place, and wakes a thread if none writes or looks soon.
 //! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is *buffered*.
 //! 3. A thread syncs everything that was written: it is *durable*.
 //!

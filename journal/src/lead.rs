@@ -2,7 +2,7 @@
 //!
 //! To wake a thread of the journal and to be woken by it takes longer than to write a few commits. So the first author of
 //! a batch becomes its leader: it lets the others of its executor run first, and when it is polled again it writes whatever
-//! was accepted meanwhile, with one call of the medium. (Group commit with leaders, as RocksDB does it.)
+//! was accepted meanwhile. (Group commit with leaders, as RocksDB does it.)
 //!
 //! - Nobody depends on a leader. It may be dropped, and then a thread writes; or it may not be polled for long, and then a
 //!   thread writes that looks after [`LOOK`](crate::leading::LOOK).

@@ -133,7 +133,7 @@ impl State {
         NextStep::Sync(self.log.synced.segment, self.log.written)
     }
 
-    /// Whether a thread is to leave the batch to its leader for now.
+    /// Whether the batch is left to its leader, of whom a write is still to be expected.
     pub(crate) fn is_led(&self) -> bool {
         self.leading.has_leader() && !self.is_closing && !self.is_asked_to_write()
     }

@@ -1,4 +1,4 @@
-//! Moderators: the passphrase that they sign in with, and who of them is signed in.
+//! Moderators: the passphrase that they sign in with, and which sessions are signed in.
 //!
 //! - A session is a secret of 128 bits, which the browser has as a cookie of its own: no script and no other site reads it
 //!   or sends it. The board has a hash of it, in memory only; so a restart signs everybody out.

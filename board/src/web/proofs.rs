@@ -1,4 +1,4 @@
-//! Names and passphrases: who has shown lately that a name is theirs, and how often a passphrase may be wrong.
+//! Names and passphrases: which visitors have shown lately that a name is theirs, and how often a passphrase may be wrong.
 //!
 //! - A browser, or a program with a key, that has given the right passphrase is not asked again for half a day. That is
 //!   remembered in memory only.

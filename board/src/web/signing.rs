@@ -1,4 +1,4 @@
-//! Signing in and out as a moderator, and who asks as one.
+//! Signing in and out as a moderator, and whether a request is a moderator's.
 
 use axum::http::header;
 

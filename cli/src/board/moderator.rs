@@ -13,7 +13,7 @@ use weald_lab::error::Error;
 /// What a file may have at most, so that a wrong name does not fill the memory.
 const MOST: u64 = 4_096;
 
-/// Whoever is not the owner of a file: those who may read it, and those who may write it.
+/// The bits of a file's mode that give anybody but its owner access to it, and those that let them write it.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
