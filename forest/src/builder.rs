@@ -9,7 +9,7 @@ use crate::combine::start::Start;
 use crate::forest::Forest;
 use crate::journal::{Journal, Level};
 use crate::state::forest::{ForestState, Pacing};
-use crate::state::medium::Medium;
+use crate::state::forest_journal::ForestJournal;
 use crate::state::reentrancy::Running;
 
 /// How many versions of each tree are kept by default.
@@ -29,7 +29,7 @@ pub const KEPT: usize = 1000;
 pub struct Builder {
     pub(crate) keep: usize,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) medium: Option<Medium>,
+    pub(crate) journal: Option<ForestJournal>,
     pub(crate) level: Option<Level>,
     pub(crate) running: Running,
     pub(crate) pacing: Pacing,
@@ -58,7 +58,7 @@ impl Builder {
         Self {
             keep: KEPT,
             clock: Arc::new(SystemClock::default()),
-            medium: None,
+            journal: None,
             level: None,
             running: Box::new(|| None),
             pacing: Box::new(|_| true),
@@ -83,7 +83,7 @@ impl Builder {
     /// What takes each commit before it is visible; by default nothing.
     #[must_use]
     pub fn journal(mut self, journal: impl Journal) -> Self {
-        self.medium = Some(Medium::new(Arc::new(journal)));
+        self.journal = Some(ForestJournal::new(Arc::new(journal)));
         self
     }
 
@@ -117,7 +117,7 @@ impl Builder {
     /// The forest, without trees. What the journal has is not looked at; see [`recover`](Self::recover).
     pub fn build(self) -> Forest {
         let hosts = (self.running, self.pacing);
-        let state = ForestState::new(self.clock, hosts, (self.medium, self.level));
+        let state = ForestState::new(self.clock, hosts, (self.journal, self.level));
         Forest::of(Shared::new(state, self.keep, Start::default()))
     }
 }

@@ -254,3 +254,23 @@ pub enum AppendError {
     #[error("it does not know whether it took the commit")]
     Unknown,
 }
+
+impl AppendError {
+    /// What a journal answers to the records behind one that it refused so: they were built on it. Behind a journal that has
+    /// ended nothing is ever taken, and that is why; behind another refusal they are [`Behind`](Self::Behind), and a later
+    /// attempt may be taken.
+    ///
+    /// ```
+    /// use weald_forest::AppendError;
+    ///
+    /// assert_eq!(AppendError::Full.for_those_behind(), AppendError::Behind);
+    /// assert_eq!(AppendError::Fenced.for_those_behind(), AppendError::Fenced);
+    /// ```
+    #[must_use]
+    pub fn for_those_behind(self) -> Self {
+        match self {
+            Self::Fenced | Self::Poisoned | Self::ReadOnly => self,
+            _ => Self::Behind,
+        }
+    }
+}

@@ -90,8 +90,8 @@ impl Events {
         if self.reaching.is_none() {
             let next = ready!(self.poll_happened(cx))?;
             let number = next.0.version.number;
-            let medium = self.forest.state().medium.as_ref();
-            match medium.and_then(|medium| medium.when_reached(number, self.level)) {
+            let journal = self.forest.state().journal.as_ref();
+            match journal.and_then(|journal| journal.when_reached(number, self.level)) {
                 None => return Poll::Ready(Ok(next)),
                 Some(reached) => self.reaching = Some((next, reached)),
             }

@@ -201,8 +201,8 @@ impl Forest {
         } else if level > most {
             Err(DurableError::Level { most })
         } else {
-            let medium = state.medium.as_ref();
-            Ok(medium.and_then(|medium| medium.when_reached(version.number, level)))
+            let journal = state.journal.as_ref();
+            Ok(journal.and_then(|journal| journal.when_reached(version.number, level)))
         };
         async move {
             let durability = match waits? {
@@ -229,8 +229,8 @@ impl Forest {
         if state.must_exist(version).is_err() || level > state.most() {
             return false;
         }
-        let medium = state.medium.as_ref();
-        medium.is_none_or(|medium| medium.when_reached(version.number, level).is_none())
+        let journal = state.journal.as_ref();
+        journal.is_none_or(|journal| journal.when_reached(version.number, level).is_none())
     }
 
     /// What has happened since the forest was opened, and what it holds.

@@ -11,7 +11,7 @@
 //! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
 //! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
 //! `combine/publish` → `state/deferred`; and, until it is durable, `combine/submission` (`poll_level`) →
-//! `state/medium` → `journal/mark`.
+//! `state/forest_journal` → `journal/mark`.
 //!
 //! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms, and a
 //! forest on disk.
@@ -43,9 +43,9 @@ pub mod journal;
 mod state {
     pub(crate) mod deferred;
     pub(crate) mod forest;
+    pub(crate) mod forest_journal;
     pub(crate) mod happenings;
     pub(crate) mod history;
-    pub(crate) mod medium;
     pub(crate) mod reentrancy;
     pub(crate) mod root;
     pub(crate) mod stats;

@@ -5,9 +5,14 @@
 #[path = "support/hooks.rs"]
 mod hooks;
 
+use std::time::SystemTime;
+
 use hooks::Hooks;
 use weald_forest::journal::conformance::{Subject, check};
-use weald_forest::journal::{Journal, Level, MemoryJournal};
+use weald_forest::journal::{
+    AppendError, Appended, Journal, Level, MemoryJournal, Position, Record,
+};
+use weald_forest::{CommitId, Version};
 
 /// A journal in memory, with the means to play its medium.
 struct InMemory(MemoryJournal);
@@ -41,6 +46,45 @@ fn the_journal_in_memory_keeps_all_rules() {
     ];
     for make in journals {
         assert_eq!(check(&|| Box::new(InMemory(make()))), Ok(()));
+    }
+}
+
+#[test]
+fn records_behind_a_refused_one_are_told_why_nothing_is_taken() {
+    let conflict = AppendError::Conflict {
+        current: Position::default(),
+    };
+    for (refusal, behind) in [
+        (AppendError::Full, AppendError::Behind),
+        (conflict, AppendError::Behind),
+        (AppendError::Fenced, AppendError::Fenced),
+        (AppendError::Poisoned, AppendError::Poisoned),
+    ] {
+        let journal = MemoryJournal::by_hand();
+        let answers = [1, 2, 3].map(|number| match journal.append(&empty(number, number)) {
+            Ok(Appended::Sent(answer)) => answer,
+            _ => panic!("it answers at once"),
+        });
+        journal.refuse(refusal);
+        let due = [refusal, behind, behind].map(Err);
+        assert_eq!(answers.map(pollster::block_on), due);
+    }
+}
+
+/// The record of a version without changes.
+fn empty(number: u64, id: u64) -> Record<'static> {
+    Record {
+        version: Version {
+            incarnation: 1,
+            number,
+        },
+        id: CommitId(id.into()),
+        time: SystemTime::UNIX_EPOCH,
+        digest: None,
+        bytes: b"",
+        changes: &[],
+        blobs: &[],
+        erases: None,
     }
 }
 
@@ -79,21 +123,7 @@ fn broken(make: fn() -> MemoryJournal, wrong: fn(&MemoryJournal, u64)) -> &'stat
 #[test]
 fn the_suite_catches_a_journal_that_breaks_a_rule() {
     let twice: fn(&MemoryJournal, u64) = |journal, number| {
-        let version = weald_forest::Version {
-            incarnation: 1,
-            number,
-        };
-        let record = weald_forest::journal::Record {
-            version,
-            id: weald_forest::CommitId(1000),
-            time: std::time::SystemTime::UNIX_EPOCH,
-            digest: None,
-            bytes: b"",
-            changes: &[],
-            blobs: &[],
-            erases: None,
-        };
-        journal.append(&record).map(drop).unwrap();
+        journal.append(&empty(number, 1000)).map(drop).unwrap();
     };
     assert!(broken(MemoryJournal::new, twice).contains("keep all records"));
     let full = |journal: &MemoryJournal, number| journal.set_room((number == 20).then_some(0));

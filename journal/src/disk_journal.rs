@@ -1,7 +1,8 @@
 //! The journal on a medium: the trait of the forest, on what the other files do.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
 use std::thread::{self, JoinHandle, ThreadId};
 
 use weald_forest::CommitId;
@@ -21,7 +22,7 @@ use crate::lead::Buffering;
 use crate::medium::Medium;
 use crate::open;
 use crate::search;
-use crate::searching::Searching;
+use crate::searching::{Outcome, Searcher, Searching};
 use crate::settings::Settings;
 use crate::waiting::Due;
 
@@ -136,13 +137,22 @@ impl Threads {
     /// Returns when everything has ended, also if another thread ends it at the same time.
     fn end(&self) {
         self.core.begin_close();
+        let joined = self.core.wakes.aside(|| self.join());
+        if joined.is_some() {
+            self.core.end_close();
+        }
+    }
+
+    /// Waits until the threads have ended, and holds back everybody else who does. `None` on a thread that somebody else
+    /// waits for.
+    fn join(&self) -> Option<MutexGuard<'_, Vec<JoinHandle<()>>>> {
         // A waker that the journal wakes may drop or close it, on a thread of the journal. Whoever has the handles then waits
         // for that thread.
         let here = thread::current().id();
         let mut handles = match self.handles.try_lock() {
             Ok(handles) => handles,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) if self.own.contains(&here) => return,
+            Err(TryLockError::WouldBlock) if self.own.contains(&here) => return None,
             Err(TryLockError::WouldBlock) => {
                 let handles = self.handles.lock();
                 handles.unwrap_or_else(PoisonError::into_inner)
@@ -152,7 +162,7 @@ impl Threads {
         for handle in handles.drain(..).filter(is_other) {
             let _ = handle.join();
         }
-        self.core.end_close();
+        Some(handles)
     }
 }
 
@@ -172,6 +182,17 @@ impl std::fmt::Debug for DiskJournal {
             .field("durable", &state.log.synced.position())
             .field("failed", &state.failed)
             .finish_non_exhaustive()
+    }
+}
+
+/// The record with an id is looked for.
+impl Searcher for (Arc<Core>, CommitId) {
+    fn search(&self) -> Outcome {
+        search::search(&self.0, self.1)
+    }
+
+    fn wake(&self, waker: Waker) {
+        self.0.wakes.run(|| waker.wake());
     }
 }
 
@@ -284,7 +305,8 @@ impl Journal for DiskJournal {
         let last = last.map_or(Position::default(), |(last, _)| last);
         Box::pin(async move {
             let durability = core.when_written(last).await;
-            match Searching::begin(&core, id).await {
+            let has_threads = core.settings.has_threads;
+            match Searching::begin((Arc::clone(&core), id), has_threads).await {
                 // After a failure nobody knows whether what was not durable stays.
                 Ok(Some((position, version)))
                     if position <= core.marks.reached(Level::Durable)

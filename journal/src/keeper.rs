@@ -222,3 +222,96 @@ fn within_bytes(
 fn failed(error: impl Display) -> CheckpointError {
     CheckpointError::Failed(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::task::{Context, Wake, Waker};
+
+    use pollster::block_on;
+    use weald_forest::{Attributes, Level};
+
+    use super::*;
+    use crate::disk_forest::DiskForest;
+    use crate::settings::Settings;
+    use crate::simulated::SimulatedDisk;
+
+    /// A waker that does something once, on the thread that wakes it.
+    struct Once<F>(Mutex<Option<F>>);
+
+    impl<F: FnOnce() + Send + 'static> Wake for Once<F> {
+        fn wake(self: Arc<Self>) {
+            let act = self.0.lock().unwrap().take();
+            act.into_iter().for_each(|act| act());
+        }
+    }
+
+    fn open(disk: &SimulatedDisk) -> Result<DiskForest, crate::OpenForestError> {
+        // No mark is written but by the end.
+        let settings = Settings::new().silence(Duration::from_secs(1000));
+        let journal = DiskJournal::open_on(disk.clone(), settings)?;
+        block_on(DiskForest::recover(Forest::builder(), journal))
+    }
+
+    /// Drops the last handle of a forest while a waker of its journal runs, which does this once it is waited for; returns
+    /// whether the waker had ended when the drop returned.
+    fn drop_while_waking(forest: DiskForest, act: impl FnOnce() + Send + 'static) -> bool {
+        let tree = block_on(forest.create("notes")).unwrap();
+        let core = forest.journal().core();
+        let next = Position(core.state().log.cursor.position().0 + 1);
+        let mut waits = forest.journal().when_reached(next, Level::Durable);
+        let [is_running, is_dropped, has_ended] = [(); 3].map(|()| Arc::new(AtomicBool::default()));
+        let waker = {
+            let [runs, dropped, ended] = [&is_running, &is_dropped, &has_ended].map(Arc::clone);
+            Waker::from(Arc::new(Once(Mutex::new(Some(move || {
+                runs.store(true, Ordering::SeqCst);
+                while !core.wakes.is_held() && !dropped.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                act();
+                ended.store(true, Ordering::SeqCst);
+            })))))
+        };
+        assert!(
+            waits
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let mut edit = tree.edit();
+        edit.append(edit.root(), Attributes::new()).unwrap();
+        block_on(edit.commit().level(Level::Accepted)).unwrap();
+        drop(tree);
+        while !is_running.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        drop(forest);
+        let had_ended = has_ended.load(Ordering::SeqCst);
+        is_dropped.store(true, Ordering::SeqCst);
+        had_ended
+    }
+
+    #[test]
+    fn the_drop_of_the_last_forest_waits_for_a_waker_that_has_it() {
+        let disk = SimulatedDisk::new();
+        let forest = open(&disk).unwrap();
+        let held = Forest::clone(&forest);
+        assert!(drop_while_waking(forest, || drop(held)));
+        open(&disk).unwrap();
+    }
+
+    #[test]
+    fn a_waker_may_close_the_journal_while_the_last_forest_goes() {
+        let disk = SimulatedDisk::new();
+        let forest = open(&disk).unwrap();
+        let journal = forest.journal().clone();
+        let (closed, is_closed) = std::sync::mpsc::channel();
+        drop_while_waking(forest, move || {
+            journal.close();
+            drop(journal);
+            closed.send(()).unwrap();
+        });
+        is_closed.recv().unwrap();
+        open(&disk).unwrap();
+    }
+}

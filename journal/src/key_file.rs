@@ -37,6 +37,9 @@ const MAX_NAME: usize = 1 << 24;
 /// How many bytes are read or overwritten at once.
 const STEP: usize = 64 * 1024;
 
+/// The attribute of a blob: the number of the tree, the node, the name.
+pub(crate) type Attribute = (u64, NodeId, Box<str>);
+
 /// What is known of a blob that was not erased.
 #[derive(Clone)]
 pub(crate) struct KeyEntry {
@@ -44,7 +47,7 @@ pub(crate) struct KeyEntry {
     /// Where its first part is.
     pub(crate) at: Place,
     /// The attribute for which it was brought.
-    pub(crate) attribute: (u64, NodeId, Box<str>),
+    pub(crate) attribute: Attribute,
 }
 
 /// How many bytes the entry of a blob has at most, whose attribute has this name.
@@ -108,6 +111,7 @@ pub(crate) fn read(
         file: medium.open(&name)?,
         offset: 0,
         bytes: Zeroizing::default(),
+        taken: 0,
     };
     let head = reader.bytes(NAMED + master_key::TAG + 4)?;
     let is_sealed = head.starts_with(&SEALED);
@@ -149,26 +153,27 @@ pub(crate) fn read(
 struct EntryReader {
     file: Box<dyn MediumFile>,
     offset: u64,
-    /// What lies there, as far as it was read.
+    /// What lies in the file from the offset on, as far as it was read; and before that what was taken.
     bytes: Zeroizing<Vec<u8>>,
+    taken: usize,
 }
 
 impl EntryReader {
     /// At least so many bytes, or all that are left.
     fn bytes(&mut self, len: usize) -> io::Result<&[u8]> {
-        if self.bytes.len() < len {
+        if self.bytes.len() - self.taken < len {
             let mut bytes = Zeroizing::new(vec![0; len.max(STEP)]);
             let read = self.file.read_at(&mut bytes, self.offset)?;
             bytes[read..].zeroize();
             bytes.truncate(read);
-            self.bytes = bytes;
+            (self.bytes, self.taken) = (bytes, 0);
         }
-        Ok(&self.bytes)
+        Ok(&self.bytes[self.taken..])
     }
 
     fn go_on(&mut self, len: usize) {
         self.offset += len as u64;
-        self.bytes.drain(..len);
+        self.taken += len;
     }
 
     fn entry(&mut self, master: Option<&MasterKey>) -> io::Result<Option<(BlobId, KeyEntry)>> {

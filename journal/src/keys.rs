@@ -14,6 +14,7 @@ use weald_forest::journal::{BlobId, Erasure, Position};
 use zeroize::Zeroizing;
 
 use crate::blob::Sealing;
+use crate::erased::Erased;
 use crate::error::Unreadable;
 use crate::key_file::{self, KeyEntry, entry_len, write_entry, write_head};
 use crate::master_key::MasterKeys;
@@ -91,6 +92,10 @@ impl Keys {
         self.entries.get(&id).cloned()
     }
 
+    pub(crate) fn has(&self, id: BlobId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
     /// The number of the newest file; 0, if there never was one.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -130,18 +135,14 @@ impl Keys {
     }
 
     /// Forgets what lies at a place or behind it, and what was erased.
-    pub(crate) fn recover(&mut self, end: Place, erasures: &[(Place, Erasure)]) {
+    pub(crate) fn recover(&mut self, end: Place, erased: &Erased<'_>) {
         self.entries.retain(|_, entry| entry.at < end);
-        erasures
-            .iter()
-            .for_each(|(at, erasure)| self.forget(*at, erasure));
+        self.forget(erased);
     }
 
-    fn forget(&mut self, at: Place, erasure: &Erasure) {
-        self.entries.retain(|id, entry| {
-            let is_erased = entry.attribute == erasure.place || erasure.ids.contains(id);
-            !is_erased || entry.at > at
-        });
+    fn forget(&mut self, erased: &Erased<'_>) {
+        self.entries
+            .retain(|id, entry| !erased.has((*id, entry.at), Some(&entry.attribute)));
     }
 
     /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,
@@ -198,9 +199,7 @@ impl Keys {
         if self.number == 0 {
             return Ok(());
         }
-        erasures
-            .iter()
-            .for_each(|(at, erasure)| self.forget(*at, erasure));
+        self.forget(&Erased::by(erasures));
         self.rewrite(medium)
     }
 

@@ -34,6 +34,7 @@ mod unfinished;
 mod blob;
 mod chain;
 mod checkpoint;
+mod erased;
 mod error;
 mod frame;
 mod head;
@@ -69,6 +70,7 @@ mod prepare;
 mod recover;
 mod search;
 mod searching;
+mod seen;
 
 // The journal, as users see it.
 mod disk_journal;

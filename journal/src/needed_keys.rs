@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::io;
 
 use weald_forest::journal::{BlobId, Change, Erasure, Stored};
-use weald_tree::{Ids, NodeId};
+use weald_tree::Ids;
 
+use crate::erased::Erased;
 use crate::error::{Damage, Unreadable};
-use crate::key_file;
+use crate::key_file::{self, Attribute};
 use crate::keys::Keys;
 use crate::master_key::MasterKeys;
 use crate::medium::Medium;
@@ -66,18 +67,7 @@ struct Brought {
     /// Where their first part is.
     at: Place,
     /// For which attribute, as far as the record tells.
-    attribute: Option<(u64, NodeId, Box<str>)>,
-}
-
-impl Brought {
-    /// Whether a record may erase them.
-    fn may_be_erased(&self, (at, erasure): &(Place, Erasure)) -> bool {
-        let of_it = self
-            .attribute
-            .as_ref()
-            .is_none_or(|it| *it == erasure.place);
-        *at >= self.at && (of_it || erasure.ids.contains(&self.id))
-    }
+    attribute: Option<Attribute>,
 }
 
 /// The blobs that a record brings, with their attributes.
@@ -117,12 +107,12 @@ pub(crate) fn keys(
             what: "it is missing, or a later key file",
         }));
     }
-    keys.recover(end, &needed.erasures);
-    let is_lost = |blob: &&Brought| {
-        let is_erased = || needed.erasures.iter().any(|it| blob.may_be_erased(it));
-        keys.get(blob.id).is_none() && !is_erased()
+    let erased = Erased::by(&needed.erasures);
+    keys.recover(end, &erased);
+    let is_lost = |blob: &Brought| {
+        !keys.has(blob.id) && !erased.has((blob.id, blob.at), blob.attribute.as_ref())
     };
-    if needed.brought.iter().any(|blob| is_lost(&blob)) {
+    if needed.brought.iter().any(is_lost) {
         return Err(Unreadable::Damaged(Damage {
             file: names::keys(keys.number().max(1)),
             offset: valid,
@@ -142,5 +132,72 @@ pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()>
     match key_file::destroy_others(medium, (0, false))? {
         true => medium.sync_names(),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weald_forest::journal::Position;
+    use weald_tree::NodeId;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::key_file::{KeyEntry, write_entry, write_head};
+    use crate::simulated::SimulatedDisk;
+
+    /// A key file with so many entries, and what their records need.
+    fn many(disk: &SimulatedDisk, count: u64) -> NeededKeys {
+        let mut bytes = Zeroizing::default();
+        write_head(&mut bytes, (7, 0), None);
+        let mut needed = NeededKeys::default();
+        for number in 1..=count {
+            let (id, at) = (BlobId(number.into()), Place::of(Position(number.into())));
+            let attribute = (1, NodeId::new(number).unwrap(), "name".into());
+            let entry = KeyEntry {
+                key: Zeroizing::new([1; 32]),
+                at,
+                attribute,
+            };
+            write_entry(&mut bytes, (id, &entry), None);
+            needed.brought.push(Brought {
+                id,
+                at,
+                attribute: Some(entry.attribute),
+            });
+        }
+        disk.set_file(&names::keys(1), Some(&bytes));
+        needed
+    }
+
+    fn read(disk: &SimulatedDisk, needed: &NeededKeys) -> Result<Keys, Unreadable> {
+        let end = Place::of(Position(u128::MAX));
+        keys(disk, (7, &MasterKeys::default()), end, needed)
+    }
+
+    /// It looks up each key and each erasure once. Each key compared with each erasure would be 5,000,000,000 steps, twice.
+    #[test]
+    fn an_opening_takes_a_hundred_thousand_keys_of_which_each_second_one_is_erased_by_itself() {
+        const COUNT: u64 = 100_000;
+        let disk = SimulatedDisk::new();
+        let mut needed = many(&disk, COUNT);
+        needed.erasures = (1..=COUNT / 2)
+            .map(|number| {
+                let place = (2, NodeId::new(number).unwrap(), "other".into());
+                let ids = vec![BlobId(u128::from(number) * 2)];
+                let at = Place::of(Position(u128::from(COUNT) + 1));
+                (at, Erasure { place, ids })
+            })
+            .collect();
+        let left = read(&disk, &needed).unwrap();
+        assert_eq!(left.places().count() as u64, COUNT / 2);
+        assert!(left.has(BlobId(1)) && !left.has(BlobId(2)));
+        // The same if the keys are gone, because they were erased before; and damage, if one of them was not.
+        let mut bytes = Zeroizing::default();
+        write_head(&mut bytes, (7, 0), None);
+        disk.set_file(&names::keys(1), Some(&bytes));
+        needed.brought.retain(|brought| brought.id.0 % 2 == 0);
+        assert_eq!(read(&disk, &needed).unwrap().places().count(), 0);
+        needed.erasures.pop();
+        assert!(matches!(read(&disk, &needed), Err(Unreadable::Damaged(_))));
     }
 }

@@ -9,7 +9,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use weald_forest::CommitId;
 use weald_forest::journal::{
@@ -21,18 +21,14 @@ use weald_forest::journal::{
 use crate::blob_reader;
 use crate::checkpoint;
 use crate::directory::Directory;
-use crate::error::{OpenError, Unreadable};
-use crate::follow::ENOUGH;
-use crate::keys::Keys;
-use crate::master_key::MasterKeys;
+use crate::error::OpenError;
 use crate::medium::Medium;
 use crate::names;
-use crate::needed_keys;
 use crate::place::Place;
 use crate::read_only::ReadOnly;
-use crate::reader::RecordReader;
-use crate::recover::{self, Found};
-use crate::search::search_in;
+use crate::recover::Found;
+use crate::searching::{Outcome, Searcher, Searching};
+use crate::seen::{Seen, see};
 use crate::settings::Settings;
 
 /// How many records are read at once by those who follow it.
@@ -59,14 +55,6 @@ const REFUSED: &str = "it was opened for reading only";
 /// ```
 #[derive(Clone)]
 pub struct ReadOnlyJournal(Arc<Seen>);
-
-/// What was there when the journal was opened.
-struct Seen {
-    medium: Arc<dyn Medium>,
-    found: Found,
-    journal: u128,
-    keys: Arc<Keys>,
-}
 
 impl ReadOnlyJournal {
     /// Opens the journal in a directory of the file system for reading. The user needs no right to write there. It costs
@@ -264,36 +252,6 @@ impl ReadOnlyJournal {
     }
 }
 
-/// Looks once; `None`, if another writer took over meanwhile, who may have cut what was seen.
-fn see(medium: &Arc<dyn Medium>, masters: &MasterKeys) -> Result<Option<Seen>, OpenError> {
-    let name = medium.name();
-    let unreadable = |error: Unreadable| error.at_opening(&name);
-    let found = recover::find(medium).map_err(unreadable)?;
-    let Some(journal) = found.journal else {
-        return Err(OpenError::NoForest {
-            medium: name,
-            why: "the directory has no segment",
-        });
-    };
-    // The keys come last: each is written before what it opens.
-    let keys = Arc::new(
-        needed_keys::keys(&**medium, (journal, masters), found.end, &found.needed)
-            .map_err(unreadable)?,
-    );
-    let names = medium.list().map_err(|error| unreadable(error.into()))?;
-    let newest = names
-        .iter()
-        .filter_map(|name| names::segment_of(name))
-        .max();
-    let is_last_opening = newest.is_none_or(|newest| newest.epoch == found.end.segment.epoch);
-    Ok(is_last_opening.then(|| Seen {
-        medium: Arc::clone(medium),
-        found,
-        journal,
-        keys,
-    }))
-}
-
 impl std::fmt::Debug for ReadOnlyJournal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReadOnlyJournal")
@@ -331,18 +289,15 @@ impl Journal for ReadOnlyJournal {
         })
     }
 
-    /// What it does not have may yet be written by somebody else, so that is unknown. As all that this journal reads, the
-    /// record is looked for in the call itself, so call it where a thread may wait for the medium.
+    /// What it does not have may yet be written by somebody else, so that is unknown. The record is looked for on a thread.
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
-        let Seen { medium, found, .. } = &*self.0;
-        let go_on = |place| found.chain.go_on(place);
-        let segments = found.chain.newest_first();
-        now(
-            match search_in(medium, (&segments, &go_on), (id, self.end())) {
+        let seen = Arc::clone(&self.0);
+        Box::pin(async move {
+            match Searching::begin((seen, id), true).await {
                 Ok(Some((position, version))) => Resolved::Stored { position, version },
                 Ok(None) | Err(_) => Resolved::Unknown,
-            },
-        )
+            }
+        })
     }
 
     fn last(&self) -> Later<'_, Result<Option<(Position, CommitId)>, ReadError>> {
@@ -383,51 +338,14 @@ impl Journal for ReadOnlyJournal {
     }
 }
 
-impl Seen {
-    /// Ends where it is durable, or syncs the records behind the last mark.
-    fn end_durably(&mut self, durable: Option<Position>) -> io::Result<()> {
-        if let Some(durable) = durable {
-            // The last record may lie behind that, and stays noted: such a journal is shown only as of a moment, and each
-            // way to that notes its own (`as_of`, `as_of_checkpoint`).
-            self.found.end = self.found.end.min(Place::of(durable));
-            return Ok(());
-        }
-        let Found {
-            chain,
-            durable,
-            last,
-            ..
-        } = &self.found;
-        if last.is_none_or(|(last, _)| last <= durable.position()) {
-            return Ok(());
-        }
-        let segments = chain.newest_first().into_iter();
-        for segment in segments.take_while(|segment| *segment >= durable.segment) {
-            self.medium.open(&names::segment(segment))?.sync()?;
-        }
-        self.medium.sync_names()
+/// The record with an id is looked for.
+impl Searcher for (Arc<Seen>, CommitId) {
+    fn search(&self) -> Outcome {
+        self.0.search(self.1)
     }
 
-    fn read(&self, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
-        let Found {
-            chain,
-            end,
-            checkpoint,
-            ..
-        } = &self.found;
-        let checkpoint = checkpoint.unwrap_or_default();
-        let begin = chain.after(after).ok_or(ReadError::TooOld { checkpoint })?;
-        let mut reader = RecordReader::new(Arc::clone(&self.medium), begin);
-        let go_on = |place| chain.go_on(place);
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        while entries.len() < limit
-            && bytes < ENOUGH
-            && let Some(entry) = reader.next(&go_on, end.position())?
-        {
-            bytes += entry.record.len();
-            entries.push(entry);
-        }
-        Ok(entries)
+    fn wake(&self, waker: Waker) {
+        waker.wake();
     }
 }
 

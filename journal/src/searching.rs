@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::{io, thread};
 
+use weald_forest::Version;
 use weald_forest::journal::Position;
-use weald_forest::{CommitId, Version};
 
-use crate::core::Core;
 use crate::error::Unreadable;
-use crate::search::search;
 
-type Outcome = Result<Option<(Position, Version)>, Unreadable>;
+pub(crate) type Outcome = Result<Option<(Position, Version)>, Unreadable>;
 
 /// Finds the record with an id. Dropping it loses nothing; the thread ends by itself.
 pub(crate) struct Searching(Arc<Mutex<SearchState>>);
@@ -29,8 +27,16 @@ fn lock(state: &Mutex<SearchState>) -> MutexGuard<'_, SearchState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn find(core: &Core, id: CommitId, state: &Mutex<SearchState>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| search(core, id)));
+/// Whoever searches on a thread.
+pub(crate) trait Searcher: Send + Sync + 'static {
+    fn search(&self) -> Outcome;
+
+    /// Wakes whoever waits for the outcome.
+    fn wake(&self, waker: Waker);
+}
+
+fn find(searcher: &impl Searcher, state: &Mutex<SearchState>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| searcher.search()));
     let outcome = outcome.unwrap_or_else(|_| {
         let error = io::Error::other("the medium has panicked");
         Err(error.into())
@@ -42,24 +48,24 @@ fn find(core: &Core, id: CommitId, state: &Mutex<SearchState>) {
     };
     if let Some(waker) = waker {
         // A foreign waker may panic.
-        core.wakes
-            .run(|| drop(catch_unwind(AssertUnwindSafe(|| waker.wake()))));
+        let _ = catch_unwind(AssertUnwindSafe(|| searcher.wake(waker)));
     }
 }
 
 impl Searching {
-    /// Begins to look through what is written. A journal that is worked by hand has no threads, so it looks at once.
-    pub(crate) fn begin(core: &Arc<Core>, id: CommitId) -> Self {
+    /// Begins to look through what is written, on a thread unless this one is to do it.
+    pub(crate) fn begin(searcher: impl Searcher, has_threads: bool) -> Self {
         let state = Arc::default();
-        let (its_core, its_state) = (Arc::clone(core), Arc::clone(&state));
+        let searcher = Arc::new(searcher);
+        let (its_searcher, its_state) = (Arc::clone(&searcher), Arc::clone(&state));
         let thread = thread::Builder::new().name("journal-search".into());
-        let is_begun = core.settings.has_threads
+        let is_begun = has_threads
             && thread
-                .spawn(move || find(&its_core, id, &its_state))
+                .spawn(move || find(&*its_searcher, &its_state))
                 .is_ok();
         if !is_begun {
             // Without a thread it is better to wait here than not to know what became of a commit.
-            find(core, id, &state);
+            find(&*searcher, &state);
         }
         Self(state)
     }

@@ -153,12 +153,7 @@ impl Waiting {
         if let Some(first) = left.front() {
             self.refused = Some(first.version);
         }
-        // Behind a journal that has ended nothing is ever taken, and that is why; behind one that was refused a later attempt may be.
-        let behind = match error {
-            AppendError::Poisoned | AppendError::Fenced => error,
-            _ => AppendError::Behind,
-        };
-        let errors = std::iter::once(error).chain(std::iter::repeat(behind));
+        let errors = std::iter::once(error).chain(std::iter::repeat(error.for_those_behind()));
         let due = left.into_iter().zip(errors);
         due.map(|(waiter, error)| Due(waiter.answer, Err(error)))
             .collect()

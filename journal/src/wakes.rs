@@ -4,13 +4,23 @@
 //! code, and may have a handle of the forest for a moment. If the user drops the last other handle just then, the waker's
 //! handle becomes the last one, and the journal would be closed later, on that thread. So the drop of the last handle waits until no waker runs, and lets none
 //! begin meanwhile (`without`): the journal is closed when the drop returns.
+//!
+//! A waker may also close the journal, and then waits for the journal's threads, which may have wakers to run. As long as it
+//! does, it does not count as running (`aside`). Otherwise these three would wait for each other: the drop for that waker,
+//! the waker for the threads, the threads for the drop.
 
 use std::cell::Cell;
+use std::ptr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 thread_local! {
-    /// Whether this thread runs wakers of some journal.
-    static IS_WAKING: Cell<bool> = const { Cell::new(false) };
+    /// Of which journal this thread runs wakers; null, if of none.
+    static WAKES: Cell<*const Wakes> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether this thread runs wakers of some journal.
+fn is_waking() -> bool {
+    !WAKES.get().is_null()
 }
 
 #[derive(Default)]
@@ -51,25 +61,43 @@ impl Wakes {
     /// Runs wakers.
     pub(crate) fn run(&self, wake: impl FnOnce()) {
         // A waker that makes others due waits for nobody.
-        if IS_WAKING.get() {
+        if is_waking() {
             return wake();
         }
         self.wait(|state| !state.is_held).threads += 1;
         let _end = End(self, |state| state.threads -= 1);
-        IS_WAKING.set(true);
+        WAKES.set(self);
         wake();
-        IS_WAKING.set(false);
+        WAKES.set(ptr::null());
+    }
+
+    /// Waits for other threads, which may have wakers to run. If this thread runs some itself, it does not count meanwhile.
+    pub(crate) fn aside<T>(&self, wait: impl FnOnce() -> T) -> T {
+        if !ptr::eq(WAKES.get(), self) {
+            return wait();
+        }
+        self.state().threads -= 1;
+        self.changed.notify_all();
+        // Without waiting for `without` to end: its drop may want what `wait` has taken.
+        let _again = End(self, |state| state.threads += 1);
+        wait()
     }
 
     /// Does something while no wakers run, unless this thread runs them itself.
     pub(crate) fn without(&self, act: impl FnOnce()) {
-        if IS_WAKING.get() {
+        if is_waking() {
             return act();
         }
         self.wait(|state| !state.is_held).is_held = true;
         let _end = End(self, |state| state.is_held = false);
         drop(self.wait(|state| state.threads == 0));
         act();
+    }
+
+    /// Whether somebody waits in [`without`](Self::without), or has what it waited for.
+    #[cfg(test)]
+    pub(crate) fn is_held(&self) -> bool {
+        self.state().is_held
     }
 }
 
@@ -97,7 +125,7 @@ mod tests {
             is_begun.recv().unwrap();
             let early = done.clone();
             scope.spawn(move || wakes.without(|| done.send("without").unwrap()));
-            while !wakes.state().is_held {
+            while !wakes.is_held() {
                 std::thread::yield_now();
             }
             scope.spawn(move || wakes.run(|| early.send("woken").unwrap()));

@@ -86,8 +86,8 @@ impl Combiner {
         count: u64,
         (number, position): (u64, Option<Position>),
     ) -> Option<Progress> {
-        let (medium, position) = (forest.medium.as_ref()?, position?);
-        if medium.most == Level::Accepted || self.at_risk.takes(count) {
+        let (journal, position) = (forest.journal.as_ref()?, position?);
+        if journal.most == Level::Accepted || self.at_risk.takes(count) {
             return None;
         }
         self.settle(forest);
@@ -95,8 +95,7 @@ impl Combiner {
         if self.at_risk.takes_next(count, (number, settled)) {
             return None;
         }
-        let journal = &*medium.journal;
-        let when = || journal.when_reached(position, medium.most);
+        let when = || journal.inner.when_reached(position, journal.most);
         let when = forest
             .reentrancy
             .in_journal(|| catch_unwind(AssertUnwindSafe(when)));
@@ -149,10 +148,10 @@ impl Combiner {
         prepared: &Prepared,
         (commit, digest, bytes): (Committed, Option<Digest>, &[u8]),
     ) -> Result<Progress, AppendError> {
-        let Some(medium) = &forest.medium else {
+        let Some(journal) = &forest.journal else {
             return Ok(Progress::Accepted(None));
         };
-        let journal = &*medium.journal;
+        let journal = &*journal.inner;
         let record = Record {
             version: commit.version,
             id: commit.id,
@@ -175,10 +174,12 @@ impl Combiner {
 
     /// Shows what the journal has accepted since, and drops what it has refused. Whoever had to wait for that goes on.
     pub(super) fn advance(&mut self, forest: &ForestState) {
-        let Some(medium) = &forest.medium else { return };
+        let Some(journal) = &forest.journal else {
+            return;
+        };
         loop {
             loop {
-                let (journal, waker) = (&*medium.journal, &self.journal_waker);
+                let (journal, waker) = (&*journal.inner, &self.journal_waker);
                 let outstanding = &mut self.outstanding;
                 match forest
                     .reentrancy
@@ -198,7 +199,7 @@ impl Combiner {
             if self.outstanding.is_empty() {
                 self.publisher.ahead.clear();
             }
-            if self.held.is_empty() || self.outstanding.must_hold(medium.pipelined) {
+            if self.held.is_empty() || self.outstanding.must_hold(journal.pipelined) {
                 return;
             }
             self.resumed.append(&mut self.held);

@@ -303,7 +303,10 @@ impl Combiner {
                 let answer = Answer::refused((error, Garbage::of(commit)), is_create);
                 return Served::Later(at, Outcome::Found(answer));
             }
-            let pipelined = forest.medium.as_ref().map_or(1, |medium| medium.pipelined);
+            let pipelined = forest
+                .journal
+                .as_ref()
+                .map_or(1, |journal| journal.pipelined);
             if self.outstanding.must_hold(pipelined) {
                 return Served::Held(Request::Commit(commit));
             }

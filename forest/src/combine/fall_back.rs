@@ -32,10 +32,10 @@ impl Combiner {
         forest: &ForestState,
         (number, position): (u64, Option<Position>),
     ) {
-        let (Some(medium), Some(position)) = (&forest.medium, position) else {
+        let (Some(journal), Some(position)) = (&forest.journal, position) else {
             return;
         };
-        let are_many = medium.accepted((number, position));
+        let are_many = journal.accepted((number, position));
         if are_many || !self.before.is_empty() {
             self.settle(forest);
         }
@@ -43,8 +43,8 @@ impl Combiner {
 
     /// Asks the journal which commits are durable, and forgets what only others would need.
     pub(super) fn settle(&mut self, forest: &ForestState) {
-        let medium = forest.medium.as_ref();
-        if let Some(settled) = medium.and_then(|medium| medium.settled(&forest.reentrancy)) {
+        let journal = forest.journal.as_ref();
+        if let Some(settled) = journal.and_then(|journal| journal.settled(&forest.reentrancy)) {
             forest.stats.settle(settled);
         }
         let settled = forest.stats.settled();
@@ -59,7 +59,7 @@ impl Combiner {
 
     /// Looks whether the journal has failed. If it has, the group ends with [`fall_back`](Self::fall_back).
     pub(super) fn look_for_failure(&mut self, forest: &ForestState) {
-        let (Some(medium), None) = (&forest.medium, forest.fall()) else {
+        let (Some(journal), None) = (&forest.journal, forest.fall()) else {
             return;
         };
         let watch = &mut self.failure;
@@ -67,7 +67,7 @@ impl Combiner {
             let look = || {
                 let failed = watch
                     .failed
-                    .get_or_insert_with(|| medium.journal.when_failed());
+                    .get_or_insert_with(|| journal.inner.when_failed());
                 let mut cx = Context::from_waker(&watch.waker);
                 failed.as_mut().poll(&mut cx).is_ready()
             };

@@ -131,7 +131,7 @@ impl Preparation<'_> {
             Action::Erase(state, node, name) => {
                 let place = (state.number, node, name);
                 // A journal may still have what no version has any longer.
-                if self.forest.medium.is_none() && !self.forest.blobs.are_at(&place) {
+                if self.forest.journal.is_none() && !self.forest.blobs.are_at(&place) {
                     let (_, node, name) = place;
                     let name = name.into();
                     return Err(CommitError::NothingToErase { node, name }.into());
@@ -146,7 +146,7 @@ impl Preparation<'_> {
 
     fn prepare_one(&self, edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&edit.state);
-        if edit.is_large_on(&head, self.forest.medium.is_some()) {
+        if edit.is_large_on(&head, self.forest.journal.is_some()) {
             return Err(Unprepared::Overtaken(
                 Action::Edits(edit, Vec::new()),
                 vec![head],
@@ -167,7 +167,7 @@ impl Preparation<'_> {
     ) -> Result<Prepared, Unprepared> {
         let all = || std::iter::once(&*first).chain(&rest);
         let heads: Vec<_> = all().map(|edit| self.publisher.head(&edit.state)).collect();
-        let has_journal = self.forest.medium.is_some();
+        let has_journal = self.forest.journal.is_some();
         if all()
             .zip(&heads)
             .any(|(edit, head)| edit.is_large_on(head, has_journal))
@@ -255,7 +255,7 @@ impl Preparation<'_> {
 
     /// What is small is encoded here.
     fn piece(&self, encode: impl FnOnce() -> Vec<u8>) -> Option<Piece> {
-        let has_journal = self.forest.medium.is_some();
+        let has_journal = self.forest.journal.is_some();
         has_journal.then(|| Arc::new(encode()))
     }
 

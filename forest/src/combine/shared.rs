@@ -23,7 +23,7 @@ impl Shared {
         forest
             .stats
             .settle(if can_lose { start.number } else { u64::MAX });
-        let has_journal = forest.medium.is_some();
+        let has_journal = forest.journal.is_some();
         let shared = Arc::new_cyclic(|shared| {
             let alarm = |request| Waker::from(Arc::new(Alarm(Weak::clone(shared), request)));
             let wakers = [

@@ -74,7 +74,7 @@ impl Submission {
             self.level = commit.level.unwrap_or(forest.level);
             commit
                 .action
-                .carry_out(list.looks_free(), forest.medium.is_some());
+                .carry_out(list.looks_free(), forest.journal.is_some());
             let bytes = commit.long_bytes();
             if bytes > 0
                 && !std::mem::replace(&mut self.has_asked_for_room, true)
@@ -139,11 +139,11 @@ fn room_to_wait_for(
     bytes: usize,
     waker: &Waker,
 ) -> Option<Later<'static, ()>> {
-    let medium = forest.medium.as_ref()?;
+    let journal = forest.journal.as_ref()?;
     if forest.reentrancy.is_in_journal() {
         return None;
     }
-    let mut room = medium.journal.when_room(bytes)?;
+    let mut room = journal.inner.when_room(bytes)?;
     let polled = room.as_mut().poll(&mut Context::from_waker(waker));
     polled.is_pending().then_some(room)
 }
@@ -151,7 +151,7 @@ fn room_to_wait_for(
 impl Submission {
     /// Brings a large commit that was overtaken to the newest versions, and requests it again.
     fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
-        match overtaken.replay(self.shared.forest.medium.is_some()) {
+        match overtaken.replay(self.shared.forest.journal.is_some()) {
             Ok((commit, turn)) => {
                 self.turn = Some(turn);
                 self.begin(Request::Commit(commit), waker)
@@ -167,7 +167,7 @@ impl Submission {
 impl Submission {
     /// The answer, once the commit has reached its level.
     fn poll_level(&mut self, answer: Answer, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(medium) = &self.shared.forest.medium else {
+        let Some(journal) = &self.shared.forest.journal else {
             return Poll::Ready(answer);
         };
         let number = match &answer {
@@ -175,7 +175,7 @@ impl Submission {
             Answer::Created(Ok(state), _) => state.number,
             _ => return Poll::Ready(answer),
         };
-        match medium.when_reached(number, self.level) {
+        match journal.when_reached(number, self.level) {
             None => Poll::Ready(answer),
             Some(reached) => {
                 self.stage = Stage::Reaching(reached, Some(answer));

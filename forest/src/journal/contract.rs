@@ -30,7 +30,7 @@ pub enum Appended {
     Accepted(Position),
     /// It is on its way. The records after it are taken after it, or not at all. If it is refused, the forest learns of
     /// that later, and may append further records before; they were built on it. Refuse them with
-    /// [`AppendError::Behind`]: all with higher numbers, until one comes that has its number again.
+    /// [`AppendError::for_those_behind`]: all with higher numbers, until one comes that has its number again.
     Sent(Later<'static, Result<Position, AppendError>>),
 }
 

@@ -144,17 +144,18 @@ impl MemoryJournal {
         Some((sent, position))
     }
 
-    /// Refuses the oldest record that waits, and so all that are behind it.
+    /// Refuses the oldest record that waits, and so all that are behind it
+    /// ([`for_those_behind`](AppendError::for_those_behind)).
     pub fn refuse(&self, error: AppendError) {
         let mut inner = self.inner();
         let sent = inner.refuse_from(0);
         let due = inner.take_crowded();
         drop(inner);
         due.into_iter().for_each(|waker| wake(Some(waker)));
-        for (at, sent) in sent.into_iter().enumerate() {
-            let behind = if at == 0 { error } else { AppendError::Behind };
-            sent.answer(Err(behind));
-        }
+        let errors = std::iter::once(error).chain(std::iter::repeat(error.for_those_behind()));
+        sent.into_iter()
+            .zip(errors)
+            .for_each(|(sent, error)| sent.answer(Err(error)));
     }
 
     /// Loses the answer to the oldest record that waits, which was stored or not. If not, those behind it are not either.

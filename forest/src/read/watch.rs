@@ -282,8 +282,8 @@ impl Watch {
             .as_ref()
             .is_none_or(|(waited, _)| *waited != number)
         {
-            let medium = forest.medium.as_ref();
-            let reached = medium.and_then(|medium| medium.when_reached(number, self.level));
+            let journal = forest.journal.as_ref();
+            let reached = journal.and_then(|journal| journal.when_reached(number, self.level));
             self.reaching = reached.map(|reached| (number, reached));
         }
         let durability = match &mut self.reaching {

@@ -51,10 +51,10 @@ impl Builder {
     /// # Errors
     /// [`RecoverError`]: the journal cannot be read, or has what no forest has written.
     pub async fn recover(self) -> Result<Forest, RecoverError> {
-        let Some(medium) = &self.medium else {
+        let Some(journal) = &self.journal else {
             return Ok(self.build());
         };
-        let journal = Arc::clone(&medium.journal);
+        let journal = Arc::clone(&journal.inner);
         let mut needed = Needed::new();
         let recovery = loop {
             let mut recovery = read(&*journal, self.keep, &needed).await?;
@@ -95,7 +95,7 @@ impl Builder {
             openings.push(last);
         }
         let hosts = (self.running, self.pacing);
-        let mut state = ForestState::new(self.clock, hosts, (self.medium, self.level));
+        let mut state = ForestState::new(self.clock, hosts, (self.journal, self.level));
         state.go_on(openings, blobs);
         for (number, line) in lines {
             // Each opening since the newest version of the tree may have given out ids that were lost.
@@ -143,10 +143,10 @@ async fn begin(
     let number = last.checked_add(more);
     let number = number.filter(|number| *number <= GREATEST);
     let number = number.ok_or_else(exhausted)?;
-    let Some(medium) = &state.medium else {
+    let Some(journal) = &state.journal else {
         return Ok((number, time, None));
     };
-    let journal = &*medium.journal;
+    let journal = &*journal.inner;
     let time = state.clock.now().max(time);
     let appended = journal.append(&Record {
         version: state.version_of(number),

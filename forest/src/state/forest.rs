@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use std::task::Waker;
 use std::time::SystemTime;
 
+use super::forest_journal::ForestJournal;
 use super::happenings::Happenings;
-use super::medium::Medium;
 use super::reentrancy::{Reentrancy, Running};
 use super::stats::Counts;
 use super::tree::TreeState;
@@ -32,7 +32,7 @@ pub(crate) struct ForestState {
     /// The last versions of the openings before this one, as far as they are known.
     pub(crate) openings: Vec<Version>,
     /// The journal, if there is one.
-    pub(crate) medium: Option<Medium>,
+    pub(crate) journal: Option<ForestJournal>,
     /// What a commit has to have reached before it is acknowledged, if its author does not say.
     pub(crate) level: Level,
     /// The upper half of the ids that the forest gives to commits.
@@ -59,7 +59,7 @@ impl ForestState {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         (running, pacing): (Running, Pacing),
-        (medium, level): (Option<Medium>, Option<Level>),
+        (journal, level): (Option<ForestJournal>, Option<Level>),
     ) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since.unwrap_or_default().as_nanos();
@@ -73,8 +73,8 @@ impl ForestState {
             happenings: Happenings::default(),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             openings: Vec::new(),
-            level: level.unwrap_or(Level::Durable).min(most(medium.as_ref())),
-            medium,
+            level: level.unwrap_or(Level::Durable).min(most(journal.as_ref())),
+            journal,
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),
             fall: OnceLock::new(),
@@ -91,9 +91,9 @@ impl ForestState {
 
     /// Why commits are refused once the journal has failed.
     pub(crate) fn refusal(&self) -> AppendError {
-        let medium = self.medium.as_ref();
-        medium.map_or(AppendError::Poisoned, |medium| {
-            medium.refusal(&self.reentrancy)
+        let journal = self.journal.as_ref();
+        journal.map_or(AppendError::Poisoned, |journal| {
+            journal.refusal(&self.reentrancy)
         })
     }
 
@@ -172,7 +172,7 @@ impl ForestState {
 
     /// The strongest level that a commit reaches.
     pub(crate) fn most(&self) -> Level {
-        most(self.medium.as_ref())
+        most(self.journal.as_ref())
     }
 
     pub(crate) fn names(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
@@ -208,6 +208,6 @@ impl ForestState {
     }
 }
 
-fn most(medium: Option<&Medium>) -> Level {
-    medium.map_or(Level::Accepted, |medium| medium.most)
+fn most(journal: Option<&ForestJournal>) -> Level {
+    journal.map_or(Level::Accepted, |journal| journal.most)
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use weald_forest::CommitId;
 use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level, Resolved};
-use weald_journal::{DiskJournal, LockError, Medium, MediumFile, Settings, SimulatedDisk, Work};
+use weald_journal::{
+    DiskJournal, LockError, Medium, MediumFile, ReadOnlyJournal, Settings, SimulatedDisk, Work,
+};
 
 use crate::erasing::{self, blob};
 use crate::records::{all, append, flush, is_durable, must_append, open, small};
@@ -251,6 +253,30 @@ thread_local! {
     static MAY_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
+/// What a thread asks that may not wait.
+const REFUSE: Hook = || match MAY_NOT_WAIT.get() {
+    true => Err(io::Error::other("it waits")),
+    false => Ok(()),
+};
+
+#[test]
+fn a_reader_looks_for_a_commit_on_another_thread() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    must_append(&journal, 1, 100);
+    flush(&journal);
+    let hooks = Hooks::default();
+    let reader = ReadOnlyJournal::open_on(Hooked(disk, hooks.clone())).unwrap();
+    set(&hooks.open, Some(REFUSE));
+    MAY_NOT_WAIT.set(true);
+    let resolve = |id| pollster::block_on(reader.resolve(CommitId(id)));
+    assert!(matches!(resolve(1), Resolved::Stored { .. }));
+    assert_eq!(resolve(2), Resolved::Unknown);
+    MAY_NOT_WAIT.set(false);
+    set(&hooks.open, Some(|| panic!("by a test")));
+    assert_eq!(resolve(1), Resolved::Unknown);
+}
+
 #[test]
 fn what_became_of_a_commit_is_looked_for_on_another_thread() {
     let hooks = Hooks::default();
@@ -260,11 +286,7 @@ fn what_became_of_a_commit_is_looked_for_on_another_thread() {
         panic!("there is no room");
     };
     pollster::block_on(journal.when_reached(position, Level::Buffered));
-    let refuse: Hook = || match MAY_NOT_WAIT.get() {
-        true => Err(io::Error::other("it waits")),
-        false => Ok(()),
-    };
-    set(&hooks.open, Some(refuse));
+    set(&hooks.open, Some(REFUSE));
     MAY_NOT_WAIT.set(true);
     let resolve = |id| pollster::block_on(journal.resolve(CommitId(id)));
     let found = resolve(1);

@@ -1,5 +1,4 @@
-//! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level. (The
-//! medium of the crate `weald-journal` is one step further down: the directory in which a journal is.)
+//! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level.
 //!
 //! What is visible the forest knows itself (`Stats::published`); what is durable the journal knows, in its own positions.
 
@@ -13,8 +12,8 @@ use crate::journal::{AppendError, Durability, Journal, Later, Level, Position};
 /// How many positions may be remembered before those that are durable are forgotten.
 const MANY: usize = 256;
 
-pub(crate) struct Medium {
-    pub(crate) journal: Arc<dyn Journal>,
+pub(crate) struct ForestJournal {
+    pub(crate) inner: Arc<dyn Journal>,
     /// The strongest level that the journal reaches.
     pub(crate) most: Level,
     /// How many records may be on their way.
@@ -23,11 +22,11 @@ pub(crate) struct Medium {
     positions: Mutex<VecDeque<(u64, Position)>>,
 }
 
-impl Medium {
+impl ForestJournal {
     pub(crate) fn new(journal: Arc<dyn Journal>) -> Self {
         let capabilities = journal.capabilities();
         Self {
-            journal,
+            inner: journal,
             most: capabilities.level,
             pipelined: capabilities.pipelined.max(1),
             positions: Mutex::default(),
@@ -55,7 +54,7 @@ impl Medium {
     /// Called by the combiner only.
     pub(crate) fn settled(&self, reentrancy: &Reentrancy) -> Option<u64> {
         // A journal is foreign code: it may panic, or ask the forest.
-        let reached = || catch_unwind(AssertUnwindSafe(|| self.journal.reached(self.most)));
+        let reached = || catch_unwind(AssertUnwindSafe(|| self.inner.reached(self.most)));
         let reached = reentrancy.in_journal(reached).ok()?;
         let mut positions = self.positions();
         let done = positions.partition_point(|(_, position)| *position <= reached);
@@ -65,7 +64,7 @@ impl Medium {
 
     /// Why the journal takes nothing any more.
     pub(crate) fn refusal(&self, reentrancy: &Reentrancy) -> AppendError {
-        let refusal = || catch_unwind(AssertUnwindSafe(|| self.journal.refusal()));
+        let refusal = || catch_unwind(AssertUnwindSafe(|| self.inner.refusal()));
         let refusal = reentrancy.in_journal(refusal);
         refusal.unwrap_or(AppendError::Poisoned)
     }
@@ -90,6 +89,6 @@ impl Medium {
                 positions[behind.checked_sub(1)?].1
             }
         };
-        (self.journal.reached(level) < position).then(|| self.journal.when_reached(position, level))
+        (self.inner.reached(level) < position).then(|| self.inner.when_reached(position, level))
     }
 }
