@@ -4,6 +4,7 @@ mod bytes;
 mod conformance;
 mod crash;
 mod directory;
+mod ends;
 mod erasing;
 mod faults;
 mod full;

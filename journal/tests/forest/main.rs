@@ -5,6 +5,7 @@ mod beside;
 mod full;
 mod full_disk;
 mod kill;
+mod openings;
 mod past;
 mod power;
 mod reading;
