@@ -75,6 +75,7 @@ mod text {
 /// HTTP: pages that work without scripts, and a JSON API, both over the same functions.
 mod web {
     // Who asks, and how often.
+    pub(crate) mod broadcast;
     pub(crate) mod client;
     pub(crate) mod config;
     pub(crate) mod counts;
@@ -83,6 +84,8 @@ mod web {
     pub(crate) mod pairs;
     pub(crate) mod proofs;
     pub(crate) mod visitor;
+
+    pub(crate) mod followed;
 
     // A request and its answer.
     pub(crate) mod app;

@@ -37,6 +37,14 @@ pub struct Follow {
 }
 
 impl Boards {
+    /// The newest version of a board.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`].
+    pub fn newest(&self, name: &BoardName) -> Result<Version, BoardError> {
+        Ok(self.0.store.tree(name)?.view().version())
+    }
+
     /// The changes of a board after a version, or from now on.
     ///
     /// # Errors

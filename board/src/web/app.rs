@@ -11,6 +11,7 @@ use crate::model::Boards;
 
 use super::config::Config;
 use super::counts::Counts;
+use super::followed::Live;
 use super::limiter::Limiter;
 use super::moderators::Moderators;
 use super::proofs::Proofs;
@@ -27,8 +28,9 @@ pub(crate) struct Shared {
     pub(crate) proofs: Proofs,
     pub(crate) moderators: Moderators,
     pub(crate) counts: Counts,
-    /// The processes of those who follow a board.
+    /// Above the processes of the boards that somebody reads live.
     pub(crate) readers: SupervisorPid,
+    pub(crate) live: Live,
     /// Requests that are being answered.
     pub(crate) in_flight: AtomicUsize,
     began: Instant,
@@ -39,6 +41,7 @@ impl App {
         Self(Arc::new(Shared {
             boards,
             readers,
+            live: Live::default(),
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),

@@ -1,14 +1,15 @@
 //! Live updates as server-sent events: the id of each is the version that it made, so a reader that comes back with
 //! `Last-Event-ID` misses nothing and sees nothing twice, also after a restart.
 //!
-//! Each reader is a process of its own below one supervisor. If it crashes, its stream ends, and the reader comes back; if
-//! the reader goes away, or the board stops, it ends.
+//! Each board that somebody reads live has a process below one supervisor. It follows the board, and renders each event
+//! once for all readers. If it crashes, the streams end, and the readers come back with the last id that they have; when
+//! the last reader goes away, or the board stops, it ends.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -18,19 +19,22 @@ use serde::Serialize;
 use weald::forest::{NodeId, Version};
 use weald::http::KeepAlive;
 use weald::process::{ChildSpec, Inbox, Restart};
-use weald::sync::channel::{Receiver, Sender, bounded};
+use weald::sync::channel::Receiver;
 use weald::sync::{of_future, select};
 
-use crate::model::{Follow, Happened};
+use crate::model::{BoardError, BoardName, Boards, Follow, Happened};
 
 use super::answer::{Answer, fixed};
+use super::app::App;
 use super::ask::Ask;
+use super::broadcast::{Broadcast, Told};
+use super::followed::{Followed, Seat};
 use super::problem::Problem;
 
-/// How many events may wait for a slow reader in memory; the others wait where they are kept.
-const WAITING: usize = 16;
 /// A comment after so long without an event keeps proxies from closing the stream.
 const SILENCE: Duration = Duration::from_secs(15);
+/// The first bytes tell the reader that the stream is there.
+const BEGINNING: &[u8] = b"retry: 2000\n\n";
 
 #[derive(Serialize)]
 struct EventValue {
@@ -42,34 +46,23 @@ struct EventValue {
 /// `GET /b/{board}/live`, and `GET /api/boards/{board}/events`
 pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let name = ask.board_name()?;
-    let follow = ask.app.boards.follow(&name, since(&ask)?).await?;
-    let (sender, receiver) = bounded(WAITING);
-    // A reader that goes away drops this end.
-    let (alive, gone) = bounded(1);
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let id = format!(
-        "reader {} of {name}",
-        NUMBER.fetch_add(1, Ordering::Relaxed)
-    );
-    let mut parts = Some((follow, sender, gone));
-    let reader = ChildSpec::process(id, move |_: Inbox<()>| {
-        let parts = parts.take();
-        async move {
-            if let Some((follow, sender, gone)) = parts {
-                tell(follow, sender, gone).await;
-            }
-        }
-    });
-    let started = ask
-        .app
-        .readers
-        .start_child(reader.restart(Restart::Temporary))
-        .await;
-    started.map_err(|_| Problem::overloaded())?;
+    let boards = &ask.app.boards;
+    let last = match since(&ask)? {
+        // It is an error, if the version does not exist.
+        Some(since) => boards.follow(&name, Some(since)).await.map(|_| since)?,
+        None => boards.newest(&name)?,
+    };
+    let seat = ask.app.live.seat(ask.app.config.most_readers);
+    let seat = seat.ok_or_else(Problem::overloaded)?;
+    let followed = followed(&ask.app, &name).await?;
     let events = Events {
-        receiver: Arc::new(receiver),
-        next: None,
-        _alive: alive,
+        place: followed.broadcast.join(),
+        followed,
+        has_begun: false,
+        last,
+        catching: None,
+        boards: boards.clone(),
+        _seat: seat,
     };
     let body = Body::new(KeepAlive::new(events, SILENCE));
     let mut response = fixed(StatusCode::OK, "text/event-stream", body);
@@ -98,26 +91,57 @@ fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
     }
 }
 
-/// The life of a reader's process.
-async fn tell(mut follow: Follow, sender: Sender<Bytes>, gone: Receiver<()>) {
-    // The first bytes tell the reader that the stream is there.
-    if sender
-        .send(Bytes::from_static(b"retry: 2000\n\n"))
-        .await
-        .is_err()
-    {
-        return;
-    }
+/// What the readers of a board share. The first one starts its process.
+async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem> {
+    let (followed, read) = app.live.board(name, app.boards.newest(name)?);
+    let Some(read) = read else {
+        return Ok(followed);
+    };
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let ending = Ending(followed.broadcast.clone());
+    let mut parts = Some((app.boards.clone(), name.clone(), read, ending));
+    let id = format!("live updates of {name}, {number}");
+    let teller = ChildSpec::process(id, move |_: Inbox<()>| {
+        let parts = parts.take();
+        async move {
+            if let Some((boards, name, read, ending)) = parts {
+                // A stream that ends lets its reader ask again, and then learn why.
+                let _ended = tell(&boards, &name, read, &ending.0).await;
+            }
+        }
+    });
+    let started = app
+        .readers
+        .start_child(teller.restart(Restart::Temporary))
+        .await;
+    started.map_err(|_| Problem::overloaded())?;
+    Ok(followed)
+}
+
+/// The life of a board's process, until nobody reads any more.
+async fn tell(
+    boards: &Boards,
+    name: &BoardName,
+    read: Receiver<()>,
+    broadcast: &Broadcast,
+) -> Result<(), BoardError> {
+    let mut follow = boards.follow(name, Some(broadcast.newest())).await?;
     loop {
         let happened = select! {
-            happened = of_future(follow.next()) => happened,
-            _ = gone.receive() => return,
+            happened = of_future(follow.next()) => happened?,
+            _ = read.receive() => return Ok(()),
         };
-        // The end of the stream lets the reader ask again, and then learn why.
-        let Ok(happened) = happened else { return };
-        if sender.send(event(&happened)).await.is_err() {
-            return;
-        }
+        broadcast.tell(happened.version, event(&happened));
+    }
+}
+
+/// Ends the streams of a board, also if its process crashes, is killed, or never begins.
+struct Ending(Arc<Broadcast>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -136,9 +160,57 @@ fn event(happened: &Happened) -> Bytes {
 
 /// The events of one reader as a body.
 struct Events {
-    receiver: Arc<Receiver<Bytes>>,
-    next: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
-    _alive: Sender<()>,
+    followed: Arc<Followed>,
+    place: usize,
+    has_begun: bool,
+    /// The version that the reader was told last.
+    last: Version,
+    /// While the reader is so far behind that it follows the board on its own.
+    catching: Option<Catching>,
+    boards: Boards,
+    _seat: Seat,
+}
+
+type Catching = Pin<Box<dyn Future<Output = Result<(Follow, Happened), BoardError>> + Send>>;
+
+impl Events {
+    fn catch_up(&self) -> Catching {
+        let (boards, name) = (self.boards.clone(), self.followed.name.clone());
+        let last = self.last;
+        Box::pin(async move { next(boards.follow(&name, Some(last)).await?).await })
+    }
+
+    fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let broadcast = &self.followed.broadcast;
+        loop {
+            if let Some(catching) = &mut self.catching {
+                let caught = ready!(catching.as_mut().poll(cx));
+                self.catching = None;
+                let Ok((follow, happened)) = caught else {
+                    return Poll::Ready(None);
+                };
+                self.last = happened.version;
+                if !broadcast.has_all_after(self.last) {
+                    self.catching = Some(Box::pin(next(follow)));
+                }
+                return Poll::Ready(Some(event(&happened)));
+            }
+            match broadcast.read(self.place, self.last, cx.waker()) {
+                Told::Events(last, events) => {
+                    self.last = last;
+                    return Poll::Ready(Some(events));
+                }
+                Told::Nothing => return Poll::Pending,
+                Told::Over => return Poll::Ready(None),
+                Told::Gone => self.catching = Some(self.catch_up()),
+            }
+        }
+    }
+}
+
+async fn next(mut follow: Follow) -> Result<(Follow, Happened), BoardError> {
+    let happened = follow.next().await?;
+    Ok((follow, happened))
 }
 
 impl http_body::Body for Events {
@@ -149,12 +221,16 @@ impl http_body::Body for Events {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let receiver = Arc::clone(&self.receiver);
-        let next = self
-            .next
-            .get_or_insert_with(|| Box::pin(async move { receiver.receive().await.ok() }));
-        let received = std::task::ready!(next.as_mut().poll(cx));
-        self.next = None;
-        Poll::Ready(received.map(|bytes| Ok(Frame::data(bytes))))
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(BEGINNING)))));
+        }
+        let told = ready!(self.poll_told(cx));
+        Poll::Ready(told.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.followed.broadcast.leave(self.place);
     }
 }
