@@ -38,8 +38,12 @@ fn is_plain(text: &str) -> bool {
     let is_mark = |byte: u8| {
         matches!(
             byte,
-            b'\\' | b'`' | b'*' | b'_' | b'[' | b']' | b'<' | b'&' | b'~' | b'\t' | 0
+            b'\\' | b'`' | b'*' | b'_' | b'[' | b']' | b'<' | b'~' | b'\t' | 0
         )
+    };
+    let begins_an_entity = |rest: &str| {
+        let next = rest.as_bytes().get(1);
+        next.is_some_and(|next| *next == b'#' || next.is_ascii_alphanumeric())
     };
     let begins_a_block = |line: &str| {
         let first = line.trim_start().bytes().next();
@@ -49,7 +53,11 @@ fn is_plain(text: &str) -> bool {
         );
         is_mark || line.starts_with("    ") || line.ends_with(' ')
     };
-    !text.bytes().any(is_mark) && !text.split('\n').any(begins_a_block)
+    !text.bytes().any(is_mark)
+        && !text
+            .match_indices('&')
+            .any(|(at, _)| begins_an_entity(&text[at..]))
+        && !text.split('\n').any(begins_a_block)
 }
 
 fn paragraphs(text: &str) -> String {
@@ -64,12 +72,16 @@ fn paragraphs(text: &str) -> String {
             (false, false) => out.push_str("<p>"),
         }
         is_open = !line.is_empty();
-        for c in line.chars() {
-            match c {
-                '>' => out.push_str("&gt;"),
-                c => out.push(c),
-            }
+        let mut rest = line;
+        while let Some(at) = rest.find(['>', '&']) {
+            out.push_str(&rest[..at]);
+            out.push_str(match rest.as_bytes()[at] {
+                b'>' => "&gt;",
+                _ => "&amp;",
+            });
+            rest = &rest[at + 1..];
         }
+        out.push_str(rest);
     }
     if is_open {
         out.push_str("</p>\n");
@@ -267,12 +279,23 @@ mod tests {
             "\n\na  b\n\n\n\nc\n",
             " a \"b\" > c; d-e = f",
             "ä, b.\n  c",
+            "tea & cake; a&\nb && c&ä &",
         ] {
             assert!(is_plain(text), "{text}");
             assert_eq!(to_html(text), parsed(text), "{text}");
         }
         for text in [
-            "# a", "- a", "1. a", "a  \nb", "    a", "*a*", "a\n===", "<b>", "&amp;", "\ta",
+            "# a",
+            "- a",
+            "1. a",
+            "a  \nb",
+            "    a",
+            "*a*",
+            "a\n===",
+            "<b>",
+            "&amp;",
+            "a &#38; b",
+            "\ta",
         ] {
             assert!(!is_plain(text), "{text}");
         }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::{Serialize, Serializer};
+
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
@@ -64,15 +66,51 @@ fn relative(age: Duration) -> String {
 
 /// As RFC 3339 writes it, in whole seconds.
 pub(crate) fn machine(time: SystemTime) -> String {
-    let Civil {
-        year,
-        month,
-        day,
-        hour,
-        minute,
-        second,
-    } = Civil::of(time);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Rfc3339::of(time).as_str().to_owned()
+}
+
+/// A time as RFC 3339 writes it, in whole seconds. Every message has one, so it is made without formatting and without an
+/// allocation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rfc3339([u8; 20]);
+
+impl Rfc3339 {
+    pub(crate) fn of(time: SystemTime) -> Self {
+        let Civil {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        } = Civil::of(time);
+        let mut text = *b"0000-00-00T00:00:00Z";
+        // No clock shows a year of five digits, and what reads this could not.
+        put(&mut text, 0, year / 100 % 100);
+        put(&mut text, 2, year % 100);
+        put(&mut text, 5, month as u64);
+        for (at, number) in [(8, day), (11, hour), (14, minute), (17, second)] {
+            put(&mut text, at, number);
+        }
+        Self(text)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl Serialize for Rfc3339 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Writes two digits.
+fn put(text: &mut [u8; 20], at: usize, number: u64) {
+    for (place, digit) in [(at, number / 10), (at + 1, number % 10)] {
+        text[place] = b'0' + u8::try_from(digit % 10).unwrap_or_default();
+    }
 }
 
 /// Reads `2026-11-23`, `2026-11-23T21:44`, with seconds or without, with `Z` or without: the last moment that it names.

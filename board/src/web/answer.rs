@@ -16,6 +16,11 @@ pub(crate) type Answer = Result<Response<Body>, Problem>;
 /// The build, so that a page of another one is not taken for this one's.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 
+/// An answer of JSON that is no longer than this is not moved while it is made.
+const USUAL: usize = 4 << 10;
+/// No answer has more headers, so their map does not grow.
+const HEADERS: usize = 12;
+
 /// A page.
 pub(crate) fn page(ask: &Ask, status: StatusCode, template: &impl Template) -> Answer {
     let html = template.render().map_err(|error| {
@@ -27,6 +32,7 @@ pub(crate) fn page(ask: &Ask, status: StatusCode, template: &impl Template) -> A
     let mut response = Response::new(Body::from(html));
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    headers.reserve(HEADERS);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/html; charset=utf-8"),
@@ -106,7 +112,8 @@ fn put_cookie(headers: &mut HeaderMap, cookie: Option<String>) {
 
 /// A value as JSON.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    let bytes = serde_json::to_vec(value).map_err(|error| {
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, value).map_err(|error| {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("The answer could not be made: {error}."),
@@ -124,6 +131,7 @@ pub(crate) fn fixed(
     let mut response = Response::new(bytes.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    headers.reserve(HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response

@@ -27,22 +27,30 @@ use super::pages;
 use super::problem::Problem;
 
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
-const SAFETY: [(HeaderName, &str); 6] = [
+static SAFETY: [(HeaderName, HeaderValue); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ),
     ),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "same-origin"),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    ),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
+        HeaderValue::from_static("same-origin"),
     ),
     (
         HeaderName::from_static("permissions-policy"),
-        "camera=(), geolocation=(), microphone=()",
+        HeaderValue::from_static("camera=(), geolocation=(), microphone=()"),
     ),
 ];
 
@@ -94,10 +102,8 @@ async fn respond(
         },
     };
     drop(room);
-    for (name, value) in SAFETY {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+    for (name, value) in &SAFETY {
+        response.headers_mut().insert(name, value.clone());
     }
     let (status, took) = (response.status().as_u16(), began.elapsed());
     app.counts.count(status, took);

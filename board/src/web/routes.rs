@@ -63,59 +63,58 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/healthz", get(state::healthy))
         .route("/readyz", get(state::ready))
         .route("/metrics", get(state::metrics))
-        .method_not_allowed_fallback(page(not_allowed))
-        .fallback(page(not_found));
-    Router::new()
-        .nest("/api", api())
-        .merge(pages)
-        .with_state(app)
+        .method_not_allowed_fallback(page(not_allowed));
+    api().merge(pages).fallback(Missing).with_state(app)
 }
 
+/// Those for programs. They have their whole address, because a router that is nested writes each request's address anew.
 fn api() -> Router<App> {
     let message = get(program(api::read::message))
         .put(program(api::change::edit))
         .delete(program(api::change::delete));
     Router::new()
-        .route("/openapi.json", get(program(api::read::openapi)))
+        .route("/api/openapi.json", get(program(api::read::openapi)))
         .route(
-            "/boards",
+            "/api/boards",
             get(program(api::read::boards)).post(program(api::change::create)),
         )
-        .route("/boards/{board}", get(program(api::read::board)))
-        .route("/boards/{board}/events", get(program(live::events)))
-        .route("/boards/{board}/search", get(program(api::read::search)))
+        .route("/api/boards/{board}", get(program(api::read::board)))
+        .route("/api/boards/{board}/events", get(program(live::events)))
         .route(
-            "/boards/{board}/messages",
+            "/api/boards/{board}/search",
+            get(program(api::read::search)),
+        )
+        .route(
+            "/api/boards/{board}/messages",
             post(program(api::change::write)),
         )
-        .route("/boards/{board}/messages/{message}", message)
+        .route("/api/boards/{board}/messages/{message}", message)
         .route(
-            "/boards/{board}/messages/{message}/history",
+            "/api/boards/{board}/messages/{message}/history",
             get(program(api::read::history)),
         )
         .route(
-            "/boards/{board}/messages/{message}/restore",
+            "/api/boards/{board}/messages/{message}/restore",
             post(program(api::change::restore)),
         )
         .route(
-            "/boards/{board}/messages/{message}/undo",
+            "/api/boards/{board}/messages/{message}/undo",
             post(program(api::change::undo)),
         )
         .route(
-            "/boards/{board}/messages/{message}/erase",
+            "/api/boards/{board}/messages/{message}/erase",
             post(program(api::change::erase)),
         )
         .route(
-            "/boards/{board}/messages/{message}/moderate",
+            "/api/boards/{board}/messages/{message}/moderate",
             post(program(api::moderate::take)),
         )
-        .route("/moderators", post(program(api::moderate::sign_in)))
-        .route("/audit", get(program(api::moderate::audit)))
-        .route("/names", post(program(api::names::protect)))
-        .route("/names/passphrase", post(program(api::names::change)))
-        .route("/names/release", post(program(api::names::release)))
+        .route("/api/moderators", post(program(api::moderate::sign_in)))
+        .route("/api/audit", get(program(api::moderate::audit)))
+        .route("/api/names", post(program(api::names::protect)))
+        .route("/api/names/passphrase", post(program(api::names::change)))
+        .route("/api/names/release", post(program(api::names::release)))
         .method_not_allowed_fallback(program(not_allowed))
-        .fallback(program(not_found))
 }
 
 /// An answer for a browser: what goes wrong is told by a page.
@@ -170,6 +169,22 @@ where
             };
             answered.await.unwrap_or_else(api::refused)
         })
+    }
+}
+
+/// What answers where there is nothing: as a page, or as JSON among the addresses for programs.
+#[derive(Clone, Copy)]
+struct Missing;
+
+impl Handler<(), App> for Missing {
+    type Future = Answering;
+
+    fn call(self, request: Request<Body>, app: App) -> Answering {
+        let path = request.uri().path();
+        match path == "/api" || path.starts_with("/api/") {
+            true => program(not_found).call(request, app),
+            false => page(not_found).call(request, app),
+        }
     }
 }
 

@@ -211,7 +211,7 @@ impl FormView {
             label: "Text",
             has_title: false,
             draft: Draft {
-                author: ask.visitor.author.clone(),
+                author: ask.visitor.author().to_owned(),
                 ..Draft::default()
             },
             invalid: Invalid::default(),

@@ -5,7 +5,9 @@
 //! - The token in each form is made of the secret, which another site cannot read.
 //! - A program brings a key of its own choice (`Authorization: Bearer`); cookies are not looked at then.
 
-use axum::http::{HeaderMap, header};
+use std::sync::OnceLock;
+
+use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::model::{MAX_AUTHOR, Requester};
 
@@ -16,21 +18,68 @@ const AUTHOR: &str = "board_author";
 /// A year, in seconds.
 const AGE: u64 = 31_536_000;
 
-/// A browser that visits the board.
-#[derive(Clone, Debug)]
+/// A browser that visits the board. Who it is is read from its cookies when somebody asks, which is never for a program.
+#[derive(Debug)]
 pub(crate) struct Visitor {
+    cookies: Option<HeaderValue>,
+    known: OnceLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
     secret: String,
     /// Whether the browser does not have the secret yet.
     is_new: bool,
-    /// The name that the visitor wrote last.
-    pub(crate) author: String,
+    author: String,
+    requester: Requester,
 }
 
 impl Visitor {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let cookies = headers
-            .get(header::COOKIE)
-            .and_then(|value| value.to_str().ok());
+        Self {
+            cookies: headers.get(header::COOKIE).cloned(),
+            known: OnceLock::new(),
+        }
+    }
+
+    fn known(&self) -> &Known {
+        self.known.get_or_init(|| Known::of(self.cookies.as_ref()))
+    }
+
+    /// The name that the visitor wrote last.
+    pub(crate) fn author(&self) -> &str {
+        &self.known().author
+    }
+
+    pub(crate) fn requester(&self) -> Requester {
+        self.known().requester
+    }
+
+    /// The token that this visitor's forms carry, and nobody else's.
+    pub(crate) fn form_token(&self) -> String {
+        hex(&crate::model::hash(
+            "form",
+            &[self.known().secret.as_bytes()],
+        ))
+    }
+
+    /// A word for what a page shows of its visitor, which tells nothing about the secret.
+    pub(crate) fn mark(&self) -> String {
+        let Known { secret, author, .. } = self.known();
+        let parts = [secret.as_bytes(), author.as_bytes()];
+        hex(&crate::model::hash("mark", &parts)[..4])
+    }
+
+    /// The cookie that gives a new visitor the secret.
+    pub(crate) fn cookie(&self, is_secure: bool) -> Option<String> {
+        let Known { secret, is_new, .. } = self.known();
+        is_new.then(|| cookie(SECRET, secret, is_secure))
+    }
+}
+
+impl Known {
+    fn of(cookies: Option<&HeaderValue>) -> Self {
+        let cookies = cookies.and_then(|value| value.to_str().ok());
         let cookies = Pairs::of_cookies(cookies.unwrap_or_default());
         let is_secret =
             |text: &&str| text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
@@ -41,31 +90,14 @@ impl Visitor {
             .chars()
             .take(MAX_AUTHOR)
             .collect();
+        let is_new = known.is_none();
+        let secret = known.map_or_else(random, str::to_owned);
         Self {
-            secret: known.map_or_else(random, str::to_owned),
-            is_new: known.is_none(),
+            requester: Requester::of_secret(&secret),
+            secret,
+            is_new,
             author,
         }
-    }
-
-    pub(crate) fn requester(&self) -> Requester {
-        Requester::of_secret(&self.secret)
-    }
-
-    /// The token that this visitor's forms carry, and nobody else's.
-    pub(crate) fn form_token(&self) -> String {
-        hex(&crate::model::hash("form", &[self.secret.as_bytes()]))
-    }
-
-    /// A word for what a page shows of its visitor, which tells nothing about the secret.
-    pub(crate) fn mark(&self) -> String {
-        let parts = [self.secret.as_bytes(), self.author.as_bytes()];
-        hex(&crate::model::hash("mark", &parts)[..4])
-    }
-
-    /// The cookie that gives a new visitor the secret.
-    pub(crate) fn cookie(&self, is_secure: bool) -> Option<String> {
-        self.is_new.then(|| cookie(SECRET, &self.secret, is_secure))
     }
 }
 
@@ -101,7 +133,11 @@ pub(crate) fn random() -> String {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves
+        .map(|half| char::from(DIGITS[usize::from(half)]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -130,7 +166,7 @@ mod tests {
         assert_eq!(again.cookie(false), None);
         assert_eq!(again.form_token(), first.form_token());
         assert_eq!(again.requester().owner, first.requester().owner);
-        assert_eq!(again.author, "Ada & Co; ä");
+        assert_eq!(again.author(), "Ada & Co; ä");
         assert_ne!(
             visitor("board_secret=short").form_token(),
             first.form_token()

@@ -9,7 +9,7 @@ use super::super::problem::Problem;
 use super::values::MessageValue;
 
 #[derive(Serialize)]
-struct ProblemValue {
+struct ProblemValue<'a> {
     title: &'static str,
     status: u16,
     detail: String,
@@ -17,7 +17,7 @@ struct ProblemValue {
     fields: Vec<FieldValue>,
     /// After a conflict: what the message says now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    current: Option<MessageValue>,
+    current: Option<MessageValue<'a>>,
 }
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub(crate) fn refused(problem: Problem) -> Response<Body> {
         status: problem.status.as_u16(),
         detail: problem.sentence,
         fields: problem.invalid.0.into_iter().map(field).collect(),
-        current: problem.theirs.map(|theirs| MessageValue::new(&theirs)),
+        current: problem.theirs.as_deref().map(MessageValue::new),
     };
     let bytes = serde_json::to_vec(&value).unwrap_or_default();
     let mut response = fixed(problem.status, "application/problem+json", bytes);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::model::{Answers, BoardAt, BoardInfo, Body, Deed, Message, Pages, Shown, State, Topic};
-use crate::text::moment::machine;
+use crate::text::moment::{Rfc3339, machine};
 
 /// A board in the list of all.
 #[derive(Serialize)]
@@ -33,15 +33,15 @@ impl BoardValue {
 
 /// A list of messages, on numbered pages of one version of a board.
 #[derive(Serialize)]
-pub(crate) struct ListValue {
+pub(crate) struct ListValue<'a> {
     board: BoardValue,
     page: usize,
     pages: usize,
-    messages: Vec<MessageValue>,
+    messages: Vec<MessageValue<'a>>,
 }
 
-impl ListValue {
-    pub(crate) fn new(board: &BoardAt, pages: Pages, messages: Vec<MessageValue>) -> Self {
+impl<'a> ListValue<'a> {
+    pub(crate) fn new(board: &BoardAt, pages: Pages, messages: Vec<MessageValue<'a>>) -> Self {
         Self {
             board: BoardValue::new(&board.info()),
             page: pages.number,
@@ -51,20 +51,20 @@ impl ListValue {
     }
 }
 
-/// A message.
+/// A message. It borrows what the message says, because a list of messages is what is asked for most.
 #[derive(Serialize)]
-pub(crate) struct MessageValue {
+pub(crate) struct MessageValue<'a> {
     id: u64,
     parent: Option<u64>,
     /// `said`, `deleted` or `erased`.
     state: &'static str,
-    author: Option<String>,
+    author: Option<&'a str>,
     /// Whether the name of the author is protected, and was the author's.
     proven: bool,
-    title: Option<String>,
-    text: Option<String>,
-    time: String,
-    edited: Option<String>,
+    title: Option<&'a str>,
+    text: Option<&'a str>,
+    time: Rfc3339,
+    edited: Option<Rfc3339>,
     /// How many messages answer it directly.
     replies: usize,
     /// Of a topic in a list: how many answers it has at all depths.
@@ -75,8 +75,8 @@ pub(crate) struct MessageValue {
     level: Option<usize>,
 }
 
-impl MessageValue {
-    pub(crate) fn new(message: &Message) -> Self {
+impl<'a> MessageValue<'a> {
+    pub(crate) fn new(message: &'a Message) -> Self {
         let post = message.post();
         let title = post
             .map(|post| post.title())
@@ -89,19 +89,19 @@ impl MessageValue {
                 Body::Deleted(_) => "deleted",
                 Body::Erased(_) => "erased",
             },
-            author: post.map(|post| post.author().to_owned()),
+            author: post.map(|post| post.author()),
             proven: post.is_some() && message.is_proven,
-            title: title.map(str::to_owned),
-            text: post.map(|post| post.text().to_owned()),
-            time: machine(message.time),
-            edited: message.edited().map(machine),
+            title,
+            text: post.map(|post| post.text()),
+            time: Rfc3339::of(message.time),
+            edited: message.edited().map(Rfc3339::of),
             replies: message.replies,
             answers: None,
             level: None,
         }
     }
 
-    pub(crate) fn of_topic(topic: &Topic) -> Self {
+    pub(crate) fn of_topic(topic: &'a Topic) -> Self {
         let (Answers::Exactly(answers) | Answers::MoreThan(answers)) = topic.answers;
         Self {
             answers: Some(answers),
@@ -109,7 +109,7 @@ impl MessageValue {
         }
     }
 
-    pub(crate) fn of_answer(answer: &Shown) -> Self {
+    pub(crate) fn of_answer(answer: &'a Shown) -> Self {
         Self {
             level: Some(answer.level),
             ..Self::new(&answer.message)
@@ -119,12 +119,12 @@ impl MessageValue {
 
 /// A message with a page of the answers below it.
 #[derive(Serialize)]
-pub(crate) struct ThreadValue {
+pub(crate) struct ThreadValue<'a> {
     pub(crate) version: String,
-    pub(crate) message: MessageValue,
+    pub(crate) message: MessageValue<'a>,
     pub(crate) page: usize,
     pub(crate) pages: usize,
-    pub(crate) answers: Vec<MessageValue>,
+    pub(crate) answers: Vec<MessageValue<'a>>,
 }
 
 /// The receipt of a change.

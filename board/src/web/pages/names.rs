@@ -50,7 +50,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         "released" => Some("The name is given up: anybody may use it now."),
         _ => None,
     };
-    let name = ask.visitor.author.clone();
+    let name = ask.visitor.author().to_owned();
     let protect = NameForm {
         name,
         ..NameForm::default()

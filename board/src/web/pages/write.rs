@@ -137,5 +137,5 @@ fn show_form(ask: &Ask, board: &BoardAt, status: StatusCode, form: FormView) -> 
 fn remembered(ask: &Ask) -> Option<String> {
     let form = ask.form();
     let author = form.text("author").trim();
-    (author != ask.visitor.author).then(|| author_cookie(author, ask.client.is_secure))
+    (author != ask.visitor.author()).then(|| author_cookie(author, ask.client.is_secure))
 }
