@@ -18,7 +18,7 @@ pub(crate) fn read(
     go_on: &dyn Fn(Place) -> Option<Place>,
     (id, entry): (BlobId, &KeyEntry),
 ) -> Result<Vec<u8>, Unreadable> {
-    let mut frames = FrameReader::new(Arc::clone(medium));
+    let mut frames = FrameReader::for_few(Arc::clone(medium));
     let (mut place, mut bytes, mut part) = (entry.at, Vec::new(), 0);
     loop {
         if let Some(next) = go_on(place) {

@@ -16,6 +16,9 @@ use crate::place::{Place, SegmentId};
 /// How many bytes are read at once, at least.
 const READ: usize = 64 * 1024;
 
+/// The same, if only a few frames are wanted.
+const READ_FEW: usize = 4 * 1024;
+
 /// Reads frames, with a buffer of the file that was read last.
 pub(crate) struct FrameReader {
     medium: Arc<dyn Medium>,
@@ -23,6 +26,8 @@ pub(crate) struct FrameReader {
     buffer: Vec<u8>,
     /// The offset of the buffer in its file.
     buffer_at: usize,
+    /// How many bytes are read at once, at least.
+    least: usize,
 }
 
 impl FrameReader {
@@ -32,6 +37,15 @@ impl FrameReader {
             file: None,
             buffer: Vec::new(),
             buffer_at: 0,
+            least: READ,
+        }
+    }
+
+    /// For a few frames, so that a short one does not cost as much as a long one.
+    pub(crate) fn for_few(medium: Arc<dyn Medium>) -> Self {
+        Self {
+            least: READ_FEW,
+            ..Self::new(medium)
         }
     }
 
@@ -48,7 +62,7 @@ impl FrameReader {
         let offset = place.offset as usize;
         let has_it = offset >= self.buffer_at && offset + len <= self.buffer_at + self.buffer.len();
         if !has_it && let Some((_, file)) = &self.file {
-            self.buffer.resize(len.max(READ), 0);
+            self.buffer.resize(len.max(self.least), 0);
             let read = file.read_at(&mut self.buffer, offset as u64)?;
             self.buffer.truncate(read);
             self.buffer_at = offset;

@@ -148,6 +148,8 @@ fn of_commits(name: &str) -> Option<&'static str> {
         }
         "limit_per_s" => "commits per second of the limit program, measured right after",
         "limit_percent" => "the rate as a share of the limit program's",
+        "decoding_percent" => "time to decode the same records alone, as a share of the opening's",
+        "commits_behind" => "records between the checkpoint before the version and the version",
         "retries_per_commit" => "times per commit that another commit came first",
         "p50_us" => "time from an edit to its answer, which half of them do not exceed",
         _ => return of_boards(name),
@@ -189,7 +191,7 @@ pub fn better(name: &str) -> Better {
     match name {
         "ticks" | "ticks_percent" | "named_percent" | "parallel_percent" | "r" | "r2"
         | "correct" | "commits_per_s" | "requests_per_s" | "writes_per_s" | "limit_per_s"
-        | "limit_percent" => Better::Higher,
+        | "limit_percent" | "decoding_percent" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

@@ -414,8 +414,30 @@ fn durable() {
 
 #[test]
 fn recover() {
-    for what in ["records", "checkpoint", "at"] {
-        check("recover", &format!("commits=200 nodes=156 what={what}"));
+    for (what, explains) in [
+        ("records", Some("decoding_percent")),
+        ("checkpoint", None),
+        ("at", Some("commits_behind")),
+    ] {
+        for workers in [1, 2] {
+            let words = format!("commits=200 nodes=156 what={what} workers={workers}");
+            let metrics = run("recover", &words);
+            let names: Vec<_> = metrics.iter().map(|metric| &metric.name[..]).collect();
+            let promised = ["ms", "commits_per_s"].into_iter().chain(explains);
+            assert!(promised.eq(names), "{metrics:?}");
+            assert!(
+                metrics.iter().all(|metric| metric.value > 0.0),
+                "{metrics:?}"
+            );
+            // All records up to the one in the middle, and those of the opening and of the tree: there is no checkpoint.
+            let behind = metrics
+                .iter()
+                .find(|metric| metric.name == "commits_behind");
+            assert!(
+                behind.is_none_or(|behind| behind.value == 103.0),
+                "{behind:?}"
+            );
+        }
     }
 }
 

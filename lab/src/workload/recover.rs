@@ -1,14 +1,16 @@
 //! `recover`: how long it takes to open a forest on disk, and to show an old version.
 //!
-//! - what=records: after commits of a hundred bytes, without a checkpoint.
+//! - what=records: after commits of a hundred bytes, without a checkpoint; then the same records are decoded and nothing else.
 //! - what=checkpoint: after the same commits to a tree of many nodes, with a checkpoint behind them.
 //! - what=at: the forest is open; the version in the middle of these commits is shown, with checkpoints put by themselves.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use weald::forest::disk::{Directory, DiskForest, DiskJournal, Moment, Settings};
+use weald::forest::disk::{Directory, DiskForest, DiskJournal, Moment, ReadOnlyJournal, Settings};
+use weald::forest::journal::{Journal, Stored};
 use weald::forest::{Attributes, CommitError, Forest, Level, TreeHandle, Version};
 use weald::process::Inbox;
+use weald_tree::Ids;
 
 use super::definition::Workload;
 use super::durable::Place;
@@ -24,12 +26,17 @@ pub(super) const WORKLOAD: Workload = Workload {
     keys: &["commits", "nodes", "what"],
     optional: &["dir"],
     metrics: &["ms", "commits_per_s"],
-    explaining: &[],
+    explaining: &["decoding_percent", "commits_behind"],
     remark: "what=records: opening replays all commits. what=checkpoint: the newest 1,000 versions of a tree with so many \
              nodes come from a checkpoint. what=at: the version in the middle is shown. commits_per_s is the number of \
-             commits that were made, divided by the time. The files are in the memory of the system.",
+             commits that were made, divided by the time. decoding_percent: how fast an opening is, of the speed of \
+             decoding the same records alone. commits_behind: those between the version and the checkpoint before. The \
+             files are in the memory of the system.",
     run,
 };
+
+/// How many records are read at a time, as an opening does.
+const MANY: usize = 256;
 
 #[derive(Clone, Copy, PartialEq)]
 enum What {
@@ -75,23 +82,60 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             let checkpoint = forest.checkpoint().await;
             checkpoint.map_err(|error| failed(&error))?;
         }
+        let mut explaining = Vec::new();
         let elapsed = if what == What::At {
             let clock = Instant::now();
             let past = forest.at(Moment::Version(middle)).await;
-            past.map_err(|error| failed(&error))?;
-            clock.elapsed()
+            let past = past.map_err(|error| failed(&error))?;
+            let elapsed = clock.elapsed();
+            let (behind, _) = decode(past.journal()).await?;
+            explaining.push(Metric::new("commits_behind", behind as f64));
+            elapsed
         } else {
             drop((handle, forest));
             let clock = Instant::now();
             open().await?;
             clock.elapsed()
         };
+        if what == What::Records {
+            let journal = ReadOnlyJournal::open(&path).map_err(|error| failed(&error))?;
+            let (_, decoding) = decode(&journal).await?;
+            let percent = 100.0 * decoding.as_secs_f64() / elapsed.as_secs_f64();
+            explaining.push(Metric::new("decoding_percent", percent));
+        }
         let seconds = elapsed.as_secs_f64();
-        Ok(vec![
+        let metrics = [
             Metric::new("ms", 1e3 * seconds),
             Metric::new("commits_per_s", commits as f64 / seconds),
-        ])
+        ];
+        Ok(metrics.into_iter().chain(explaining).collect())
     })
+}
+
+/// Decodes all records behind the newest checkpoint, if there is one; returns how many there are, and how long the decoding
+/// takes without reading them.
+async fn decode(journal: &ReadOnlyJournal) -> Result<(usize, Duration), Error> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::workload(format!("The records cannot be read: {error}."))
+    };
+    let mut after = journal.checkpoints().last().copied().unwrap_or_default();
+    let (mut count, mut elapsed) = (0, Duration::ZERO);
+    loop {
+        let entries = journal.read(after, MANY).await;
+        let entries = entries.map_err(|error| failed(&error))?;
+        after = match entries.last() {
+            Some(last) => last.position,
+            None => return Ok((count, elapsed)),
+        };
+        count += entries.len();
+        let clock = Instant::now();
+        for entry in &entries {
+            let stored = Stored::read(&entry.record).map_err(|error| failed(&error))?;
+            let changes = stored.changes(&mut |_| Some(Ids::new()));
+            std::hint::black_box(changes.map_err(|error| failed(&error))?);
+        }
+        elapsed += clock.elapsed();
+    }
 }
 
 /// Makes so many commits; returns the version in their middle.
