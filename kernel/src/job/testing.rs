@@ -6,8 +6,8 @@ use std::panic::Location;
 
 use super::{JobRef, Spec, runnable::Runnable, transition::Inbox};
 
-/// A job that does nothing, with its right to run, and `refs` references beside it.
-fn made(refs: u32) -> Runnable {
+/// A job of this future, with its right to run, and `refs` references beside it.
+fn made(refs: u32, future: impl Future) -> Runnable {
     let spec = Spec {
         runtime: 0,
         site: Location::caller(),
@@ -16,19 +16,25 @@ fn made(refs: u32) -> Runnable {
         flags: 0,
         refs,
     };
-    super::new(super::Room::needed(), spec, |_| async {})
+    super::new(super::Room::needed(), spec, |_| future)
 }
 
 /// The right to run a job that does nothing.
 pub(crate) fn runnable() -> Runnable {
-    made(0)
+    made(0, async {})
+}
+
+/// A job of this future: the right to run it, and a reference.
+pub(crate) fn job_of(future: impl Future) -> (Runnable, JobRef) {
+    let runnable = made(1, future);
+    // SAFETY: this is the one reference that the spec asked for.
+    let job = unsafe { runnable.claim_ref() };
+    (runnable, job)
 }
 
 /// A job that never runs, and is leaked.
 pub(crate) fn job() -> JobRef {
-    let runnable = made(1);
-    // SAFETY: this is the one reference that the spec asked for.
-    let job = unsafe { runnable.claim_ref() };
+    let (runnable, job) = job_of(async {});
     runnable.into_ptr();
     job
 }

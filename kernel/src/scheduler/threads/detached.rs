@@ -22,7 +22,7 @@ use crate::{
     job::JobRef,
     report::{LateName, LateNames},
     scheduler::threads::{
-        detached_run::{Activity, Cause, DetachedRun},
+        detached_run::{Activity, Cause, DetachedRun, Overdue, PendingKill, RunningCode},
         priority::{self, Share},
         thread_times::ThreadTimes,
     },
@@ -53,6 +53,8 @@ struct DetachedThread {
     /// The system's number of the thread.
     number: u32,
     run: DetachedRun,
+    /// How long the run had lasted when the thread was detached.
+    held_before: Duration,
     /// In quarantine: what the system reported at the first look.
     first: Option<ThreadTimes>,
     /// How long the thread had run at the last look, if that had to be known.
@@ -77,7 +79,7 @@ pub(crate) struct Round {
     pub(crate) quarantined: usize,
     /// Those of them that run and have not exceeded the bound, or that wait for a core.
     pub(crate) busy: usize,
-    /// Jobs in quarantine whose runs have reached half the bound since the last look.
+    /// Jobs in quarantine whose own code has reached half the bound since the last look.
     pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,
@@ -96,23 +98,6 @@ impl Round {
             unended: Vec::new(),
         }
     }
-}
-
-/// A job that exceeds the bound on a detached thread.
-pub(crate) struct Overdue {
-    pub(crate) job: JobRef,
-    /// How long it has held its thread.
-    pub(crate) held: Duration,
-    pub(crate) cause: Cause,
-    /// How long ago it was asked to end, at least, if it was.
-    pub(crate) killed: Option<Duration>,
-}
-
-/// A job that was asked to end, and has not waited since.
-pub(crate) struct PendingKill {
-    pub(crate) job: JobRef,
-    /// How long ago it was asked, at least.
-    pub(crate) pending: Duration,
 }
 
 /// A detached thread and the job that holds it.
@@ -146,12 +131,14 @@ impl DetachedThreads {
     pub(crate) fn add(&self, number: u32, run: DetachedRun) {
         // A fork is expected to compute, and shares what it can.
         let reported = run.cause == Cause::Announced || run.activity == Activity::Fork;
+        let held_before = run.since.elapsed();
         let mut threads = lock(&self.threads);
         // Under the lock: a kill that this does not see finds the thread in the list.
         let is_killed = run.job.header().state.is_cancelled();
         threads.push(DetachedThread {
             number,
             run,
+            held_before,
             first: None,
             ran: None,
             is_long: false,
@@ -209,11 +196,14 @@ impl DetachedThreads {
         let unreported = ended.filter(|thread| !thread.reported);
         if let Some(thread) = unreported.filter(|thread| thread.run.cause == Cause::Retaken) {
             let held = thread.held(Instant::now());
-            let DetachedRun { job, cause, .. } = thread.run;
+            let DetachedRun {
+                job, cause, code, ..
+            } = thread.run;
             lock(&self.ended).push(Overdue {
                 job,
                 held,
                 cause,
+                code,
                 killed: None,
             });
         }
@@ -400,6 +390,9 @@ impl DetachedThread {
         if self.reported {
             return;
         }
+        if self.held_before < bound {
+            self.run.code = RunningCode::of(&self.run.job);
+        }
         let is_due = self.is_sampled(held, bound);
         if is_quarantined && is_due {
             self.run.activity = match now {
@@ -418,7 +411,9 @@ impl DetachedThread {
         let is_half = held >= bound / 2 && self.first.is_some();
         if is_quarantined && is_due && !self.is_long && is_half && self.has_held(now, bound / 4) {
             self.is_long = true;
-            round.long.push(self.run.job.clone());
+            if self.run.code == RunningCode::Own {
+                round.long.push(self.run.job.clone());
+            }
         }
         let is_waiting = self.run.job.header().state.is_waiting();
         if is_over && !is_waiting {
@@ -428,6 +423,7 @@ impl DetachedThread {
                 job: self.run.job.clone(),
                 held,
                 cause: self.run.cause,
+                code: self.run.code,
                 killed: self.killed.map(|killed| killed.elapsed()),
             });
         }
@@ -462,10 +458,12 @@ mod tests {
             cause: Cause::Quarantined,
             since: Instant::now(),
             sends: Sends::here(),
+            code: RunningCode::Own,
         };
         DetachedThread {
             number: 0,
             run,
+            held_before: Duration::ZERO,
             first: Some(times(0, false)),
             ran: None,
             is_long: false,
@@ -508,6 +506,52 @@ mod tests {
         assert!(!threads.is_any_unreported());
     }
 
+    /// A thread whose worker was retaken from a job, in a run that began `before` now.
+    fn retaken(job: &JobRef, before: Duration) -> (DetachedThreads, u32) {
+        let (threads, number) = (DetachedThreads::new(1), 1);
+        let run = DetachedRun {
+            job: job.clone(),
+            activity: Activity::Compute,
+            cause: Cause::Retaken,
+            since: Instant::now().checked_sub(before).unwrap(),
+            sends: Sends::here(),
+            code: RunningCode::of(job),
+        };
+        threads.add(number, run);
+        (threads, number)
+    }
+
+    #[test]
+    fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_reported() {
+        for ends_before_the_look in [true, false] {
+            let job = testing::job();
+            job.header().set_in_panic_hook(true);
+            let (threads, number) = retaken(&job, BOUND);
+            job.header().set_in_panic_hook(false);
+            if ends_before_the_look {
+                threads.end(number);
+            }
+            let overdue = threads.look(BOUND).overdue;
+            assert_eq!(overdue.len(), 1);
+            assert_eq!(overdue[0].code, RunningCode::PanicHook);
+        }
+    }
+
+    #[test]
+    fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
+        let job = testing::job();
+        job.header().set_in_panic_hook(true);
+        let (threads, number) = retaken(&job, Duration::ZERO);
+        // Whether or not this look finds the bound exceeded.
+        job.header().set_in_panic_hook(false);
+        let mut overdue = threads.look(10_000 * BOUND).overdue;
+        assert!(overdue.is_empty());
+        threads.end(number);
+        lock(&threads.ended)[0].held = BOUND;
+        overdue = threads.look(BOUND).overdue;
+        assert_eq!(overdue[0].code, RunningCode::Own);
+    }
+
     /// The nice value of the thread with this number.
     fn nice(number: u32) -> i32 {
         let thread = rustix::process::Pid::from_raw(i32::try_from(number).unwrap());
@@ -538,6 +582,7 @@ mod tests {
                     cause: Cause::Retaken,
                     since,
                     sends: Sends::at_first(0),
+                    code: RunningCode::Own,
                 };
                 threads.add(*number, run);
             }

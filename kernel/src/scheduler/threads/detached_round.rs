@@ -12,7 +12,10 @@ use crate::{
     report::{self, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached::Round, detached_run::Cause, held_up, quarantine, serve, suspects::LongRun,
+            detached::Round,
+            detached_run::{Cause, RunningCode},
+            held_up, quarantine, serve,
+            suspects::LongRun,
         },
         workers::{ready, shared::Shared},
     },
@@ -35,11 +38,11 @@ pub(super) fn run(shared: &Arc<Shared>) {
             }
             Cause::Retaken | Cause::Announced => Retake::Retaken,
         };
-        note_offence(shared, &overdue.job, now);
+        note_offence(shared, &overdue.job, overdue.code, now);
         let name = LateName::of(job);
-        match job.is_in_panic_hook() {
-            true => report::panic_hook_runs(name, overdue.held, retake),
-            false => {
+        match overdue.code {
+            RunningCode::PanicHook => report::panic_hook_runs(name, overdue.held, retake),
+            RunningCode::Own => {
                 let held_up = held_up::take_names_for(shared, &overdue.job);
                 let run = StuckRun {
                     held: overdue.held,
@@ -106,16 +109,16 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     }
 }
 
-/// The job has exceeded `stuck_after`. Its description is told, and its kind becomes suspect unless the run is excused
-/// ([`is_excused`]).
-pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
+/// The job has exceeded `stuck_after` while this `code` ran. Its description is told, and its kind becomes suspect
+/// unless the run is excused ([`is_excused`]), or the panic hook ran.
+pub(super) fn note_offence(shared: &Shared, job: &JobRef, code: RunningCode, now: Instant) {
     job.header().extensions.tell_that_it_stands_still();
-    if !is_excused(shared, job) {
+    if code == RunningCode::Own && !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
 }
 
-/// A run of the job has reached half the bound. Several such runs make the job's kind suspect, and are reported.
+/// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are reported.
 pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     if is_excused(shared, job) {
         return;
@@ -128,10 +131,10 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     }
 }
 
-/// Whether a long run of the job has no consequence for its kind: the job is part of a fork, in one, or in a panic
-/// hook; or there are no spare threads for a quarantine.
+/// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
+/// spare threads for a quarantine.
 fn is_excused(shared: &Shared, job: &JobRef) -> bool {
-    is_fork(shared, job) || job.header().is_in_panic_hook() || shared.config.spare_threads == 0
+    is_fork(shared, job) || shared.config.spare_threads == 0
 }
 
 /// Whether the job is part of a fork, or in one.

@@ -1,6 +1,6 @@
-//! What a detached thread runs, and why it is [detached](super::detached).
+//! What a detached thread runs, why it is [detached](super::detached), and what is reported of that.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     job::JobRef,
@@ -15,6 +15,26 @@ pub(crate) struct DetachedRun {
     /// When it began, as far as is known.
     pub(crate) since: Instant,
     pub(crate) sends: Sends,
+    /// What ran when the thread was detached. If the run did not exceed the bound then: at the last look.
+    pub(crate) code: RunningCode,
+}
+
+/// Which code of a job runs. A run that exceeds the bound is an offence of the job only if the job's own code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunningCode {
+    Own,
+    /// The panic hook, for a panic of the job. It may take long to print a backtrace.
+    PanicHook,
+}
+
+impl RunningCode {
+    /// What runs in `job` at this moment. To be asked while the run lasts: when a poll has ended, so has the hook.
+    pub(crate) fn of(job: &JobRef) -> RunningCode {
+        match job.header().is_in_panic_hook() {
+            true => RunningCode::PanicHook,
+            false => RunningCode::Own,
+        }
+    }
 }
 
 /// Why a thread is detached.
@@ -39,4 +59,23 @@ pub(crate) enum Activity {
     Send,
     /// It computes, at a lower priority.
     ComputeLowered(Share),
+}
+
+/// A job that exceeds the bound on a detached thread.
+pub(crate) struct Overdue {
+    pub(crate) job: JobRef,
+    /// How long it has held its thread.
+    pub(crate) held: Duration,
+    pub(crate) cause: Cause,
+    /// What ran when it was first seen to exceed the bound.
+    pub(crate) code: RunningCode,
+    /// How long ago it was asked to end, at least, if it was.
+    pub(crate) killed: Option<Duration>,
+}
+
+/// A job that was asked to end, and has not waited since.
+pub(crate) struct PendingKill {
+    pub(crate) job: JobRef,
+    /// How long ago it was asked, at least.
+    pub(crate) pending: Duration,
 }

@@ -54,7 +54,7 @@ use crate::{
         threads::{
             blocking_threads,
             detached_round::{self, is_fork, note_offence},
-            detached_run::{Activity, Cause, DetachedRun},
+            detached_run::{Activity, Cause, DetachedRun, RunningCode},
             held_up::{self, LastLook},
             overdue::{take_overdue, take_ready},
             overdue_watch::OverdueWatch,
@@ -292,7 +292,8 @@ fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bo
         return false;
     };
     let is_blocked = then.is_blocked && now.is_blocked && then.ran == now.ran;
-    is_blocked && running_job(worker, watched.running).is_some_and(|job| !is_fork(shared, &job))
+    is_blocked
+        && running_job(worker, watched.running).is_some_and(|(job, _)| !is_fork(shared, &job))
 }
 
 fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
@@ -309,20 +310,21 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
         return;
     }
     watched.is_long = true;
-    let Some(job) = running_job(worker, watched.running) else {
-        return;
-    };
-    detached_round::note_long_run(shared, &job);
+    if let Some((job, RunningCode::Own)) = running_job(worker, watched.running) {
+        detached_round::note_long_run(shared, &job);
+    }
 }
 
-/// The job of the run, if the worker's owner is still in it.
-fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
+/// The job of the run and what runs in it, if the worker's owner is still in it.
+fn running_job(worker: &Worker, running: RunWord) -> Option<(JobRef, RunningCode)> {
     let _core = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
     }
     // SAFETY: as in `revoke`.
-    Some(unsafe { JobRef::new_for(running.job()?) })
+    let job = unsafe { JobRef::new_for(running.job()?) };
+    let code = RunningCode::of(&job);
+    Some((job, code))
 }
 
 /// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
@@ -342,28 +344,34 @@ fn retake(
         }
         return false;
     }
-    let Some((job, refused)) = retake_silently(shared, worker, watched) else {
+    let Some(retaken) = retake_silently(shared, worker, watched) else {
         return false;
     };
     // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
     // `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
-        note_offence(shared, &job, Instant::now());
+        note_offence(shared, &retaken.job, retaken.code, Instant::now());
     }
-    if let Err(error) = refused {
+    if let Err(error) = retaken.handed {
         report::no_thread(error.as_ref());
     }
     true
 }
 
-/// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. Returns the stuck
-/// job, and why no thread could take the worker. None if the thread is no longer stuck, or there is no memory at all.
-fn retake_silently(
-    shared: &Arc<Shared>,
-    worker: &Worker,
-    watched: &Watched,
-) -> Option<(JobRef, Result<(), Option<std::io::Error>>)> {
-    let (lease, job) = revoke(shared, worker, watched)?;
+/// A worker that was retaken from a stuck thread.
+struct Retaken {
+    /// The stuck job.
+    job: JobRef,
+    /// What ran in it.
+    code: RunningCode,
+    /// Whether a thread could take the worker, or why not.
+    handed: Result<(), Option<std::io::Error>>,
+}
+
+/// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. None if the thread is
+/// no longer stuck, or there is no memory at all.
+fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> Option<Retaken> {
+    let (lease, job, code) = revoke(shared, worker, watched)?;
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
@@ -373,7 +381,7 @@ fn retake_silently(
         lock(&shared.orphans).push(refused.handoff);
         refused.error
     });
-    Some((job, handed))
+    Some(Retaken { job, code, handed })
 }
 
 /// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
@@ -381,11 +389,14 @@ fn retake_silently(
 fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     let bound = shared.config.spare_threads;
     serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
-    let Some(job) = running_job(worker, watched.running) else {
+    let Some((job, code)) = running_job(worker, watched.running) else {
         return;
     };
-    detached_round::note_offence(shared, &job, Instant::now());
+    detached_round::note_offence(shared, &job, code, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
+    if code == RunningCode::PanicHook {
+        return report::panic_hook_runs(name, stuck, Retake::Refused);
+    }
     let run = StuckRun {
         held: stuck,
         retake: Retake::Refused,
@@ -395,9 +406,13 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of this
-/// happens under the lock, so before the thread can notice it. Returns the new lease and the job, which
-/// [`detached_round`] reports.
-fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
+/// happens under the lock, so before the thread can notice it. Returns the new lease, the job, which
+/// [`detached_round`] reports, and what ran in it.
+fn revoke(
+    shared: &Shared,
+    worker: &Worker,
+    watched: &Watched,
+) -> Option<(Lease, JobRef, RunningCode)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let sends = watched.sends_after(operations(shared, worker));
@@ -414,12 +429,14 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
+    let code = RunningCode::of(&job);
     let run = DetachedRun {
         job: job.clone(),
         activity,
         cause: Cause::Retaken,
         since: watched.since,
         sends,
+        code,
     };
     if !shared.detached.try_add(thread, run) {
         return None;
@@ -427,15 +444,96 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     worker.set_running_none();
     // The ring is shared until the next owner looks around.
     worker.sharing.share();
-    Some((foreign.revoke(), job))
+    Some((foreign.revoke(), job, code))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
+    use crate::{
+        job::testing,
+        scheduler::{
+            stackful::pinned::PinnedQueue,
+            workers::{config::Config, context, worker::WorkerLoop},
+        },
+        timer::clock::ClockKind,
+    };
+
+    /// Long enough for no thread to have run for half of it.
+    const BOUND: Duration = Duration::from_secs(1000);
+
+    /// Calls `act` while the calling thread owns the only worker of a runtime without a monitor, and runs a job.
+    fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
+        let config = Config {
+            workers: 1,
+            stuck_after: BOUND,
+            ..Config::new()
+        };
+        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let handoff = handoffs.pop().unwrap();
+        let pinned = PinnedQueue::new();
+        let (runnable, job) = testing::job_of(async {});
+        context::with(|cx| {
+            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
+            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
+            worker_loop.announce(&runnable).unwrap();
+            act(&shared, &worker_loop, &job);
+            worker_loop.worker().set_running_none();
+            worker_loop.end();
+        });
+        // It never ran.
+        runnable.into_ptr();
+    }
+
+    /// A run that was first seen when the bound was not exceeded yet, and exceeds it now.
+    fn exceed_bound(watched: &mut Watched) {
+        watched.since = Instant::now().checked_sub(BOUND).unwrap();
+    }
+
+    #[test]
+    fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
+        while_a_job_runs(|shared, worker_loop, job| {
+            let worker = worker_loop.worker();
+            let mut watched = Watched::new(worker.running());
+            exceed_bound(&mut watched);
+            job.header().set_in_panic_hook(true);
+            let (_, _, code) = revoke(shared, worker, &watched).unwrap();
+            // The hook ends, and then the poll, before the monitor looks at the detached threads.
+            job.header().set_in_panic_hook(false);
+            shared.detached.end(shared.thread_number());
+            let overdue = shared.detached.look(BOUND).overdue;
+            let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
+            assert_eq!((code, codes), (RunningCode::PanicHook, vec![code]));
+        });
+    }
+
+    #[test]
+    fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
+        while_a_job_runs(|shared, worker_loop, _| {
+            let worker = worker_loop.worker();
+            let mut watched = Watched::new(RunWord::NONE);
+            let observe = |watched: &mut Watched| {
+                observe(shared, worker, watched, RoundMemory::Enough);
+                worker.running()
+            };
+            // The run is new; then the first look at its thread.
+            let running = observe(&mut watched);
+            assert!(watched.times.is_none());
+            observe(&mut watched);
+            let first = watched.times.unwrap();
+            exceed_bound(&mut watched);
+            assert_eq!(observe(&mut watched), running);
+            // Later looks are compared with the first.
+            watched.times = Some(ThreadTimes {
+                ran: Duration::MAX,
+                ..first
+            });
+            assert_eq!(observe(&mut watched), running);
+            assert_eq!(watched.times.unwrap().ran, Duration::MAX);
+        });
+    }
 
     #[test]
     fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {

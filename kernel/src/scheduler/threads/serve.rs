@@ -20,7 +20,7 @@ use crate::{
     scheduler::{
         stackful::stack_context::{self, Duty, Flow},
         threads::{
-            detached_run::{Activity, Cause, DetachedRun},
+            detached_run::{Activity, Cause, DetachedRun, RunningCode},
             evict,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
             round_memory,
@@ -179,6 +179,7 @@ impl PoolService<'_> {
                 cause: Cause::Quarantined,
                 since,
                 sends: Sends::here(),
+                code: RunningCode::Own,
             };
             let number = self.shared.thread_number();
             self.shared.detached.add(number, run);

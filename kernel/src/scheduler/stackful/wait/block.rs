@@ -22,7 +22,7 @@ use crate::{
             wait::{is_unwinding, unwind_if_cancelled},
         },
         threads::{
-            detached_run::{Activity, Cause, DetachedRun},
+            detached_run::{Activity, Cause, DetachedRun, RunningCode},
             pool::Handoff,
             senders::Sends,
             serve,
@@ -86,6 +86,7 @@ fn hand_off_worker(job: JobRef) {
             cause: Cause::Announced,
             since: Instant::now(),
             sends: Sends::here(),
+            code: RunningCode::Own,
         };
         shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
