@@ -88,3 +88,58 @@ fn restore(cx: &Context, before: RunWord, ended: u64) {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        job::testing,
+        scheduler::{
+            stackful::pinned::PinnedQueue,
+            workers::{config::Config, shared::Shared, worker::WorkerLoop},
+        },
+        timer::clock::ClockKind,
+    };
+
+    /// What the run word of the calling thread's worker names.
+    fn named() -> Option<JobPtr> {
+        let (worker, _) = context::here().worker()?;
+        worker.running().job()
+    }
+
+    #[test]
+    fn the_run_word_names_the_nested_job_and_then_the_outer_run_again() {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let handoff = handoffs.pop().unwrap();
+        let pinned = PinnedQueue::new();
+        let outer = testing::runnable();
+        let (told, tells) = std::sync::mpsc::channel();
+        let (inner, joined) = testing::job_of(async move { told.send(named()).unwrap() });
+        context::with(|cx| {
+            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
+            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
+            worker_loop.announce(&outer).unwrap();
+            let before = worker_loop.worker().running();
+            cx.begin_run(outer.ptr(), 2);
+            let mut core = worker_loop.enter().unwrap();
+            core.set_until_look(1);
+            core.next = Some(inner.into_ptr());
+            drop(core);
+            run_if_next(&joined);
+            assert!(tells.recv() == Ok(Some(joined.ptr())));
+            assert!(joined.header().state.is_done());
+            assert!(cx.job() == Some(outer.ptr()));
+            // Not another run of it: the monitor times the outer run from its begin.
+            assert_eq!(worker_loop.worker().running(), before);
+            worker_loop.worker().set_running_none();
+            worker_loop.end();
+            cx.set_job(None);
+        });
+        // It never ran.
+        outer.into_ptr();
+    }
+}

@@ -175,3 +175,50 @@ fn a_row_hands_out_what_single_steps_would() {
         }
     }
 }
+
+/// A core that answers by rows, and one that answers by single steps, in the same state.
+fn both(prepare: impl Fn(&mut Tested)) -> [(bool, Tested); 2] {
+    [true, false].map(|in_rows| {
+        let mut tested = Tested::new();
+        prepare(&mut tested);
+        (in_rows, tested)
+    })
+}
+
+#[test]
+fn a_joiner_does_not_run_the_next_job_while_a_look_is_due() {
+    let mut tested = Tested::new();
+    tested.wake(0);
+    assert_eq!(tested.take_if_next(), None);
+    assert_eq!(tested.take(true).0, Answer::Look);
+    tested.core.set_until_look(2);
+    assert_eq!(tested.take_if_next(), Some(0));
+    tested.wake(1);
+    assert_eq!(tested.take(true).0, Answer::Job(1));
+    // The row has used up what was left.
+    tested.wake(2);
+    assert_eq!(tested.take_if_next(), None);
+    assert_eq!(tested.take(true).0, Answer::Look);
+}
+
+#[test]
+fn a_turn_of_pinned_jobs_begins_while_they_are_alone_and_lasts_as_long_as_any_other() {
+    let cores = both(|tested| {
+        tested.core.set_until_look(100);
+        // A turn of one job, which ends with it.
+        tested.pin(0);
+    });
+    for (in_rows, mut tested) in cores {
+        assert_eq!(tested.take(in_rows).0, Answer::Job(0));
+        for job in [1, 2, 3] {
+            tested.pin(job);
+        }
+        // The first of a turn of three.
+        assert_eq!(tested.take(in_rows).0, Answer::Job(1));
+        tested.queue(4);
+        tested.queue(5);
+        tested.pin(6);
+        let order = [(); 5].map(|()| tested.take(in_rows).0);
+        assert_eq!(order, [2, 3, 4, 5, 6].map(Answer::Job), "{in_rows}");
+    }
+}
