@@ -181,6 +181,7 @@ mod scheduler {
         pub(crate) mod serve;
         pub(crate) mod suspects;
         mod thread_times;
+        pub(crate) mod unread_times;
     }
     pub(crate) mod stackful {
         pub(crate) mod duties;
@@ -347,6 +348,7 @@ mod models {
     mod sleep;
     mod state_word;
     mod timer;
+    mod unread;
 }
 
 pub use api::{

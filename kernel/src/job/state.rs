@@ -58,7 +58,9 @@ const RECEIVER: usize = 1 << 53;
 /// Set while the job's own thread is blocked in `wait()`, and a cancel must unpark it.
 const BLOCKED: usize = 1 << 54;
 
-/// Set by a sample when there are messages; cleared when these are taken.
+/// Set by a sample when there are messages; cleared by the exchange that takes them. So while it is set, the oldest
+/// message is the one that was the oldest when it was set. `scheduler::threads::unread_times` has the protocol, and the
+/// time of the bit.
 const SEEN: usize = 1 << 55;
 /// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or a
 /// message arrives while it listens.

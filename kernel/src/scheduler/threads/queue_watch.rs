@@ -1,10 +1,8 @@
 //! Watching the queues of messages, so that sends count nothing and note no time.
 //!
-//! A mailbox: a *sample* sets a bit in the state of each job that has messages which nobody has taken
-//! ([`State::see_messages`](crate::job::state::State::see_messages)); taking the messages clears it, in the same
-//! exchange. So if a later sample finds the bit, the oldest message was there when the bit was set. An age is therefore
-//! too low by at most the time between two samples, and never too high. Messages that a receiver has taken are not seen
-//! here. If they were many, the receiver has noted them itself, with the time ([`Backlog`]).
+//! A mailbox: a *sample* sets a bit in the state of each job that has messages which nobody has taken, and notes the
+//! time ([`UnreadTimes`]); taking the messages clears the bit. Messages that a receiver has taken are not seen here. If
+//! they were many, the receiver has noted them itself, with the time ([`Backlog`]).
 //!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
 //!
@@ -14,17 +12,15 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use weald_sync::backlog;
 
 use crate::{
-    job::{Header, JobRef, extensions::Backlog, transition::Unread},
+    job::{Header, JobRef, extensions::Backlog},
     memory::JobWalk,
     report,
+    scheduler::threads::unread_times::UnreadTimes,
     sys::{Mutex, lock},
     timer::clock::{Clock, ClockKind},
 };
@@ -66,8 +62,7 @@ pub(crate) struct QueueWatch {
 struct Samples {
     /// The number of the runtime.
     runtime: u16,
-    /// When the unread mailboxes were first found so, by the jobs' addresses.
-    unread: HashMap<usize, Instant>,
+    unread: UnreadTimes<Instant>,
     /// The sample that is under way.
     walk: Option<Walk>,
     figures: MailboxFigures,
@@ -83,7 +78,6 @@ struct LastSample {
 #[derive(Default)]
 struct Walk {
     jobs: JobWalk,
-    unread: HashMap<usize, Instant>,
     figures: MailboxFigures,
     took: Duration,
 }
@@ -159,12 +153,8 @@ impl QueueWatch {
     /// being taken.
     pub(crate) fn waited(&self, job: &JobRef, clock: &Clock) -> Option<Duration> {
         let samples = lock(&self.samples);
-        let address = job.ptr().as_raw().addr().get();
-        let under_way = samples.walk.as_ref();
-        let since = under_way
-            .and_then(|walk| walk.unread.get(&address))
-            .or_else(|| samples.unread.get(&address))?;
-        Some(clock.now().saturating_duration_since(*since))
+        let since = samples.unread.since(address(job))?;
+        Some(clock.now().saturating_duration_since(since))
     }
 
     /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
@@ -186,9 +176,8 @@ impl Samples {
     /// A whole sample. Adds the unread mailboxes to `found`. Returns the jobs that it has looked at, which the caller
     /// drops without the lock: the last reference to a job may drop a user's waker.
     fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) -> Vec<JobRef> {
-        if let Some(walk) = self.walk.take() {
-            // What the walk has found for the first time is in no other list.
-            self.unread.extend(walk.unread);
+        if self.walk.take().is_some() {
+            self.unread.restart_sample();
         }
         let mut jobs = Vec::new();
         while self.step(clock, &mut jobs, found.as_deref_mut()) {}
@@ -202,7 +191,7 @@ impl Samples {
         jobs: &mut Vec<JobRef>,
         mut found: Option<&mut Unreads>,
     ) -> bool {
-        let (began, now) = (Instant::now(), clock.now());
+        let began = Instant::now();
         let walk = self.walk.get_or_insert_default();
         let before = jobs.len();
         let is_going_on = walk.jobs.step(|block| {
@@ -213,16 +202,19 @@ impl Samples {
             if job.header().runtime() != self.runtime || job.header().state.is_done() {
                 continue;
             }
-            if let Some(since) = walk.look(job, &self.unread, now)
-                && let Some(found) = &mut found
-            {
+            walk.figures.count_backlog(job);
+            let unread = &mut self.unread;
+            let since = unread.look(address(job), &job.header().state, || clock.now());
+            let Some(since) = since else { continue };
+            walk.figures.count(since);
+            if let Some(found) = &mut found {
                 found.push((job.clone(), since));
             }
         }
         walk.took += began.elapsed();
         if !is_going_on {
             let walk = self.walk.take().unwrap_or_default();
-            self.unread = walk.unread;
+            self.unread.end_sample();
             self.figures = walk.figures;
             self.last = Some(LastSample {
                 ended: Instant::now(),
@@ -233,37 +225,24 @@ impl Samples {
     }
 }
 
-impl Walk {
-    /// Looks at one job, and returns since when its mailbox is unread, if it is. `known`: what the samples before have
-    /// found.
-    fn look(
-        &mut self,
-        job: &JobRef,
-        known: &HashMap<usize, Instant>,
-        now: Instant,
-    ) -> Option<Instant> {
-        let figures = &mut self.figures;
-        let mut count = |since: Instant| {
-            figures.oldest = Some(figures.oldest.map_or(since, |oldest| oldest.min(since)));
-        };
-        if let Some(backlog) = job.header().backlog() {
-            count(backlog.found);
-            figures.long += 1;
-            figures.longest = figures.longest.max(backlog.messages);
-        }
-        let address = job.ptr().as_raw().addr().get();
-        let since = match job.header().state.see_messages() {
-            Unread::Nothing => return None,
-            Unread::New => now,
-            // Twice in one walk, if chunks came or went meanwhile.
-            Unread::Seen => *(self.unread.get(&address))
-                .or_else(|| known.get(&address))
-                .unwrap_or(&now),
-        };
-        count(since);
-        self.unread.insert(address, since);
-        Some(since)
+impl MailboxFigures {
+    /// A message has waited since then.
+    fn count(&mut self, since: Instant) {
+        self.oldest = Some(self.oldest.map_or(since, |oldest| oldest.min(since)));
     }
+
+    /// Counts the messages that the job's receiver has noted, if they were many.
+    fn count_backlog(&mut self, job: &JobRef) {
+        if let Some(backlog) = job.header().backlog() {
+            self.count(backlog.found);
+            self.long += 1;
+            self.longest = self.longest.max(backlog.messages);
+        }
+    }
+}
+
+fn address(job: &JobRef) -> usize {
+    job.ptr().as_raw().addr().get()
 }
 
 /// Reports the channels that are longer than `mark`, each once.
