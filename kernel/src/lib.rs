@@ -120,9 +120,9 @@ mod reactor {
 // - where a timer fires: `workers::search` (`fire_due`; the monitor and a shutdown call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
-// - where a fork is stolen: `workers::search` (`steal`) asks, `fork::fork_deques` (`steal_any`) chooses the deque,
-//   `fork::stolen_job` (`steal_from`) takes from it (`fork::deque`, `DequeThief::steal`); an owner that waits for a
-//   stolen half steals, too (`StolenJob::help`);
+// - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `DequeThief::steal` in
+//   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
+//   (`steal_any`, which chooses the deque); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
 // - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`),
 //   and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;

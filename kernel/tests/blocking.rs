@@ -27,7 +27,7 @@ use weald_kernel::{
     Builder, DEFAULT_STACK, Runtime, Spawn, Wait, blocking, offload, sleep, spawn, yield_now,
 };
 
-/// A runtime with one worker, whose jobs are never relieved while the test runs.
+/// A runtime with one worker, which is never retaken while the test runs.
 fn patient() -> Builder {
     Runtime::builder()
         .workers(1)

@@ -108,8 +108,8 @@ fn later_jobs_of_a_kind_that_blocks_for_long_stop_no_other_kind() {
     }
 }
 
-/// While a kind is suspect, a job of another one that blocks is relieved before the bound. That is no offence: kinds
-/// that block for a short time do not keep each other suspect for ever.
+/// While a kind is suspect, a job of another one that blocks loses its worker before the bound. That is no offence:
+/// kinds that block for a short time do not keep each other suspect for ever.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -153,7 +153,7 @@ fn short_blocks_beside_a_suspect_are_no_offence() {
     blocks(80);
     let second = unit!();
     let mut before = 0;
-    // Without the offender all is as it was: nobody is relieved any more.
+    // Without the offender all is as it was: no job loses its worker any more.
     while runtime.metrics().detached != before {
         before = runtime.metrics().detached;
         // They take longer than a kind stays suspect.

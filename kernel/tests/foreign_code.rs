@@ -288,7 +288,7 @@ fn wakers_that_a_close_fires_do_not_harm_each_other() {
 fn a_payload_whose_destructor_panics_harms_nobody_who_joins_drops_or_detaches() {
     on_each(|runtime| {
         let explode = || runtime.spawn(async { std::panic::panic_any(Explodes) });
-        // Who joins.
+        // A joiner that drops the payload.
         let joined: Result<(), JoinError> = runtime.block_on(explode());
         assert!(joined.as_ref().unwrap_err().is_panic());
         drop(joined);
@@ -297,7 +297,7 @@ fn a_payload_whose_destructor_panics_harms_nobody_who_joins_drops_or_detaches() 
         until(|| dropped.is_finished() && detached.is_finished());
         drop(dropped);
         detached.detach();
-        // Who takes the payload has it.
+        // Code that takes the payload has it.
         let Err(JoinError::Panicked(panic)) = runtime.block_on(explode()) else {
             panic!("the job has panicked");
         };

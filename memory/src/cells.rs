@@ -6,10 +6,10 @@
 //!
 //! **Safety.** A cell of a block is written when the bit of the cell in `claimed` goes from zero to one, which it
 //! does for one clone only, before that clone has the bit in `present`; or by the only clone that there is. A clone
-//! reads and copies the cells of its own `present` alone, and thus never one that is being written. Whoever gets a
-//! clone from another thread got it in a way that also passes on what was written before. `counted` has the bits of
-//! the cells that must be dropped; only the only clone fills a cell with such a value. The last clone to go drops
-//! them (see `shared`).
+//! reads and copies the cells of its own `present` alone, and thus never one that is being written. A thread
+//! that gets a clone from another thread gets it in a way that also passes on what was written before. `counted` has
+//! the bits of the cells that must be dropped; only the only clone fills a cell with such a value. The last clone to
+//! go drops them (see `shared`).
 
 #![allow(unsafe_code)]
 

@@ -73,7 +73,7 @@ struct Depot {
     patience: usize,
 }
 
-// SAFETY: the pointers are owned by whoever has the list; see the head of the file.
+// SAFETY: the pointers are owned by the owner of the list; see the head of the file.
 unsafe impl Send for Depot {}
 
 static DEPOTS: [Mutex<Depot>; CLASSES] = [const { Mutex::new(Depot::NEW) }; CLASSES];
@@ -256,7 +256,7 @@ fn begin() -> bool {
     STAGE.get() == Stage::Used
 }
 
-/// Gives all slabs back to the program's allocator of which no block is in use, or free with a thread.
+/// Gives back to the program's allocator each slab that has no block in use and no block that is free with a thread.
 ///
 /// Slabs are given back without this call, too, but only when they are many. It takes time in proportion to the
 /// free blocks.

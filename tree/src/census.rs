@@ -92,7 +92,7 @@ impl Census {
         }
     }
 
-    /// Counts the records of which a part is new.
+    /// Counts the records that have a new part.
     fn add_leaf(&mut self, leaf: &Leaf) {
         let [links, attributes] = leaf.blocks().map(|block| self.look_at_cells(block));
         self.records += u64::from((links | attributes).count_ones());

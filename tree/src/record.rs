@@ -39,7 +39,7 @@ pub(crate) struct Near {
     count: u32,
 }
 
-/// Links of which a part is counted.
+/// Links, a part of them in a counted block.
 #[derive(Clone)]
 pub(crate) enum Far {
     Few {

@@ -294,7 +294,7 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::
     serde_json::to_vec(value)
 }
 
-/// The structure of which [`to_json`] made the bytes.
+/// The structure that [`to_json`] turned into these bytes.
 ///
 /// # Errors
 /// If they are not JSON, or not of this type.

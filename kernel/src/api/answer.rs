@@ -1,8 +1,8 @@
 //! An answer: one value, from a unit that gives it to one that waits for it, in one block that both share.
 //!
 //! Steps: the sender puts the value in, claims the waker ([`AnswerState::claim`]), gives the block away
-//! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::look`]), and takes the value. Whoever comes last
-//! frees the block, and the word says who that is; so there is neither a count nor a lock.
+//! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::look`]), and takes the value. The end that
+//! comes last frees the block, and the word says which end that is; so there is neither a count nor a lock.
 //!
 //! Invariants:
 //! - The value is the sender's until `GIVEN` is set, and the receiver's from then on, unless `GONE` was set before.

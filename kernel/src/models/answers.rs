@@ -123,7 +123,7 @@ fn the_newest_waker_is_woken_or_the_receiver_comes_again() {
 
 /// A receiver that goes, and the sender: one of them frees the block, and the value comes back or is the receiver's.
 #[test]
-fn whoever_comes_last_frees_the_block() {
+fn the_end_that_comes_last_frees_the_block() {
     for polls in [0, 1] {
         loom::model(move || {
             let answer = Answering::new();

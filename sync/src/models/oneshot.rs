@@ -40,7 +40,7 @@ fn a_dropped_sender_ends_the_wait() {
     });
 }
 
-/// A value that meets a receiver's end is received, returned or dropped, whoever is first.
+/// A value that meets a receiver's end is received, returned or dropped, whichever end is first.
 #[test]
 fn a_value_that_meets_the_receivers_end_is_not_lost() {
     for closes_first in [false, true] {

@@ -66,9 +66,9 @@ pub(crate) struct Look {
 /// A channel, without its type of values.
 ///
 /// # Safety
-/// **listed**: whoever enters a channel calls [`leave`] with its address before the channel is freed; `leave` waits for
-/// a look that is under way. `look` reads only numbers, under the channel's lock, so it may run on any thread, whatever
-/// the values are.
+/// **listed**: the code that enters a channel calls [`leave`] with its address before the channel is freed; `leave`
+/// waits for a look that is under way. `look` reads only numbers, under the channel's lock, so it may run on any
+/// thread, whatever the values are.
 pub(crate) struct AnyChannel {
     pub(crate) address: *const (),
     pub(crate) look: unsafe fn(*const ()) -> Look,

@@ -59,7 +59,7 @@ impl DiskForest {
         crate::blocking(|| recover(builder.0, journal).wait()).map(Self)
     }
 
-    /// The forest as it was at a moment of which its history is on the medium; see [`weald_journal::DiskForest::at`]. It
+    /// The forest as it was at a moment that its history on the medium covers; see [`weald_journal::DiskForest::at`]. It
     /// is read and made on a thread that serves no job ([`blocking`](crate::blocking)).
     ///
     /// ```
@@ -271,7 +271,7 @@ impl ReadOnlyForest {
         }
     }
 
-    /// Opens the forest in a directory as it was at a moment of which its history is kept; see
+    /// Opens the forest in a directory as it was at a moment that its kept history covers; see
     /// [`weald_journal::ReadOnlyForest::at`]. It is read and made on a thread that serves no job
     /// ([`blocking`](crate::blocking)).
     ///

@@ -133,8 +133,8 @@ impl Watched {
         }
     }
 
-    /// What is known of the thread's operations, of which it has completed so many now. Without an earlier look, what it
-    /// completed before this run cannot be told from what it completed in it, so nothing shows that it sends.
+    /// What is known of the thread's operations; it has completed so many by now. Without an earlier look, what it
+    /// completed before this run cannot be told from what it completed in the run, so nothing shows that it sends.
     fn sends_after(&self, operations: u32) -> Sends {
         let mut sends = self.sends.unwrap_or(Sends::at_first(operations));
         sends.look(operations, None);

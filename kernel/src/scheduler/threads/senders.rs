@@ -74,7 +74,7 @@ impl Sends {
 /// code that has found it in the list, and still holds the lock, may read the count.
 pub(crate) struct OperationCount(NonNull<AtomicU32>);
 
-// SAFETY: an address; see the type for who may follow it. The count itself is atomic.
+// SAFETY: an address; the type says when a thread may follow it. The count itself is atomic.
 unsafe impl Send for OperationCount {}
 // SAFETY: as above.
 unsafe impl Sync for OperationCount {}

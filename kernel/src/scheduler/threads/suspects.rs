@@ -14,7 +14,7 @@
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
 //! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
 //! run, but not while one of its jobs holds a thread and no other is free for the quarantine: its next offender would
-//! take a thread that is left for others. A kind of which no job holds a thread any longer is cleared even then, because
+//! take a thread that is left for others. A kind is cleared even then once no job of it holds a thread, because
 //! its jobs would wait for as long as those of other kinds block.
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
