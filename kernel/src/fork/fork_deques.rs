@@ -84,26 +84,39 @@ impl ForkDeques {
     fn any_active(&self) -> bool {
         self.iter().any(ForkDeque::is_active)
     }
+
+    /// Whether a further root fork may compute.
+    pub(super) fn may_steal(&self, shared: &Shared) -> bool {
+        let computing = self.iter().filter(|fork_deque| fork_deque.computes());
+        computing.count() < shared.workers.len()
+    }
+
+    /// Steals from the first fork deque that has something, whether or not a further root fork may compute.
+    fn steal_any(&self, shared: &Shared) -> Option<Runnable> {
+        self.iter()
+            .filter(|fork_deque| fork_deque.deque.has_entries())
+            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
+    }
 }
 
 impl Forks<Shared> for ForkDeques {
     fn steal(&self, shared: &Shared) -> Option<Runnable> {
-        match sees_work(shared) {
-            true => steal_any(shared),
+        match self.sees_work(shared) {
+            true => self.steal_any(shared),
             false => None,
         }
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
-        steal_any(shared)
+        self.steal_any(shared)
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {
-        sees_work(shared)
+        self.iter().any(|fork_deque| fork_deque.deque.has_entries()) && self.may_steal(shared)
     }
 
     fn wants_helpers(&self, shared: &Shared) -> bool {
-        self.any_active() && may_steal(shared)
+        self.any_active() && self.may_steal(shared)
     }
 
     fn alert_all(&self) {
@@ -156,40 +169,17 @@ impl Drop for ForkDeques {
     }
 }
 
-/// Whether a further root fork may compute.
-pub(super) fn may_steal(shared: &Shared) -> bool {
-    let computing = of(shared)
-        .iter()
-        .filter(|fork_deque| fork_deque.computes())
-        .count();
-    computing < shared.workers.len()
-}
-
 /// A root fork no longer computes, so another one may. Wakes a worker that sleeps because there was no room: no
 /// push woke it meanwhile.
 pub(super) fn wake_for_room(shared: &Shared) {
-    if shared.sleepers.sleeping() == 0 || !of(shared).any_active() {
+    let fork_deques = of(shared);
+    if shared.sleepers.sleeping() == 0 || !fork_deques.any_active() {
         return;
     }
-    for fork_deque in of(shared).iter() {
+    for fork_deque in fork_deques.iter() {
         fork_deque.deque.alert();
     }
-    if sees_work(shared) {
+    if fork_deques.sees_work(shared) {
         shared.wake_one();
     }
-}
-
-/// Whether there is a stack job that a worker could steal.
-pub(super) fn sees_work(shared: &Shared) -> bool {
-    of(shared)
-        .iter()
-        .any(|fork_deque| fork_deque.deque.has_entries())
-        && may_steal(shared)
-}
-
-fn steal_any(shared: &Shared) -> Option<Runnable> {
-    of(shared)
-        .iter()
-        .filter(|fork_deque| fork_deque.deque.has_entries())
-        .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
 }

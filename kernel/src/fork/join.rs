@@ -252,7 +252,7 @@ fn look_around(fork_deque: &ForkDeque) {
     unsafe { fork_deque.deque.reset_limit() };
     cancel::unwind_if_cancelled(fork_deque);
     let shared = fork_deque.shared();
-    if shared.sleepers.sleeping() > 0 && fork_deques::may_steal(shared) {
+    if shared.sleepers.sleeping() > 0 && fork_deques::of(shared).may_steal(shared) {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall
         // asleep next.
         fork_deque.deque.alert();
