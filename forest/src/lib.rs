@@ -32,6 +32,8 @@ mod wake;
 
 // What a version has besides its nodes, and the record of a commit.
 mod content {
+    pub(crate) mod shelves;
+
     pub(crate) mod erasable;
     pub(crate) mod index;
     pub(crate) mod references;

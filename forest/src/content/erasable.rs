@@ -7,7 +7,6 @@
 //!   version has the reference any longer, neither in the forest nor with a reader: each reference in a tree
 //!   has a [`Holder`], which is dropped with the last clone of the reference.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -16,9 +15,9 @@ use std::time::SystemTime;
 use weald_tree::{Attributes, Bytes, NodeId};
 use zeroize::Zeroize;
 
-/// Identifies the bytes of an erasable value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlobId(pub u128);
+pub use super::shelves::BlobId;
+pub(crate) use super::shelves::Place;
+use super::shelves::{Content, Ids, Shelf, Shelves};
 
 /// The value of an attribute, seen through the store of a forest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +69,6 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
 /// A reference to erasable bytes, with the node and the name of the attribute that has it.
 pub(crate) type Referred = (NodeId, Box<str>, BlobId);
 
-/// The attribute for which bytes were stored: the tree's number, the node, the name.
-pub(crate) type Place = (u64, NodeId, Box<str>);
-
 /// Erasable bytes that an edit brings.
 #[derive(Clone, Debug)]
 pub struct Blob {
@@ -117,31 +113,6 @@ pub(crate) struct Blobs {
     random: [RandomState; 2],
 }
 
-#[derive(Default)]
-struct Shelves {
-    blobs: HashMap<BlobId, Shelf>,
-    /// The blobs that were not erased, by the attribute for which they were put.
-    places: HashMap<Place, HashSet<BlobId>>,
-    /// The bytes of all blobs together.
-    bytes: usize,
-    /// How many references there are that were made apart from each other.
-    holders: HashMap<BlobId, usize>,
-}
-
-struct Shelf {
-    place: Place,
-    /// Other attributes to which the reference was copied.
-    copies: Vec<Place>,
-    content: Content,
-}
-
-enum Content {
-    Stored(Arc<[u8]>),
-    Erased(SystemTime),
-    /// They are in the journal, and not read back yet.
-    Absent,
-}
-
 /// The companion of a reference in a tree. When the last clone of the reference is dropped, in whatever version
 /// it was, nobody can ask for the bytes any longer.
 struct Holder {
@@ -165,7 +136,7 @@ impl Blobs {
     /// The value that refers to a blob in a tree, and in the end removes the blob from the store.
     pub(crate) fn reference(self: &Arc<Self>, id: BlobId) -> Bytes {
         self.were_used.store(true, Ordering::Relaxed);
-        *self.write().holders.entry(id).or_default() += 1;
+        *self.write().holders.part_mut(&id).entry(id).or_default() += 1;
         let blobs = Arc::clone(self);
         Bytes::with_companion(&reference(id), Holder { blobs, id })
     }
@@ -179,7 +150,7 @@ impl Blobs {
     pub(crate) fn held(self: &Arc<Self>, value: &[u8]) -> Option<Bytes> {
         let id = referred(value)?;
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let is_known = shelves.blobs.contains_key(&id) || shelves.holders.contains_key(&id);
+        let is_known = shelves.blobs.has(&id) || shelves.holders.has(&id);
         drop(shelves);
         is_known.then(|| self.reference(id))
     }
@@ -207,9 +178,10 @@ impl Blobs {
         let Shelves { blobs, places, .. } = &mut *guard;
         for (node, name, id) in references {
             let place = (tree, node, name);
-            if let Some(shelf) = blobs.get_mut(&id)
+            let ids = places.part_mut(&place);
+            if let Some(shelf) = blobs.part_mut(&id).get_mut(&id)
                 && !matches!(shelf.content, Content::Erased(_))
-                && places.entry(place.clone()).or_default().insert(id)
+                && ids.entry(place.clone()).or_default().insert(id)
             {
                 shelf.copies.push(place);
             }
@@ -223,8 +195,7 @@ impl Blobs {
         let mut shelves = self.write();
         for blob in blobs {
             let place = (blob.tree, blob.node, blob.name);
-            let ids = shelves.places.entry(place.clone()).or_default();
-            ids.insert(blob.id);
+            shelves.put_at(&place, blob.id);
             shelves.bytes += blob.bytes.len();
             let content = Content::Stored(blob.bytes);
             let copies = Vec::new();
@@ -233,7 +204,7 @@ impl Blobs {
                 copies,
                 content,
             };
-            shelves.blobs.insert(blob.id, shelf);
+            shelves.blobs.part_mut(&blob.id).insert(blob.id, shelf);
         }
     }
 
@@ -241,20 +212,21 @@ impl Blobs {
     pub(crate) fn count(&self) -> (usize, usize) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         let is_there = |shelf: &&Shelf| !matches!(shelf.content, Content::Erased(_));
-        let blobs = shelves.blobs.values().filter(is_there).count();
+        let blobs = shelves.blobs.iter().map(|(_, shelf)| shelf);
+        let blobs = blobs.filter(is_there).count();
         (blobs, shelves.bytes)
     }
 
     /// No version refers to a blob any longer. The id may be unknown, if its edit was not committed.
     fn let_go(&self, id: BlobId) {
         let mut shelves = self.write();
-        if let Some(count) = shelves.holders.get_mut(&id) {
+        if let Some(count) = shelves.holders.part_mut(&id).get_mut(&id) {
             *count -= 1;
             if *count > 0 {
                 return;
             }
         }
-        shelves.holders.remove(&id);
+        shelves.holders.take(&id);
         let gone = shelves.take(id);
         drop(shelves);
         drop(gone); // Large bytes are freed after the lock.
@@ -263,14 +235,14 @@ impl Blobs {
     /// Whether bytes are stored for an attribute of a node.
     pub(crate) fn are_at(&self, place: &Place) -> bool {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        shelves.places.contains_key(place)
+        shelves.places.has(place)
     }
 
     /// The blobs to which an attribute of a node ever referred, and that were not erased.
     pub(crate) fn ids_at(&self, place: &Place) -> Vec<BlobId> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let ids = shelves.places.get(place).into_iter().flatten();
-        let mut ids: Vec<_> = ids.copied().collect();
+        let ids = shelves.places.get(place).map(Ids::all);
+        let mut ids = ids.unwrap_or_default();
         ids.sort_unstable();
         ids
     }
@@ -279,7 +251,8 @@ impl Blobs {
     pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) {
         let mut gone = Vec::new();
         let mut guard = self.write();
-        let mut ids = guard.places.remove(&erasure.place).unwrap_or_default();
+        let ids = guard.places.part_mut(&erasure.place).remove(&erasure.place);
+        let mut ids = ids.as_ref().map(Ids::all).unwrap_or_default();
         ids.extend(&erasure.ids);
         for id in ids {
             gone.extend(guard.erase(id, when));
@@ -311,14 +284,13 @@ impl Blobs {
     pub(crate) fn add_absent(&self, tree: u64, at: BlobPlace) {
         let mut shelves = self.write();
         let place = (tree, at.node, at.name);
-        let ids = shelves.places.entry(place.clone()).or_default();
-        ids.insert(at.id);
+        shelves.put_at(&place, at.id);
         let shelf = Shelf {
             place,
             copies: Vec::new(),
             content: Content::Absent,
         };
-        shelves.blobs.insert(at.id, shelf);
+        shelves.blobs.part_mut(&at.id).insert(at.id, shelf);
     }
 
     pub(crate) fn set_erased(&self, id: BlobId, when: SystemTime) {
@@ -329,8 +301,8 @@ impl Blobs {
     pub(crate) fn sweep(&self) {
         let mut guard = self.write();
         let shelves = &mut *guard;
-        let ids = shelves.blobs.keys().copied();
-        let unheld: Vec<_> = ids.filter(|id| !shelves.holders.contains_key(id)).collect();
+        let ids = shelves.blobs.iter().map(|(id, _)| *id);
+        let unheld: Vec<_> = ids.filter(|id| !shelves.holders.has(id)).collect();
         for id in unheld {
             shelves.take(id);
         }
@@ -351,7 +323,7 @@ impl Blobs {
             None => _ = shelves.erase(id, now),
             Some(bytes) => {
                 let len = bytes.len();
-                if let Some(shelf) = shelves.blobs.get_mut(&id) {
+                if let Some(shelf) = shelves.blobs.part_mut(&id).get_mut(&id) {
                     shelf.content = Content::Stored(bytes.into());
                     shelves.bytes += len;
                 }
@@ -376,51 +348,5 @@ impl Blobs {
 
     fn write(&self) -> RwLockWriteGuard<'_, Shelves> {
         self.shelves.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Shelves {
-    /// Returns the bytes that are gone.
-    fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<Arc<[u8]>> {
-        let shelf = self.blobs.get_mut(&id)?;
-        if matches!(shelf.content, Content::Erased(_)) {
-            return None;
-        }
-        let gone = std::mem::replace(&mut shelf.content, Content::Erased(when));
-        let copies = std::mem::take(&mut shelf.copies);
-        for place in copies.iter().chain([&shelf.place]) {
-            leave(&mut self.places, place, id);
-        }
-        let Content::Stored(bytes) = gone else {
-            return None;
-        };
-        self.bytes -= bytes.len();
-        Some(bytes)
-    }
-
-    /// Removes a blob, and shrinks the maps when few are left.
-    fn take(&mut self, id: BlobId) -> Option<Shelf> {
-        let shelf = self.blobs.remove(&id)?;
-        if let Content::Stored(bytes) = &shelf.content {
-            self.bytes -= bytes.len();
-        }
-        for place in shelf.copies.iter().chain([&shelf.place]) {
-            leave(&mut self.places, place, id);
-        }
-        if self.blobs.len() < self.blobs.capacity() / 4 {
-            self.blobs.shrink_to(2 * self.blobs.len());
-            self.places.shrink_to(2 * self.blobs.len());
-        }
-        Some(shelf)
-    }
-}
-
-/// A blob is at a place no more.
-fn leave(places: &mut HashMap<Place, HashSet<BlobId>>, place: &Place, id: BlobId) {
-    if let Some(ids) = places.get_mut(place) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            places.remove(place);
-        }
     }
 }

@@ -1,15 +1,19 @@
 //! The indexes of one version: for an attribute, all values and the nodes that have them, sorted.
 //!
 //! - They belong to a version like its nodes, so each version is queried through its own.
-//! - A commit updates them by the difference between two versions, in the time of that difference.
+//! - A commit updates them by its operations if they are few, and otherwise by the difference between two versions, in the
+//!   time of that difference.
 //! - Erasable values are in no index, because an index would keep them.
 
 use std::sync::Arc;
 
-use weald_tree::{Change, Node, Tree};
+use weald_tree::{Change, Node, NodeId, Operation, Tree};
 
 use super::erasable::is_reference;
 use super::sorted::{Key, Sorted};
+
+/// So many operations are looked at one by one; the difference of two versions costs as much as some of them.
+const FEW: usize = 16;
 
 /// The indexes of a version; most have none.
 #[derive(Clone, Default)]
@@ -44,6 +48,21 @@ impl Indexes {
                 Self(Some(Arc::new(all)))
             }
         }
+    }
+
+    /// The indexes of a version that these operations made of `old`.
+    pub(crate) fn after(&self, operations: &[Operation], (old, new): (&Tree, &Tree)) -> Self {
+        let Some(all) = &self.0 else {
+            return Self(None);
+        };
+        let Some(touched) = touched(operations) else {
+            return self.updated(old, new);
+        };
+        let mut all: Vec<Index> = all.to_vec();
+        for id in touched {
+            bring_up_to_date(&mut all, old.node(id), new.node(id));
+        }
+        Self(Some(Arc::new(all)))
     }
 
     /// The indexes of a version that gets the nodes of another one, and indexes the same attributes as this one. They
@@ -117,25 +136,49 @@ fn update(indexes: &mut [Index], old: &Tree, new: &Tree) {
             Change::Deleted(old) => (Some(old), None),
             Change::Changed { old, new } => (Some(old), Some(new)),
         };
-        for index in &mut *indexes {
-            let is_unchanged = match (old, new) {
-                (Some(old), Some(new)) => {
-                    is_same(old.get(&index.attribute), new.get(&index.attribute))
-                }
-                _ => false,
-            };
-            if is_unchanged {
-                continue;
-            }
-            let key = |node: Option<Node<'_>>| key(node?, &index.attribute);
-            if let Some(old) = key(old) {
-                index.keys.remove(&old);
-            }
-            if let Some(new) = key(new) {
-                index.keys.insert(new);
-            }
+        bring_up_to_date(indexes, old, new);
+    }
+}
+
+/// A node was one and is another now.
+fn bring_up_to_date(indexes: &mut [Index], old: Option<Node<'_>>, new: Option<Node<'_>>) {
+    for index in indexes {
+        let is_unchanged = match (old, new) {
+            (Some(old), Some(new)) => is_same(old.get(&index.attribute), new.get(&index.attribute)),
+            _ => false,
+        };
+        if is_unchanged {
+            continue;
+        }
+        let key = |node: Option<Node<'_>>| key(node?, &index.attribute);
+        if let Some(old) = key(old) {
+            index.keys.remove(&old);
+        }
+        if let Some(new) = key(new) {
+            index.keys.insert(new);
         }
     }
+}
+
+/// The nodes whose attributes a few operations touch, each once; `None`, if they are many, or touch more than they name.
+fn touched(operations: &[Operation]) -> Option<Vec<NodeId>> {
+    if operations.len() > FEW {
+        return None;
+    }
+    let mut all = Vec::with_capacity(operations.len());
+    for operation in operations {
+        match operation {
+            Operation::Add { node, .. }
+            | Operation::PutAttribute { node, .. }
+            | Operation::DeleteAttribute { node, .. } => all.push(*node),
+            // A place is in no index.
+            Operation::Move { .. } => {}
+            _ => return None,
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    Some(all)
 }
 
 /// Whether a value did not change. A long one that did not is the same memory in both versions.

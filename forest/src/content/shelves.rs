@@ -1,0 +1,253 @@
+//! Where erasable bytes are kept: by their ids, and by the attributes for which they were brought.
+//!
+//! - Each map is in [`PARTS`] parts. A map that grows moves all that it has, and one of a hundred thousand entries would
+//!   hold up, for many milliseconds, the commit at which it does; a part moves its own entries only.
+//! - Most attributes have one value ever, so a place with one id has no set.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use weald_tree::NodeId;
+
+/// Identifies the bytes of an erasable value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(pub u128);
+
+/// The attribute for which bytes were stored: the tree's number, the node, the name.
+pub(crate) type Place = (u64, NodeId, Box<str>);
+
+/// How many parts a map has.
+const PARTS: usize = 64;
+
+/// All erasable bytes of a forest.
+#[derive(Default)]
+pub(super) struct Shelves {
+    pub(super) blobs: Parts<BlobId, Shelf>,
+    /// The blobs that were not erased, by the attribute for which they were put.
+    pub(super) places: Parts<Place, Ids>,
+    /// The bytes of all blobs together.
+    pub(super) bytes: usize,
+    /// How many references there are that were made apart from each other.
+    pub(super) holders: Parts<BlobId, usize>,
+}
+
+pub(super) struct Shelf {
+    pub(super) place: Place,
+    /// Other attributes to which the reference was copied.
+    pub(super) copies: Vec<Place>,
+    pub(super) content: Content,
+}
+
+pub(super) enum Content {
+    Stored(Arc<[u8]>),
+    Erased(SystemTime),
+    /// They are in the journal, and not read back yet.
+    Absent,
+}
+
+/// The ids of the bytes that were brought for one attribute.
+#[derive(Default)]
+pub(super) enum Ids {
+    #[default]
+    None,
+    One(BlobId),
+    Many(HashSet<BlobId>),
+}
+
+/// A map in parts.
+pub(super) struct Parts<K: Spread, V>(Box<[HashMap<K, V, K::Hashing>]>);
+
+/// What spreads the keys of a map over its parts, and in them.
+pub(super) trait Spread: Eq + Hash {
+    type Hashing: std::hash::BuildHasher + Default;
+
+    fn spread(&self) -> u64;
+}
+
+impl Spread for BlobId {
+    type Hashing = BuildHasherDefault<OfRandom>;
+
+    fn spread(&self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
+
+impl Spread for Place {
+    type Hashing = std::hash::RandomState;
+
+    fn spread(&self) -> u64 {
+        self.1.get()
+    }
+}
+
+/// The hash of an id, which is random already.
+#[derive(Default)]
+pub(super) struct OfRandom(u64);
+
+impl Hasher for OfRandom {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks(8) {
+            let mut all = [0; 8];
+            all[..word.len()].copy_from_slice(word);
+            self.0 ^= u64::from_ne_bytes(all);
+        }
+    }
+}
+
+impl<K: Spread, V> Default for Parts<K, V> {
+    fn default() -> Self {
+        Self((0..PARTS).map(|_| HashMap::default()).collect())
+    }
+}
+
+impl<K: Spread, V> Parts<K, V> {
+    fn at(key: &K) -> usize {
+        // It is less than the number of parts.
+        usize::try_from(key.spread() % PARTS as u64).unwrap_or_default()
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.0[Self::at(key)].get(key)
+    }
+
+    pub(super) fn has(&self, key: &K) -> bool {
+        self.0[Self::at(key)].contains_key(key)
+    }
+
+    /// The part in which a key is, if it is there.
+    pub(super) fn part_mut(&mut self, key: &K) -> &mut HashMap<K, V, K::Hashing> {
+        &mut self.0[Self::at(key)]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.iter().flatten()
+    }
+
+    /// Removes an entry, and shrinks its part when few are left in it.
+    pub(super) fn take(&mut self, key: &K) -> Option<V> {
+        let part = self.part_mut(key);
+        let taken = part.remove(key);
+        if part.is_empty() || part.len() < part.capacity() / 4 {
+            part.shrink_to(2 * part.len());
+        }
+        taken
+    }
+}
+
+impl Ids {
+    /// Whether it was not there.
+    pub(super) fn insert(&mut self, id: BlobId) -> bool {
+        match self {
+            Self::None => *self = Self::One(id),
+            Self::One(one) if *one == id => return false,
+            Self::One(one) => *self = Self::Many(HashSet::from([*one, id])),
+            Self::Many(all) => return all.insert(id),
+        }
+        true
+    }
+
+    /// Whether none is left.
+    fn remove(&mut self, id: BlobId) -> bool {
+        match self {
+            Self::None => true,
+            Self::One(one) => *one == id,
+            Self::Many(all) => {
+                all.remove(&id);
+                all.is_empty()
+            }
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<BlobId> {
+        match self {
+            Self::None => Vec::new(),
+            Self::One(one) => vec![*one],
+            Self::Many(all) => all.iter().copied().collect(),
+        }
+    }
+}
+
+impl Shelves {
+    /// A blob is for a place.
+    pub(super) fn put_at(&mut self, place: &Place, id: BlobId) {
+        let part = self.places.part_mut(place);
+        match part.get_mut(place) {
+            Some(ids) => _ = ids.insert(id),
+            None => _ = part.insert(place.clone(), Ids::One(id)),
+        }
+    }
+
+    /// Returns the bytes that are gone.
+    pub(super) fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<Arc<[u8]>> {
+        let shelf = self.blobs.part_mut(&id).get_mut(&id)?;
+        if matches!(shelf.content, Content::Erased(_)) {
+            return None;
+        }
+        let gone = std::mem::replace(&mut shelf.content, Content::Erased(when));
+        let copies = std::mem::take(&mut shelf.copies);
+        for place in copies.iter().chain([&shelf.place]) {
+            leave(&mut self.places, place, id);
+        }
+        let Content::Stored(bytes) = gone else {
+            return None;
+        };
+        self.bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    /// Removes a blob.
+    pub(super) fn take(&mut self, id: BlobId) -> Option<Shelf> {
+        let shelf = self.blobs.take(&id)?;
+        if let Content::Stored(bytes) = &shelf.content {
+            self.bytes -= bytes.len();
+        }
+        for place in shelf.copies.iter().chain([&shelf.place]) {
+            leave(&mut self.places, place, id);
+        }
+        Some(shelf)
+    }
+}
+
+/// A blob is at a place no more.
+fn leave(places: &mut Parts<Place, Ids>, place: &Place, id: BlobId) {
+    let ids = places.part_mut(place).get_mut(place);
+    if ids.is_some_and(|ids| ids.remove(id)) {
+        places.take(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_a_place_are_a_set() {
+        let [one, two, three] = [1, 2, 3].map(BlobId);
+        let mut ids = Ids::default();
+        assert!(ids.insert(one) && !ids.insert(one));
+        assert!(!ids.remove(two), "another one stays");
+        assert!(ids.insert(two) && !ids.insert(two) && ids.insert(three));
+        let mut all = ids.all();
+        all.sort_unstable();
+        assert_eq!(all, [one, two, three]);
+        assert!(!ids.remove(one) && !ids.remove(one) && !ids.remove(three));
+        assert!(ids.remove(two), "none is left");
+    }
+
+    #[test]
+    fn no_part_has_most_of_what_a_map_has() {
+        let mut parts: Parts<Place, ()> = Parts::default();
+        for number in 1..=64_000 {
+            let place = (1, NodeId::new(number).unwrap(), "post".into());
+            parts.part_mut(&place).insert(place, ());
+        }
+        assert_eq!(parts.iter().count(), 64_000);
+        assert!(parts.0.iter().all(|part| part.len() == 1_000));
+    }
+}
