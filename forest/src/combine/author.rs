@@ -204,7 +204,7 @@ impl TreeEdit {
     fn finished_as(&mut self, (head, tree): (Arc<Root>, Tree), script: Script, has_journal: bool) {
         let number = self.state.number;
         let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
-        let indexes = head.indexes.updated(&head.tree, &tree);
+        let indexes = head.indexes.after(script.operations(), (&head.tree, &tree));
         let references = references_in(script.operations());
         let last_id = last_id_in(script.operations());
         self.work = Work::Script(script);

@@ -235,7 +235,11 @@ impl Preparation<'_> {
                 (tree, script)
             }
         };
-        let indexes = indexes.unwrap_or_else(|| head.indexes.updated(&head.tree, &tree));
+        let made = || {
+            let operations = script.operations();
+            head.indexes.after(operations, (&head.tree, &tree))
+        };
+        let indexes = indexes.unwrap_or_else(made);
         let steps = head.steps + script.steps();
         Ok(NewTree {
             content: (tree, indexes, steps),
