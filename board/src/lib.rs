@@ -86,6 +86,7 @@ mod web {
     pub(crate) mod visitor;
 
     pub(crate) mod followed;
+    pub(crate) mod json;
 
     // A request and its answer.
     pub(crate) mod app;

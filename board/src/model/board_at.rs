@@ -167,7 +167,10 @@ impl BoardAt {
     }
 
     fn topic(&self, node: Node<'_>) -> Topic {
-        let counted = node.preorder().skip(1).take(COUNTED + 1).count();
+        let counted = match node.child_count() {
+            0 => 0,
+            _ => node.preorder().skip(1).take(COUNTED + 1).count(),
+        };
         let answers = match counted > COUNTED {
             true => Answers::MoreThan(COUNTED),
             false => Answers::Exactly(counted),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weald::forest::disk::Moment;
 use weald::forest::{Attributes, CommitError, NameError, Tree};
-use weald::sync::Mutex;
+use weald::sync::{Mutex, Semaphore};
 
 use super::author::Token;
 use super::board_at::{BoardAt, BoardInfo, of_board};
@@ -20,6 +20,10 @@ use super::store::{Past, Source, Store};
 /// The most bytes of what a board says that it is about.
 pub const MAX_ABOUT: usize = 500;
 
+/// How many messages are made into commits at once. All of them go through the one order of the forest's commits, so more
+/// would only wait there, each with a thread, if the machine has so much to do that they count as stuck.
+const WRITING: u32 = 4;
+
 /// All boards of a forest. A clone is the same.
 #[derive(Clone)]
 pub struct Boards(pub(crate) Arc<Parts>);
@@ -28,6 +32,8 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) past: Past,
     pub(crate) turns: Turns,
+    /// Who writes a message takes a place here until the commit is on its way.
+    pub(crate) writing: Semaphore,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,
 }
 
@@ -42,6 +48,7 @@ impl Boards {
             store,
             past: Past::default(),
             turns: Turns::new(),
+            writing: Semaphore::new(WRITING),
             searches,
         }));
         for board in boards.list() {

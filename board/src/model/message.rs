@@ -104,6 +104,13 @@ impl Deed {
 }
 
 impl DeletedBy {
+    fn of_word(word: &[u8]) -> Self {
+        match word {
+            b"author" => Self::Author,
+            _ => Self::Moderator,
+        }
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Author => "author",
@@ -115,23 +122,39 @@ impl DeletedBy {
 impl Message {
     /// The message of a node, whose post was read from the forest that has the bytes.
     pub(crate) fn of(node: Node<'_>, post: Option<Value<'_>>) -> Self {
-        let changed = time(node, attribute::CHANGED);
-        let deed = node.get_str(attribute::DID).and_then(Deed::of_word);
         let parent = node.parent().filter(|parent| parent.parent().is_some());
-        Self {
+        let mut message = Self {
             id: node.id(),
             parent: parent.map(Node::id),
-            body: body(node, post),
-            time: time(node, attribute::TIME).unwrap_or(UNIX_EPOCH),
-            change: deed.zip(changed),
-            active: time(node, attribute::ACTIVE),
+            body: Body::Deleted(DeletedBy::Author),
+            time: UNIX_EPOCH,
+            change: None,
+            active: None,
             replies: node.child_count(),
-            owner: node.get(attribute::OWNER).and_then(Owner::of_bytes),
-            is_proven: node.get(attribute::PROVEN).is_some(),
-            was: node
-                .get_str(attribute::WAS)
-                .and_then(|was| was.parse().ok()),
+            owner: None,
+            is_proven: false,
+            was: None,
+        };
+        let (mut deed, mut changed, mut hidden) = (None, None, None);
+        // A message has few of them, so one look at all takes less than a search for each.
+        for (name, value) in node.attributes().iter() {
+            let text = || str::from_utf8(value).ok();
+            let time = || SystemTime::from_sortable(value).ok();
+            match name {
+                attribute::TIME => message.time = time().unwrap_or(UNIX_EPOCH),
+                attribute::OWNER => message.owner = Owner::of_bytes(value),
+                attribute::ACTIVE => message.active = time(),
+                attribute::DID => deed = text().and_then(Deed::of_word),
+                attribute::CHANGED => changed = time(),
+                attribute::WAS => message.was = text().and_then(|was| was.parse().ok()),
+                attribute::PROVEN => message.is_proven = true,
+                attribute::HIDDEN => hidden = Some(DeletedBy::of_word(value)),
+                _ => {}
+            }
         }
+        message.change = deed.zip(changed);
+        message.body = body(post, hidden);
+        message
     }
 
     /// What it says, if readers see that.
@@ -154,8 +177,8 @@ impl Message {
     }
 }
 
-fn body(node: Node<'_>, post: Option<Value<'_>>) -> Body {
-    match (post, deleted_by(node)) {
+fn body(post: Option<Value<'_>>, deleted: Option<DeletedBy>) -> Body {
+    match (post, deleted) {
         (Some(Value::Erased { when }), _) => Body::Erased(when),
         (_, Some(by)) => Body::Deleted(by),
         (Some(Value::Erasable(bytes)), None) => Body::Said(Post::of_bytes(bytes)),
@@ -166,13 +189,5 @@ fn body(node: Node<'_>, post: Option<Value<'_>>) -> Body {
 
 /// Who deleted the message of a node, if it is deleted.
 pub(crate) fn deleted_by(node: Node<'_>) -> Option<DeletedBy> {
-    node.get(attribute::HIDDEN).map(|by| match by {
-        b"author" => DeletedBy::Author,
-        _ => DeletedBy::Moderator,
-    })
-}
-
-fn time(node: Node<'_>, name: &str) -> Option<SystemTime> {
-    let bytes = node.get(name)?;
-    SystemTime::from_sortable(bytes).ok()
+    node.get(attribute::HIDDEN).map(DeletedBy::of_word)
 }

@@ -43,6 +43,11 @@ fn is_unseen(c: char) -> bool {
 }
 
 impl Boards {
+    /// Whether any name is protected, or was.
+    pub(crate) fn has_names(&self) -> bool {
+        self.0.store.trees().get(TREE).is_ok()
+    }
+
     /// Whether a name is protected.
     pub fn is_protected(&self, key: NameKey) -> bool {
         self.hash_of(key).is_ok()

@@ -3,6 +3,9 @@
 //! The edit is blind: it names the nodes under which it writes, and relies on nothing else. So any number of people write
 //! to one board at once, and none of them is refused.
 
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::SystemTime;
 
 use weald::forest::disk::Moment;
@@ -53,6 +56,7 @@ impl Boards {
     /// [`BoardError::TokenUsed`], [`BoardError::Storage`].
     pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
         let tree = self.0.store.tree(board)?;
+        let turn = self.0.writing.acquire().await;
         let mut edit = tree.edit().blind();
         let place = place(edit.tree(), new.parent)?;
         let now = SystemTime::now().to_sortable();
@@ -76,8 +80,16 @@ impl Boards {
         edit.put_erasable(id, attribute::POST, new.post.bytes())?;
         let commit = edit.commit().bytes(b"write");
         let commit = match new.token {
-            Some(token) => commit.id(token.id()).await,
-            None => commit.await,
+            Some(token) => commit.id(token.id()),
+            None => commit,
+        };
+        let mut commit = pin!(commit.into_future());
+        let begun = poll_fn(|cx| Poll::Ready(commit.as_mut().poll(cx))).await;
+        // Others have their turn while this one waits to be durable.
+        drop(turn);
+        let commit = match begun {
+            Poll::Ready(commit) => commit,
+            Poll::Pending => commit.await,
         };
         match commit {
             // What was written at the very same time, to the nanosecond, has the same digest.

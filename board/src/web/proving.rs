@@ -41,7 +41,9 @@ impl Ask {
         name: &str,
         passphrase: &str,
     ) -> Result<Requester, Problem> {
-        let key = NameKey::of(name).filter(|key| self.app.boards.is_protected(*key));
+        let boards = &self.app.boards;
+        let key = boards.has_names().then(|| NameKey::of(name)).flatten();
+        let key = key.filter(|key| boards.is_protected(*key));
         match key {
             None if passphrase.is_empty() => Ok(requester),
             None => Err(BoardError::NoName.into()),

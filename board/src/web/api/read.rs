@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
 
 use crate::model::BoardAt;
 
@@ -30,7 +31,7 @@ pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
     let (topics, pages) = board.topics(ask.page()?)?;
     tagged(&ask, &tag(&board), || {
         let topics = topics.iter().map(MessageValue::of_topic).collect();
-        json(StatusCode::OK, &ListValue::new(&board, pages, topics))
+        Ok(list(&ListValue::new(&board, pages, topics)))
     })
 }
 
@@ -75,8 +76,12 @@ pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
         .await?;
     tagged(&ask, &tag(&board), || {
         let found = found.iter().map(MessageValue::new).collect();
-        json(StatusCode::OK, &ListValue::new(&board, pages, found))
+        Ok(list(&ListValue::new(&board, pages, found)))
     })
+}
+
+fn list(list: &ListValue<'_>) -> Response<Body> {
+    fixed(StatusCode::OK, "application/json", list.to_json())
 }
 
 /// The version; of an older one also the newest, because what is deleted there is hidden here.

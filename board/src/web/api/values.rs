@@ -5,6 +5,8 @@ use serde::Serialize;
 use crate::model::{Answers, BoardAt, BoardInfo, Body, Deed, Message, Pages, Shown, State, Topic};
 use crate::text::moment::{Rfc3339, machine};
 
+use super::super::json::Json;
+
 /// A board in the list of all.
 #[derive(Serialize)]
 pub(crate) struct BoardValue {
@@ -29,6 +31,17 @@ impl BoardValue {
             version: board.version.to_string(),
         }
     }
+
+    fn write(&self, json: &mut Json) {
+        json.raw("{\"name\":").text(&self.name);
+        json.raw(",\"title\":").text(&self.title);
+        json.raw(",\"about\":").text(&self.about);
+        json.raw(",\"topics\":").number(self.topics as u64);
+        json.raw(",\"messages\":").number(self.messages);
+        json.raw(",\"changed\":").text(&self.changed);
+        json.raw(",\"version\":").text(&self.version);
+        json.raw("}");
+    }
 }
 
 /// A list of messages, on numbered pages of one version of a board.
@@ -48,6 +61,20 @@ impl<'a> ListValue<'a> {
             pages: pages.count,
             messages,
         }
+    }
+
+    /// As `serde_json` writes it, for a fraction of the time.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        let texts = self.messages.iter().map(|it| it.text.map_or(0, str::len));
+        let mut json = Json::with_room(512 + 256 * self.messages.len() + texts.sum::<usize>());
+        json.raw("{\"board\":");
+        self.board.write(&mut json);
+        json.raw(",\"page\":").number(self.page as u64);
+        json.raw(",\"pages\":").number(self.pages as u64);
+        json.raw(",\"messages\":");
+        json.list(&self.messages, |json, message| message.write(json));
+        json.raw("}");
+        json.into_bytes()
     }
 }
 
@@ -115,6 +142,33 @@ impl<'a> MessageValue<'a> {
             ..Self::new(&answer.message)
         }
     }
+
+    fn write(&self, json: &mut Json) {
+        json.raw("{\"id\":").number(self.id);
+        match self.parent {
+            Some(parent) => json.raw(",\"parent\":").number(parent),
+            None => json.raw(",\"parent\":null"),
+        };
+        json.raw(",\"state\":\"").raw(self.state);
+        json.raw("\",\"author\":").text_or_null(self.author);
+        json.raw(match self.proven {
+            true => ",\"proven\":true",
+            false => ",\"proven\":false",
+        });
+        json.raw(",\"title\":").text_or_null(self.title);
+        json.raw(",\"text\":").text_or_null(self.text);
+        json.raw(",\"time\":\"").raw(self.time.as_str());
+        json.raw("\",\"edited\":");
+        json.text_or_null(self.edited.as_ref().map(Rfc3339::as_str));
+        json.raw(",\"replies\":").number(self.replies as u64);
+        if let Some(answers) = self.answers {
+            json.raw(",\"answers\":").number(answers as u64);
+        }
+        if let Some(level) = self.level {
+            json.raw(",\"level\":").number(level as u64);
+        }
+        json.raw("}");
+    }
 }
 
 /// A message with a page of the answers below it.
@@ -157,6 +211,65 @@ impl StateValue {
             author: post.map(|post| post.author().to_owned()),
             title: post.map(|post| post.title().to_owned()),
             text: post.map(|post| post.text().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_written_as_serde_writes_it() {
+        let time = Rfc3339::of(UNIX_EPOCH + Duration::from_secs(1_763_934_245));
+        let said = MessageValue {
+            id: 7,
+            parent: None,
+            state: "said",
+            author: Some("Ada \"A\""),
+            proven: true,
+            title: None,
+            text: Some("one\ntwo & <three>"),
+            time,
+            edited: Some(time),
+            replies: 2,
+            answers: Some(3),
+            level: None,
+        };
+        let gone = MessageValue {
+            id: 8,
+            parent: Some(7),
+            state: "deleted",
+            author: None,
+            proven: false,
+            title: Some("\u{1}"),
+            text: None,
+            time,
+            edited: None,
+            replies: 0,
+            answers: None,
+            level: Some(1),
+        };
+        let board = |title: &str| BoardValue {
+            name: "tea".to_owned(),
+            title: title.to_owned(),
+            about: "\\".to_owned(),
+            topics: 1,
+            messages: 2,
+            changed: time.as_str().to_owned(),
+            version: "1.22".to_owned(),
+        };
+        for messages in [vec![], vec![said, gone]] {
+            let list = ListValue {
+                board: board("Tee\t"),
+                page: 1,
+                pages: 12,
+                messages,
+            };
+            let written = String::from_utf8(list.to_json()).unwrap();
+            assert_eq!(written, serde_json::to_string(&list).unwrap());
         }
     }
 }

@@ -1,0 +1,161 @@
+//! JSON that is written without a description of it: a page of a board is asked for most, and its values are few and of
+//! three kinds. It is what `serde_json` writes; a test compares the two.
+
+/// An object or an array that is being written.
+pub(crate) struct Json(Vec<u8>);
+
+impl Json {
+    /// Nothing yet, with room for so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// What is written as it stands: names, brackets and commas.
+    #[inline]
+    pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// A text, with quotation marks.
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.0.reserve(text.len() + 2);
+        self.0.push(b'"');
+        let mut rest = text.as_bytes();
+        while let Some(at) = first_to_escape(rest) {
+            self.0.extend_from_slice(&rest[..at]);
+            self.escape(rest[at]);
+            rest = &rest[at + 1..];
+        }
+        self.0.extend_from_slice(rest);
+        self.0.push(b'"');
+        self
+    }
+
+    /// A text, or `null`.
+    pub(crate) fn text_or_null(&mut self, text: Option<&str>) -> &mut Self {
+        match text {
+            Some(text) => self.text(text),
+            None => self.raw("null"),
+        }
+    }
+
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        let mut rest = number;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.0.extend_from_slice(&digits[first..]);
+        self
+    }
+
+    /// Each value in turn, with commas between them.
+    pub(crate) fn list<T>(
+        &mut self,
+        all: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) -> &mut Self {
+        self.raw("[");
+        for (at, value) in all.into_iter().enumerate() {
+            if at > 0 {
+                self.raw(",");
+            }
+            write(self, value);
+        }
+        self.raw("]")
+    }
+
+    #[cold]
+    fn escape(&mut self, byte: u8) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x8 => b'b',
+            0xc => b'f',
+            _ => {
+                let low = DIGITS[usize::from(byte & 15)];
+                let high = DIGITS[usize::from(byte >> 4)];
+                self.0
+                    .extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+                return;
+            }
+        };
+        self.0.extend_from_slice(&[b'\\', short]);
+    }
+}
+
+/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight are looked at at once,
+/// as in <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+    let must_escape = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, chunk) in words.iter().enumerate() {
+        let word = u64::from_ne_bytes(*chunk);
+        let is_control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
+        let is_mark =
+            has_zero(word ^ (ONES * u64::from(b'"'))) | has_zero(word ^ (ONES * u64::from(b'\\')));
+        // The bits above the first found byte may be wrong, so it is looked at again.
+        if (is_control | is_mark) != 0
+            && let Some(found) = chunk.iter().position(must_escape)
+        {
+            return Some(8 * at + found);
+        }
+    }
+    let found = rest.iter().position(must_escape)?;
+    Some(8 * words.len() + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> String {
+        let mut json = Json::with_room(0);
+        json.text(text);
+        String::from_utf8(json.into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn texts_are_written_as_serde_writes_them() {
+        for byte in 0..=0x7f_u8 {
+            for before in 0..10 {
+                let it = format!("{}{}ä and more", "x".repeat(before), char::from(byte));
+                assert_eq!(text(&it), serde_json::to_string(&it).unwrap(), "{it:?}");
+            }
+        }
+        for it in [
+            "",
+            "\"\\\"",
+            "\u{2028}\u{7f}ÿ\u{10ffff}",
+            "\0\n\0\n\0\n\0\n\0\n",
+        ] {
+            assert_eq!(text(it), serde_json::to_string(it).unwrap(), "{it:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_serde_writes_them() {
+        for number in [0, 1, 9, 10, 99, 100, 12_345_678_901, u64::MAX] {
+            let mut json = Json::with_room(0);
+            json.number(number);
+            assert_eq!(json.into_bytes(), number.to_string().into_bytes());
+        }
+    }
+}
