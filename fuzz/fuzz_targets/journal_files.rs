@@ -202,7 +202,7 @@ fuzz_target!(|input: Input| {
         disk.set_file(name, Some(bytes));
     }
     let operations = disk.operations();
-    let read = ReadOnlyJournal::open_on(disk.clone());
+    let read = ReadOnlyJournal::open_with(disk.clone(), &Settings::new().by_hand());
     let seen = read.as_ref().ok().and_then(records);
     let shown = read.ok().map(|journal| {
         let _ = block_on(journal.resolve(CommitId(1)));

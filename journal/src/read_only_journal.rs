@@ -102,7 +102,8 @@ impl ReadOnlyJournal {
         Self::open_with(medium, &Settings::new())
     }
 
-    /// Opens the journal of a medium for reading, with the master key of these settings; the others do not matter.
+    /// Opens the journal of a medium for reading, with the master key of these settings. If they say that it is worked
+    /// [by hand](Settings::by_hand), it starts no threads either. The others do not matter.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`OpenError::Sealed`].
@@ -120,7 +121,7 @@ impl ReadOnlyJournal {
         let medium: Arc<dyn Medium> = Arc::new(ReadOnly(medium));
         let mut before = None;
         loop {
-            let error = match see(&medium, &settings.masters) {
+            let error = match see(&medium, settings) {
                 Ok(Some(mut seen)) => match seen.end_durably(durable) {
                     Ok(()) => return Ok(Self(Arc::new(seen))),
                     // It was trimmed meanwhile.
@@ -190,6 +191,7 @@ impl ReadOnlyJournal {
             found,
             journal: self.0.journal,
             keys: Arc::clone(&self.0.keys),
+            has_threads: self.0.has_threads,
         }))
     }
 
@@ -289,11 +291,12 @@ impl Journal for ReadOnlyJournal {
         })
     }
 
-    /// What it does not have may yet be written by somebody else, so that is unknown. The record is looked for on a thread.
+    /// What it does not have may yet be written by somebody else, so that is unknown. The record is looked for on a thread, unless
+    /// the journal may have none.
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
-        let seen = Arc::clone(&self.0);
+        let (seen, has_threads) = (Arc::clone(&self.0), self.0.has_threads);
         Box::pin(async move {
-            match Searching::begin((seen, id), true).await {
+            match Searching::begin((seen, id), has_threads).await {
                 Ok(Some((position, version))) => Resolved::Stored { position, version },
                 Ok(None) | Err(_) => Resolved::Unknown,
             }

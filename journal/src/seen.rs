@@ -9,7 +9,6 @@ use weald_forest::journal::{Entry, Position, ReadError};
 use crate::error::{OpenError, Unreadable};
 use crate::follow::ENOUGH;
 use crate::keys::Keys;
-use crate::master_key::MasterKeys;
 use crate::medium::Medium;
 use crate::names;
 use crate::needed_keys;
@@ -18,6 +17,7 @@ use crate::reader::RecordReader;
 use crate::recover::{self, Found};
 use crate::search::search_in;
 use crate::searching::Outcome;
+use crate::settings::Settings;
 
 /// What was there when the journal was opened.
 pub(crate) struct Seen {
@@ -25,12 +25,14 @@ pub(crate) struct Seen {
     pub(crate) found: Found,
     pub(crate) journal: u128,
     pub(crate) keys: Arc<Keys>,
+    /// Whether it may start threads.
+    pub(crate) has_threads: bool,
 }
 
 /// Looks once; `None`, if another writer took over meanwhile, who may have cut what was seen.
 pub(crate) fn see(
     medium: &Arc<dyn Medium>,
-    masters: &MasterKeys,
+    settings: &Settings,
 ) -> Result<Option<Seen>, OpenError> {
     let name = medium.name();
     let unreadable = |error: Unreadable| error.at_opening(&name);
@@ -43,8 +45,13 @@ pub(crate) fn see(
     };
     // The keys come last: each is written before what it opens.
     let keys = Arc::new(
-        needed_keys::keys(&**medium, (journal, masters), found.end, &found.needed)
-            .map_err(unreadable)?,
+        needed_keys::keys(
+            &**medium,
+            (journal, &settings.masters),
+            found.end,
+            &found.needed,
+        )
+        .map_err(unreadable)?,
     );
     let names = medium.list().map_err(|error| unreadable(error.into()))?;
     let newest = names
@@ -57,6 +64,7 @@ pub(crate) fn see(
         found,
         journal,
         keys,
+        has_threads: settings.has_threads,
     }))
 }
 
