@@ -202,6 +202,7 @@ mod api {
     pub(crate) mod answer;
     pub(crate) mod blocking;
     pub(crate) mod catch_panic;
+    pub(crate) mod give_up;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
     pub(crate) mod join;
@@ -355,7 +356,8 @@ pub use api::{
     admission::SpawnError,
     answer::{AnswerReceiver, AnswerSender, answer},
     blocking::blocking,
-    catch_panic::catch_panic,
+    catch_panic::{catch_panic, catch_panic_message},
+    give_up::report_given_up,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},

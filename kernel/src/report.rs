@@ -284,6 +284,13 @@ pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
     });
 }
 
+/// A job panicked whose result will never be taken, but whose attachment tells others of its end.
+pub(crate) fn watched_panic(named: &JobName, message: &str) {
+    of_job(ReportKind::WatchedPanic, named, || {
+        format!("{named} panicked; its links and monitors are told: {message}")
+    });
+}
+
 /// A unit of work in a job panicked, and the job goes on.
 pub(crate) fn caught_panic(named: &JobName, message: &str) {
     of_job(ReportKind::CaughtPanic, named, || {
@@ -337,6 +344,13 @@ pub(crate) fn shutdown(not_stopped: &[JobName]) {
 pub(crate) fn cycle(first: LateName, sentence: impl FnOnce() -> String + Send + 'static) {
     of_job_late(ReportKind::Cycle, first, move |_| {
         format!("nothing can run any longer: {}", sentence())
+    });
+}
+
+/// A job gives up what it did, such as to start others again.
+pub(crate) fn given_up(named: &JobName, why: &dyn fmt::Display) {
+    of_job(ReportKind::GivenUp, named, || {
+        format!("{named} has given up: {why}")
     });
 }
 

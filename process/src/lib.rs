@@ -93,11 +93,13 @@ pub use signal::{
 };
 pub use spawn::{Builder, Process, spawn, spawn_link, spawn_local, spawn_monitor};
 pub use supervisor::{
-    Supervisor, SupervisorPid,
+    Supervisor,
+    address::SupervisorPid,
+    error::{ChildFault, Failure, GaveUp, StartError},
     handover::{Claimed, Estate, Handover},
     spec::{
-        Backoff, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown, StartError, StartFailure,
-        Starting, Strategy,
+        Backoff, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown, StartFailure, Starting,
+        Strategy,
     },
 };
 pub use timer::Timer;

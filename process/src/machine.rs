@@ -10,6 +10,7 @@ use std::{
     collections::VecDeque,
     fmt::{self, Debug},
     mem,
+    panic::Location,
     time::{Duration, Instant},
 };
 
@@ -106,7 +107,8 @@ pub trait Machine: Sized + Send + 'static {
     /// The events. One that wants an answer has a [`Reply`].
     type Event: Send + 'static;
 
-    /// The first state. A machine that is a [child](ChildSpec::machine) is ready when this returns.
+    /// The first state. A machine that is a [child](ChildSpec::machine) is ready when this returns. To refuse, it calls
+    /// [`exit`](crate::exit()): then the child has failed to start for that reason, and [`end`](Machine::end) is not called.
     fn begin(&mut self, scope: &mut MachineScope<Self>)
     -> impl Future<Output = Self::State> + Send;
 
@@ -279,15 +281,17 @@ impl ChildSpec {
     /// A child that is a state machine, which `make` makes for each start. It is ready when it has its [first
     /// state](Machine::begin), for which it has as much time as it needs, unless
     /// [`ready_within`](ChildSpec::ready_within) says otherwise.
+    #[track_caller]
     pub fn machine<M: Machine>(
         id: impl Into<Cow<'static, str>>,
         make: impl FnMut() -> M + Send + 'static,
     ) -> ChildSpec {
         let id = id.into();
         let (name, mut make) = (id.clone(), make);
+        let site = Location::caller();
         let spec = ChildSpec::new(id, move |starting| {
             let (ready, machine) = (starting.ready(), make());
-            let builder = Builder::new().name(name.clone()).link();
+            let builder = Builder::new().name(name.clone()).site(site).link();
             let process = builder.spawn(move |inbox| run(machine, inbox, Some(ready)))?;
             Ok::<_, SpawnError>(process.into_pid())
         });

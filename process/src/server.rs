@@ -10,7 +10,7 @@
 
 mod message;
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, fmt, panic::Location, time::Duration};
 
 use message::{Asked, Cast, Read, Work};
 use weald_kernel::{AsUnit, SpawnError, Unit, now, yield_now};
@@ -26,7 +26,10 @@ use crate::{
         trap::Exit,
     },
     spawn::Builder,
-    supervisor::spec::{ChildSpec, Ready},
+    supervisor::{
+        error::ChildFault,
+        spec::{ChildSpec, Ready},
+    },
     timer::Timer,
 };
 
@@ -39,6 +42,8 @@ pub enum Step {
     /// [read its state](ServerRef::state) is no message.
     ReceiveWithin(Duration),
     /// It calls [`Server::proceed`], before it takes any message: for work that should not hold up the answer before it.
+    /// A server that says this for ever takes no message, no exit signal and no [stop](ServerRef::stop); only a kill ends
+    /// it.
     Continue,
     /// It calls [`Server::end`], and ends for this reason.
     Stop(ExitReason),
@@ -88,7 +93,8 @@ pub trait Server: Sized + Send + 'static {
     /// What comes beside requests and casts: notices, messages of timers.
     type Info: Send + 'static;
 
-    /// The first step. A server that is a [child](ChildSpec::server) is ready when it returns.
+    /// The first step. A server that is a [child](ChildSpec::server) is ready when it returns. If it returns
+    /// [`Step::Stop`], the child has failed to start for that reason, after its [end](Server::end).
     fn begin(&mut self, scope: &mut ServerScope<Self>) -> impl Future<Output = Step> + Send {
         let _unused = scope;
         async { Step::Receive }
@@ -295,9 +301,13 @@ async fn serve<S: Server>(mut server: S, mut inbox: Inbox<ServerMessage<S>>, rea
     inbox.trap_exits(|exit| ServerMessage(Kind::Exit(exit)));
     let mut scope = ServerScope(inbox);
     let mut step = server.begin(&mut scope).await;
-    if let Some(ready) = ready.filter(|_| !matches!(step, Step::Stop(_))) {
-        ready.say();
-    }
+    let refused = match step {
+        Step::Stop(_) => ready,
+        _ => {
+            ready.into_iter().for_each(Ready::say);
+            None
+        }
+    };
     let reason = loop {
         step = match step {
             Step::Receive => receive(&mut server, &mut scope, None).await,
@@ -311,6 +321,9 @@ async fn serve<S: Server>(mut server: S, mut inbox: Inbox<ServerMessage<S>>, rea
         };
     };
     server.end(&reason).await;
+    if let Some(ready) = refused {
+        ready.fail(ChildFault::Ended(reason.clone()));
+    }
     if reason != ExitReason::Normal {
         exit(reason);
     }
@@ -348,15 +361,17 @@ async fn receive<S: Server>(
 impl ChildSpec {
     /// A child that is a server, which `make` makes for each start. It is ready when its [first step](Server::begin)
     /// returns, for which it has as much time as it needs, unless [`ready_within`](ChildSpec::ready_within) says otherwise.
+    #[track_caller]
     pub fn server<S: Server>(
         id: impl Into<Cow<'static, str>>,
         make: impl FnMut() -> S + Send + 'static,
     ) -> ChildSpec {
         let id = id.into();
         let (name, mut make) = (id.clone(), make);
+        let site = Location::caller();
         let spec = ChildSpec::new(id, move |starting| {
             let (ready, server) = (starting.ready(), make());
-            let builder = Builder::new().name(name.clone()).link();
+            let builder = Builder::new().name(name.clone()).site(site).link();
             let process = builder.spawn(move |inbox| serve(server, inbox, Some(ready)))?;
             Ok::<_, SpawnError>(process.into_pid())
         });

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     fmt,
+    panic::Location,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -109,6 +110,14 @@ impl Builder {
     pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder {
         Builder {
             settings: self.settings.name(name),
+            ..self
+        }
+    }
+
+    /// The line that reports give as the place of the spawn.
+    pub(crate) fn site(self, site: &'static Location<'static>) -> Builder {
+        Builder {
+            settings: self.settings.site(site),
             ..self
         }
     }

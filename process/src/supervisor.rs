@@ -7,24 +7,35 @@
 //! spawned it, if they are linked, and when another supervisor tells it to shut down. All others are ignored: a start
 //! function may have linked a unit and then failed.
 
+pub(crate) mod address;
 pub(crate) mod children;
+pub(crate) mod error;
 pub(crate) mod handover;
 pub(crate) mod spec;
+pub(crate) mod units;
 
-use std::{borrow::Cow, pin::Pin, task::Poll, time::Duration};
+use std::{
+    borrow::Cow,
+    panic::Location,
+    pin::{Pin, pin},
+    sync::{Arc, OnceLock},
+    task::Poll,
+    time::Duration,
+};
 
-use weald_kernel::{AsUnit, SpawnError, Unit, yield_now};
+use weald_kernel::{SpawnError, Unit, report_given_up, yield_now};
 
 use crate::{
-    call::{CallError, Reply, answer},
+    call::{Answered, answer},
     exit::ExitReason,
     inbox::Inbox,
-    pid::Pid,
-    signal::{link::exit, monitor::monitor, signals::ProcessId, trap::Exit},
+    signal::{link::exit, signals::ProcessId, trap::Exit},
     spawn::Builder,
     supervisor::{
-        children::{Activity, Children, GaveUp},
-        spec::{ChildSpec, ChildState, Message, Shutdown, StartError, Strategy},
+        address::{StopAtDrop, SupervisorPid, ended},
+        children::{Activity, Children},
+        error::{GaveUp, StartError},
+        spec::{ChildSpec, ChildState, Message, Shutdown, Strategy},
     },
 };
 
@@ -64,10 +75,6 @@ pub struct Supervisor {
     children: Vec<ChildSpec>,
 }
 
-/// The address of a supervisor.
-#[derive(Clone, Debug)]
-pub struct SupervisorPid(Pid<Message>);
-
 impl Supervisor {
     /// A supervisor without children. It gives up after more than 1 restart in 5 s, as in OTP.
     pub fn new(strategy: Strategy) -> Supervisor {
@@ -86,9 +93,17 @@ impl Supervisor {
         Supervisor { builder, ..self }
     }
 
-    /// It gives up after more than `restarts` restarts within `period`: it ends all children, and then itself with the
-    /// reason [`Shutdown`](ExitReason::Shutdown).
+    /// It gives up after more than `restarts` restarts within `period`: it reports which child was the last, and what
+    /// became of that, ends all children, and then itself with the reason [`Shutdown`](ExitReason::Shutdown).
+    ///
+    /// # Panics
+    /// If `period` is zero, as OTP refuses that: no two restarts would be within it, and the supervisor would never give up.
+    #[track_caller]
     pub fn intensity(self, restarts: usize, period: Duration) -> Supervisor {
+        assert!(
+            !period.is_zero(),
+            "a supervisor counts its restarts within a period that is longer than zero"
+        );
         Supervisor {
             intensity: (restarts, period),
             ..self
@@ -106,73 +121,121 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisor and its children, in order; returns when all of them run.
+    /// Starts the supervisor and its children, in order; returns when all of them run. The supervisor is linked with nobody,
+    /// unless its [builder](Supervisor::builder) says so.
+    ///
+    /// Not cancel-safe in the sense that it could go on: if the future is dropped before it is done, the supervisor ends, with
+    /// the children that it has started.
     ///
     /// # Errors
     /// The first child that does not start. Those before it are ended, and the supervisor is.
-    pub async fn start(self) -> Result<SupervisorPid, StartError> {
-        let (reply, answer) = answer(None);
-        let pid = self.spawn(move |started| drop(reply.send(started)))?;
-        match answer.await {
-            Ok(started) => started.map(|()| pid),
-            Err(error) => Err(ended(error)),
+    #[track_caller]
+    pub fn start(self) -> impl Future<Output = Result<SupervisorPid, StartError>> + Send + use<> {
+        let site = Location::caller();
+        async move {
+            let (reply, started) = answer(None);
+            let (wanted, is_wanted) = answer(None);
+            let builder = self.builder.clone().site(site);
+            let tell = move |started| drop(reply.send(started));
+            let pid = self.spawn(builder, tell, Some(is_wanted))?;
+            let unfinished = StopAtDrop::new(pid.clone(), wanted);
+            let started = started.await;
+            unfinished.disarm();
+            match started {
+                Ok(started) => started.map(|()| pid),
+                Err(error) => Err(ended(&pid, error)),
+            }
         }
     }
 
-    /// Spawns the process, which calls `tell` when the children run, or one does not start.
+    /// Spawns the process, which calls `tell` when the children run, or one does not start. It gives that up when
+    /// `is_wanted` says so.
     fn spawn(
         self,
+        builder: Builder,
         tell: impl FnOnce(Result<(), StartError>) + Send + 'static,
+        is_wanted: Option<Answered<()>>,
     ) -> Result<SupervisorPid, SpawnError> {
-        let builder = self.builder.clone();
         let parent = Unit::current().as_ref().map(ProcessId::of);
-        let process = builder.spawn(move |inbox| self.run(parent, inbox, tell))?;
-        Ok(SupervisorPid(process.into_pid()))
-    }
-
-    async fn run(
-        self,
-        parent: Option<ProcessId>,
-        mut inbox: Inbox<Message>,
-        tell: impl FnOnce(Result<(), StartError>),
-    ) {
-        inbox.trap_exits(Message::Exit);
-        let mut children = Children::new(self.strategy, self.intensity);
-        for child in self.children {
-            let started = match children.len() < self.limit {
-                true => children.add(&mut inbox, child).await,
-                false => Err(StartError::TooManyChildren { limit: self.limit }),
-            };
-            if let Err(error) = started {
+        let cause = Arc::new(OnceLock::new());
+        let noted = cause.clone();
+        let process = builder.spawn(move |inbox| async move {
+            let mut inbox = inbox;
+            inbox.trap_exits(Message::Exit);
+            let mut children = Children::new(self.strategy, self.intensity);
+            let limit = self.limit;
+            let started = self.start_children(&mut inbox, &mut children);
+            if let Err(error) = unless_unwanted(started, is_wanted).await {
                 children.stop_all().await;
                 tell(Err(error));
                 exit(ExitReason::Shutdown);
             }
-        }
-        tell(Ok(()));
-        let reason = supervise(&mut inbox, &mut children, self.limit, parent).await;
-        children.stop_all().await;
-        exit(reason)
+            tell(Ok(()));
+            let supervised = supervise(&mut inbox, &mut children, limit, parent).await;
+            let reason = supervised.unwrap_or_else(|gave_up| {
+                report_given_up(&gave_up);
+                // It is set here alone.
+                let _set = noted.set(gave_up);
+                ExitReason::Shutdown
+            });
+            children.stop_all().await;
+            exit(reason)
+        })?;
+        Ok(SupervisorPid::new(process.into_pid(), cause))
     }
+
+    /// Starts the children, in order.
+    async fn start_children(
+        self,
+        inbox: &mut Inbox<Message>,
+        children: &mut Children,
+    ) -> Result<(), StartError> {
+        for child in self.children {
+            if children.len() == self.limit {
+                return Err(StartError::TooManyChildren { limit: self.limit });
+            }
+            children.add(inbox, child).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Does `work`, unless whoever wants it goes meanwhile.
+async fn unless_unwanted(
+    work: impl Future<Output = Result<(), StartError>>,
+    is_wanted: Option<Answered<()>>,
+) -> Result<(), StartError> {
+    let (mut work, mut is_wanted) = (pin!(work), is_wanted);
+    std::future::poll_fn(|cx| {
+        if let Some(wanted) = &mut is_wanted
+            && Pin::new(wanted).poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(StartError::Ended(ExitReason::Shutdown)));
+        }
+        work.as_mut().poll(cx)
+    })
+    .await
 }
 
 impl ChildSpec {
     /// A child that is a supervisor itself, which `make` describes for each start. It has as much time as it needs, to
     /// start and to end.
+    #[track_caller]
     pub fn supervisor(
         id: impl Into<Cow<'static, str>>,
         make: impl FnMut() -> Supervisor + Send + 'static,
     ) -> ChildSpec {
         let mut make = make;
+        let site = Location::caller();
         let start = ChildSpec::new(id, move |starting| {
             let ready = starting.ready();
             let supervisor = make();
-            let builder = supervisor.builder.clone().link();
-            supervisor.builder(builder).spawn(move |started| {
-                if started.is_ok() {
-                    ready.say();
-                }
-            })
+            let builder = supervisor.builder.clone().site(site).link();
+            let tell = move |started| match started {
+                Ok(()) => ready.say(),
+                Err(error) => ready.refuse(error),
+            };
+            supervisor.spawn(builder, tell, None)
         });
         start
             .ready_within(Duration::MAX)
@@ -181,17 +244,18 @@ impl ChildSpec {
 }
 
 /// Serves until the supervisor is to end; returns the reason.
+///
+/// # Errors
+/// If its children ended too often.
 async fn supervise(
     inbox: &mut Inbox<Message>,
     children: &mut Children,
     limit: usize,
     parent: Option<ProcessId>,
-) -> ExitReason {
+) -> Result<ExitReason, GaveUp> {
     loop {
         if children.has_due() {
-            if children.start_due(inbox).await.is_err() {
-                return ExitReason::Shutdown;
-            }
+            children.start_due(inbox).await?;
             // A child that fails again and again must not keep the supervisor from its messages.
             yield_now().await;
         }
@@ -205,24 +269,21 @@ async fn supervise(
             .await
         };
         let Some(message) = message else { continue };
-        let ended = match message {
-            Message::Exit(exit) => match exit.from.filter(|_| exit.by_link) {
-                Some(unit) => match children.ended(unit, &exit.reason).await {
-                    Ok(false) if tells_to_end(&exit, parent) => return exit.reason,
-                    ended => ended,
-                },
-                None if tells_to_end(&exit, parent) => return exit.reason,
-                None => Ok(false),
-            },
-            Message::Ended(unit, reason) => children.ended(unit, &reason).await,
-            Message::Stop => return ExitReason::Shutdown,
-            _ => {
-                request(message, inbox, children, limit).await;
-                continue;
+        match message {
+            Message::Exit(exit) => {
+                let is_child = match exit.from.filter(|_| exit.by_link) {
+                    Some(unit) => children.ended(unit, &exit.reason).await?,
+                    None => false,
+                };
+                if !is_child && tells_to_end(&exit, parent) {
+                    return Ok(exit.reason);
+                }
             }
-        };
-        if let Err(GaveUp) = ended {
-            return ExitReason::Shutdown;
+            Message::Ended(unit, reason) => {
+                children.ended(unit, &reason).await?;
+            }
+            Message::Stop => return Ok(ExitReason::Shutdown),
+            _ => request(message, inbox, children, limit).await,
         }
     }
 }
@@ -277,88 +338,4 @@ async fn request(
         }
     };
     let _unheard = reply.send(result);
-}
-
-fn ended(error: CallError) -> StartError {
-    match error {
-        CallError::Died(reason) => StartError::Ended(reason),
-        _ => StartError::Ended(ExitReason::NoProcess),
-    }
-}
-
-impl SupervisorPid {
-    /// Starts one more child, behind the others.
-    ///
-    /// # Errors
-    /// If it does not start, or there is one with its id, or the supervisor has ended.
-    pub async fn start_child(&self, child: ChildSpec) -> Result<(), StartError> {
-        self.ask(|reply| Message::Start(child, reply)).await
-    }
-
-    /// Ends a child and waits for that. The end is no reason to start it again, but the strategies
-    /// [`OneForAll`](Strategy::OneForAll) and [`RestForOne`](Strategy::RestForOne) do when another child ends, as in OTP.
-    /// The supervisor keeps its spec, unless it is temporary. If the child is killed and does not wait, this takes until it
-    /// does, and the supervisor does nothing else.
-    ///
-    /// # Errors
-    /// If there is no such child, or the supervisor has ended.
-    pub async fn terminate_child(&self, id: &str) -> Result<(), StartError> {
-        self.ask(|reply| Message::Terminate(id.to_owned(), reply))
-            .await
-    }
-
-    /// Starts a child that was terminated, or has ended and was not started again.
-    ///
-    /// # Errors
-    /// If there is no such child, or it runs, or does not start, or the supervisor has ended.
-    pub async fn restart_child(&self, id: &str) -> Result<(), StartError> {
-        self.ask(|reply| Message::Restart(id.to_owned(), reply))
-            .await
-    }
-
-    /// Forgets a child that does not run.
-    ///
-    /// # Errors
-    /// If there is no such child, or it runs, or the supervisor has ended.
-    pub async fn delete_child(&self, id: &str) -> Result<(), StartError> {
-        self.ask(|reply| Message::Delete(id.to_owned(), reply))
-            .await
-    }
-
-    /// The children, in order.
-    ///
-    /// # Errors
-    /// If the supervisor has ended.
-    pub async fn children(&self) -> Result<Vec<ChildState>, StartError> {
-        self.0.call(Message::Children).await.map_err(ended)
-    }
-
-    /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
-    /// return from this call.
-    pub async fn stop(&self) {
-        let down = monitor(&self.0);
-        self.0.send(Message::Stop);
-        down.await;
-    }
-
-    /// The supervisor's number.
-    pub fn id(&self) -> ProcessId {
-        self.0.id()
-    }
-
-    async fn ask(
-        &self,
-        request: impl FnOnce(Reply<Result<(), StartError>>) -> Message,
-    ) -> Result<(), StartError> {
-        match self.0.call(request).await {
-            Ok(result) => result,
-            Err(error) => Err(ended(error)),
-        }
-    }
-}
-
-impl AsUnit for SupervisorPid {
-    fn as_unit(&self) -> Option<Unit> {
-        self.0.as_unit()
-    }
 }

@@ -28,7 +28,7 @@ fn children_start_in_order_and_stop_in_reverse() {
         assert_eq!(log.take(), ["+a", "+b", "+c"]);
         supervisor.stop().await;
         assert_eq!(log.take(), ["-c", "-b", "-a"]);
-        let ended = StartError::Ended(ExitReason::NoProcess);
+        let ended = StartError::Ended(ExitReason::Shutdown);
         assert_eq!(supervisor.children().await, Err(ended));
     });
 }

@@ -36,6 +36,21 @@ pub fn catch_panic<T>(code: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+/// As [`catch_panic`].
+///
+/// # Errors
+/// The message of the panic, which is reported, too.
+pub fn catch_panic_message<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(value) => Ok(value),
+        Err(payload) => {
+            let message = run::message_of(&payload);
+            caught(payload);
+            Err(message)
+        }
+    }
+}
+
 #[cold]
 fn caught(payload: Payload) {
     if run::is_own_cancel(&payload) {

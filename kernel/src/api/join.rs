@@ -25,13 +25,13 @@ use crate::{
     },
     report::panic_site::PanicSite,
     report::payload::{self, Payload},
-    report::{self, JobName, panic_message},
+    report::{JobName, panic_message},
     scheduler::{
         stackful::nested,
         workers::{
             cancel,
             context::{self, note_wait},
-            shared,
+            run, shared,
             waker::kept,
         },
     },
@@ -348,7 +348,7 @@ fn give_up_output<T>(job: &JobRef) {
         // The caller's thread may be none of the runtime's.
         let shared = shared::find(job.header().runtime());
         let _reports = shared.as_ref().map(|shared| shared.subscriber.enter());
-        report::unobserved_panic(&JobName::of(job.header()), &panic_message(payload.as_ref()));
+        run::report_untaken_panic(job.header(), &panic_message(payload.as_ref()));
         payload::discard(payload);
     }
 }

@@ -39,6 +39,11 @@ pub trait Attachment: Send + Sync + 'static {
     /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Called in the job, when
     /// nothing of it unwinds any longer.
     fn survived(&self) {}
+
+    /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.
+    fn is_watched(&self) -> bool {
+        false
+    }
 }
 
 /// An attachment, without its type.
@@ -46,6 +51,7 @@ pub(crate) struct AttachedValue {
     value: Arc<dyn Any + Send + Sync>,
     ended: fn(&(dyn Any + Send + Sync), Ending),
     survived: fn(&(dyn Any + Send + Sync)),
+    is_watched: fn(&(dyn Any + Send + Sync)) -> bool,
     was_told: bool,
 }
 
@@ -60,6 +66,10 @@ impl AttachedValue {
             survived: |value| {
                 let value = value.downcast_ref::<A>();
                 value.expect("it was made of this type").survived();
+            },
+            is_watched: |value| {
+                let value = value.downcast_ref::<A>();
+                value.expect("it was made of this type").is_watched()
             },
             was_told: false,
         }
@@ -103,6 +113,15 @@ pub(crate) fn tell_survived(job: &Header) {
     if let Some((value, survived)) = told {
         survived(&*value);
     }
+}
+
+/// Whether the job has an attachment that tells others of its end.
+pub(crate) fn is_watched(job: &Header) -> bool {
+    let asked = job.extensions.lock_existing().and_then(|extensions| {
+        let attached = extensions.attachment.as_ref()?;
+        Some((attached.value.clone(), attached.is_watched))
+    });
+    asked.is_some_and(|(value, is_watched)| is_watched(&*value))
 }
 
 /// How the job ended, if it is done: whether or not something is attached to it.

@@ -23,6 +23,7 @@ const STACK: &str = "weald::stack";
 const PANIC: &str = "weald::panic";
 const SHUTDOWN: &str = "weald::shutdown";
 const WAITS: &str = "weald::waits";
+const SUPERVISOR: &str = "weald::supervisor";
 
 /// Writes a report out. A report that is only information goes to subscribers only.
 pub(super) fn report(report: ReportRecord) {
@@ -91,7 +92,7 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
             tracing::error!(target: MONITOR, "{text}");
         }
         ReportKind::NoStack => tracing::error!(target: STACK, "{text}"),
-        ReportKind::UnobservedPanic | ReportKind::CaughtPanic => {
+        ReportKind::UnobservedPanic | ReportKind::WatchedPanic | ReportKind::CaughtPanic => {
             tracing::error!(target: PANIC, job, %site, type_name, "{text}");
         }
         ReportKind::PanicMessage => tracing::error!(target: PANIC, "{text}"),
@@ -101,6 +102,9 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
             tracing::error!(target: SHUTDOWN, "{text}");
         }
         ReportKind::Cycle => tracing::error!(target: WAITS, "{text}"),
+        ReportKind::GivenUp => {
+            tracing::error!(target: SUPERVISOR, job, %site, "{text}");
+        }
     }
 }
 
@@ -136,6 +140,7 @@ fn count_to_tracing(left_out: &LeftOut) {
             tracing::error!(target: STACK, left_out = count, %origin, "{left_out}");
         }
         ReportKind::UnobservedPanic
+        | ReportKind::WatchedPanic
         | ReportKind::CaughtPanic
         | ReportKind::PanicMessage
         | ReportKind::CallbackPanicked
@@ -147,6 +152,9 @@ fn count_to_tracing(left_out: &LeftOut) {
         }
         ReportKind::Cycle => {
             tracing::error!(target: WAITS, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::GivenUp => {
+            tracing::error!(target: SUPERVISOR, left_out = count, %origin, "{left_out}");
         }
     }
 }

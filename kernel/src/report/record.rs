@@ -46,6 +46,7 @@ pub(crate) enum ReportKind {
     MonitorPanicked,
     NoStack,
     UnobservedPanic,
+    WatchedPanic,
     CaughtPanic,
     /// The message that the standard library's panic hook prints.
     PanicMessage,
@@ -54,6 +55,7 @@ pub(crate) enum ReportKind {
     Stranded,
     NotStopped,
     Cycle,
+    GivenUp,
 }
 
 impl ReportKind {
@@ -93,6 +95,7 @@ impl ReportKind {
             ReportKind::MonitorPanicked => "panics of the monitor",
             ReportKind::NoStack => "no stack",
             ReportKind::UnobservedPanic => "panics that nothing joins",
+            ReportKind::WatchedPanic => "panics that links and monitors are told of",
             ReportKind::CaughtPanic => "panics that were caught",
             ReportKind::PanicMessage => "messages of panics",
             ReportKind::CallbackPanicked => "panics of a callback",
@@ -100,6 +103,7 @@ impl ReportKind {
             ReportKind::Stranded => "jobs whose thread has ended",
             ReportKind::NotStopped => "jobs that did not stop",
             ReportKind::Cycle => "jobs that wait for each other",
+            ReportKind::GivenUp => "supervisors that gave up",
         }
     }
 }

@@ -48,6 +48,10 @@ impl Hasher for NumberHasher {
 }
 
 impl<K: Copy + Ord + Hash, V> Few<K, V> {
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Few::None)
+    }
+
     pub(crate) fn contains_key(&self, key: &K) -> bool {
         match self {
             Few::None => false,
@@ -143,7 +147,7 @@ mod tests {
                 }
                 assert!(few.iter().eq(map.iter()));
                 assert!((0..KEYS).all(|key| few.contains_key(&key) == map.contains_key(&key)));
-                assert_eq!(matches!(few, Few::None), map.is_empty());
+                assert_eq!(few.is_empty(), map.is_empty());
             }
             assert!(few.into_values().eq(map.into_values()));
         }

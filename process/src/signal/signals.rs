@@ -75,6 +75,8 @@ pub(crate) struct SignalState {
     answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
     /// How many panics the unit has survived.
     survived: u64,
+    /// Whether there were links or monitors when it ended.
+    was_watched: bool,
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
     held: Option<BTreeMap<(Holding, HeldKey), Release>>,
     /// This unit's own monitors that leave messages, and on whom.
@@ -145,6 +147,7 @@ impl Signals {
                 monitors: Few::None,
                 answers: BTreeMap::new(),
                 survived: 0,
+                was_watched: false,
                 held: Some(BTreeMap::new()),
                 monitoring: Few::None,
                 gate: None,
@@ -337,6 +340,10 @@ impl SignalState {
         self.held.as_ref().map_or(0, BTreeMap::len)
     }
 
+    fn is_watched(&self) -> bool {
+        self.was_watched || !self.links.is_empty() || !self.monitors.is_empty()
+    }
+
     pub(crate) fn panics_survived(&self) -> u64 {
         self.survived
     }
@@ -379,6 +386,7 @@ impl SignalState {
 impl Signals {
     /// Notes why the unit has ended, and tells its peers. What it held is released.
     fn end(&self, mut state: Guard<'_>, reason: ExitReason) {
+        state.was_watched = state.is_watched();
         state.end = Some(reason.clone());
         let rest = (
             state.unit.take(),
@@ -433,5 +441,9 @@ impl Attachment for Signals {
         for caller in told.into_values() {
             caller.tell(ExitReason::NoProcess);
         }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.lock().is_watched()
     }
 }

@@ -15,18 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Unit, catch_panic, now, sleep_until, timeout};
+use weald_kernel::{Unit, catch_panic, now, sleep_until};
 
 use crate::{
-    call::{CallError, answer},
     exit::ExitReason,
     inbox::Inbox,
-    signal::{
-        link::{send_exit, unlink},
-        monitor::monitor_unit,
-        signals::{ProcessId, Signals},
+    signal::signals::ProcessId,
+    supervisor::{
+        error::{ChildFault, GaveUp, StartError},
+        spec::{ChildSpec, Message, Restart, Shutdown, Strategy},
+        units::{Place, Units, stop},
     },
-    supervisor::spec::{ChildSpec, Message, Restart, Shutdown, StartError, Starting, Strategy},
 };
 
 /// A child, running or not.
@@ -39,15 +38,11 @@ pub(crate) struct Child {
     failures: u32,
 }
 
-/// Where a child stands among the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
-
 pub(crate) struct Children {
     list: BTreeMap<Place, Child>,
     next: u64,
     by_id: BTreeMap<Cow<'static, str>, Place>,
-    by_unit: BTreeMap<ProcessId, Place>,
+    units: Units,
     dues: BTreeSet<(Instant, Place)>,
     strategy: Strategy,
     intensity: (usize, Duration),
@@ -65,52 +60,14 @@ pub(crate) enum Activity {
 /// A pause that is too long to compute with counts as this one.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Too many restarts.
-pub(crate) struct GaveUp;
-
 impl Child {
     pub(crate) fn is_restarting(&self) -> bool {
         self.due.is_some()
     }
 
-    /// Starts the child, which does not run.
-    async fn start(&mut self, inbox: &mut Inbox<Message>) -> Result<ProcessId, StartError> {
-        let id = self.spec.id.clone().into_owned();
-        let failed = |reason: String| StartError::Failed { child: id, reason };
-        let (reply, ready) = answer(
-            self.spec
-                .ready_within
-                .and_then(|within| now().checked_add(within)),
-        );
-        let mut starting = Starting {
-            ready: self.spec.ready_within.map(|_| reply),
-        };
-        // The text of the error is user code, too.
-        let started = catch_panic(|| (self.spec.start)(&mut starting).map_err(|e| e.to_string()));
-        drop(starting);
-        let unit = match started {
-            Some(Ok(unit)) => unit,
-            Some(Err(error)) => return Err(failed(error)),
-            None => return Err(failed("its start function panicked".to_owned())),
-        };
-        // The supervisor cannot end before this: it has not waited.
-        adopt(inbox, &unit);
-        if self.spec.ready_within.is_some()
-            && let Err(error) = ready.await
-        {
-            stop(&unit, Shutdown::Kill).await;
-            return Err(failed(match error {
-                CallError::TimedOut => "it was not ready in time".to_owned(),
-                CallError::NoReply | CallError::Full => {
-                    "it has given up to say that it is ready".to_owned()
-                }
-                CallError::Died(reason) => reason.to_string(),
-            }));
-        }
-        let number = ProcessId::of(&unit);
+    fn runs_as(&mut self, unit: Unit) {
         self.unit = Some(unit);
         self.since = Some(now());
-        Ok(number)
     }
 
     /// When it is started again.
@@ -146,33 +103,11 @@ impl Child {
     }
 }
 
-/// Links a unit. If it has ended, its end is told by a message, as a link would; the exit signal of a unit that was
-/// linked when it was spawned may have come before.
-fn adopt(inbox: &mut Inbox<Message>, unit: &Unit) {
-    let own = Signals::current("a supervisor");
-    let is_linked = Signals::of(unit).is_some_and(|child| Signals::link(&own, &child));
-    if !is_linked {
-        let ended = Message::Ended(ProcessId::of(unit), Signals::end_of(unit));
-        inbox.pid().send(ended);
+fn not_started(id: &str, fault: ChildFault) -> StartError {
+    StartError::Failed {
+        child: id.to_owned(),
+        reason: fault,
     }
-}
-
-/// Ends a unit and waits for its end.
-async fn stop(unit: &Unit, shutdown: Shutdown) {
-    let mut monitor = monitor_unit(Some(unit));
-    unlink(unit);
-    match shutdown {
-        Shutdown::Kill => unit.kill(),
-        Shutdown::After(time) => {
-            send_exit(unit, &ExitReason::Shutdown);
-            if timeout(time, &mut monitor).await.is_ok() {
-                return;
-            }
-            unit.kill();
-        }
-        Shutdown::Infinity => send_exit(unit, &ExitReason::Shutdown),
-    }
-    monitor.await;
 }
 
 impl Children {
@@ -181,7 +116,7 @@ impl Children {
             list: BTreeMap::new(),
             next: 0,
             by_id: BTreeMap::new(),
-            by_unit: BTreeMap::new(),
+            units: Units::default(),
             dues: BTreeSet::new(),
             strategy,
             intensity,
@@ -226,12 +161,14 @@ impl Children {
             since: None,
             failures: 0,
         };
-        let unit = child.start(inbox).await?;
+        let started = self.units.launch(inbox, &mut child.spec).await;
+        let unit = started.map_err(|fault| not_started(&id, fault))?;
         let place = Place(self.next);
         self.next += 1;
+        self.units.by_unit.insert(ProcessId::of(&unit), place);
+        child.runs_as(unit);
         self.list.insert(place, child);
         self.by_id.insert(id, place);
-        self.by_unit.insert(unit, place);
         Ok(())
     }
 
@@ -241,10 +178,17 @@ impl Children {
         inbox: &mut Inbox<Message>,
         place: Place,
     ) -> Result<(), StartError> {
+        let started = self.launch(inbox, place).await;
+        let id = |place| self.list.get(&place).map_or("", |child| &*child.spec.id);
+        started.map_err(|fault| not_started(id(place), fault))
+    }
+
+    async fn launch(&mut self, inbox: &mut Inbox<Message>, place: Place) -> Result<(), ChildFault> {
         self.set_due(place, None);
         if let Some(child) = self.list.get_mut(&place) {
-            let unit = child.start(inbox).await?;
-            self.by_unit.insert(unit, place);
+            let unit = self.units.launch(inbox, &mut child.spec).await?;
+            self.units.by_unit.insert(ProcessId::of(&unit), place);
+            child.runs_as(unit);
         }
         Ok(())
     }
@@ -268,6 +212,9 @@ impl Children {
 
     /// Ends all children, the last first.
     pub(crate) async fn stop_all(&mut self) {
+        if let Some(unit) = self.units.starting.take() {
+            stop(&unit, Shutdown::Kill).await;
+        }
         let places: Vec<Place> = self.list.keys().copied().collect();
         for place in places.into_iter().rev() {
             self.stop(place).await;
@@ -281,7 +228,7 @@ impl Children {
             return;
         };
         if let Some(unit) = child.unit.take() {
-            self.by_unit.remove(&ProcessId::of(&unit));
+            self.units.by_unit.remove(&ProcessId::of(&unit));
             stop(&unit, child.spec.shutdown).await;
         }
     }
@@ -303,7 +250,7 @@ impl Children {
         id: ProcessId,
         reason: &ExitReason,
     ) -> Result<bool, GaveUp> {
-        let Some(place) = self.by_unit.remove(&id) else {
+        let Some(place) = self.units.by_unit.remove(&id) else {
             return Ok(false);
         };
         let Some(child) = self.list.get_mut(&place) else {
@@ -312,15 +259,22 @@ impl Children {
         child.unit = None;
         match child.spec.restart {
             Restart::Transient if reason.is_orderly() => {}
-            Restart::Permanent | Restart::Transient => self.restart(place).await?,
+            Restart::Permanent | Restart::Transient => {
+                self.restart(place, ChildFault::Ended(reason.clone()))
+                    .await?;
+            }
             Restart::Temporary => self.remove(place),
         }
         Ok(true)
     }
 
     /// Restarts the child that has ended or failed to start, and those that the strategy restarts with it.
-    async fn restart(&mut self, place: Place) -> Result<(), GaveUp> {
-        self.count_restart()?;
+    async fn restart(&mut self, place: Place, fault: ChildFault) -> Result<(), GaveUp> {
+        if self.is_one_restart_too_many() {
+            return Err(self.give_up(place, fault));
+        }
+        // Its destructor is user code.
+        let _panicked = catch_panic(|| drop(fault));
         let with_it: Vec<Place> = match self.strategy {
             Strategy::OneForOne => vec![place],
             Strategy::OneForAll => self.list.keys().copied().collect(),
@@ -340,7 +294,18 @@ impl Children {
         Ok(())
     }
 
-    fn count_restart(&mut self) -> Result<(), GaveUp> {
+    fn give_up(&self, place: Place, fault: ChildFault) -> GaveUp {
+        let (restarts, period) = self.intensity;
+        let child = self.list.get(&place).map(|child| child.spec.id.to_string());
+        GaveUp {
+            child: child.unwrap_or_default(),
+            fault,
+            restarts,
+            period,
+        }
+    }
+
+    fn is_one_restart_too_many(&mut self) -> bool {
         let (most, period) = self.intensity;
         let now = now();
         let is_old = |time: &Instant| now - *time > period;
@@ -348,10 +313,7 @@ impl Children {
             self.restarts.pop_front();
         }
         self.restarts.push_back(now);
-        match self.restarts.len() > most {
-            true => Err(GaveUp),
-            false => Ok(()),
-        }
+        self.restarts.len() > most
     }
 
     /// When the next child is started again.
@@ -382,8 +344,8 @@ impl Children {
         let mut places: Vec<Place> = due.map(|(_, place)| *place).collect();
         places.sort_unstable();
         for place in places {
-            if self.start(inbox, place).await.is_err() {
-                return self.restart(place).await;
+            if let Err(fault) = self.launch(inbox, place).await {
+                return self.restart(place, fault).await;
             }
         }
         Ok(())

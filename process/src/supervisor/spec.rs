@@ -1,6 +1,6 @@
 //! What a supervisor is told, and what it answers.
 
-use std::{any::Any, borrow::Cow, error::Error, fmt, time::Duration};
+use std::{any::Any, borrow::Cow, error::Error, fmt, panic::Location, time::Duration};
 
 use weald_kernel::{AsUnit, SpawnError, Unit};
 
@@ -10,6 +10,7 @@ use crate::{
     inbox::Inbox,
     signal::{signals::ProcessId, trap::Exit},
     spawn::Builder,
+    supervisor::error::{ChildFault, Failure, StartError},
 };
 
 /// When a supervisor starts a child again that has ended.
@@ -50,7 +51,7 @@ pub struct Backoff {
 /// What a child's start function gets.
 #[derive(Debug)]
 pub struct Starting {
-    pub(crate) ready: Option<Reply<()>>,
+    pub(crate) ready: Option<Reply<Readiness>>,
 }
 
 impl Starting {
@@ -61,16 +62,49 @@ impl Starting {
     }
 }
 
-/// Says that a child is ready.
+/// What a child says of itself: that it is ready, or why it does not start.
+pub(crate) type Readiness = Result<(), ChildFault>;
+
+/// Says that a child is ready, or that it does not start. If it is dropped, the child has failed to start.
 #[derive(Debug)]
-pub struct Ready(Option<Reply<()>>);
+pub struct Ready(Option<Reply<Readiness>>);
 
 impl Ready {
     /// The child is ready; the supervisor goes on.
     pub fn say(self) {
+        self.tell(Ok(()));
+    }
+
+    /// The child does not start: its [`StartError`] has this error. The supervisor ends the child, as its
+    /// [shutdown](ChildSpec::shutdown) says, if it does not end by itself.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::time::Duration;
+    /// use weald_process::{ChildSpec, Inbox, Strategy, Supervisor, spawn_link};
+    ///
+    /// let child = ChildSpec::new("reader", |starting| {
+    ///     let ready = starting.ready();
+    ///     spawn_link(async move |_: Inbox<()>| ready.refuse("there is no file")).map(|p| p.into_pid())
+    /// });
+    /// let supervisor = Supervisor::new(Strategy::OneForOne);
+    /// let supervisor = supervisor.child(child.ready_within(Duration::from_secs(5)));
+    /// let error = supervisor.start().await.unwrap_err();
+    /// assert_eq!(error.to_string(), "the child `reader` did not start: there is no file");
+    /// # });
+    /// ```
+    pub fn refuse(self, error: impl Into<StartFailure>) {
+        self.fail(ChildFault::Failed(Failure::new(error.into())));
+    }
+
+    pub(crate) fn fail(self, fault: ChildFault) {
+        self.tell(Err(fault));
+    }
+
+    fn tell(self, readiness: Readiness) {
         if let Some(reply) = self.0 {
             // An error: the supervisor waits no longer, and has killed the child.
-            let _late = reply.send(());
+            let _late = reply.send(readiness);
         }
     }
 }
@@ -101,7 +135,19 @@ impl ChildSpec {
     /// failed to start its child.
     ///
     /// A unit that has ended before the supervisor links it counts as any other one that has ended: a transient child
-    /// that has returned is not started again.
+    /// that has returned is not started again. The supervisor itself is no child of its own, and no unit can be two children.
+    ///
+    /// The type of the error is named where `?` leaves it open:
+    ///
+    /// ```
+    /// use weald_kernel::SpawnError;
+    /// use weald_process::{self as process, ChildSpec, Inbox};
+    ///
+    /// let child = ChildSpec::new("waits", |_starting| {
+    ///     let process = process::spawn_link(async |mut inbox: Inbox<()>| inbox.receive().await)?;
+    ///     Ok::<_, SpawnError>(process.into_pid())
+    /// });
+    /// ```
     pub fn new<U, E>(
         id: impl Into<Cow<'static, str>>,
         start: impl FnMut(&mut Starting) -> Result<U, E> + Send + 'static,
@@ -125,7 +171,32 @@ impl ChildSpec {
     }
 
     /// A child that is a process named `id`, with this body. `body` is called for each start. It gets no [`Ready`], so with
-    /// [`ready_within`](ChildSpec::ready_within) it would never start: use [`new`](ChildSpec::new) for that.
+    /// [`ready_within`](ChildSpec::ready_within) it does not start: use [`new`](ChildSpec::new) for that.
+    ///
+    /// What the body uses is cloned for each start, before the `async move` block:
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::sync::{Arc, Mutex};
+    /// use weald_process::{ChildSpec, Inbox, Strategy, Supervisor};
+    ///
+    /// let log = Arc::new(Mutex::new(Vec::new()));
+    /// let kept = log.clone();
+    /// let logger = ChildSpec::process("logger", move |mut inbox: Inbox<String>| {
+    ///     let log = kept.clone();
+    ///     async move {
+    ///         loop {
+    ///             let line = inbox.receive().await;
+    ///             log.lock().unwrap().push(line);
+    ///         }
+    ///     }
+    /// });
+    /// let supervisor = Supervisor::new(Strategy::OneForOne).child(logger).start().await?;
+    /// # supervisor.stop().await;
+    /// # Ok::<(), weald_process::StartError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
     pub fn process<M, Fut>(
         id: impl Into<Cow<'static, str>>,
         body: impl FnMut(Inbox<M>) -> Fut + Send + 'static,
@@ -137,8 +208,10 @@ impl ChildSpec {
     {
         let id = id.into();
         let (name, mut body) = (id.clone(), body);
+        let site = Location::caller();
         ChildSpec::new(id, move |_starting| {
-            let process = Builder::new().name(name.clone()).link().spawn(&mut body)?;
+            let builder = Builder::new().name(name.clone()).site(site).link();
+            let process = builder.spawn(&mut body)?;
             Ok::<_, SpawnError>(process.into_pid())
         })
     }
@@ -195,41 +268,6 @@ pub enum Strategy {
     OneForAll,
     /// That child and those behind it, which are ended first.
     RestForOne,
-}
-
-/// Why a supervisor or a child was not started.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The child's start function failed or panicked, or the child was not ready in time.
-    #[error("the child `{child}` did not start: {reason}")]
-    Failed {
-        /// The child.
-        child: String,
-        /// What went wrong.
-        reason: String,
-    },
-    /// There is a child with this id.
-    #[error("the supervisor has a child `{0}` already")]
-    Exists(String),
-    /// There is no child with this id.
-    #[error("the supervisor has no child `{0}`")]
-    NotFound(String),
-    /// The child runs, or is to be started again.
-    #[error("the child `{0}` runs; terminate it first")]
-    Running(String),
-    /// The supervisor has as many children as it may have.
-    #[error("the supervisor has {limit} children and may have no more")]
-    TooManyChildren {
-        /// The limit.
-        limit: usize,
-    },
-    /// The supervisor has ended.
-    #[error("the supervisor has ended: {0}")]
-    Ended(ExitReason),
-    /// The supervisor could not be spawned.
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
 }
 
 /// A child, as [`SupervisorPid::children`](crate::SupervisorPid::children) shows it.

@@ -165,7 +165,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let ending = cx.set_ending(true);
     if completed.drop_output {
         if let Some(message) = &panic {
-            report::unobserved_panic(&JobName::of(own.header()), message);
+            report_untaken_panic(own.header(), message);
         }
         // SAFETY: the completion gave the output to this thread, because no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
@@ -202,6 +202,15 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
 /// Takes the waker that the job's last `park` left: that park will not end.
 fn take_parker(job: &Header) -> Option<task::Waker> {
     job.extensions.lock_existing()?.parker.take()
+}
+
+/// Reports the panic of a job whose output nobody takes.
+pub(crate) fn report_untaken_panic(header: &Header, message: &str) {
+    let named = JobName::of(header);
+    match attachment::is_watched(header) {
+        true => report::watched_panic(&named, message),
+        false => report::unobserved_panic(&named, message),
+    }
 }
 
 /// Reports a panic of a destructor or an exit hook, and drops its payload.

@@ -1,0 +1,150 @@
+//! The address of a supervisor: what others ask of it.
+
+use std::sync::{Arc, OnceLock};
+
+use weald_kernel::{AsUnit, Unit};
+
+use crate::{
+    call::{CallError, Reply},
+    exit::ExitReason,
+    pid::Pid,
+    signal::{
+        monitor::monitor,
+        signals::{ProcessId, Signals},
+    },
+    supervisor::{
+        error::{GaveUp, StartError},
+        spec::{ChildSpec, ChildState, Message},
+    },
+};
+
+/// The address of a supervisor.
+#[derive(Clone, Debug)]
+pub struct SupervisorPid {
+    pid: Pid<Message>,
+    /// Why it gave up, once it has.
+    gave_up: Arc<OnceLock<GaveUp>>,
+}
+
+impl SupervisorPid {
+    pub(crate) fn new(pid: Pid<Message>, gave_up: Arc<OnceLock<GaveUp>>) -> SupervisorPid {
+        SupervisorPid { pid, gave_up }
+    }
+
+    /// Starts one more child, behind the others.
+    ///
+    /// # Errors
+    /// If it does not start, or there is one with its id, or the supervisor has ended.
+    pub async fn start_child(&self, child: ChildSpec) -> Result<(), StartError> {
+        self.ask(|reply| Message::Start(child, reply)).await
+    }
+
+    /// Ends a child and waits for that. The end is no reason to start it again, but the strategies
+    /// [`OneForAll`](crate::Strategy::OneForAll) and [`RestForOne`](crate::Strategy::RestForOne) do when another child ends, as in OTP.
+    /// The supervisor keeps its spec, unless it is temporary. If the child is killed and does not wait, this takes until it
+    /// does, and the supervisor does nothing else.
+    ///
+    /// # Errors
+    /// If there is no such child, or the supervisor has ended.
+    pub async fn terminate_child(&self, id: &str) -> Result<(), StartError> {
+        self.ask(|reply| Message::Terminate(id.to_owned(), reply))
+            .await
+    }
+
+    /// Starts a child that was terminated, or has ended and was not started again.
+    ///
+    /// # Errors
+    /// If there is no such child, or it runs, or does not start, or the supervisor has ended.
+    pub async fn restart_child(&self, id: &str) -> Result<(), StartError> {
+        self.ask(|reply| Message::Restart(id.to_owned(), reply))
+            .await
+    }
+
+    /// Forgets a child that does not run.
+    ///
+    /// # Errors
+    /// If there is no such child, or it runs, or the supervisor has ended.
+    pub async fn delete_child(&self, id: &str) -> Result<(), StartError> {
+        self.ask(|reply| Message::Delete(id.to_owned(), reply))
+            .await
+    }
+
+    /// The children, in order.
+    ///
+    /// # Errors
+    /// If the supervisor has ended.
+    pub async fn children(&self) -> Result<Vec<ChildState>, StartError> {
+        let children = self.pid.call(Message::Children).await;
+        children.map_err(|error| ended(self, error))
+    }
+
+    /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
+    /// return from this call.
+    pub async fn stop(&self) {
+        let down = monitor(&self.pid);
+        self.pid.send(Message::Stop);
+        down.await;
+    }
+
+    /// The supervisor's number.
+    pub fn id(&self) -> ProcessId {
+        self.pid.id()
+    }
+
+    async fn ask(
+        &self,
+        request: impl FnOnce(Reply<Result<(), StartError>>) -> Message,
+    ) -> Result<(), StartError> {
+        match self.pid.call(request).await {
+            Ok(result) => result,
+            Err(error) => Err(ended(self, error)),
+        }
+    }
+}
+
+impl AsUnit for SupervisorPid {
+    fn as_unit(&self) -> Option<Unit> {
+        self.pid.as_unit()
+    }
+}
+
+/// Why a supervisor did not answer.
+pub(crate) fn ended(supervisor: &SupervisorPid, error: CallError) -> StartError {
+    if let Some(gave_up) = supervisor.gave_up.get() {
+        return StartError::GaveUp(gave_up.clone());
+    }
+    StartError::Ended(match error {
+        CallError::Died(reason) if reason != ExitReason::NoProcess => reason,
+        // It had ended before the call.
+        _ => Signals::reason_of(&supervisor.pid.0.unit()),
+    })
+}
+
+/// Ends a supervisor that nobody waits for any longer, while it starts its children or after that.
+pub(crate) struct StopAtDrop {
+    /// None once the supervisor is to live.
+    pid: Option<SupervisorPid>,
+    /// Dropped with this, which the supervisor notices while it waits for a child that is not ready.
+    _wanted: Reply<()>,
+}
+
+impl StopAtDrop {
+    pub(crate) fn new(pid: SupervisorPid, wanted: Reply<()>) -> StopAtDrop {
+        StopAtDrop {
+            pid: Some(pid),
+            _wanted: wanted,
+        }
+    }
+
+    pub(crate) fn disarm(mut self) {
+        self.pid = None;
+    }
+}
+
+impl Drop for StopAtDrop {
+    fn drop(&mut self) {
+        if let Some(supervisor) = &self.pid {
+            supervisor.pid.send(Message::Stop);
+        }
+    }
+}
