@@ -1,5 +1,7 @@
 //! What somebody wants to write, before it is checked; and what is wrong with it, field by field.
 
+use std::borrow::Cow;
+
 use super::post::Post;
 
 /// The most characters of an author's name.
@@ -113,7 +115,10 @@ impl Draft {
         let mut invalid = Invalid::default();
         let author = one_line(&self.author);
         let title = one_line(&self.title);
-        let text = self.text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = match self.text.contains('\r') {
+            true => Cow::Owned(self.text.replace("\r\n", "\n").replace('\r', "\n")),
+            false => Cow::Borrowed(&*self.text),
+        };
         let text = text.trim_end().trim_start_matches('\n');
         invalid.expect_line(Field::Author, &author, MAX_AUTHOR);
         match kind {
@@ -190,7 +195,14 @@ impl Invalid {
 
 /// The words of a text, with one space between them.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }
 
 /// Control characters; those that turn the direction of what follows them, by which one name can look like another; and

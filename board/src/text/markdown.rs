@@ -42,7 +42,7 @@ fn is_plain(text: &str) -> bool {
         )
     };
     let begins_an_entity = |rest: &str| {
-        let next = rest.as_bytes().get(1);
+        let next = rest.as_bytes().first();
         next.is_some_and(|next| *next == b'#' || next.is_ascii_alphanumeric())
     };
     let begins_a_block = |line: &str| {
@@ -54,9 +54,7 @@ fn is_plain(text: &str) -> bool {
         is_mark || line.starts_with("    ") || line.ends_with(' ')
     };
     !text.bytes().any(is_mark)
-        && !text
-            .match_indices('&')
-            .any(|(at, _)| begins_an_entity(&text[at..]))
+        && !text.split('&').skip(1).any(begins_an_entity)
         && !text.split('\n').any(begins_a_block)
 }
 
@@ -73,7 +71,7 @@ fn paragraphs(text: &str) -> String {
         }
         is_open = !line.is_empty();
         let mut rest = line;
-        while let Some(at) = rest.find(['>', '&']) {
+        while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'>' | b'&')) {
             out.push_str(&rest[..at]);
             out.push_str(match rest.as_bytes()[at] {
                 b'>' => "&gt;",

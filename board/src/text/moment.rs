@@ -21,23 +21,24 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub(crate) fn new(time: SystemTime, now: SystemTime) -> Self {
-        let Civil {
-            year,
-            month,
-            day,
-            hour,
-            minute,
-            ..
-        } = Civil::of(time);
+        let civil = Civil::of(time);
+        let machine = Rfc3339::of_civil(&civil);
         Self {
             relative: relative(now.duration_since(time).unwrap_or_default()),
-            exact: format!(
-                "{day} {} {year}, {hour:02}:{minute:02} UTC",
-                MONTHS[month - 1]
-            ),
-            machine: machine(time),
+            exact: exact(&civil, machine.as_str()),
+            machine: machine.as_str().to_owned(),
         }
     }
+}
+
+/// `23 Nov 2026, 21:44 UTC`, of the same time as RFC 3339 writes it. A page has twenty of them, so they are not formatted.
+fn exact(civil: &Civil, machine: &str) -> String {
+    let day = match civil.day {
+        0..10 => &machine[9..10],
+        _ => &machine[8..10],
+    };
+    let (month, year) = (MONTHS[civil.month - 1], &machine[..4]);
+    [day, " ", month, " ", year, ", ", &machine[11..16], " UTC"].concat()
 }
 
 /// For how long a page with a time of this age tells the truth: the number of the minute, the hour or the day.
@@ -76,6 +77,10 @@ pub(crate) struct Rfc3339([u8; 20]);
 
 impl Rfc3339 {
     pub(crate) fn of(time: SystemTime) -> Self {
+        Self::of_civil(&Civil::of(time))
+    }
+
+    fn of_civil(civil: &Civil) -> Self {
         let Civil {
             year,
             month,
@@ -83,7 +88,7 @@ impl Rfc3339 {
             hour,
             minute,
             second,
-        } = Civil::of(time);
+        } = *civil;
         let mut text = *b"0000-00-00T00:00:00Z";
         // No clock shows a year of five digits, and what reads this could not.
         put(&mut text, 0, year / 100 % 100);
@@ -229,6 +234,8 @@ mod tests {
             (stamp.relative.as_str(), stamp.exact.as_str()),
             ("1 hour ago", "23 Nov 2026, 21:44 UTC")
         );
+        let stamp = Stamp::new(parse("2027-01-03T04:05").unwrap(), time);
+        assert_eq!(stamp.exact, "3 Jan 2027, 04:05 UTC");
         for (seconds, told) in [
             (0, "just now"),
             (130, "2 minutes ago"),

@@ -248,14 +248,11 @@ fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
 }
 
 pub(super) fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
-    let mut response = json(
-        status,
-        &ReceiptValue {
-            id: id.get(),
-            version: version.to_string(),
-        },
-    )?;
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+    let version = version.to_string();
+    let tag = HeaderValue::from_str(&["\"", &version, "\""].concat());
+    let id = id.get();
+    let mut response = json(status, &ReceiptValue { id, version })?;
+    if let Ok(tag) = tag {
         response.headers_mut().insert(header::ETAG, tag);
     }
     Ok(response)
