@@ -46,6 +46,8 @@ pub enum Offender {
     Destructor,
     /// Each sends to tasks of its own for long, without a wait.
     Sends,
+    /// Each reads a FIFO that nobody writes; each tick also reads a small file and looks up a name.
+    File,
 }
 
 /// The parameters of `stall`.
@@ -95,7 +97,7 @@ impl Offender {
         }
     }
 
-    /// Offends once, as one that is not part of a burst. `Waker`, `Destructor` and `Sends` need the rival's own means and
+    /// Offends once, as one that is not part of a burst. `Waker`, `Destructor`, `Sends` and `File` need the rival's own means and
     /// only block here.
     pub fn offend(self) {
         match self {
@@ -106,7 +108,9 @@ impl Offender {
                 let _held = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
                 thread::sleep(OFFENCE);
             }
-            Self::Blocks | Self::Waker | Self::Destructor | Self::Sends => thread::sleep(OFFENCE),
+            Self::Blocks | Self::Waker | Self::Destructor | Self::Sends | Self::File => {
+                thread::sleep(OFFENCE);
+            }
         }
     }
 }
@@ -154,6 +158,7 @@ impl Keys {
             "waker" => Offender::Waker,
             "destructor" => Offender::Destructor,
             "sends" => Offender::Sends,
+            "file" => Offender::File,
             "subscriber" => bad_usage("This rival reports nothing, so no subscriber is told."),
             _ => bad_usage("The key `offender` is none of those in the README."),
         };

@@ -106,7 +106,7 @@ async fn offend(stall: Stall) {
                 Offender::JustBelow.offend();
                 yield_now().await;
             }
-            Offender::Waker | Offender::Destructor | Offender::Sends => {
+            Offender::Waker | Offender::Destructor | Offender::Sends | Offender::File => {
                 bad_usage("The rival smol has no program for this offender: leave it out.")
             }
             other => {

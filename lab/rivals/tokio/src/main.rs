@@ -8,6 +8,7 @@
 mod barrier;
 mod channel;
 mod demo;
+mod files;
 mod gate;
 mod lock;
 mod mailbox;

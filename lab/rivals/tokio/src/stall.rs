@@ -7,12 +7,14 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use common::{
-    CALM, Lateness, Offender, REST, Stall, TICK, TickLog, compute_for, per, print_metrics,
+    CALM, Lateness, Offender, REST, Stall, TICK, TickLog, compute_for, fail, per, print_metrics,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+
+use crate::files::Files;
 
 /// The tasks that one sender sends to, and how many messages each of them gets before the sender waits.
 const RECEIVERS: usize = 60;
@@ -34,20 +36,25 @@ pub(crate) async fn run(stall: Stall) {
     for exchanged in pairs {
         start_pair(exchanged);
     }
+    let files = (stall.offender == Offender::File).then(|| Arc::new(Files::new()));
     let offend = || {
         for _ in 0..stall.offenders {
-            tokio::spawn(offend(stall));
+            match &files {
+                Some(files) => files.start_reader(),
+                None => drop(tokio::spawn(offend(stall))),
+            }
         }
     };
+    let tick = || tick(stall.length(), pairs, files.clone());
     let (ticker, begin) = if stall.is_burst {
-        let ticker = tokio::spawn(tick(stall.length(), pairs));
+        let ticker = tokio::spawn(tick());
         sleep(CALM).await;
         stall.end_in_time();
         (ticker, Instant::now())
     } else {
         let begin = Instant::now();
         offend();
-        (tokio::spawn(tick(stall.length(), pairs)), begin)
+        (tokio::spawn(tick()), begin)
     };
     if stall.is_burst {
         offend();
@@ -60,7 +67,13 @@ pub(crate) async fn run(stall: Stall) {
     print_metrics(&metrics);
 }
 
-async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (TickLog, u64, Duration) {
+/// Ticks for `length`. With `files` each tick also reads one and looks up a name; a tick that this holds up ends with
+/// the run.
+async fn tick(
+    length: Duration,
+    pairs: &'static [Exchanged],
+    files: Option<Arc<Files>>,
+) -> (TickLog, u64, Duration) {
     let total = || {
         pairs
             .iter()
@@ -72,6 +85,12 @@ async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (TickLog, u64, D
     while clock.elapsed() < length {
         let due = Instant::now() + TICK;
         sleep(TICK).await;
+        if let Some(files) = &files {
+            let left = length.saturating_sub(clock.elapsed());
+            if let Ok(Err(error)) = timeout(left, files.read()).await {
+                fail(&format!("A tick failed: {error}."));
+            }
+        }
         ticks.add(due);
     }
     (ticks, total() - before, clock.elapsed())
