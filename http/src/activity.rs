@@ -23,7 +23,7 @@ use crate::{
     phase::{Generation, Phase},
     rate::{MinRate, Reader},
     reading::Reading,
-    request_note::RequestNote,
+    request_note::{Noted, RequestNote},
     route::route,
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct Activity {
     takes: AtomicU32,
     /// The last request that started.
     request: RequestNote,
+    /// Its route.
+    route: AtomicU64,
     /// Which kind of request the connection works on, for the runtime.
     kind: WorkKind,
     /// Wakes the connection's job for an order.
@@ -109,6 +111,7 @@ impl Activity {
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),
             request: RequestNote::new(),
+            route: AtomicU64::new(0),
             kind: WorkKind::new(),
             waker: Mutex::new(None),
             reading: Mutex::new(None),
@@ -207,9 +210,17 @@ impl Activity {
 
     /// This request has arrived, and hyper has not parsed it yet. Only reports and the kernel hear of it.
     pub(crate) fn foresee(&self, request: (Method, Uri)) {
-        self.kind.set(route(request.0.as_str(), request.1.path()));
-        self.request.write(&request.0, &request.1);
+        self.note(&request.0, &request.1);
         self.change(0, IN_FLIGHT);
+    }
+
+    /// Notes the request that the connection works on, for reports and for the kernel.
+    fn note(&self, method: &Method, target: &Uri) {
+        if self.request.write(method, target) == Noted::Anew {
+            let route = route(method.as_str(), target.path());
+            self.route.store(route, Ordering::Relaxed);
+        }
+        self.kind.set(self.route.load(Ordering::Relaxed));
     }
 
     /// Hyper is about to parse what was foreseen.
@@ -224,9 +235,7 @@ impl Activity {
         request: &Request<B>,
     ) -> Option<Arc<Reading>> {
         increment(&self.requests);
-        self.request.write(request.method(), request.uri());
-        let kind = route(request.method().as_str(), request.uri().path());
-        self.kind.set(kind);
+        self.note(request.method(), request.uri());
         let (body, reading) = match request.body().is_end_stream() {
             true => (0, None),
             false => (BODY, Some(Arc::new(Reading::default()))),
@@ -270,6 +279,11 @@ impl Activity {
             true => lock(&self.reading).as_ref()?.wait(),
             false => None,
         }
+    }
+
+    /// Whether the connection is between two requests, the last of which had no body, and nothing is to be sent.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.has(LINGERING | BLOCKED | IN_FLIGHT | UNFLUSHED | HEAD | BODY)
     }
 
     pub(crate) fn phase(&self) -> Phase {

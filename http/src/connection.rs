@@ -141,7 +141,8 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 Poll::Ready(ControlFlow::Continue(()))
             }
             // Only now: a request that has already arrived is answered.
-            Poll::Pending if self.activity.is_draining() => match arrived(stream) {
+            Poll::Pending if self.activity.is_draining() => match self.wire.arrived::<FIRST_READ>()
+            {
                 Some(first) => {
                     self.serve(first);
                     Poll::Ready(ControlFlow::Continue(()))
@@ -273,6 +274,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             tracing::debug!(%error, "an HTTP connection could not be written to");
             return Poll::Ready(ControlFlow::Break(()));
         }
+        let may_stay = self.watchdog.is_armed_within(SHED_AFTER) && !crowd::is_crowded();
+        if may_stay && self.activity.is_at_rest() {
+            // The most common case: the answer was sent. The rest of this function would do nothing.
+            return Poll::Pending;
+        }
         let phase = self.activity.phase();
         if self.activity.is_draining() && phase == Phase::Head {
             // No work has started for this request: the client can safely retry it elsewhere.
@@ -283,21 +289,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             self.shed();
             return Poll::Ready(ControlFlow::Continue(()));
         }
-        let limit = match phase {
-            Phase::InFlight => None,
-            Phase::Head => Some(self.limits.header),
-            Phase::Body => {
-                let left = self.activity.body_left(self.limits.body_rate);
-                Some(self.limits.body.min(left))
-            }
-            Phase::Blocked => {
-                let left = self.activity.write_left(self.limits.write_rate);
-                Some(self.limits.write.min(left))
-            }
-            Phase::Quiet if self.activity.is_between_requests() => Some(SHED_AFTER),
-            Phase::Quiet => Some(self.limits.idle),
-            Phase::Lingering => unreachable!("hyper serves"),
-        };
+        let limit = self.serving_limit(phase);
         let current = self.phase_id(phase);
         if phase == Phase::InFlight && self.activity.has_body() {
             // Another job may start to wait for the body, and that does not wake this job.
@@ -319,6 +311,20 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 Poll::Ready(ControlFlow::Continue(()))
             }
             _ => Poll::Ready(ControlFlow::Break(())),
+        }
+    }
+
+    /// How long `phase` may last, in which the connection is.
+    fn serving_limit(&self, phase: Phase) -> Option<Duration> {
+        let (limits, activity) = (&self.limits, &self.activity);
+        match phase {
+            Phase::InFlight => None,
+            Phase::Head => Some(limits.header),
+            Phase::Body => Some(limits.body.min(activity.body_left(limits.body_rate))),
+            Phase::Blocked => Some(limits.write.min(activity.write_left(limits.write_rate))),
+            Phase::Quiet if activity.is_between_requests() => Some(SHED_AFTER),
+            Phase::Quiet => Some(limits.idle),
+            Phase::Lingering => unreachable!("hyper serves"),
         }
     }
 
@@ -402,13 +408,6 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             generation: self.activity.generation(phase),
         }
     }
-}
-
-/// What has arrived, according to the system: the report of it may still be on its way to the reactor.
-fn arrived<T: Transport>(stream: &Stream<T>) -> Option<Bytes> {
-    let mut buffer = [0; FIRST_READ];
-    let count = stream.try_read(&mut buffer).ok()?;
-    (count > 0).then(|| Bytes::copy_from_slice(&buffer[..count]))
 }
 
 impl<T: Transport, S: Serve> Drop for Connection<T, S> {

@@ -81,13 +81,15 @@ impl<S: Serve> Handler<S> {
         // Most services are always ready, and then the request is moved only once. No waker is needed here: the
         // first poll of the future asks a service again that was not ready.
         let cx = &mut Context::from_waker(Waker::noop());
-        let state = weald_kernel::catch_panic(|| {
+        // Not the closure's result, which would be moved twice more.
+        let mut state = CallState::Panicked;
+        let _panicked = weald_kernel::catch_panic(|| {
             let mut service = self.service.clone();
             let is_ready = match weald_kernel::poll_place(cx) {
                 Poll::Ready(()) => service.poll_ready(cx),
                 Poll::Pending => Poll::Pending,
             };
-            match is_ready {
+            state = match is_ready {
                 Poll::Ready(Ok(())) => CallState::Called {
                     future: service.call(request),
                 },
@@ -98,9 +100,9 @@ impl<S: Serve> Handler<S> {
                     service,
                     request: Some(Box::new(request)),
                 },
-            }
+            };
         });
-        state.unwrap_or(CallState::Panicked)
+        state
     }
 }
 

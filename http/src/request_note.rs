@@ -1,22 +1,21 @@
 //! Which request a connection works on, noted for reports: the job writes it for each request, and hardly anybody ever
-//! reads it. So writing takes no lock and touches no count, which the parsed request shares with its parts.
+//! reads it. So writing takes no lock and touches no count, which the parsed request shares with its parts; and a
+//! request that repeats the last one is not even written.
 //!
-//! A sequence lock, all of whose words are atomic, so that a read that a write overtakes is only repeated (H.-J. Boehm,
-//! "Can seqlocks get along with programming language memory models?", 2012). A request whose method is not one of the
-//! usual ones, or whose target is long or absolute, is kept behind a lock instead.
+//! The words are in a [`Seqlock`]. A request whose method is not one of the usual ones, or whose target is long or
+//! absolute, is kept behind a lock instead.
 //!
 //! Only the connection's job writes. Any thread reads.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::{Method, Uri};
+use weald_sync::Seqlock;
 
-/// The most bytes of a target that are noted without a lock.
-const MOST: usize = 96;
 const WORD: usize = size_of::<u64>();
+/// The most words of a target that are noted without a lock, and the most bytes.
+const TARGET: usize = 12;
+const MOST: usize = TARGET * WORD;
 
 /// The usual methods, by the numbers that stand for them.
 const METHODS: [Method; 9] = [
@@ -35,23 +34,34 @@ const NOTHING: usize = 0xfe;
 /// In place of a method's number: the request is behind the lock.
 const KEPT: usize = 0xff;
 
+/// Whether a request is another one than the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noted {
+    /// Its method and its target are those of the last request.
+    Again,
+    /// It may be another one.
+    Anew,
+}
+
 /// The last request of a connection.
 #[derive(Debug)]
 pub(crate) struct RequestNote {
-    /// Odd while the words below are written.
-    version: AtomicU32,
-    /// The method's number, and the target's length above it.
-    what: AtomicUsize,
-    target: [AtomicU64; MOST / WORD],
+    /// The method's number, and the target's length above it; then the target, filled up with zeros to a whole word.
+    words: Seqlock<{ 1 + TARGET }>,
     kept: Mutex<Option<(Method, Uri)>>,
+}
+
+/// The first word.
+fn head(number: usize, length: usize) -> u64 {
+    (number | length << 8) as u64
 }
 
 impl RequestNote {
     pub(crate) fn new() -> RequestNote {
+        let mut words = [0; 1 + TARGET];
+        words[0] = head(NOTHING, 0);
         RequestNote {
-            version: AtomicU32::new(0),
-            what: AtomicUsize::new(NOTHING),
-            target: [const { AtomicU64::new(0) }; MOST / WORD],
+            words: Seqlock::new(words),
             kept: Mutex::new(None),
         }
     }
@@ -61,32 +71,46 @@ impl RequestNote {
     }
 
     /// Notes a request.
-    pub(crate) fn write(&self, method: &Method, target: &Uri) {
+    pub(crate) fn write(&self, method: &Method, target: &Uri) -> Noted {
         let number = METHODS.iter().position(|usual| usual == method);
         let short = target
             .path_and_query()
             .filter(|_| target.authority().is_none() && target.scheme().is_none())
             .map(|target| target.as_str().as_bytes())
             .filter(|target| target.len() <= MOST);
-        match (number, short) {
-            (Some(number), Some(target)) => {
-                self.let_go();
-                self.write_words(number | target.len() << 8, target);
-            }
-            _ => self.keep(method, target),
+        let (Some(number), Some(target)) = (number, short) else {
+            self.keep(method, target);
+            return Noted::Anew;
+        };
+        let mut words = [0; 1 + TARGET];
+        words[0] = head(number, target.len());
+        let (whole, rest) = target.as_chunks::<WORD>();
+        for (place, word) in words[1..].iter_mut().zip(whole) {
+            *place = u64::from_ne_bytes(*word);
         }
+        if !rest.is_empty() {
+            let byte = |at: usize| rest.get(at).copied().unwrap_or(0);
+            words[1 + whole.len()] = u64::from_ne_bytes(std::array::from_fn(byte));
+        }
+        let words = &words[..1 + target.len().div_ceil(WORD)];
+        if self.words.begins_with(words) {
+            return Noted::Again;
+        }
+        self.let_go();
+        self.words.write(words);
+        Noted::Anew
     }
 
     #[cold]
     fn keep(&self, method: &Method, target: &Uri) {
         let former = self.lock().replace((method.clone(), target.clone()));
         drop(former);
-        self.write_words(KEPT, &[]);
+        self.words.write(&[head(KEPT, 0)]);
     }
 
     /// A request that is kept would keep the buffer from which it was parsed.
     fn let_go(&self) {
-        if self.what.load(Ordering::Relaxed) == KEPT {
+        if self.words.begins_with(&[head(KEPT, 0)]) {
             let former = self.lock().take();
             drop(former);
         }
@@ -95,62 +119,20 @@ impl RequestNote {
     /// There is no request any more.
     pub(crate) fn clear(&self) {
         self.let_go();
-        self.write_words(NOTHING, &[]);
-    }
-
-    fn write_words(&self, what: usize, target: &[u8]) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version
-            .store(version.wrapping_add(1), Ordering::Relaxed);
-        // Release: a reader that sees a word below sees the odd version at its second look, which follows its fence.
-        fence(Ordering::Release);
-        self.what.store(what, Ordering::Relaxed);
-        let (words, rest) = target.as_chunks::<WORD>();
-        for (place, word) in self.target.iter().zip(words) {
-            place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
-        }
-        if !rest.is_empty() {
-            let mut word = [0; WORD];
-            word[..rest.len()].copy_from_slice(rest);
-            self.target[words.len()].store(u64::from_ne_bytes(word), Ordering::Relaxed);
-        }
-        // Release: pairs with the first look of a reader, which then sees all words.
-        self.version
-            .store(version.wrapping_add(2), Ordering::Release);
+        self.words.write(&[head(NOTHING, 0)]);
     }
 
     /// The last request, if there is one.
     pub(crate) fn read(&self) -> Option<(Method, Uri)> {
-        loop {
-            // Acquire: pairs with the end of a write.
-            let before = self.version.load(Ordering::Acquire);
-            let what = self.what.load(Ordering::Relaxed);
-            let mut target = [0; MOST];
-            for (word, place) in target
-                .as_chunks_mut::<WORD>()
-                .0
-                .iter_mut()
-                .zip(&self.target)
-            {
-                *word = place.load(Ordering::Relaxed).to_ne_bytes();
-            }
-            // Acquire: pairs with the fence of a write that has overtaken this read.
-            fence(Ordering::Acquire);
-            if before % 2 == 1 || self.version.load(Ordering::Relaxed) != before {
-                // The writer may have lost its processor.
-                std::thread::yield_now();
-                continue;
-            }
-            let (number, length) = (what & 0xff, what >> 8);
-            return match METHODS.get(number) {
-                Some(method) => {
-                    let target = Uri::try_from(&target[..length]).ok()?;
-                    Some((method.clone(), target))
-                }
-                None if number == KEPT => self.lock().clone(),
-                None => None,
-            };
+        let [head, words @ ..] = self.words.read();
+        let [number, length @ ..] = head.to_le_bytes();
+        if usize::from(number) == KEPT {
+            return self.lock().clone();
         }
+        let method = METHODS.get(usize::from(number))?;
+        let target = words.map(u64::to_ne_bytes);
+        let target = target.as_flattened().get(..usize::from(length[0]))?;
+        Some((method.clone(), Uri::try_from(target).ok()?))
     }
 }
 
@@ -186,7 +168,11 @@ mod tests {
             ("HEAD", "/1234567"),
         ] {
             let written = request(method, target);
-            note.write(&written.0, &written.1);
+            assert_eq!(
+                note.write(&written.0, &written.1),
+                Noted::Anew,
+                "{method} {target}"
+            );
             assert_eq!(note.read(), Some(written), "{method} {target}");
         }
         assert_eq!(*note.lock(), None, "the long target is not kept any more");
@@ -194,6 +180,37 @@ mod tests {
         note.clear();
         assert_eq!(note.read(), None);
         assert_eq!(*note.lock(), None, "nothing is kept");
+    }
+
+    #[test]
+    fn a_request_that_repeats_the_last_one_is_told_from_others() {
+        let note = RequestNote::new();
+        let mut last = None;
+        for (method, target, noted) in [
+            ("GET", "/", Noted::Anew),
+            ("GET", "/", Noted::Again),
+            ("HEAD", "/", Noted::Anew),
+            ("GET", "/a", Noted::Anew),
+            ("GET", "/a?", Noted::Anew),
+            ("GET", "/a?", Noted::Again),
+            ("GET", "/a/12345", Noted::Anew),
+            ("GET", "/a/12346", Noted::Anew),
+            ("GET", "/a/12346", Noted::Again),
+            ("GET", "http://x/a/12346", Noted::Anew),
+            ("GET", "/a/12346", Noted::Anew),
+        ] {
+            let next = request(method, target);
+            assert_eq!(
+                note.write(&next.0, &next.1),
+                noted,
+                "{target} after {last:?}"
+            );
+            assert_eq!(note.read().as_ref(), Some(&next));
+            last = Some(next);
+        }
+        note.clear();
+        let next = last.unwrap();
+        assert_eq!(note.write(&next.0, &next.1), Noted::Anew);
     }
 
     /// Each target repeats one letter, as often as the letter's number says.

@@ -96,6 +96,15 @@ impl Watchdog {
         Poll::Pending
     }
 
+    /// Whether the timer is armed, has not fired in this poll, and will wake the connection within `limit`. Then
+    /// [`watch`](Watchdog::watch) would do nothing for a phase that is not timed exactly.
+    pub(crate) fn is_armed_within(&self, limit: Duration) -> bool {
+        self.fired.is_none()
+            && self
+                .armed
+                .is_some_and(|(_, armed_limit)| armed_limit <= limit)
+    }
+
     /// Wakes the connection after `limit` at the latest, whatever its phase is by then.
     pub(crate) fn look_within(&mut self, current: PhaseId, limit: Duration, cx: &mut Context<'_>) {
         if self

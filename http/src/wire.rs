@@ -23,6 +23,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+use bytes::Bytes;
 use weald_net::{Stream, Transport};
 
 use crate::activity::{Activity, Outlet};
@@ -81,6 +82,13 @@ impl<T: Transport> Wire<T> {
     /// Hyper is about to be polled, or was.
     pub(crate) fn set_holds(&self, holds: bool) {
         self.holds.store(holds, Ordering::Relaxed);
+    }
+
+    /// What has arrived, according to the system: the report of it may still be on its way to the reactor.
+    pub(crate) fn arrived<const MOST: usize>(&self) -> Option<Bytes> {
+        let mut buffer = [0; MOST];
+        let count = self.stream.try_read(&mut buffer).ok()?;
+        (count > 0).then(|| Bytes::copy_from_slice(&buffer[..count]))
     }
 
     /// The client has ended its direction.
@@ -213,7 +221,16 @@ impl<T: Transport> Wire<T> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let mut held = self.lock();
-        if !self.holds() {
+        if self.holds() {
+            let length: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+            if !held.is_blocked && held.bytes.len() + length <= MOST_HELD {
+                buffers
+                    .iter()
+                    .for_each(|buffer| held.bytes.extend_from_slice(buffer));
+                self.activity.held();
+                return Poll::Ready(Ok(length));
+            }
+        } else {
             if !held.bytes.is_empty() && !held.is_left {
                 drop(held);
                 ready!(self.poll_left(cx));
@@ -224,15 +241,6 @@ impl<T: Transport> Wire<T> {
                 drop(held);
                 return self.stream.poll_write_vectored(cx, buffers);
             }
-        }
-        let length: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        if self.holds() && !held.is_blocked && held.bytes.len() + length <= MOST_HELD {
-            held.bytes.reserve(length);
-            for buffer in buffers {
-                held.bytes.extend_from_slice(buffer);
-            }
-            self.activity.held();
-            return Poll::Ready(Ok(length));
         }
         loop {
             let count = ready!(self.poll_write_after(&mut held, buffers, cx))?;

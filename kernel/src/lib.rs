@@ -109,7 +109,7 @@ mod reactor {
     pub(crate) mod poller_lock;
     pub(crate) mod registry;
     pub(crate) mod slot;
-    mod table;
+    pub(crate) mod table;
 
     pub(crate) use registry::{First, Reactor, ReadyBatch, RuntimeGone};
 }

@@ -12,6 +12,9 @@
 // The atomics and cells: those of std, or those of loom.
 mod sys;
 
+// A note that its writer changes without waiting for readers.
+mod seqlock;
+
 // Wait queues: waiters in a list under a spin lock. Whatever ends a wait wins its claim.
 mod queue {
     pub(crate) mod claim;
@@ -71,6 +74,7 @@ pub use combinators::{
 };
 pub use event::{Branch, Event, Syncing, Waiting};
 pub use runtime::{backlog, holders, hooks, reason, unit, wait::Wait};
+pub use seqlock::Seqlock;
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
 pub use tools::{
     barrier::{self, Barrier, BarrierWaitResult},

@@ -17,3 +17,5 @@ mod oneshot;
 
 mod barrier;
 mod semaphore;
+
+mod seqlock;

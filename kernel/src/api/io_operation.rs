@@ -144,9 +144,10 @@ where
     fn take(self: Pin<&mut Self>) -> io::Result<R> {
         let this = self.get_mut();
         let (source, interest) = (this.ready.source, this.ready.interest);
+        let slot = source.slot();
         loop {
-            let seen = source.slot().look();
-            if let Some(result) = source.attempt(interest, seen, &mut this.act) {
+            let seen = slot.look();
+            if let Some(result) = source.attempt(slot, (interest, seen), &mut this.act) {
                 return result;
             }
             if source.is_refused(interest) {
@@ -160,7 +161,7 @@ where
         loop {
             let seen = ready!(this.ready.look_or_wait(cx));
             let (source, interest) = (this.ready.source, this.ready.interest);
-            if let Some(result) = source.attempt(interest, seen, &mut this.act) {
+            if let Some(result) = source.attempt(source.slot(), (interest, seen), &mut this.act) {
                 return Poll::Ready(result);
             }
         }

@@ -26,8 +26,8 @@ use std::{
 
 use crate::reactor::poller::{Poller, ReadyEvent, ReadyEvents};
 use crate::reactor::poller_lock::{PollerGuard, PollerLock};
-use crate::reactor::slot::{Interest, Readiness, SourceSlot};
-use crate::reactor::table::Table;
+use crate::reactor::slot::{Interest, Readiness};
+use crate::reactor::table::{SharedSlot, Table};
 use crate::{
     job::foreign_waker,
     sys::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock},
@@ -225,8 +225,9 @@ impl Reactor {
         Ok(self.poller.get_or_init(|| poller))
     }
 
-    pub(crate) fn slot(&self, index: u32) -> &SourceSlot {
-        self.table.get(index)
+    /// The slot with a number that [`add`](Reactor::add) returned.
+    pub(crate) fn slot(&self, index: u32) -> SharedSlot {
+        self.table.share(index)
     }
 
     /// Whether the runtime has stopped, so that no thread looks any longer.

@@ -342,9 +342,15 @@ impl Queue {
         }
     }
 
+    #[inline]
     fn take_all(&mut self, wakers: &mut Vec<Waker>) {
-        wakers.extend(self.polled.take());
-        wakers.extend(self.first.take().map(|(_, waker)| waker));
+        // Mostly there is one waiter or none. To extend the vector by an option would reserve room in both cases.
+        if let Some(waker) = self.polled.take() {
+            wakers.push(waker);
+        }
+        if let Some((_, waker)) = self.first.take() {
+            wakers.push(waker);
+        }
         if let Some(more) = &mut self.more {
             wakers.extend(more.drain().map(|(_, waker)| waker));
         }

@@ -6,7 +6,7 @@
 use std::{
     io,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -20,10 +20,23 @@ const FIRST_CHUNK: u32 = 6;
 const CHUNKS: usize = 24;
 
 pub(crate) struct Table {
-    chunks: [OnceLock<Box<[SourceSlot]>>; CHUNKS],
+    chunks: [OnceLock<Arc<[SourceSlot]>>; CHUNKS],
     free: Mutex<Vec<u32>>,
     /// Slots below this number exist.
     used: AtomicU32,
+}
+
+/// A slot that is found without its number.
+pub(crate) struct SharedSlot {
+    chunk: Arc<[SourceSlot]>,
+    place: usize,
+}
+
+impl SharedSlot {
+    #[inline]
+    pub(crate) fn get(&self) -> &SourceSlot {
+        &self.chunk[self.place]
+    }
 }
 
 /// The chunk of a number, and the index in it.
@@ -47,9 +60,22 @@ impl Table {
 
     /// The slot with a number that [`take`](Table::take) once returned.
     pub(crate) fn get(&self, index: u32) -> &SourceSlot {
+        let (chunk, place) = self.find(index);
+        &chunk[place]
+    }
+
+    /// As [`get`](Table::get), for one who uses the slot often.
+    pub(crate) fn share(&self, index: u32) -> SharedSlot {
+        let (chunk, place) = self.find(index);
+        let chunk = chunk.clone();
+        SharedSlot { chunk, place }
+    }
+
+    fn find(&self, index: u32) -> (&Arc<[SourceSlot]>, usize) {
         let (chunk, place) = place(index);
         let chunk = self.chunks[chunk].get();
-        &chunk.expect("a slot's chunk is created before its number is returned")[place]
+        let chunk = chunk.expect("a slot's chunk is created before its number is returned");
+        (chunk, place)
     }
 
     /// The number of a free slot.
