@@ -310,6 +310,8 @@ mod runtime {
     pub(crate) mod handle;
     pub(crate) mod shutdown;
     pub(crate) mod testing;
+
+    pub(crate) mod seeds;
 }
 
 // The models of the kernel's protocols.
@@ -393,6 +395,7 @@ pub use report::{Describe, JobName, OperationName, PanicSite};
 pub use runtime::{
     builder::{BuildError, Builder},
     handle::Runtime,
+    seeds::{Kills, Seeds},
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };

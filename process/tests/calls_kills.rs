@@ -1,84 +1,23 @@
-//! Calls under kills: in run k of a protocol one of its processes is killed at its k-th wait, until a run has no k-th wait.
-//! Everyone who called is answered or told, and nobody hangs: the test runtime panics when nothing can run any longer.
+//! Calls under kills: one process of a protocol is killed, in each run at another wait. Everyone who called is answered or
+//! told, and nobody hangs: the test runtime panics when nothing can run any longer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{pin::Pin, time::Duration};
 
 use tools::watch;
-use weald_kernel::{Runtime, sleep, spawn, yield_now};
+use weald_kernel::{Kills, Seeds, sleep, yield_now};
 use weald_process::{
     self as process, Answer, Builder, CallError, ExitReason, Inbox, Pid, Reply, Server, ServerRef,
-    ServerScope, Step, Unit, monitor,
+    ServerScope, Step, monitor,
 };
 
 const MS: Duration = Duration::from_millis(1);
 const CALLERS: u32 = 3;
 const ROUNDS: u32 = 3;
-/// A protocol with more waits than this one does not come to its end.
-const ENDLESS: usize = 1_000;
-
-/// When a process is killed.
-#[derive(Clone, Copy, Debug)]
-enum Kill {
-    Never,
-    /// At this wait, by itself: it does not get beyond it.
-    At(usize),
-    /// By another job that is spawned at this wait, and so at a moment after it.
-    After(usize),
-}
-
-/// The body of a process that is killed at one of its waits.
-struct Killed<F> {
-    body: Pin<Box<F>>,
-    kill: Kill,
-    waits: usize,
-    /// Whether it came to that wait.
-    was_killed: Arc<AtomicBool>,
-}
-
-fn killed<F: Future>(body: F, kill: Kill, was_killed: &Arc<AtomicBool>) -> Killed<F> {
-    Killed {
-        body: Box::pin(body),
-        kill,
-        waits: 0,
-        was_killed: was_killed.clone(),
-    }
-}
-
-impl<F: Future> Future for Killed<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let polled = self.body.as_mut().poll(cx);
-        if polled.is_ready() {
-            return polled;
-        }
-        let unit = Unit::current().unwrap();
-        match self.kill {
-            Kill::At(wait) if wait == self.waits => unit.kill(),
-            Kill::After(wait) if wait == self.waits => drop(spawn(async move { unit.kill() })),
-            _ => {
-                self.waits += 1;
-                return Poll::Pending;
-            }
-        }
-        self.waits += 1;
-        self.was_killed.store(true, Ordering::SeqCst);
-        Poll::Pending
-    }
-}
 
 type Answered = Result<u32, CallError>;
 
@@ -142,7 +81,7 @@ async fn serve(mut inbox: Inbox<Request>, behind: ServerRef<Doubler>) {
 /// What became of a caller's calls.
 type Outcomes = Vec<(u32, Result<Answered, CallError>)>;
 
-async fn call(callee: Pid<Request>, number: u32, told: Arc<AtomicUsize>) -> Outcomes {
+async fn call(callee: Pid<Request>, number: u32) -> Outcomes {
     let mut outcomes = Vec::new();
     for round in 0..ROUNDS {
         let n = 10 * number + round;
@@ -162,7 +101,6 @@ async fn call(callee: Pid<Request>, number: u32, told: Arc<AtomicUsize>) -> Outc
                     .await
             }
         };
-        told.fetch_add(1, Ordering::SeqCst);
         outcomes.push((n, outcome));
     }
     outcomes
@@ -176,45 +114,28 @@ enum Victim {
     Behind,
 }
 
-/// Runs the protocol once. False if the victim did not have that wait.
-async fn run(victim: Victim, kill: Kill) -> bool {
-    let was_killed = Arc::new(AtomicBool::new(false));
-    let of = |who| if who == victim { kill } else { Kill::Never };
+/// Runs the protocol once.
+async fn run(victim: Victim, kills: Option<Kills>) {
+    let of = |unit| kills.clone().filter(|_| unit == victim);
     let behind = ServerRef::start(Builder::new(), Doubler).unwrap();
-    let (server, flag) = (behind.clone(), was_killed.clone());
-    let callee =
-        process::spawn(move |inbox| killed(serve(inbox, server), of(Victim::Callee), &flag));
+    let server = behind.clone();
+    let callee = process::spawn(|inbox| covered(of(Victim::Callee), serve(inbox, server)));
     let callee = callee.unwrap().into_pid();
-    let told = Arc::new(AtomicUsize::new(0));
     let callers: Vec<_> = (0..CALLERS)
         .map(|number| {
-            let kill = if number == 0 {
-                of(Victim::Caller)
-            } else {
-                Kill::Never
-            };
-            let body = call(callee.clone(), number, told.clone());
-            process::spawn(|_: Inbox<()>| killed(body, kill, &was_killed)).unwrap()
+            let kills = of(Victim::Caller).filter(|_| number == 0);
+            let body = call(callee.clone(), number);
+            process::spawn(|_: Inbox<()>| covered(kills, body)).unwrap()
         })
         .collect();
-    if let (Victim::Behind, Kill::At(turns) | Kill::After(turns)) = (victim, kill) {
-        // A server's waits are its own: it is killed after so many turns of others.
-        for _ in 0..turns {
-            yield_now().await;
-            // Time passes only when nothing can run.
-            if turns % 2 == 0 {
-                sleep(MS / 4).await;
-            }
-        }
-        let all = usize::try_from(CALLERS * ROUNDS).unwrap();
-        was_killed.store(told.load(Ordering::SeqCst) < all, Ordering::SeqCst);
-        behind.pid().kill();
+    if let Some(kills) = of(Victim::Behind) {
+        kills.target(behind.pid());
     }
     let mut ends = Vec::new();
     for caller in callers {
         ends.push(caller.await);
     }
-    let was_killed = was_killed.load(Ordering::SeqCst);
+    let was_killed = kills.is_some_and(|kills| kills.has_killed());
     for (number, end) in ends.into_iter().enumerate() {
         match end {
             Ok(outcomes) => check(&outcomes, victim, was_killed),
@@ -237,7 +158,17 @@ async fn run(victim: Victim, kill: Kill) -> bool {
         );
     }
     behind.stop().await;
-    was_killed
+}
+
+/// The body of a process, which may be killed at its waits.
+fn covered<T>(
+    kills: Option<Kills>,
+    body: impl Future<Output = T> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = T> + Send>> {
+    match kills {
+        Some(kills) => Box::pin(kills.cover(body)),
+        None => Box::pin(body),
+    }
 }
 
 /// Each call was answered rightly, or its caller was told what is true.
@@ -264,33 +195,25 @@ fn check(outcomes: &Outcomes, victim: Victim, was_killed: bool) {
     }
 }
 
-/// All waits of the victim, each with both kinds of kills and some seeds. Returns how many there are.
+/// Kills the victim at all of its waits. Returns how many kills there were.
 fn at_every_wait(victim: Victim) -> usize {
     let _watch = watch();
-    let mut waits = 0;
-    for seed in 0..8 {
-        for kind in [Kill::At as fn(usize) -> Kill, Kill::After] {
-            let run = |wait| Runtime::test(seed).block_on(run(victim, kind(wait)));
-            let last = (0..ENDLESS).find(|wait| !run(*wait));
-            waits = waits.max(last.expect("the protocol comes to its end"));
-        }
-    }
-    waits
+    Seeds::new(4).kill_at_every_wait(async |kills| run(victim, Some(kills)).await)
 }
 
 #[test]
 fn a_callee_that_is_killed_at_any_wait_leaves_no_caller_without_an_answer() {
-    let waits = at_every_wait(Victim::Callee);
+    let kills = at_every_wait(Victim::Callee);
     assert!(
-        waits > usize::try_from(CALLERS * ROUNDS).unwrap(),
-        "{waits}"
+        kills > 2 * usize::try_from(CALLERS * ROUNDS).unwrap(),
+        "{kills}"
     );
 }
 
 #[test]
 fn a_caller_that_is_killed_at_any_wait_keeps_no_other_from_its_answer() {
-    let waits = at_every_wait(Victim::Caller);
-    assert!(waits >= usize::try_from(ROUNDS).unwrap(), "{waits}");
+    let kills = at_every_wait(Victim::Caller);
+    assert!(kills >= 2 * usize::try_from(ROUNDS).unwrap(), "{kills}");
 }
 
 #[test]
@@ -301,8 +224,5 @@ fn a_server_behind_that_is_killed_at_any_moment_fails_the_calls_that_need_it() {
 
 #[test]
 fn without_a_kill_all_are_answered() {
-    for seed in 0..50 {
-        let killed = Runtime::test(seed).block_on(run(Victim::Callee, Kill::Never));
-        assert!(!killed);
-    }
+    Seeds::new(50).run(async |_| run(Victim::Callee, None).await);
 }

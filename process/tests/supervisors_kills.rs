@@ -10,8 +10,8 @@ mod tools;
 
 use children::{HOUR, Log, MS, Order, child};
 use tools::{Random, for_seeds, watch};
-use weald_kernel::{Runtime, sleep, yield_now};
-use weald_process::{AsUnit, Name, Strategy, Supervisor, SupervisorPid, monitor, registered};
+use weald_kernel::{Runtime, Seeds, sleep, yield_now};
+use weald_process::{Name, Strategy, Supervisor, SupervisorPid, monitor, registered};
 
 const IDS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -138,26 +138,21 @@ fn a_supervisor_that_is_killed_at_any_wait_leaves_nobody() {
         Strategy::OneForAll,
         Strategy::RestForOne,
     ] {
-        for wait in 0..100 {
-            Runtime::test(wait).block_on(async {
-                let log = Log::default();
-                let supervisor = supervisor(strategy, &log).await;
-                let victim = Name::<Order>::of("b").whereis().unwrap();
-                victim.kill();
-                // So it is killed before, while, and after it starts others again.
-                for _ in 0..wait / 2 {
-                    yield_now().await;
-                }
-                let down = monitor(&supervisor);
-                supervisor.as_unit().unwrap().kill();
-                down.await;
-                sleep(10 * MS).await;
-                assert!(
-                    registered().is_empty(),
-                    "{strategy:?} {wait}: {:?}",
-                    registered()
-                );
-            });
-        }
+        let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
+            let log = Log::default();
+            let supervisor = supervisor(strategy, &log).await;
+            // So it is killed before, while, and after it starts others again.
+            kills.target(&supervisor);
+            Name::<Order>::of("b").whereis().unwrap().kill();
+            let down = monitor(&supervisor);
+            sleep(10 * MS).await;
+            if !kills.has_killed() {
+                return supervisor.stop().await;
+            }
+            down.await;
+            sleep(10 * MS).await;
+            assert!(registered().is_empty(), "{strategy:?}: {:?}", registered());
+        });
+        assert!(kills > 50, "{kills}");
     }
 }

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::Runtime;
+use weald_kernel::{Runtime, Seeds};
 
 /// Counts how many of its tokens were dropped.
 #[derive(Clone, Default)]
@@ -168,17 +168,12 @@ impl Random {
     }
 }
 
-/// Runs `test` with each seed below `count`, or below `WEALD_SEEDS`, or only with `WEALD_SEED`. Prints a seed that fails.
+/// Runs `test` with each seed, as [`Seeds`] says, which also prints a seed that fails.
 pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let seeds = match (number("WEALD_SEED"), number("WEALD_SEEDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, most) => 0..most.unwrap_or(count),
-    };
-    for seed in seeds {
+    Seeds::new(count).each(|seed| {
         let _watch = watch();
-        with_seed(seed, &test);
-    }
+        test(&mut Random(seed));
+    });
 }
 
 fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
