@@ -149,7 +149,7 @@ pub struct Receive<'a, M> {
 }
 
 impl<M> Receive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
@@ -206,7 +206,7 @@ impl<'a, M> Event for Receive<'a, M> {
 pub struct ReceiveIf<'a, M, F>(SelectiveReceive<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveIf<'_, M, F> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.
@@ -230,7 +230,7 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveIf<'_, M, F> {
 pub struct ReceiveSince<'a, M, F>(weald_kernel::ReceiveSince<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveSince<'_, M, F> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.

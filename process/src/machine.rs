@@ -240,7 +240,8 @@ impl<M: Machine> MachineRef<M> {
         self.0.call(|reply| MachineMessage(Incoming::State(reply)))
     }
 
-    /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end.
+    /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
+    /// dropped after its first poll, the machine stops all the same.
     pub async fn stop(&self) {
         let down = monitor(&self.0);
         self.0.send(MachineMessage(Incoming::Stop));

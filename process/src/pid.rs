@@ -48,7 +48,7 @@ impl<M> fmt::Display for SendError<M> {
         match self {
             SendError::Dead(_) => f.write_str("the process has ended and takes no more messages"),
             SendError::Full(_) => f.write_str(
-                "the mailbox of the process is full; send again later, or wait for room",
+                "the mailbox of the process is full; wait for room, unless its `Overflow` is `Crash`: then the process ends",
             ),
         }
     }

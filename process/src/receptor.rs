@@ -188,7 +188,8 @@ impl<M: Send + 'static> Receptor<M> {
     }
 
     /// As [`send`](Receptor::send), and waits until the receptor has accepted the message for the thread. The thread
-    /// may still crash before it handles the message.
+    /// may still crash before it handles the message. As with the other requests that wait, the receptor does it also if the
+    /// future is dropped after its first poll; nobody hears of the result then.
     ///
     /// # Errors
     /// [`ReceptorError::UnknownId`], [`ReceptorError::Ended`].

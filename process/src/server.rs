@@ -260,7 +260,8 @@ impl<S: Server> ServerRef<S> {
             .call(|reply| ServerMessage(Kind::Work(Box::new(Read { read, reply }))))
     }
 
-    /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end.
+    /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
+    /// dropped after its first poll, the server stops all the same.
     pub async fn stop(&self) {
         let down = monitor(&self.0);
         self.0.send(ServerMessage(Kind::Stop));

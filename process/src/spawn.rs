@@ -202,7 +202,8 @@ impl Builder {
 
     #[inline]
     fn links(&self) -> Option<Arc<Signals>> {
-        self.is_linked.then(|| Signals::current("spawn_link"))
+        self.is_linked
+            .then(|| Signals::current("spawn_link, or Builder::link,"))
     }
 }
 

@@ -129,6 +129,9 @@ impl Supervisor {
     ///
     /// # Errors
     /// The first child that does not start. Those before it are ended, and the supervisor is.
+    ///
+    /// # Panics
+    /// The future panics outside of units, if the [builder](Supervisor::builder) links.
     #[track_caller]
     pub fn start(self) -> impl Future<Output = Result<SupervisorPid, StartError>> + Send + use<> {
         let site = Location::caller();

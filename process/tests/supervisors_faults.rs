@@ -293,3 +293,10 @@ fn supervised_units_are_named_by_lines_of_the_program() {
         "{report}"
     );
 }
+
+#[test]
+#[should_panic(expected = "call it in a process or a job")]
+fn a_builder_that_links_outside_of_units_says_what_to_do() {
+    let supervisor = Supervisor::new(Strategy::OneForOne).builder(Builder::new().link());
+    let _unstarted = Runtime::test(1).block_on(supervisor.start());
+}

@@ -328,7 +328,7 @@ impl<M> Drop for BoundedInbox<M> {
 pub struct BoundedReceive<'a, M>(&'a mut BoundedInbox<M>);
 
 impl<M> BoundedReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.

@@ -280,7 +280,7 @@ impl<M> Drop for BoundedPriorityInbox<M> {
 pub struct BoundedPriorityReceive<'a, M>(&'a mut BoundedPriorityInbox<M>);
 
 impl<M> BoundedPriorityReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.

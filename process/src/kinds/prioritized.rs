@@ -89,6 +89,9 @@ impl<M> PriorityPid<M> {
     }
 
     /// Sends a request and waits for its answer; see [`Pid::call`].
+    ///
+    /// # Errors
+    /// The future returns a [`CallError`](crate::CallError).
     #[allow(
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
@@ -101,6 +104,9 @@ impl<M> PriorityPid<M> {
     }
 
     /// As [`PriorityPid::call`], with an urgent request: it is served before all that are not.
+    ///
+    /// # Errors
+    /// As [`PriorityPid::call`].
     #[allow(clippy::type_complexity, reason = "as above")]
     pub fn call_urgent<T, F: FnOnce(Reply<T>) -> M>(
         &self,

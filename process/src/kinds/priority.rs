@@ -207,7 +207,7 @@ impl<M: Send + 'static> PriorityInbox<M> {
 pub struct PriorityReceive<'a, M>(&'a mut PriorityInbox<M>);
 
 impl<M> PriorityReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.

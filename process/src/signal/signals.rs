@@ -162,7 +162,8 @@ impl Signals {
     pub(crate) fn current(what: &str) -> Arc<Signals> {
         let unit = Unit::current();
         let signals = unit.as_ref().and_then(Signals::of);
-        signals.unwrap_or_else(|| panic!("{what} needs a running process; this is outside of all"))
+        signals
+            .unwrap_or_else(|| panic!("{what} needs a running unit: call it in a process or a job"))
     }
 
     pub(crate) fn id(&self) -> ProcessId {

@@ -31,7 +31,8 @@ impl SupervisorPid {
         SupervisorPid { pid, gave_up }
     }
 
-    /// Starts one more child, behind the others.
+    /// Starts one more child, behind the others. As with the other requests here, the supervisor does it also if the future is
+    /// dropped after its first poll; nobody hears of the result then.
     ///
     /// # Errors
     /// If it does not start, or there is one with its id, or the supervisor has ended.
@@ -69,7 +70,7 @@ impl SupervisorPid {
             .await
     }
 
-    /// The children, in order.
+    /// The children, in order. Cancel-safe.
     ///
     /// # Errors
     /// If the supervisor has ended.
@@ -79,7 +80,7 @@ impl SupervisorPid {
     }
 
     /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
-    /// return from this call.
+    /// return from this call. If the future is dropped after its first poll, the supervisor ends all the same.
     pub async fn stop(&self) {
         let down = monitor(&self.pid);
         self.pid.send(Message::Stop);
