@@ -1,8 +1,40 @@
 // Shows what others write, as soon as it is written. Everything works without this file.
 (() => {
   const news = document.getElementById("news");
-  const address = document.body.dataset.live;
-  if (!news || !address || !window.EventSource) return;
+  const { live, every } = document.body.dataset;
+  const sleep = (seconds) => new Promise((wake) => setTimeout(wake, seconds * 1000));
+  // Doubled after each failure, up to two minutes; by chance a little more, so that not all come back at once.
+  let waits = 1;
+  const patience = (least) => {
+    const seconds = Math.max(least, waits) * (1 + Math.random() / 4);
+    waits = Math.min(waits * 2, 120);
+    return sleep(seconds);
+  };
+
+  // Gets this page again, and replaces the part that changes. A form, and what is written in it, stands outside of it.
+  const renew = async () => {
+    const response = await fetch(location.pathname + location.search).catch(() => null);
+    const later = response && [429, 503].includes(response.status);
+    if (!response || later) {
+      await patience(Number(response?.headers.get("retry-after")) || 1);
+      return false;
+    }
+    waits = 1;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const [old, fresh] = [document, page].map((it) => it.getElementById("live"));
+    if (old && fresh) old.replaceWith(document.adoptNode(fresh));
+    return true;
+  };
+
+  // A notice goes away by itself, because it can lie over what somebody reads.
+  let told = 0;
+  const tell = (sentence) => {
+    news.textContent = sentence;
+    clearTimeout(told);
+    told = setTimeout(() => { news.textContent = ""; }, 8000);
+  };
+
+  // Changes that came while the page was being fetched are in it or in the next one.
   let pending = 0, working = false;
   const update = async () => {
     if (working) return;
@@ -10,17 +42,47 @@
     while (pending > 0) {
       const count = pending;
       pending = 0;
-      const response = await fetch(location.pathname + location.search).catch(() => null);
-      if (!response) continue;
-      const page = new DOMParser().parseFromString(await response.text(), "text/html");
-      const [old, fresh] = [document, page].map((it) => it.getElementById("live"));
-      // A form, and what is written in it, stands outside of the part that is replaced.
-      if (old && fresh) old.replaceWith(document.adoptNode(fresh));
-      news.textContent = count === 1 ? "Something has just changed here." : `${count} things have just changed here.`;
+      if (!await renew()) pending += count;
+      else tell(count === 1 ? "Something has just changed here." : `${count} things have just changed here.`);
     }
     working = false;
   };
-  const source = new EventSource(address);
-  source.addEventListener("change", () => { pending += 1; update(); });
-  addEventListener("pagehide", () => source.close());
+
+  if (news && live && window.EventSource) {
+    let source, last = "", gone = false;
+    const open = () => {
+      const address = new URL(live, location.href);
+      if (last) address.searchParams.set("since", last);
+      source = new EventSource(address);
+      source.addEventListener("open", () => { waits = 1; });
+      source.addEventListener("change", (event) => {
+        last = event.lastEventId;
+        pending += 1;
+        update();
+      });
+      // A browser comes back by itself after a broken stream, and gives up after a refusal.
+      source.addEventListener("error", async () => {
+        if (source.readyState !== EventSource.CLOSED) return;
+        await patience(5);
+        if (!gone) open();
+      });
+    };
+    open();
+    addEventListener("pagehide", () => { gone = true; source.close(); });
+    // A page that comes back from the browser's memory goes on after the last change that it saw.
+    addEventListener("pageshow", (event) => { if (event.persisted) { gone = false; open(); } });
+  }
+
+  // The slider of the versions leads somewhere as soon as it is let go. With the keyboard it needs its button.
+  const step = document.getElementById("step");
+  step?.addEventListener("pointerup", () => { if (step.value !== step.defaultValue) step.form.requestSubmit(); });
+
+  // A page that tells of the program is fetched again and again, while it is looked at.
+  const watch = async () => {
+    while (true) {
+      await sleep(Number(every));
+      if (!document.hidden) await renew();
+    }
+  };
+  if (every) watch();
 })();

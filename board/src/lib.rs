@@ -27,6 +27,7 @@ pub mod model {
 
     mod board_at;
 
+    mod refusals;
     mod search_index;
     mod thread;
 
@@ -34,10 +35,12 @@ pub mod model {
     mod audit;
     mod boards;
     mod difference;
+    mod exchange;
     mod follow;
     mod history;
     mod names;
     mod revise;
+    mod room;
     mod search;
     mod write;
 
@@ -51,6 +54,7 @@ pub mod model {
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };
     pub use error::BoardError;
+    pub use exchange::{Departure, Traveller};
     pub use follow::{Follow, Happened};
     pub use history::{STATES, State};
     pub use message::{Body, Deed, DeletedBy, Message};
@@ -74,15 +78,19 @@ mod text {
 
 /// HTTP: pages that work without scripts, and a JSON API, both over the same functions.
 mod web {
-    // Who asks, and how often.
+    // What it is started with; who asks, and how often.
+    pub(crate) mod origin;
+
+    pub(crate) mod config;
+
     pub(crate) mod broadcast;
     pub(crate) mod client;
-    pub(crate) mod config;
     pub(crate) mod counts;
     pub(crate) mod limiter;
     pub(crate) mod moderators;
     pub(crate) mod pairs;
     pub(crate) mod proofs;
+    pub(crate) mod streams;
     pub(crate) mod visitor;
 
     pub(crate) mod followed;
@@ -124,6 +132,7 @@ mod web {
         pub(crate) mod history;
         pub(crate) mod thread;
 
+        pub(crate) mod admin;
         pub(crate) mod board;
         pub(crate) mod boards;
         pub(crate) mod change;
@@ -133,6 +142,10 @@ mod web {
         pub(crate) mod search;
         pub(crate) mod write;
     }
+    pub(crate) mod lines;
+
+    pub(crate) mod exchange;
+    pub(crate) mod get_writes;
     pub(crate) mod live;
     pub(crate) mod state;
 
@@ -147,4 +160,5 @@ mod web {
 pub mod demo;
 
 pub use web::config::{Config, Place, Rate};
+pub use web::origin::{NotAnOrigin, Origin};
 pub use web::server::{Running, StartError, serve};

@@ -10,6 +10,8 @@ mod changes;
 mod client;
 #[path = "web/described.rs"]
 mod described;
+#[path = "web/exchange.rs"]
+mod exchange;
 #[path = "web/limits.rs"]
 mod limits;
 #[path = "web/live.rs"]

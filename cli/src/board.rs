@@ -3,6 +3,7 @@
 //! The address goes to stdout, when the board can be reached; the log to stderr.
 
 mod moderator;
+mod settings;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -17,7 +18,9 @@ use weald_lab::error::Error;
 use crate::args::board::{Board, Durability, LogLevel};
 use crate::output::{complain, print};
 
-pub(crate) fn run(args: &Board) -> Result<ExitCode, Error> {
+pub(crate) fn run(args: Board) -> Result<ExitCode, Error> {
+    let file = settings::read(args.config.as_deref())?;
+    let args = &args.or(file);
     log(args);
     let demo = match args.demo {
         true => Some(
@@ -29,7 +32,7 @@ pub(crate) fn run(args: &Board) -> Result<ExitCode, Error> {
     let place = match (&demo, &args.directory) {
         (Some(directory), _) => directory.path().join("board"),
         (None, Some(directory)) => directory.clone(),
-        (None, None) => return Err(Error::Usage("name a directory, or use --demo".to_owned())),
+        (None, None) => return Err(Error::Usage("Name a directory, or use --demo.".to_owned())),
     };
     let config = Config {
         moderator: moderator::hash(args.moderator.as_deref(), args.moderator_hash.as_deref())?,
@@ -59,45 +62,44 @@ impl<E: Into<StartError>> From<E> for Stop {
 }
 
 fn config(args: &Board, directory: std::path::PathBuf) -> Config {
+    let usual = Config::default();
     let per = |count: u32, time: Duration, burst: u32| {
         (count > 0).then(|| Rate {
             burst: burst.max(1),
             every: time / count,
         })
     };
+    let a_second = |count: u32| per(count, Duration::from_secs(1), count.saturating_mul(6));
+    let a_minute = |count: u32| per(count, Duration::from_secs(60), count.saturating_mul(2) / 3);
     Config {
-        address: args.addr,
+        address: args.addr.unwrap_or(usual.address),
         place: Place::Directory(directory),
-        level: match args.durability {
+        origin: args.origin.clone(),
+        level: match args.durability.unwrap_or(Durability::Durable) {
             Durability::Durable => Level::Durable,
             Durability::Buffered => Level::Buffered,
             Durability::Accepted => Level::Accepted,
         },
-        title: args.title.clone(),
-        reads: per(
-            args.reads,
-            Duration::from_secs(1),
-            args.reads.saturating_mul(6),
-        ),
-        writes: per(
-            args.writes,
-            Duration::from_secs(60),
-            args.writes.saturating_mul(2) / 3,
-        ),
-        tries: Config::default().tries,
+        title: args.title.clone().unwrap_or(usual.title),
+        reads: args.reads.map_or(usual.reads, a_second),
+        writes: args.writes.map_or(usual.writes, a_minute),
+        tries: usual.tries,
         moderator: None,
         proxies: args.proxy.clone(),
-        most_requests: args.requests,
-        most_readers: args.readers,
-        drain: args.drain,
+        most_requests: args.requests.unwrap_or(usual.most_requests),
+        most_readers: args.readers.unwrap_or(usual.most_readers),
+        most_readers_of_one: args
+            .readers_per_address
+            .unwrap_or(usual.most_readers_of_one),
+        has_get_writes: args.get_writes.unwrap_or(false),
+        runtime: None,
+        drain: args.drain.unwrap_or(usual.drain),
     }
 }
 
 async fn serve_until_interrupted(args: &Board, config: Config) -> Result<(), Stop> {
-    let listen = |error| StartError::Listen {
-        address: args.addr,
-        error,
-    };
+    let address = config.address;
+    let listen = |error| StartError::Listen { address, error };
     let mut interrupt = weald::signal::interrupt().map_err(listen)?;
     let mut terminate = weald::signal::terminate().map_err(listen)?;
     let board = start(args, config).await?;
@@ -158,7 +160,7 @@ fn log(args: &Board) {
         .with_ansi(has_colours);
     // Another subscriber can only be one that was set before, which then stays.
     let _ = match args.log_json {
-        true => lines.json().try_init(),
-        false => lines.try_init(),
+        Some(true) => lines.json().try_init(),
+        Some(false) | None => lines.try_init(),
     };
 }

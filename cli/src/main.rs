@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(bench) => bench::run(&bench),
-        Command::Board(board) => board::run(&board),
+        Command::Board(board) => board::run(board),
         Command::Demo(demo) => demo::run(&demo),
         Command::Forest(args) => forest::run(&args),
         Command::BenchOne(one) => measure(&one).map(|()| ExitCode::SUCCESS),

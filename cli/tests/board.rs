@@ -102,6 +102,33 @@ fn what_was_acknowledged_is_there_after_an_end_of_any_kind() {
 }
 
 #[test]
+fn settings_come_from_a_file_and_a_wrong_one_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, config] = ["boards", "board.toml"].map(|name| directory.path().join(name));
+    let text = format!(
+        "directory = {:?}\ntitle = \"From a file\"\n",
+        path.display()
+    );
+    std::fs::write(&config, &text).unwrap();
+    let config = config.to_str().unwrap();
+    let (board, address) = start(&["--config", config]);
+    assert!(ask(&address, "GET /", "").contains("· From a file</title>"));
+    end(board);
+    std::fs::write(config, format!("{text}adr = 1\n")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
+    let output = command
+        .args(["board", "--config", config])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("board.toml, line 3: unknown field `adr`"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_board_needs_a_place() {
     let command = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));

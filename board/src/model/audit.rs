@@ -3,7 +3,8 @@
 //! - The log is a tree of the forest's own, `audit`, whose root has an entry for each measure, in order.
 //! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not in
 //!   the log; an entry without an outcome was interrupted.
-//! - It names the message by its board and its number, and never what it says.
+//! - It names the message by its board and its number, and never what it says. The name of a person and the reason are
+//!   erasable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,7 @@ use super::boards::Boards;
 use super::draft::{Field, Invalid, MAX_AUTHOR, one_line};
 use super::error::BoardError;
 use super::name::BoardName;
+use super::names::NameKey;
 use super::pages::Pages;
 use super::revise::Target;
 
@@ -34,11 +36,12 @@ mod of_entry {
     pub(super) const MEASURE: &str = "measure";
     pub(super) const BOARD: &str = "board";
     pub(super) const MESSAGE: &str = "message";
+    pub(super) const NAME: &str = "name";
     pub(super) const WHY: &str = "why";
     pub(super) const OUTCOME: &str = "outcome";
 }
 
-/// What a moderator does to a message.
+/// What a moderator does to a message, or to a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// It is hidden; only a moderator can restore it.
@@ -47,6 +50,8 @@ pub enum Measure {
     Restore,
     /// It is removed from every version, for good.
     Erase,
+    /// The name is no longer protected: anybody may use it.
+    Free,
 }
 
 /// An entry of the log.
@@ -58,6 +63,8 @@ pub struct Entry {
     pub who: String,
     /// What was done; `None` for what another version of the program did.
     pub measure: Option<Measure>,
+    /// The name, if it was one.
+    pub name: Option<String>,
     /// The address of the board.
     pub board: String,
     /// The number of the message.
@@ -69,7 +76,7 @@ pub struct Entry {
 }
 
 impl Measure {
-    const ALL: [Self; 3] = [Self::Delete, Self::Restore, Self::Erase];
+    const ALL: [Self; 4] = [Self::Delete, Self::Restore, Self::Erase, Self::Free];
 
     /// Its name in forms, in JSON and in the log.
     pub fn word(self) -> &'static str {
@@ -77,7 +84,13 @@ impl Measure {
             Self::Delete => "delete",
             Self::Restore => "restore",
             Self::Erase => "erase",
+            Self::Free => "free",
         }
+    }
+
+    /// The measure against a message that has this name.
+    pub fn of_message(word: &str) -> Option<Self> {
+        Self::of_word(word).filter(|measure| *measure != Self::Free)
     }
 
     /// The measure of a name.
@@ -100,18 +113,10 @@ impl Boards {
     ) -> Result<Version, BoardError> {
         let why = check(why)?;
         self.board(board)?.message(id)?;
-        let entry = Attributes::new()
-            .with(of_entry::TIME, SystemTime::now().to_sortable())
-            .with(of_entry::WHO, who)
-            .with(of_entry::MEASURE, measure.word())
+        let entry = entry_of(who, measure)
             .with(of_entry::BOARD, board.as_str())
             .with(of_entry::MESSAGE, id.get().to_sortable());
-        let log = self.log().await?;
-        let mut edit = log.edit().blind();
-        let noted = edit.append(edit.root(), entry)?;
-        edit.put_erasable(noted, of_entry::WHY, &why)?;
-        edit.commit().bytes(b"note").await?;
-
+        let noted = self.note(entry, [(of_entry::WHY, &why)]).await?;
         let requester = Requester {
             is_moderator: true,
             ..Requester::default()
@@ -125,17 +130,59 @@ impl Boards {
             Measure::Delete => self.delete(target).await,
             Measure::Restore => self.restore(target).await,
             Measure::Erase => self.erase(target).await,
+            Measure::Free => Err(BoardError::no_message(id)),
         };
+        self.conclude(noted, outcome).await
+    }
+
+    /// Frees a protected name without its passphrase, after that is in the log.
+    ///
+    /// # Errors
+    /// [`BoardError::Invalid`], if there is no reason; else those of [`free`](Self::free). If the log takes no entry,
+    /// nothing is done.
+    pub async fn free_name(&self, name: &str, (who, why): (&str, &str)) -> Result<(), BoardError> {
+        let why = check(why)?;
+        let name = one_line(name);
+        let key = NameKey::of(&name).filter(|key| self.is_protected(*key));
+        let key = key.ok_or(BoardError::NoName)?;
+        let entry = entry_of(who, Measure::Free);
+        let texts = [(of_entry::NAME, &name), (of_entry::WHY, &why)];
+        let noted = self.note(entry, texts).await?;
+        let outcome = self.free(key).await;
+        self.conclude(noted, outcome).await
+    }
+
+    /// Puts an entry into the log, with texts that can be erased.
+    async fn note<const N: usize>(
+        &self,
+        entry: Attributes,
+        texts: [(&str, &String); N],
+    ) -> Result<NodeId, BoardError> {
+        let mut edit = self.log().await?.edit().blind();
+        let noted = edit.append(edit.root(), entry)?;
+        for (name, text) in texts {
+            edit.put_erasable(noted, name, text)?;
+        }
+        self.noted(edit.commit().bytes(b"note").await)?;
+        Ok(noted)
+    }
+
+    /// Adds to an entry what came of it.
+    async fn conclude<T>(
+        &self,
+        noted: NodeId,
+        outcome: Result<T, BoardError>,
+    ) -> Result<T, BoardError> {
         let told = match &outcome {
             Ok(_) => "done".to_owned(),
             Err(error) => error.to_string(),
         };
-        let mut edit = log.edit();
+        let mut edit = self.log().await?.edit();
         edit.put_attribute(noted, of_entry::OUTCOME, told)?;
         let concluded = edit.commit().bytes(b"outcome").await;
-        let version = outcome?;
+        let value = outcome?;
         concluded?;
-        Ok(version)
+        Ok(value)
     }
 
     /// A page of the log; the newest entry comes first.
@@ -152,7 +199,7 @@ impl Boards {
         let pages = pages(page, ENTRIES, root.child_count())?;
         let nodes = root.children_in(pages.range_from_end());
         let mut entries: Vec<_> = nodes
-            .map(|node| entry(node, trees.value(node, of_entry::WHY)))
+            .map(|node| entry(node, |name| trees.value(node, name)))
             .collect();
         entries.reverse();
         Ok((entries, pages))
@@ -173,9 +220,20 @@ impl Boards {
     }
 }
 
-fn entry(node: Node<'_>, why: Option<Value<'_>>) -> Entry {
+/// What every entry has.
+fn entry_of(who: &str, measure: Measure) -> Attributes {
+    Attributes::new()
+        .with(of_entry::TIME, SystemTime::now().to_sortable())
+        .with(of_entry::WHO, who)
+        .with(of_entry::MEASURE, measure.word())
+}
+
+fn entry<'a>(node: Node<'a>, value: impl Fn(&str) -> Option<Value<'a>>) -> Entry {
     let text = |name| node.get_str(name).map(str::to_owned);
-    let why = why.and_then(|why| Some(why.bytes()?.to_vec()));
+    let erasable = |name| {
+        let bytes = value(name)?.bytes()?.to_vec();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
     let time = node.get(of_entry::TIME);
     let message = node.get(of_entry::MESSAGE);
     Entry {
@@ -184,11 +242,12 @@ fn entry(node: Node<'_>, why: Option<Value<'_>>) -> Entry {
             .unwrap_or(UNIX_EPOCH),
         who: text(of_entry::WHO).unwrap_or_default(),
         measure: node.get_str(of_entry::MEASURE).and_then(Measure::of_word),
+        name: erasable(of_entry::NAME),
         board: text(of_entry::BOARD).unwrap_or_default(),
         message: message
             .and_then(|bytes| u64::from_sortable(bytes).ok())
             .unwrap_or(0),
-        why: String::from_utf8_lossy(&why.unwrap_or_default()).into_owned(),
+        why: erasable(of_entry::WHY).unwrap_or_default(),
         outcome: text(of_entry::OUTCOME),
     }
 }

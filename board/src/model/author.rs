@@ -18,6 +18,7 @@ impl Owner {
         Self(hash("owner", &[secret.as_bytes()]))
     }
 
+    /// The owner of a hash, if these are as many bytes as one has.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weald::forest::disk::Moment;
-use weald::forest::{Attributes, CommitError, NameError, Tree};
+use weald::forest::{Attributes, CommitError, NameError, Stats, Tree, Version};
 use weald::sync::{Mutex, Semaphore};
 
 use super::author::Token;
@@ -14,6 +14,7 @@ use super::error::BoardError;
 use super::message::attribute;
 use super::name::BoardName;
 use super::passphrase::{Hashed, Turns};
+use super::refusals::Refusals;
 use super::search_index::SearchIndex;
 use super::store::{Past, Source, Store};
 
@@ -34,6 +35,7 @@ pub(crate) struct Parts {
     pub(crate) turns: Turns,
     /// Who writes a message takes a place here until the commit is on its way.
     pub(crate) writing: Semaphore,
+    pub(crate) refusals: Refusals,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,
 }
 
@@ -49,8 +51,10 @@ impl Boards {
             past: Past::default(),
             turns: Turns::new(),
             writing: Semaphore::new(WRITING),
+            refusals: Refusals::default(),
             searches,
         }));
+        boards.forget_interim().await?;
         for board in boards.list() {
             // A creation that was interrupted left a board without its index.
             boards.index(&board.name).await?;
@@ -108,7 +112,7 @@ impl Boards {
             .store
             .trees()
             .create_from(&name.tree(), Tree::with_root(root));
-        match created.await {
+        match self.noted(created.await) {
             Ok(_) => self.index(&name).await?,
             Err(CommitError::Name(NameError::Taken(_))) => {
                 let other = self.board(&name)?;
@@ -148,9 +152,18 @@ impl Boards {
         ))
     }
 
-    /// Whether messages can be written: the journal has not failed.
-    pub fn takes_commits(&self) -> bool {
-        self.0.store.takes_commits()
+    /// The versions of a board that memory keeps without a gap, the oldest first; older ones may be on the disk.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`].
+    pub fn versions(&self, name: &BoardName) -> Result<Vec<Version>, BoardError> {
+        let versions = self.0.store.tree(name)?.versions();
+        Ok(versions.iter().map(|version| version.version()).collect())
+    }
+
+    /// What has happened in the forest since it was opened, and what it holds.
+    pub fn stats(&self) -> Stats {
+        self.0.store.trees().stats()
     }
 
     /// Whether a passphrase is the one of a hash. Few are looked at at once.
@@ -179,7 +192,8 @@ impl Boards {
     }
 }
 
-fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
+/// The address of a board with this title.
+pub(crate) fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
     let mut invalid = Invalid::default();
     invalid.expect_some(Field::Title, "A board needs a title.", title);
     invalid.expect_line(Field::Title, title, MAX_TITLE);

@@ -215,7 +215,7 @@ impl Boards {
                 Ok(self.board(target.board)?.version())
             }
             Err(weald::forest::UpdateError::GivenUp(Outcome::Refused(error))) => Err(error),
-            Err(weald::forest::UpdateError::Commit(error)) => Err(error.into()),
+            Err(weald::forest::UpdateError::Commit(error)) => Ok(self.noted(Err(error))?),
             Err(_) => Err(BoardError::Crowded),
         }
     }

@@ -91,6 +91,7 @@ impl Boards {
             Poll::Ready(commit) => commit,
             Poll::Pending => commit.await,
         };
+        let commit = self.noted(commit);
         match commit {
             // What was written at the very same time, to the nanosecond, has the same digest.
             Ok(made) if tree.view().tree().node(id).is_none() => {

@@ -118,6 +118,31 @@ fn put(text: &mut [u8; 20], at: usize, number: u64) {
     }
 }
 
+/// The same, with all that is known of the second.
+pub(crate) fn machine_exact(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let whole = machine(time);
+    format!(
+        "{}.{:09}Z",
+        whole.trim_end_matches('Z'),
+        since.subsec_nanos()
+    )
+}
+
+/// Reads what [`machine_exact`] writes, and the same with fewer digits.
+pub(crate) fn parse_exact(text: &str) -> Option<SystemTime> {
+    let text = text.strip_suffix('Z')?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_fraction =
+        (1..=9).contains(&fraction.len()) && fraction.bytes().all(|it| it.is_ascii_digit());
+    let nanos: u64 = format!("{fraction:0<9}")
+        .parse()
+        .ok()
+        .filter(|_| is_fraction)?;
+    // That was the end of the second.
+    Some(parse(whole)? - Duration::from_nanos(999_999_999) + Duration::from_nanos(nanos))
+}
+
 /// Reads `2026-11-23`, `2026-11-23T21:44`, with seconds or without, with `Z` or without: the last moment that it names.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let text = text.strip_suffix('Z').unwrap_or(text);
@@ -209,6 +234,29 @@ impl Civil {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exact_time_comes_back_as_it_was() {
+        let time = UNIX_EPOCH + Duration::new(1_795_000_000, 123_456_789);
+        let text = machine_exact(time);
+        assert!(text.ends_with(".123456789Z"), "{text}");
+        assert_eq!(parse_exact(&text), Some(time));
+        let whole = Some(time - Duration::from_nanos(123_456_789));
+        assert_eq!(parse_exact(&machine(time)), whole);
+        assert_eq!(
+            parse_exact(&text.replace("123456789", "12")),
+            whole.map(|it| it + Duration::from_millis(120))
+        );
+        for text in [
+            "",
+            "2026-11-23",
+            "2026-11-23T21:44:05",
+            "2026-11-23T21:44:05.Z",
+            "2026-11-23T21:44:05.+1Z",
+        ] {
+            assert_eq!(parse_exact(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn each_day_of_five_hundred_years_is_read_as_it_is_written() {

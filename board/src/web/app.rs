@@ -15,6 +15,7 @@ use super::followed::Live;
 use super::limiter::Limiter;
 use super::moderators::Moderators;
 use super::proofs::Proofs;
+use super::streams::Streams;
 
 /// What all requests share. A clone is the same.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// Above the processes of the boards that somebody reads live.
     pub(crate) readers: SupervisorPid,
     pub(crate) live: Live,
+    /// The streams of events that each address has open.
+    pub(crate) streams: Streams,
     /// Requests that are being answered.
     pub(crate) in_flight: AtomicUsize,
     began: Instant,
@@ -46,6 +49,7 @@ impl App {
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),
             moderators: Moderators::new(config.moderator.clone(), config.tries),
+            streams: Streams::new(config.most_readers_of_one),
             config,
             counts: Counts::default(),
             in_flight: AtomicUsize::new(0),

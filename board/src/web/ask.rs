@@ -13,12 +13,15 @@ use crate::text::moment;
 
 use super::app::App;
 use super::client::Client;
+use super::origin::Origin;
 use super::pairs::Pairs;
 use super::problem::Problem;
 use super::visitor::Visitor;
 
-/// The most bytes of a body: a form with a text that is some way too long still comes back with its text.
+/// The most bytes of a body that is worked on.
 pub(crate) const MAX_BODY: usize = 64 << 10;
+/// The most bytes of a form that is read to its end, so that it comes back with what was written even if it is too large.
+pub(crate) const MAX_FORM: usize = 256 << 10;
 
 /// A request.
 pub(crate) struct Ask {
@@ -33,11 +36,11 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// Reads a request to its end.
+    /// Reads a request to its end, with a body of at most `most` bytes.
     ///
     /// # Errors
     /// 413, and 400 if the client breaks off.
-    pub(crate) async fn of(app: App, request: Request<Body>) -> Result<Self, Problem> {
+    pub(crate) async fn of(app: App, request: Request<Body>, most: usize) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let params = RawPathParams::from_request_parts(&mut parts, &()).await;
         let params = params.map(|all| {
@@ -50,30 +53,27 @@ impl Ask {
             .headers
             .get(header::CONTENT_LENGTH)
             .and_then(|it| it.to_str().ok()?.parse().ok());
-        let too_long = || {
-            let sentence = format!(
-                "This is more than the board takes at once, which is {} KiB.",
-                MAX_BODY >> 10
-            );
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
-        };
-        if length.is_some_and(|length: usize| length > MAX_BODY) {
-            return Err(too_long());
+        // A form is read beyond what is worked on.
+        let told = if most == MAX_FORM { MAX_BODY } else { most };
+        if length.is_some_and(|length: usize| length > most) {
+            return Err(Problem::too_large(told));
         }
-        let body = to_bytes(body, MAX_BODY).await.map_err(|error| {
+        let body = to_bytes(body, most).await.map_err(|error| {
             let is_long = std::error::Error::source(&error)
                 .is_some_and(|it| it.to_string().contains("limit"));
             match is_long {
-                true => too_long(),
+                true => Problem::too_large(told),
                 false => Problem::new(StatusCode::BAD_REQUEST, "The request broke off."),
             }
         })?;
+        let client = parts.extensions.get().copied();
+        let client = client.unwrap_or(Client::of(None, &parts.headers, &[]));
+        let origin = app.config.origin.as_ref();
         Ok(Self {
-            client: parts.extensions.get().copied().unwrap_or(Client::of(
-                None,
-                &parts.headers,
-                &[],
-            )),
+            client: Client {
+                is_secure: client.is_secure || origin.is_some_and(Origin::is_secure),
+                ..client
+            },
             visitor: Visitor::of(&parts.headers),
             query: Pairs::of_form(parts.uri.query().unwrap_or_default().as_bytes()),
             params: params.unwrap_or_default(),
@@ -139,19 +139,23 @@ impl Ask {
         taken.map_err(Problem::too_many)
     }
 
-    /// Whether a form came from a page of this board.
+    /// Whether a form came from a page of this board, and is not too large.
     ///
     /// # Errors
-    /// 403.
+    /// 403, 413.
     pub(crate) fn must_be_own_form(&self, form: &Pairs) -> Result<(), Problem> {
+        if self.body.len() > MAX_BODY {
+            return Err(Problem::too_large(MAX_BODY));
+        }
         let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
         let is_own_site =
             header("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
         let host = header("host").unwrap_or_default();
-        let is_own_origin = header("origin").is_none_or(|origin| {
-            origin
+        let is_own_origin = header("origin").is_none_or(|origin| match &self.app.config.origin {
+            Some(own) => origin == own.as_str(),
+            None => origin
                 .split_once("://")
-                .is_some_and(|(_, authority)| authority == host)
+                .is_some_and(|(_, authority)| authority == host),
         });
         let has_token = form.text("form") == self.visitor.form_token();
         match is_own_site && is_own_origin && has_token {

@@ -2,11 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use weald::Runtime;
 use weald::forest::Level;
 
 use crate::model::{Hashed, Store};
+
+use super::origin::Origin;
 
 /// Where the boards are.
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct Config {
     pub place: Place,
     /// What a message has reached when it is acknowledged; with boards in memory it makes no difference.
     pub level: Level,
+    /// Under which address browsers know the board; `None` for the one that they ask for.
+    pub origin: Option<Origin>,
     /// What the site is called.
     pub title: String,
     /// How often one address may read; `None` for as often as it likes.
@@ -53,6 +59,12 @@ pub struct Config {
     pub most_requests: usize,
     /// How many readers may follow boards at once; more are refused with 503.
     pub most_readers: usize,
+    /// How many of them one address may have; more are refused with 429.
+    pub most_readers_of_one: usize,
+    /// Whether boards and messages are also written by GET, for measuring. Any page of the web could write so.
+    pub has_get_writes: bool,
+    /// The runtime that the page for moderators tells of; `None` for the one of [`weald::block_on`].
+    pub runtime: Option<Arc<Runtime>>,
     /// How long requests may take once the board is to stop.
     pub drain: Duration,
 }
@@ -63,6 +75,7 @@ impl Default for Config {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             place: Place::Memory,
             level: Level::Durable,
+            origin: None,
             title: "Board".to_owned(),
             reads: Some(Rate {
                 burst: 300,
@@ -80,6 +93,9 @@ impl Default for Config {
             proxies: Vec::new(),
             most_requests: 4_096,
             most_readers: 10_000,
+            most_readers_of_one: 100,
+            has_get_writes: false,
+            runtime: None,
             drain: Duration::from_secs(10),
         }
     }

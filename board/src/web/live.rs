@@ -6,6 +6,7 @@
 //! the last reader goes away, or the board stops, it ends.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +47,7 @@ struct EventValue {
 /// `GET /b/{board}/live`, and `GET /api/boards/{board}/events`
 pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let name = ask.board_name()?;
+    let stream = OwnStream::take(&ask)?;
     let boards = &ask.app.boards;
     let last = match since(&ask)? {
         // It is an error, if the version does not exist.
@@ -63,6 +65,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         catching: None,
         boards: boards.clone(),
         _seat: seat,
+        _stream: stream,
     };
     let body = Body::new(KeepAlive::new(events, SILENCE));
     let mut response = fixed(StatusCode::OK, "text/event-stream", body);
@@ -71,6 +74,25 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         .headers_mut()
         .insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// One of the streams that an address may have, until it is dropped.
+struct OwnStream(App, IpAddr);
+
+impl OwnStream {
+    fn take(ask: &Ask) -> Result<Self, Problem> {
+        let of = ask.client.network();
+        match ask.app.streams.take(of) {
+            true => Ok(Self(ask.app.clone(), of)),
+            false => Err(Problem::too_many_readers()),
+        }
+    }
+}
+
+impl Drop for OwnStream {
+    fn drop(&mut self) {
+        self.0.streams.give_back(self.1);
+    }
 }
 
 /// The version after which the reader goes on.
@@ -169,6 +191,7 @@ struct Events {
     catching: Option<Catching>,
     boards: Boards,
     _seat: Seat,
+    _stream: OwnStream,
 }
 
 type Catching = Pin<Box<dyn Future<Output = Result<(Follow, Happened), BoardError>> + Send>>;

@@ -57,6 +57,16 @@ impl Problem {
         }
     }
 
+    pub(crate) fn too_many_readers() -> Self {
+        let retry_after = Some(Duration::from_secs(10));
+        let sentence =
+            "From this address so many follow boards already. The page works without that.";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, sentence)
+        }
+    }
+
     pub(crate) fn no_moderator() -> Self {
         let sentence = "Only a moderator can do this. Sign in at /moderate first.";
         Self::new(StatusCode::FORBIDDEN, sentence)
@@ -72,6 +82,14 @@ impl Problem {
         let mut invalid = Invalid::default();
         invalid.note(field, self.sentence.clone());
         Self { invalid, ..self }
+    }
+
+    pub(crate) fn too_large(most: usize) -> Self {
+        let sentence = format!(
+            "This is more than the board takes at once, which is {} KiB.",
+            most >> 10
+        );
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
     }
 
     pub(crate) fn overloaded() -> Self {

@@ -95,6 +95,18 @@ impl Ask {
         Ok(())
     }
 
+    /// Frees a protected name, as a moderator can.
+    ///
+    /// # Errors
+    /// Those of [`Boards::free_name`](crate::model::Boards::free_name).
+    pub(crate) async fn free_name(&self, name: &str, by: (&str, &str)) -> Result<(), Problem> {
+        self.app.boards.free_name(name, by).await?;
+        if let Some(key) = NameKey::of(name) {
+            self.app.proofs.forget(key);
+        }
+        Ok(())
+    }
+
     /// Gives a name another passphrase, or gives it up.
     ///
     /// # Errors

@@ -13,13 +13,16 @@ use axum::routing::{get, post};
 use super::answer::Answer;
 use super::api;
 use super::app::App;
-use super::ask::Ask;
+use super::ask::{Ask, MAX_BODY, MAX_FORM};
 use super::assets;
+use super::exchange;
+use super::get_writes;
 use super::live;
 use super::pages::{
-    board, boards, change, feed, history, moderate, names, problem, search, thread, write,
+    admin, board, boards, change, feed, history, moderate, names, problem, search, thread, write,
 };
 use super::problem::Problem;
+use super::signing::moderator_by_key;
 use super::state;
 
 /// What answers each address.
@@ -31,7 +34,9 @@ pub(crate) fn routes(app: App) -> Router {
             "/moderate",
             get(page(moderate::show)).post(page(moderate::sign_in)),
         )
+        .route("/admin", get(page(admin::show)))
         .route("/moderate/sign-out", post(page(moderate::sign_out)))
+        .route("/moderate/names", post(page(moderate::free)))
         .route(
             "/b/{board}/{message}/moderate",
             get(page(moderate::form)).post(page(moderate::take)),
@@ -46,6 +51,7 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/b/{board}/search", get(page(search::show)))
         .route("/b/{board}/feed", get(page(feed::show)))
         .route("/b/{board}/live", get(page(live::events)))
+        .route("/b/{board}/export", get(page(exchange::export)))
         .route("/b/{board}/{message}", get(page(thread::show)))
         .route("/b/{board}/{message}/answer", post(page(write::answer)))
         .route(
@@ -64,7 +70,19 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/readyz", get(state::ready))
         .route("/metrics", get(state::metrics))
         .method_not_allowed_fallback(page(not_allowed));
+    let pages = match app.config.has_get_writes {
+        true => pages.merge(by_get()),
+        false => pages,
+    };
     api().merge(pages).fallback(Missing).with_state(app)
+}
+
+/// What is served only for measuring.
+fn by_get() -> Router<App> {
+    Router::new()
+        .route("/get/create", get(program(get_writes::create)))
+        .route("/get/write", get(program(get_writes::write)))
+        .route("/get/edit", get(program(get_writes::edit)))
 }
 
 /// Those for programs. They have their whole address, because a router that is nested writes each request's address anew.
@@ -80,6 +98,8 @@ fn api() -> Router<App> {
         )
         .route("/api/boards/{board}", get(program(api::read::board)))
         .route("/api/boards/{board}/events", get(program(live::events)))
+        .route("/api/boards/{board}/export", get(program(exchange::export)))
+        .route("/api/import", post(Arrival))
         .route(
             "/api/boards/{board}/search",
             get(program(api::read::search)),
@@ -114,6 +134,7 @@ fn api() -> Router<App> {
         .route("/api/names", post(program(api::names::protect)))
         .route("/api/names/passphrase", post(program(api::names::change)))
         .route("/api/names/release", post(program(api::names::release)))
+        .route("/api/names/free", post(program(api::moderate::free)))
         .method_not_allowed_fallback(program(not_allowed))
 }
 
@@ -133,6 +154,10 @@ fn program<F>(answer: F) -> Program<F> {
     Program(answer)
 }
 
+/// An answer to a moderator's program that brings a board, which is larger than anything that others may send.
+#[derive(Clone, Copy)]
+struct Arrival;
+
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 impl<F, A> Handler<(), App> for Page<F>
@@ -145,7 +170,7 @@ where
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
             let answered = async {
-                let ask = Ask::of(app.clone(), request).await?;
+                let ask = Ask::of(app.clone(), request, MAX_FORM).await?;
                 self.0(Arc::new(ask)).await
             };
             let told = |problem| problem::show(&app.config.title, problem);
@@ -164,7 +189,7 @@ where
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
             let answered = async {
-                let ask = Ask::of(app, request).await?;
+                let ask = Ask::of(app, request, MAX_BODY).await?;
                 self.0(Arc::new(ask)).await
             };
             answered.await.unwrap_or_else(api::refused)
@@ -185,6 +210,24 @@ impl Handler<(), App> for Missing {
             true => program(not_found).call(request, app),
             false => page(not_found).call(request, app),
         }
+    }
+}
+
+impl Handler<(), App> for Arrival {
+    type Future = Answering;
+
+    fn call(self, request: Request<Body>, app: App) -> Answering {
+        Box::pin(async move {
+            let most = match moderator_by_key(&app, request.headers()) {
+                Some(_) => exchange::MAX_IMPORT,
+                None => MAX_BODY,
+            };
+            let answered = async {
+                let ask = Ask::of(app, request, most).await?;
+                exchange::import(Arc::new(ask)).await
+            };
+            answered.await.unwrap_or_else(api::refused)
+        })
     }
 }
 

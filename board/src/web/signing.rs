@@ -1,9 +1,10 @@
 //! Signing in and out as a moderator, and whether a request is a moderator's.
 
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 
 use crate::model::{BoardError, check_moderator};
 
+use super::app::App;
 use super::ask::Ask;
 use super::moderators::LASTS;
 use super::pairs::Pairs;
@@ -11,6 +12,13 @@ use super::problem::Problem;
 
 /// The names of the cookie; a browser takes the second one only through TLS, and for no other host.
 const COOKIE: [&str; 2] = ["board_moderator", "__Host-board_moderator"];
+
+/// The moderator whose key comes with a request.
+pub(crate) fn moderator_by_key(app: &App, headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let secret = value.strip_prefix("Bearer ")?;
+    app.moderators.find(secret.trim(), app.age())
+}
 
 impl Ask {
     /// The name of the moderator whose browser asks.
@@ -34,11 +42,7 @@ impl Ask {
     /// As [`must_moderate`](Self::must_moderate).
     pub(crate) fn must_moderate_by_key(&self) -> Result<String, Problem> {
         self.must_have_moderators()?;
-        let value = self.headers.get(header::AUTHORIZATION);
-        let value = value.and_then(|value| value.to_str().ok());
-        let secret = value.and_then(|value| value.strip_prefix("Bearer "));
-        let found = secret.and_then(|it| self.app.moderators.find(it.trim(), self.app.age()));
-        found.ok_or_else(Problem::no_moderator)
+        moderator_by_key(&self.app, &self.headers).ok_or_else(Problem::no_moderator)
     }
 
     /// Signs a moderator in. Returns the secret of the session.

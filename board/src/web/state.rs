@@ -19,12 +19,12 @@ pub(crate) async fn healthy() -> Response<Body> {
 
 /// `GET /readyz`: the board takes messages.
 pub(crate) async fn ready(State(app): State<App>) -> Response<Body> {
-    match app.boards.takes_commits() {
+    match app.boards.would_take_commits().await {
         true => fixed(StatusCode::OK, TEXT, "ready\n"),
         false => fixed(
             StatusCode::SERVICE_UNAVAILABLE,
             TEXT,
-            "read-only: the journal failed\n",
+            "read-only: the disk is full, or the journal has failed\n",
         ),
     }
 }

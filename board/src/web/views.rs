@@ -27,6 +27,10 @@ pub(crate) struct Frame {
     pub(crate) has_moderators: bool,
     /// What was searched for.
     pub(crate) sought: String,
+    /// Whether the board takes nothing new at the moment.
+    pub(crate) is_full: bool,
+    /// After how many seconds the page is fetched again, if it is.
+    pub(crate) every: Option<u32>,
 }
 
 /// A board as a link.
@@ -46,10 +50,16 @@ pub(crate) struct BoardLink {
 }
 
 impl Frame {
+    /// Whether the script of the page has something to do.
+    pub(crate) fn has_script(&self) -> bool {
+        self.every.is_some() || self.board.is_some()
+    }
+
     pub(crate) fn new(ask: &Ask, title: impl Into<String>) -> Self {
         Self {
             is_moderator: ask.moderator().is_some(),
             has_moderators: ask.app.moderators.are_there(),
+            is_full: !ask.app.boards.takes_commits(),
             ..Self::of_site(&ask.app.config.title, title)
         }
     }
@@ -62,6 +72,8 @@ impl Frame {
             is_moderator: false,
             has_moderators: false,
             sought: String::new(),
+            is_full: false,
+            every: None,
         }
     }
 

@@ -140,6 +140,17 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
+/// The bytes of a text that [`hex`] wrote.
+pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = text.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| match pair {
+        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+        _ => None,
+    });
+    bytes.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

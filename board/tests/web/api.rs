@@ -1,10 +1,51 @@
 //! The JSON API: the same functions as the pages have.
 
 use serde_json::json;
+use weald_board::Config;
 
 use super::client::*;
 
 const KEY: (&str, &str) = ("Authorization", "Bearer the key of Ada, long enough");
+
+#[test]
+fn nothing_is_written_by_get_unless_that_is_wanted() {
+    with_board(|mut program| {
+        for path in [
+            "/get/create?title=Tea",
+            "/get/write?board=tea&text=x",
+            "/get/edit",
+        ] {
+            assert_eq!(program.get(path).status, 404, "{path}");
+        }
+    });
+    let config = Config {
+        has_get_writes: true,
+        ..Config::default()
+    };
+    with_config(config, |mut program| {
+        assert_eq!(program.get("/get/create?title=Tea").status, 201);
+        let written = program
+            .get("/get/write?board=tea&title=T&text=one+two")
+            .value();
+        let id = &written["id"];
+        let answer = format!("/get/write?board=tea&parent={id}&text=three");
+        let key = [("Authorization", "Bearer 0123456789abcdef")];
+        let answer = program.ask("GET", &answer, &key, "").value();
+        let edit = format!("/get/edit?board=tea&message={}&text=four", answer["id"]);
+        assert_eq!(program.get(&edit).status, 403);
+        assert_eq!(program.ask("GET", &edit, &key, "").status, 200);
+        let thread = program
+            .get(&format!("/api/boards/tea/messages/{id}"))
+            .value();
+        assert_eq!(thread["message"]["text"], "one two");
+        assert_eq!(thread["answers"][0]["text"], "four");
+        assert_eq!(
+            program.get("/get/write?board=milk&title=T&text=x").status,
+            404
+        );
+        assert_eq!(program.get("/get/write?board=tea&text=x").status, 422);
+    });
+}
 
 #[test]
 fn a_program_does_what_a_visitor_does() {

@@ -178,10 +178,18 @@ impl Answered {
         let headers = headers
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
+        let headers: Vec<(String, String)> = headers;
+        let is_chunked = headers
+            .iter()
+            .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let body = match is_chunked {
+            true => String::from_utf8(whole(body.as_bytes())).unwrap(),
+            false => body.to_owned(),
+        };
         Self {
             status,
             headers,
-            body: body.to_owned(),
+            body,
         }
     }
 
@@ -204,6 +212,21 @@ impl Answered {
 
     pub(crate) fn value(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The bytes of a body that came in chunks.
+fn whole(mut rest: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|pair| pair == b"\r\n").unwrap();
+        let length = std::str::from_utf8(&rest[..end]).unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return whole;
+        }
+        whole.extend(&rest[end + 2..][..length]);
+        rest = &rest[end + 2 + length + 2..];
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weald::forest::Forest;
 use weald::forest::disk::{DiskForest, DiskJournal, Settings, SimulatedDisk};
@@ -18,7 +18,19 @@ fn what_is_too_large_is_refused() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "one");
         let long = "x".repeat(70_000);
-        let refused = browser.post(&format!("{topic}/answer"), &[("text", &long)]);
+        // A form comes back with what was written, unless it is far too large.
+        for (form, action) in [
+            (topic.clone(), format!("{topic}/answer")),
+            (format!("{topic}/edit"), format!("{topic}/edit")),
+            ("/b/tea/write".to_owned(), "/b/tea/write".to_owned()),
+        ] {
+            let refused = browser.fill(&form, &[("text", &long), ("title", "T")]);
+            assert_eq!(refused.status, 413, "{form}");
+            let told = refused.body.contains("which is 64 KiB") && refused.body.contains(&action);
+            assert!(told && refused.body.contains(&long), "{form}");
+        }
+        let longer = long.repeat(4);
+        let refused = browser.post(&format!("{topic}/answer"), &[("text", &longer)]);
         assert_eq!(refused.status, 413, "{refused:?}");
         assert!(refused.body.contains("which is 64 KiB"), "{refused:?}");
         assert!(
@@ -27,6 +39,10 @@ fn what_is_too_large_is_refused() {
         );
         let path = "/api/boards/tea/messages";
         assert_eq!(browser.json("POST", path, &[], &long).status, 413);
+        assert_eq!(
+            browser.get("/api/boards/tea").value()["board"]["messages"],
+            1
+        );
     });
 }
 
@@ -165,7 +181,12 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
             full.body.contains("takes nothing new at the moment")
                 && full.body.contains(long.trim())
         );
-        assert_eq!(browser.get(&topic).status, 200);
+        let ready = browser.get("/readyz");
+        assert_eq!((ready.status, &ready.body[..9]), (503, "read-only"));
+        assert!(browser.get("/metrics").body.contains("\nboard_ready 0\n"));
+        let page = browser.get(&topic);
+        assert_eq!(page.status, 200);
+        assert!(page.body.contains("Only to be read at the moment"));
         let said = serde_json::json!({"title": "T", "text": long}).to_string();
         let asked = browser.json("POST", "/api/boards/tea/messages", &[], &said);
         assert_eq!(
@@ -174,6 +195,13 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
             "{asked:?}"
         );
         disk.set_room(None);
+        // Nobody has to write first: that there is room is found by looking, once a second.
+        let began = Instant::now();
+        while browser.get("/readyz").status != 200 {
+            let is_late = began.elapsed() > Duration::from_secs(60);
+            assert!(!is_late, "nobody has noticed that there is room");
+        }
+        assert!(!browser.get(&topic).body.contains("Only to be read"));
         assert_eq!(
             browser
                 .fill_from(&form, &[("text", "there is room"), ("author", "")])

@@ -1,7 +1,7 @@
 //! Live updates: each change once, also after the reader, or the board, was away.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use weald_board::{Config, Place};
@@ -13,14 +13,18 @@ struct Stream(BufReader<TcpStream>);
 
 impl Stream {
     fn open(browser: &Browser, path: &str, last: &str) -> Self {
-        let mut stream = connect(browser.address);
         let last = match last {
             "" => String::new(),
             last => format!("Last-Event-ID: {last}\r\n"),
         };
+        Self::open_with(browser, path, &last)
+    }
+
+    fn open_with(browser: &Browser, path: &str, headers: &str) -> Self {
+        let mut stream = connect(browser.address);
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: {}\r\n{last}\r\n",
+            "GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n",
             browser.address
         )
         .unwrap();
@@ -132,6 +136,36 @@ fn a_reader_resumes_with_another_program() {
         assert_eq!(stream.next().1["messages"], serde_json::json!([missed]));
         let next = number(&topic(&mut browser, "four"));
         assert_eq!(stream.next().1["messages"], serde_json::json!([next]));
+    });
+}
+
+#[test]
+fn one_address_cannot_take_the_place_of_all_readers() {
+    let config = Config {
+        most_readers_of_one: 1,
+        proxies: vec![IpAddr::from([127, 0, 0, 1])],
+        reads: None,
+        writes: None,
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        topic(&mut browser, "one");
+        let path = "/b/tea/live";
+        let stream = Stream::open(&browser, path, "");
+        let refused = browser.get(path);
+        assert_eq!((refused.status, refused.header("retry-after")), (429, "10"));
+        let from_elsewhere = Stream::open_with(&browser, path, "X-Forwarded-For: 192.0.2.1\r\n");
+        drop(stream);
+        let began = Instant::now();
+        while !status(&browser, path).contains(" 200 ") {
+            let is_late = began.elapsed() > Duration::from_secs(60);
+            assert!(!is_late, "the place of a reader that left is not free");
+        }
+        // What is refused for another reason takes no place.
+        for _ in 0..3 {
+            assert_eq!(browser.get("/b/nowhere/live").status, 404);
+        }
+        drop(from_elsewhere);
     });
 }
 

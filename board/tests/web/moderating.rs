@@ -1,11 +1,12 @@
 //! Moderators: signing in and out, measures, and the log of them.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use weald_board::model::Hashed;
-use weald_board::{Config, Rate};
+use weald_board::{Config, Place, Rate};
 
 use super::client::*;
 
@@ -72,6 +73,101 @@ fn a_moderator_deletes_restores_and_erases_and_the_log_says_why() {
         .map(|text| log.find(text).unwrap_or_else(|| panic!("{text}: {log}")));
         assert!(places.is_sorted(), "the newest comes first");
         assert!(log.contains("<b>Grace</b>") && !log.contains("a secret"));
+    });
+}
+
+#[test]
+fn a_moderator_frees_a_name_and_the_log_says_why() {
+    with_config(config(), |mut ada| {
+        let fields = [("author", "Ada"), ("passphrase", "a long passphrase")];
+        assert_eq!(ada.fill("/names", &fields).place(), "/names?done=protected");
+        let mut grace = Browser::new(ada.address);
+        let why = [("name", "ADA"), ("why", "she has forgotten it")];
+        assert_eq!(grace.post("/moderate/names", &why).status, 403);
+        sign_in(&mut grace, SECRET);
+        let refused = grace.fill("/moderate", &[("name", "Ada"), ("why", "")]);
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("value=\"Ada\""), "{refused:?}");
+        let unknown = grace.fill("/moderate", &[("name", "Alan"), ("why", "x")]);
+        assert_eq!(unknown.status, 422);
+        assert_eq!(grace.fill("/moderate", &why).place(), "/moderate");
+        let log = grace.get("/moderate").body;
+        for text in ["Freed the name “ADA”", "she has forgotten it"] {
+            assert!(log.contains(text), "{text}: {log}");
+        }
+        assert!(!log.contains("Alan"), "{log}");
+        let topic = topic(&mut grace, "anybody is Ada");
+        assert!(!grace.get(&topic).body.contains("a protected name"));
+        assert_eq!(ada.fill("/names", &fields).place(), "/names?done=protected");
+
+        let key = |mut program: Browser| {
+            let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
+            let session = program.json("POST", "/api/moderators", &[], &body).value();
+            format!("Bearer {}", session["key"].as_str().unwrap())
+        };
+        let mut program = Browser::new(ada.address);
+        let body = "{\"name\": \"Ada\", \"why\": \"again\"}";
+        let refused = program.json("POST", "/api/names/free", &[], body);
+        assert_eq!(refused.status, 403);
+        let key = key(program.clone());
+        let key = [("Authorization", key.as_str())];
+        let freed = program.json("POST", "/api/names/free", &key, body);
+        assert_eq!(
+            freed.value(),
+            serde_json::json!({"name": "Ada", "protected": false})
+        );
+        assert_eq!(
+            program.json("POST", "/api/names/free", &key, body).status,
+            422
+        );
+        let log = program.json("GET", "/api/audit", &key, "").value();
+        assert_eq!(log["entries"][0]["measure"], "free");
+        assert_eq!(log["entries"][0]["name"], "Ada");
+    });
+}
+
+#[test]
+fn a_moderator_sees_what_goes_on_inside() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::Directory(directory.path().join("boards"));
+    with_config(Config { place, ..config() }, |mut ada| {
+        topic(&mut ada, "one");
+        assert_eq!(ada.get("/admin").status, 403);
+        let mut grace = Browser::new(ada.address);
+        sign_in(&mut grace, SECRET);
+        assert!(grace.get("/").body.contains("href=\"/admin\""));
+        let mut stream = connect(ada.address);
+        write!(stream, "GET /b/tea/live HTTP/1.1\r\nHost: board\r\n\r\n").unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        while !line.contains("retry") {
+            line.clear();
+            assert!(stream.read_line(&mut line).unwrap() > 0);
+        }
+        let page = grace.get("/admin").body;
+        for text in [
+            "data-every=",
+            "live updates of tea, ",
+            "None is stuck.",
+            "<h2 id=\"table-4\">Journal",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        let row = |name: &str| {
+            let row = page.split(&format!("{name}</th><td>")).nth(1);
+            row.unwrap().split('<').next().unwrap().to_owned()
+        };
+        assert!(row("Processes").parse::<u32>().unwrap() >= 2, "{page}");
+        assert!(
+            row("Commits since the start").parse::<u32>().unwrap() >= 2,
+            "{page}"
+        );
+        assert!(
+            row("Versions in memory").parse::<u32>().unwrap() >= 2,
+            "{page}"
+        );
+        assert_ne!(row("Bytes"), "0 B");
+        assert_eq!(row("Being answered"), "1");
     });
 }
 

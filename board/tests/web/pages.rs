@@ -189,6 +189,49 @@ fn what_a_browser_has_is_not_sent_again() {
 }
 
 #[test]
+fn a_slider_goes_through_the_versions() {
+    with_board(|mut browser| {
+        for text in ["one", "two", "three"] {
+            topic(&mut browser, text);
+        }
+        let page = browser.get("/b/tea").body;
+        let value = |page: &str, field: &str| {
+            let input = page.split(&format!("name=\"{field}\"")).nth(1).unwrap();
+            let value = input.split(" value=\"").nth(1).unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        let (of, last) = (value(&page, "of"), value(&page, "last"));
+        let count: usize = last.parse().unwrap();
+        assert_eq!(value(&page, "step"), last);
+        // A version that came meanwhile does not move the others.
+        topic(&mut browser, "four");
+        let at = |step: usize| format!("/b/tea?of={of}&last={last}&step={step}");
+        let now = browser.get(&at(count)).place();
+        assert_eq!(now, "/b/tea");
+        let then = browser.get(&at(count - 1)).place();
+        let then = browser.get(&then).body;
+        assert!(then.contains("This is the past.") && then.contains("two"));
+        assert!(!then.contains("three"));
+        assert_eq!(value(&then, "last"), (count + 1).to_string());
+        assert_eq!(value(&then, "step"), (count - 1).to_string());
+        let first = browser.get(&at(0)).place();
+        assert!(
+            browser
+                .get(&first)
+                .body
+                .contains("Nobody had written here by then")
+        );
+        for wrong in ["?step=x", "?step=1&last=0&of=1.1", "?step=0&last=1&of=1.1"] {
+            assert_eq!(
+                browser.get(&format!("/b/tea{wrong}")).status,
+                404,
+                "{wrong}"
+            );
+        }
+    });
+}
+
+#[test]
 fn the_past_can_be_visited() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "the first text");

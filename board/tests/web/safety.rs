@@ -1,6 +1,35 @@
 //! What keeps visitors safe: escaping, headers, and forms of other sites.
 
+use weald_board::Config;
+
 use super::client::*;
+
+#[test]
+fn with_an_origin_forms_come_from_there_and_cookies_are_secure() {
+    let config = Config {
+        origin: Some("https://board.example".parse().unwrap()),
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        let page = browser.get("/new");
+        assert!(page.header("set-cookie").contains("; Secure"), "{page:?}");
+        let token = page.body.split("name=\"form\" value=\"").nth(1).unwrap();
+        let token = token.split('"').next().unwrap();
+        let body = encoded(&[("form", token), ("title", "Tea")]);
+        let kind = ("Content-Type", "application/x-www-form-urlencoded");
+        let own = format!("http://{}", browser.address);
+        let mut send = |origin: &str| {
+            let headers = [kind, ("Origin", origin)];
+            browser.ask("POST", "/new", &headers, &body).status
+        };
+        assert_eq!(send("https://evil.example"), 403);
+        assert_eq!(send("http://board.example"), 403);
+        assert_eq!(send(&own), 403);
+        assert_eq!(send("https://board.example"), 303);
+        let feed = browser.get("/b/tea/feed").body;
+        assert!(feed.contains("\"https://board.example/b/tea"), "{feed}");
+    });
+}
 
 #[test]
 fn nothing_that_is_written_becomes_markup() {

@@ -1,69 +1,63 @@
-//! The arguments of `weald board`.
+//! The arguments of `weald board`, which may also stand in a file.
+//!
+//! Invariant: `Board` knows no defaults, so that what a file says can be told from what an option says.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use weald_board::Origin;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   weald board --demo                          look around; nothing is kept
   weald board /var/lib/board                  boards in a directory, for this machine
   weald board data --addr 0.0.0.0:80          for everybody
   weald board data --proxy 127.0.0.1          behind a reverse proxy on this machine
+  weald board --config /etc/weald-board.toml  all of it from a file
 
-Every option can also be set by the variable that stands behind it; the option wins.
+Every option can also be set by the variable that stands behind it, or in the file that --config names: one line of
+TOML for each, such as addr = \"0.0.0.0:80\" or proxy = [\"127.0.0.1\"]. An option wins over a variable, and a
+variable over the file.
 An interrupt (Ctrl-C) or SIGTERM lets the requests in flight finish, and closes the journal.
 /healthz, /readyz and /metrics tell how the board is.";
 
 /// Where the boards are, and how they are served.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Board {
     /// The directory with the boards, which is created if it is missing
-    #[arg(
-        value_name = "DIR",
-        env = "WEALD_BOARD_DIR",
-        required_unless_present = "demo"
-    )]
+    #[arg(value_name = "DIR", env = "WEALD_BOARD_DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Serve boards with content in a directory that is removed at the end
     #[arg(long, conflicts_with = "directory")]
+    #[serde(skip)]
     pub(crate) demo: bool,
-    /// The address to serve at; port 0 for any that is free
-    #[arg(
-        long,
-        value_name = "IP:PORT",
-        env = "WEALD_BOARD_ADDR",
-        default_value = "127.0.0.1:8080"
-    )]
-    pub(crate) addr: SocketAddr,
-    /// What the site is called
-    #[arg(
-        long,
-        value_name = "TEXT",
-        env = "WEALD_BOARD_TITLE",
-        default_value = "Board"
-    )]
-    pub(crate) title: String,
-    /// What a message has survived when it is acknowledged
-    #[arg(long, value_enum, value_name = "LEVEL", env = "WEALD_BOARD_DURABILITY", default_value_t = Durability::Durable)]
-    pub(crate) durability: Durability,
-    /// How many requests a second one address may make, six times as many at once; 0 for any number
-    #[arg(
-        long,
-        value_name = "N",
-        env = "WEALD_BOARD_READS",
-        default_value_t = 50
-    )]
-    pub(crate) reads: u32,
-    /// How many messages a minute one address may write, two thirds as many at once; 0 for any number
-    #[arg(
-        long,
-        value_name = "N",
-        env = "WEALD_BOARD_WRITES",
-        default_value_t = 30
-    )]
-    pub(crate) writes: u32,
+    /// A file with settings, whose keys are the names of these options (TOML)
+    #[arg(long, value_name = "FILE", env = "WEALD_BOARD_CONFIG")]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
+    /// The address to serve at; port 0 for any that is free [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "IP:PORT", env = "WEALD_BOARD_ADDR")]
+    pub(crate) addr: Option<SocketAddr>,
+    /// Under which address browsers know the board, such as https://board.example.org [default: the one they ask for]
+    #[arg(long, value_name = "URL", env = "WEALD_BOARD_ORIGIN")]
+    #[serde(deserialize_with = "origin")]
+    pub(crate) origin: Option<Origin>,
+    /// What the site is called [default: Board]
+    #[arg(long, value_name = "TEXT", env = "WEALD_BOARD_TITLE")]
+    pub(crate) title: Option<String>,
+    /// What a message has survived when it is acknowledged [default: durable]
+    #[arg(long, value_enum, value_name = "LEVEL", env = "WEALD_BOARD_DURABILITY")]
+    pub(crate) durability: Option<Durability>,
+    /// How many requests a second one address may make, six times as many at once; 0 for any number [default: 50]
+    #[arg(long, value_name = "N", env = "WEALD_BOARD_READS")]
+    pub(crate) reads: Option<u32>,
+    /// How many messages a minute one address may write, two thirds as many at once; 0 for any number [default: 30]
+    #[arg(long, value_name = "N", env = "WEALD_BOARD_WRITES")]
+    pub(crate) writes: Option<u32>,
     /// A reverse proxy, whose X-Forwarded-For and X-Forwarded-Proto are believed; may be given several times
     #[arg(
         long,
@@ -84,35 +78,84 @@ pub(crate) struct Board {
         conflicts_with = "moderator"
     )]
     pub(crate) moderator_hash: Option<String>,
-    /// How many requests are answered at once; more get a 503
+    /// How many requests are answered at once; more get a 503 [default: 4096]
+    #[arg(long, value_name = "N", env = "WEALD_BOARD_REQUESTS")]
+    pub(crate) requests: Option<usize>,
+    /// How many readers may follow boards live at once; more get a 503 [default: 10000]
+    #[arg(long, value_name = "N", env = "WEALD_BOARD_READERS")]
+    pub(crate) readers: Option<usize>,
+    /// How many of them one address may have; more get a 429 [default: 100]
+    #[arg(long, value_name = "N", env = "WEALD_BOARD_READERS_PER_ADDRESS")]
+    pub(crate) readers_per_address: Option<usize>,
+    /// How long requests in flight may take after an interrupt, in seconds [default: 10]
+    #[arg(long, value_name = "S", env = "WEALD_BOARD_DRAIN", value_parser = super::seconds)]
+    #[serde(deserialize_with = "seconds")]
+    pub(crate) drain: Option<Duration>,
+    /// Also write by GET, for measuring: /get/create, /get/write, /get/edit. Any page of the web could write so
     #[arg(
         long,
-        value_name = "N",
-        env = "WEALD_BOARD_REQUESTS",
-        default_value_t = 4_096
+        env = "WEALD_BOARD_GET_WRITES",
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
     )]
-    pub(crate) requests: usize,
-    /// How many readers may follow boards live at once; more get a 503
-    #[arg(
-        long,
-        value_name = "N",
-        env = "WEALD_BOARD_READERS",
-        default_value_t = 10_000
-    )]
-    pub(crate) readers: usize,
-    /// How long requests in flight may take after an interrupt, in seconds
-    #[arg(long, value_name = "S", env = "WEALD_BOARD_DRAIN", default_value = "10", value_parser = super::seconds)]
-    pub(crate) drain: Duration,
+    pub(crate) get_writes: Option<bool>,
     /// What is logged on stderr [default: info; with --demo: warn]
     #[arg(long, value_enum, value_name = "LEVEL", env = "WEALD_BOARD_LOG")]
     pub(crate) log: Option<LogLevel>,
     /// Log a JSON object for each line
-    #[arg(long, env = "WEALD_BOARD_LOG_JSON")]
-    pub(crate) log_json: bool,
+    #[arg(
+        long,
+        env = "WEALD_BOARD_LOG_JSON",
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub(crate) log_json: Option<bool>,
+}
+
+impl Board {
+    /// The same, with what `file` says where this says nothing.
+    pub(crate) fn or(self, file: Self) -> Self {
+        // One of the two says who the moderators are, and then the other is not asked.
+        let says_moderator = self.moderator.is_some() || self.moderator_hash.is_some();
+        let says_place = self.demo || self.directory.is_some();
+        Self {
+            directory: self.directory.or(file.directory.filter(|_| !says_place)),
+            demo: self.demo,
+            config: self.config,
+            addr: self.addr.or(file.addr),
+            origin: self.origin.or(file.origin),
+            title: self.title.or(file.title),
+            durability: self.durability.or(file.durability),
+            reads: self.reads.or(file.reads),
+            writes: self.writes.or(file.writes),
+            proxy: match self.proxy.is_empty() {
+                true => file.proxy,
+                false => self.proxy,
+            },
+            moderator: self
+                .moderator
+                .or(file.moderator.filter(|_| !says_moderator)),
+            moderator_hash: self
+                .moderator_hash
+                .or(file.moderator_hash.filter(|_| !says_moderator)),
+            requests: self.requests.or(file.requests),
+            readers: self.readers.or(file.readers),
+            readers_per_address: self.readers_per_address.or(file.readers_per_address),
+            drain: self.drain.or(file.drain),
+            get_writes: self.get_writes.or(file.get_writes),
+            log: self.log.or(file.log),
+            log_json: self.log_json.or(file.log_json),
+        }
+    }
 }
 
 /// What a message has survived when it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Durability {
     /// The loss of power
     Durable,
@@ -123,7 +166,8 @@ pub(crate) enum Durability {
 }
 
 /// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
     /// Nothing
     Off,
@@ -135,4 +179,20 @@ pub(crate) enum LogLevel {
     Info,
     /// Also what helps to find a mistake
     Debug,
+}
+
+/// A number of seconds in a file, whole or not.
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let value = f64::deserialize(from)?;
+    match Duration::try_from_secs_f64(value) {
+        Ok(duration) if !duration.is_zero() => Ok(Some(duration)),
+        _ => Err(D::Error::custom(
+            "it must be a number of seconds above zero",
+        )),
+    }
+}
+
+fn origin<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Origin>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(D::Error::custom)
 }

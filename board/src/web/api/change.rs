@@ -247,7 +247,8 @@ fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
     })
 }
 
-pub(super) fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
+/// The answer to a change: what was changed, and the version that has it.
+pub(crate) fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
     let version = version.to_string();
     let tag = HeaderValue::from_str(&["\"", &version, "\""].concat());
     let id = id.get();

@@ -12,6 +12,7 @@ use super::super::answer::{Answer, json};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::change::{read, receipt};
+use super::names::told;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +33,13 @@ struct NewMeasure {
     why: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Freed {
+    name: String,
+    why: String,
+}
+
 #[derive(Serialize)]
 struct LogValue {
     page: usize,
@@ -44,6 +52,8 @@ struct EntryValue {
     time: String,
     who: String,
     measure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     board: String,
     message: u64,
     why: String,
@@ -61,7 +71,7 @@ pub(crate) async fn sign_in(ask: Arc<Ask>) -> Answer {
 pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
     let new: NewMeasure = read(&ask)?;
     let who = ask.must_moderate_by_key()?;
-    let measure = Measure::of_word(&new.measure).ok_or_else(|| {
+    let measure = Measure::of_message(&new.measure).ok_or_else(|| {
         let sentence = "A measure is delete, restore or erase.";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
     })?;
@@ -69,6 +79,14 @@ pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
     let by = (who.as_str(), new.why.as_str());
     let version = ask.app.boards.moderate((&name, id), measure, by).await?;
     receipt(StatusCode::OK, id, version)
+}
+
+/// `POST /api/names/free`
+pub(crate) async fn free(ask: Arc<Ask>) -> Answer {
+    let Freed { name, why } = read(&ask)?;
+    let who = ask.must_moderate_by_key()?;
+    ask.free_name(&name, (&who, &why)).await?;
+    told(StatusCode::OK, &name, false)
 }
 
 /// `GET /api/audit`
@@ -88,6 +106,7 @@ fn value(entry: Entry) -> EntryValue {
         time: machine(entry.time),
         who: entry.who,
         measure: entry.measure.map(Measure::word),
+        name: entry.name,
         board: entry.board,
         message: entry.message,
         why: entry.why,

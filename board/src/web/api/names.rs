@@ -57,6 +57,7 @@ pub(crate) async fn release(ask: Arc<Ask>) -> Answer {
     told(StatusCode::OK, &name, false)
 }
 
-fn told(status: StatusCode, name: &str, protected: bool) -> Answer {
+/// What became of a name.
+pub(crate) fn told(status: StatusCode, name: &str, protected: bool) -> Answer {
     json(status, &NameValue { name, protected })
 }

@@ -40,24 +40,11 @@ struct EntryView {
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let board = ask.app.boards.board(&ask.board_name()?)?;
     tagged(&ask, &format!("\"{}\"", board.version()), || {
-        let host = ask
-            .headers
-            .get(header::HOST)
-            .and_then(|host| host.to_str().ok());
-        let scheme = if ask.client.is_secure {
-            "https"
-        } else {
-            "http"
-        };
         let latest = board.latest(MESSAGES);
         let feed = Feed {
             site: ask.app.config.title.clone(),
             title: board.title().to_owned(),
-            base: format!(
-                "{scheme}://{}/b/{}",
-                host.unwrap_or("localhost"),
-                board.name()
-            ),
+            base: format!("{}/b/{}", origin(&ask), board.name()),
             updated: machine(board.time()),
             entries: latest
                 .iter()
@@ -74,6 +61,20 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
             text,
         ))
     })
+}
+
+/// Under which address the reader knows the board.
+fn origin(ask: &Ask) -> String {
+    if let Some(origin) = &ask.app.config.origin {
+        return origin.as_str().to_owned();
+    }
+    let host = ask.headers.get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    let scheme = match ask.client.is_secure {
+        true => "https",
+        false => "http",
+    };
+    format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
 fn entry(board: &BoardAt, message: &Message) -> Option<EntryView> {

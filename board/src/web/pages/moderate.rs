@@ -30,12 +30,19 @@ struct LogPage {
     entries: Vec<MeasureView>,
     pages: PagesView,
     form: String,
+    /// The form that frees a name, as it came back.
+    name: String,
+    why: String,
+    notice: Option<String>,
+    invalid: Invalid,
 }
 
 struct MeasureView {
     time: Stamp,
     who: String,
     measure: &'static str,
+    /// The name that was freed; without one it was about a message.
+    name: Option<String>,
     board: String,
     message: u64,
     why: String,
@@ -58,7 +65,7 @@ struct ModeratePage {
 /// `GET /moderate`: the log, or the form to sign in.
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     match ask.must_moderate() {
-        Ok(_) => show_log(&ask),
+        Ok(_) => show_log(&ask, None),
         Err(problem) if problem.status == StatusCode::FORBIDDEN => show_sign_in(&ask, None),
         Err(problem) => Err(problem),
     }
@@ -89,6 +96,24 @@ pub(crate) async fn sign_out(ask: Arc<Ask>) -> Answer {
     see(&ask, "/", Some(ask.session_cookie(None)))
 }
 
+/// `POST /moderate/names`: frees a protected name.
+pub(crate) async fn free(ask: Arc<Ask>) -> Answer {
+    let form = ask.form();
+    let who = ask.must_moderate()?;
+    let freed = async {
+        ask.must_be_own_form(&form)?;
+        let by = (who.as_str(), form.text("why"));
+        ask.free_name(form.text("name"), by).await
+    };
+    match freed.await {
+        Ok(()) => see(&ask, "/moderate", None),
+        Err(problem) => {
+            let wait = problem.retry_after;
+            later(show_log(&ask, Some(problem)), wait)
+        }
+    }
+}
+
 /// `GET /b/{board}/{message}/moderate`
 pub(crate) async fn form(ask: Arc<Ask>) -> Answer {
     ask.must_moderate()?;
@@ -113,7 +138,7 @@ async fn measure(ask: &Ask) -> Result<(), Problem> {
     let form = ask.form();
     let who = ask.must_moderate()?;
     ask.must_be_own_form(&form)?;
-    let measure = Measure::of_word(form.text("do")).ok_or_else(|| {
+    let measure = Measure::of_message(form.text("do")).ok_or_else(|| {
         let sentence = "There is no such measure.";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
     })?;
@@ -151,15 +176,34 @@ impl SignInPage {
     }
 }
 
-fn show_log(ask: &Ask) -> Answer {
+fn show_log(ask: &Ask, problem: Option<Problem>) -> Answer {
     let (entries, pages) = ask.app.boards.audit(ask.page()?)?;
+    let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let (notice, invalid) = problem.map_or((None, Invalid::default()), |problem| {
+        (Some(problem.sentence), problem.invalid)
+    });
+    let form = ask.form();
     let template = LogPage {
         frame: Frame::new(ask, "Log of the moderators"),
         entries: entries.into_iter().map(|it| view(ask, it)).collect(),
         pages: PagesView::of_newest(pages),
         form: ask.visitor.form_token(),
+        name: form.text("name").to_owned(),
+        why: form.text("why").to_owned(),
+        notice,
+        invalid,
     };
-    page(ask, StatusCode::OK, &template)
+    page(ask, status, &template)
+}
+
+impl LogPage {
+    fn problem(&self) -> Option<&str> {
+        self.invalid.of(Field::Why)
+    }
+
+    fn most(&self) -> usize {
+        MAX_WHY
+    }
 }
 
 fn view(ask: &Ask, entry: Entry) -> MeasureView {
@@ -170,8 +214,10 @@ fn view(ask: &Ask, entry: Entry) -> MeasureView {
             Some(Measure::Delete) => "Deleted",
             Some(Measure::Restore) => "Restored",
             Some(Measure::Erase) => "Erased",
+            Some(Measure::Free) => "Freed",
             None => "Changed",
         },
+        name: entry.name,
         board: entry.board,
         message: entry.message,
         why: entry.why,

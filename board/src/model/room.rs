@@ -1,0 +1,58 @@
+//! Looking whether the disk has room.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weald::forest::{AppendError, CommitError, NameError};
+
+use super::boards::Boards;
+use super::draft::MAX_TEXT;
+
+const TREE: &str = "room";
+/// How often it is tried at most.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+impl Boards {
+    /// Whether messages can be written, as far as is known: the journal has not failed, and the disk had room for the last
+    /// one.
+    pub fn takes_commits(&self) -> bool {
+        self.0.store.takes_commits() && !self.0.refusals.is_full.load(Ordering::Relaxed)
+    }
+
+    /// The same; if the disk was full, it is tried whether it still is.
+    pub async fn would_take_commits(&self) -> bool {
+        if self.0.store.takes_commits() && !self.takes_commits() {
+            let mut tried = self.0.refusals.tried.lock().await;
+            if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
+                // What comes of it is noted.
+                let _ = self.noted(self.try_room().await);
+                *tried = Some(Instant::now());
+            }
+        }
+        self.takes_commits()
+    }
+
+    /// Notes what the disk has done with a commit.
+    pub(crate) fn noted<T>(&self, outcome: Result<T, CommitError>) -> Result<T, CommitError> {
+        let is_full = match &outcome {
+            Ok(_) => false,
+            Err(CommitError::Journal(AppendError::Full | AppendError::Unprepared)) => true,
+            Err(_) => return outcome,
+        };
+        self.0.refusals.is_full.store(is_full, Ordering::Relaxed);
+        outcome
+    }
+
+    async fn try_room(&self) -> Result<(), CommitError> {
+        let trees = self.0.store.trees();
+        let tree = match trees.get(TREE) {
+            Ok(tree) => tree,
+            Err(NameError::Missing(_)) => trees.create(TREE).await?,
+            Err(error) => return Err(error.into()),
+        };
+        let mut edit = tree.edit().blind();
+        // The root is always there.
+        let _ = edit.put_attribute(edit.root(), "room", vec![b' '; MAX_TEXT]);
+        edit.commit().await.map(|_| ())
+    }
+}

@@ -1,0 +1,225 @@
+//! A board as lines of JSON: the first is the board's, each other one a message, after the one that it answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{BoardAt, BoardName, DeletedBy, Draft, Kind, Owner, Post, Traveller};
+use crate::text::moment::{machine, machine_exact, parse_exact};
+
+use super::visitor::{hex, of_hex};
+
+/// The word in the first line that says what the lines are.
+const FORMAT: &str = "weald-board 1";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoardLine {
+    format: String,
+    name: String,
+    title: String,
+    #[serde(default)]
+    about: String,
+    /// The version that left, and when it was made; they mean nothing elsewhere.
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    changed: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageLine {
+    id: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    time: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<String>,
+    /// By whom: `author` or `moderator`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    proven: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A board that lines describe.
+pub(crate) struct Arriving {
+    pub(crate) name: BoardName,
+    pub(crate) title: String,
+    pub(crate) about: String,
+    pub(crate) messages: Vec<Traveller>,
+}
+
+/// The first line.
+pub(crate) fn head(board: &BoardAt) -> Vec<u8> {
+    line(&BoardLine {
+        format: FORMAT.to_owned(),
+        name: board.name().to_string(),
+        title: board.title().to_owned(),
+        about: board.about().to_owned(),
+        version: board.version().to_string(),
+        changed: machine(board.time()),
+    })
+}
+
+/// The line of a message.
+pub(crate) fn message(message: &Traveller) -> Vec<u8> {
+    let post = message.post.as_ref();
+    let title = post.map(Post::title).filter(|title| !title.is_empty());
+    line(&MessageLine {
+        id: message.id,
+        parent: message.parent,
+        author: post.map(|post| post.author().to_owned()),
+        title: title.map(str::to_owned),
+        text: post.map(|post| post.text().to_owned()),
+        time: machine_exact(message.time),
+        edited: message.edited.map(machine_exact),
+        deleted: message.deleted.map(|by| by.word().to_owned()),
+        owner: message.owner.map(|owner| hex(owner.bytes())),
+        proven: message.is_proven,
+    })
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads all lines.
+///
+/// # Errors
+/// A sentence with the number of the line that is wrong.
+pub(crate) fn read(bytes: &[u8]) -> Result<Arriving, String> {
+    let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
+    let (_, first) = lines.next().unwrap_or((0, &[]));
+    let board: BoardLine = parse(0, first)?;
+    if board.format != FORMAT {
+        return Err(wrong(0, &format!("the format is not “{FORMAT}”")));
+    }
+    let name = board.name.parse();
+    let name = name.map_err(|error: crate::model::NotAName| wrong(0, &error.to_string()))?;
+    let mut messages = Vec::new();
+    for (at, text) in lines.filter(|(_, text)| !text.is_empty()) {
+        let read = parse(at, text)?;
+        messages.push(traveller(read).map_err(|why| wrong(at, &why))?);
+    }
+    Ok(Arriving {
+        name,
+        title: board.title,
+        about: board.about,
+        messages,
+    })
+}
+
+fn parse<'a, T: Deserialize<'a>>(at: usize, text: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| wrong(at, &error.to_string()))
+}
+
+fn wrong(at: usize, why: &str) -> String {
+    format!("Line {}: {why}.", at + 1)
+}
+
+fn traveller(line: MessageLine) -> Result<Traveller, String> {
+    let time = |text: &str| parse_exact(text).ok_or_else(|| format!("“{text}” is no time"));
+    let kind = match line.parent {
+        None => Kind::Topic,
+        Some(_) => Kind::Reply,
+    };
+    let post = match line.text {
+        None => None,
+        Some(text) => {
+            let draft = Draft {
+                author: line.author.unwrap_or_default(),
+                title: line.title.unwrap_or_default(),
+                text,
+            };
+            Some(draft.check(kind).map_err(|invalid| invalid.to_string())?)
+        }
+    };
+    let deleted = match line.deleted.as_deref() {
+        None => None,
+        Some("author") => Some(DeletedBy::Author),
+        Some("moderator") => Some(DeletedBy::Moderator),
+        Some(other) => return Err(format!("“{other}” deletes nothing")),
+    };
+    let owner = match &line.owner {
+        None => None,
+        Some(text) => {
+            let owner = of_hex(text).and_then(|bytes| Owner::of_bytes(&bytes));
+            Some(owner.ok_or_else(|| format!("“{text}” is no owner"))?)
+        }
+    };
+    Ok(Traveller {
+        id: line.id,
+        parent: line.parent,
+        post,
+        deleted,
+        time: time(&line.time)?,
+        edited: line.edited.as_deref().map(time).transpose()?,
+        owner,
+        is_proven: line.proven,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "{\"format\":\"weald-board 1\",\"name\":\"tea\",\"title\":\"Tea\"}\n";
+    const TIME: &str = "\"time\":\"2026-11-23T21:44:05.000000007Z\"";
+
+    #[test]
+    fn a_message_comes_back_as_it_left() {
+        let lines = [
+            format!("{{\"id\":7,\"author\":\"Ada\",\"title\":\"T\",\"text\":\"one\",{TIME}}}\n"),
+            format!(
+                "{{\"id\":9,\"parent\":7,\"author\":\"Alan\",\"text\":\"two\",{TIME},\"edited\":\"2026-11-24T00:00:00.000000000Z\",\
+                 \"deleted\":\"author\",\"owner\":\"000102030405060708090a0b0c0d0e0f\",\"proven\":true}}\n"
+            ),
+        ];
+        let arriving = read(format!("{HEAD}{}", lines.concat()).as_bytes()).unwrap();
+        assert_eq!(
+            (arriving.name.as_str(), arriving.title.as_str()),
+            ("tea", "Tea")
+        );
+        let again: Vec<_> = arriving.messages.iter().map(message).collect();
+        assert_eq!(again, lines.map(String::into_bytes));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let said = |rest: &str| format!("{HEAD}\n{{\"id\":7,{TIME}{rest}}}");
+        for (text, told) in [
+            (String::new(), "Line 1: "),
+            (HEAD.replace('1', "2"), "Line 1: the format is not"),
+            (
+                HEAD.replace("\"tea\"", "\"../x\""),
+                "Line 1: an address has",
+            ),
+            (said(",\"text\":\"x\""), "Line 3: A topic needs a title."),
+            (
+                said(",\"deleted\":\"Ada\""),
+                "Line 3: “Ada” deletes nothing.",
+            ),
+            (said(",\"owner\":\"00\""), "Line 3: “00” is no owner."),
+            (said(",\"x\":1"), "Line 3: unknown field `x`"),
+            (said("").replace("44:05.0", "44:61.0"), "is no time."),
+        ] {
+            let error = read(text.as_bytes()).err().unwrap();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A board that is exported and imported: nothing that may be told is lost, and nothing else is told.
+
+use weald_board::model::Hashed;
+use weald_board::{Config, Place};
+
+use super::client::*;
+
+const SECRET: &str = "the moderators' passphrase";
+
+fn config() -> Config {
+    Config {
+        moderator: Some(Hashed::of(SECRET)),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    }
+}
+
+/// What stands in the header `Authorization` of a moderator's program.
+fn sign_in(program: &mut Browser) -> String {
+    let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
+    let session = program.json("POST", "/api/moderators", &[], &body).value();
+    format!("Bearer {}", session["key"].as_str().unwrap())
+}
+
+/// The lines of an export, without what is another board's in another place.
+fn lines(answered: &Answered) -> Vec<serde_json::Value> {
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let mut ids = Vec::new();
+    let lines = answered.body.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        for field in ["version", "changed"] {
+            line.as_object_mut().unwrap().remove(field);
+        }
+        ids.push(line["id"].clone());
+        for field in ["id", "parent"] {
+            if let Some(at) = ids.iter().position(|id| *id == line[field]) {
+                line[field] = at.into();
+            }
+        }
+        line
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_board_moves_with_all_that_a_moderator_sees() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::Directory(directory.path().join("boards"));
+    let (mut whole, mut author) = (String::new(), None);
+    with_config(config(), |mut browser| {
+        let first = topic(&mut browser, "one");
+        let second = topic(&mut browser, "two");
+        browser.fill(&first, &[("text", "an answer"), ("author", "Alan")]);
+        let number = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+        browser.fill(
+            &format!("{first}/edit"),
+            &[("title", "A topic"), ("text", "one, edited")],
+        );
+        let deleted = topic(&mut browser, "a regret");
+        let form = browser.get(&format!("{deleted}/edit"));
+        let token = form.body.split("name=\"form\" value=\"").nth(1).unwrap();
+        let token = token.split('"').next().unwrap().to_owned();
+        let path = format!("{deleted}/delete");
+        browser.post(&path, &[("form", &token)]).place();
+
+        let mut stranger = Browser::new(browser.address);
+        let public = stranger.get("/b/tea/export");
+        assert_eq!(
+            public.header("content-disposition"),
+            "attachment; filename=\"tea.jsonl\""
+        );
+        let told = lines(&public);
+        let texts: Vec<_> = told.iter().map(|line| line["text"].as_str()).collect();
+        let expected = [
+            None,
+            Some("two"),
+            Some("one, edited"),
+            Some("an answer"),
+            None,
+        ];
+        assert_eq!(texts, expected, "{told:?}");
+        assert_eq!(told[0]["title"], "Tea");
+        assert_eq!(told[3]["parent"], 2);
+        assert_eq!(told[4]["deleted"], "author");
+        assert!(!public.body.contains("owner") && !public.body.contains("regret"));
+        let then = stranger.get("/api/boards/tea").value()["board"]["version"].clone();
+        topic(&mut browser, "later");
+        let at = format!("/api/boards/tea/export?at={}", then.as_str().unwrap());
+        assert_eq!(lines(&stranger.get(&at)), told);
+
+        let key = sign_in(&mut stranger);
+        let key = [("Authorization", key.as_str())];
+        let all = stranger.json("GET", &at, &key, "");
+        assert_eq!(lines(&all)[4]["text"], "a regret");
+        assert!(lines(&all)[1]["owner"].is_string(), "{all:?}");
+        let taken = stranger.json("POST", "/api/import", &key, &all.body);
+        assert_eq!(taken.status, 409, "{taken:?}");
+        assert_eq!(number(&second), lines_ids(&all)[1]);
+        whole = all.body;
+        author = Some(browser);
+    });
+
+    let elsewhere = Config {
+        place: place.clone(),
+        ..config()
+    };
+    with_config(elsewhere, |mut program| {
+        assert_eq!(program.json("POST", "/api/import", &[], &whole).status, 403);
+        let key = sign_in(&mut program);
+        let key = [("Authorization", key.as_str())];
+        for (broken, told) in [
+            (
+                whole.replacen("\"parent\":", "\"parent\":77", 1),
+                "no message 77",
+            ),
+            (
+                whole.replacen("\"text\":", "\"txet\":", 1),
+                "Line 2: unknown field",
+            ),
+        ] {
+            let refused = program.json("POST", "/api/import", &key, &broken);
+            assert!(refused.body.contains(told), "{refused:?}");
+            assert_eq!(program.get("/api/boards").value(), serde_json::json!([]));
+        }
+        let made = program.json("POST", "/api/import", &key, &whole);
+        assert_eq!(
+            (made.status, made.value()["messages"].as_u64()),
+            (201, Some(4))
+        );
+        let again = program.json("GET", "/api/boards/tea/export", &key, "");
+        let left: Vec<_> = whole.lines().collect();
+        assert_eq!(again.body.lines().count(), left.len());
+        let found = program.get("/b/tea/search?q=answer").body;
+        assert!(found.contains("An answer by Alan"), "{found}");
+    });
+
+    // It is there after a restart, and the messages are still their authors'.
+    let config = Config { place, ..config() };
+    with_config(config, |mut program| {
+        let key = sign_in(&mut program);
+        let key = [("Authorization", key.as_str())];
+        let now = program.json("GET", "/api/boards/tea/export", &key, "");
+        let before = Answered {
+            body: whole.clone(),
+            ..program.get("/b/tea/export")
+        };
+        assert_eq!(lines(&now), lines(&before));
+        let mut ada = author.clone().unwrap();
+        ada.address = program.address;
+        let page = ada.get(&format!("/b/tea/{}", lines_ids(&now)[2])).body;
+        assert!(page.contains("/edit\">Change"), "{page}");
+        let form = ada.get("/b/tea/write");
+        let fields = [("title", "T"), ("text", "x"), ("author", "Ada")];
+        assert_eq!(ada.fill_from(&form, &fields).status, 303);
+    });
+}
+
+fn lines_ids(answered: &Answered) -> Vec<String> {
+    let lines = answered.body.lines();
+    let ids = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    ids.map(|line| line["id"].to_string()).collect()
+}
+
+#[test]
+fn a_large_board_leaves_and_arrives_in_parts() {
+    with_config(config(), |mut program| {
+        let mut text =
+            "{\"format\":\"weald-board 1\",\"name\":\"many\",\"title\":\"Many\"}\n".to_owned();
+        let said = "word ".repeat(100);
+        for id in 1..=1_000 {
+            let parent = match id % 10 {
+                1 => format!("\"title\":\"Topic {id}\""),
+                _ => format!("\"parent\":{}", id - 1),
+            };
+            text += &format!(
+                "{{\"id\":{id},{parent},\"author\":\"Ada\",\"text\":\"{said}\",\"time\":\"2026-11-23T21:44:05.{id:09}Z\"}}\n"
+            );
+        }
+        let key = sign_in(&mut program);
+        let key = [("Authorization", key.as_str())];
+        let made = program.json("POST", "/api/import", &key, &text);
+        assert_eq!(
+            (made.status, made.value()["topics"].as_u64()),
+            (201, Some(100))
+        );
+        let left = program.get("/b/many/export");
+        let sent = Answered {
+            body: text,
+            ..program.get("/b/many/export")
+        };
+        assert_eq!(lines(&left)[1..].len(), 1_000);
+        for (left, sent) in lines(&left)[1..].iter().zip(&lines(&sent)[1..]) {
+            for field in ["id", "parent", "title", "time", "author"] {
+                assert_eq!(left[field], sent[field]);
+            }
+        }
+        let page = program.get("/b/many").body;
+        assert!(
+            page.contains("Page 1 of 5") && page.contains("9 answers"),
+            "{page}"
+        );
+    });
+}
