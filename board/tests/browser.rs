@@ -1,0 +1,65 @@
+//! The board in a real browser. Where there is none, these tests say so and do nothing.
+//!
+//! They leave pictures of the pages in `target/tmp/board-pictures`, for people to look at.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "browser/chromium.rs"]
+mod chromium;
+#[path = "web/client.rs"]
+#[allow(dead_code, reason = "a real browser needs only the server of it")]
+mod client;
+#[path = "browser/live.rs"]
+mod live;
+#[path = "browser/looks.rs"]
+mod looks;
+#[path = "browser/tab.rs"]
+mod tab;
+#[path = "browser/writing.rs"]
+mod writing;
+
+use std::net::SocketAddr;
+
+use weald_board::Config;
+use weald_board::model::{Boards, Hashed};
+
+use chromium::Chromium;
+
+const SECRET: &str = "the moderators' passphrase";
+
+fn config() -> Config {
+    Config {
+        moderator: Some(Hashed::of(SECRET)),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    }
+}
+
+/// Runs a test with the browser and with boards that have content.
+fn with_boards(test: impl FnOnce(&Chromium, SocketAddr)) {
+    chromium::with_chromium(|chromium| {
+        client::with_config(config(), |browser| test(chromium, browser.address));
+    });
+}
+
+/// Runs a test with the browser and with the boards of the demo.
+fn with_demo(test: impl FnOnce(&Chromium, SocketAddr)) {
+    use weald::forest::Forest;
+    use weald_board::Place;
+    use weald_board::model::Store;
+
+    chromium::with_chromium(|chromium| {
+        let store = Store::Memory(Forest::new());
+        let filled = async {
+            let boards = Boards::of(store.clone()).await.unwrap();
+            weald_board::demo::fill(&boards).await.unwrap();
+        };
+        weald::block_on(filled);
+        let config = Config {
+            place: Place::Open(store),
+            ..config()
+        };
+        client::with_config(config, |browser| test(chromium, browser.address));
+    });
+}

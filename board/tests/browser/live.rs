@@ -1,0 +1,107 @@
+//! What happens in a second tab, and the way back to a board that was away; and the slider of the versions.
+
+use weald::forest::Forest;
+use weald_board::model::Store;
+use weald_board::{Config, Place, serve};
+
+use super::tab::Visitor;
+use super::writing::begin;
+use super::{chromium, config, with_boards, with_demo};
+
+#[test]
+fn a_second_tab_shows_what_is_written_and_keeps_the_draft() {
+    with_boards(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/");
+        let topic = begin(&tab);
+        let other = Visitor::new(chromium, address);
+        let second = other.open(&topic);
+        // The notice goes away again.
+        second.eval(
+            "told = '', new MutationObserver(() => { told += document.getElementById('news').textContent; })
+               .observe(document.getElementById('news'), {childList: true})",
+        );
+        second.write("#text", "A draft");
+        tab.write("#text", "An answer");
+        tab.follow("main form .button");
+        second.until("document.querySelectorAll('.thread > li').length === 1");
+        assert_eq!(second.text(".thread .text").trim(), "An answer");
+        assert_eq!(
+            second.eval("document.getElementById('text').value"),
+            "A draft"
+        );
+        second.until("told.includes('just changed')");
+        second.picture("live");
+        let board = other.open("/b/tea");
+        tab.go("/b/tea/write");
+        tab.write("#title", "Another topic");
+        tab.write("#text", "More");
+        tab.follow("main form .button");
+        board.until("document.querySelector('.list').innerText.includes('Another topic')");
+    });
+}
+
+#[test]
+fn a_tab_comes_back_to_a_board_that_was_away() {
+    chromium::with_chromium(|chromium| {
+        let forest = Forest::new();
+        weald::block_on(async {
+            let config = |address| Config {
+                address,
+                place: Place::Open(Store::Memory(forest.clone())),
+                ..config()
+            };
+            let board = serve(config("127.0.0.1:0".parse().unwrap())).await.unwrap();
+            let address = board.address();
+            let visitor = Visitor::new(chromium, address);
+            let (tab, topic) = weald::block_in_place(|| {
+                let tab = visitor.open("/");
+                let topic = begin(&tab);
+                (tab, topic)
+            });
+            let second = weald::block_in_place(|| visitor.open(&topic));
+            // Its stream is there when it has shown something.
+            weald::block_in_place(|| {
+                tab.write("#text", "Before");
+                tab.follow("main form .button");
+                second.until("document.querySelectorAll('.thread > li').length === 1");
+            });
+            board.stop().await.unwrap();
+            let board = serve(config(address)).await.unwrap();
+            weald::block_in_place(|| {
+                tab.go(&topic);
+                tab.write("#text", "After");
+                tab.follow("main form .button");
+                second.until("document.querySelectorAll('.thread > li').length === 2");
+                assert_eq!(second.text(".thread > li:last-child .text").trim(), "After");
+            });
+            board.stop().await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn the_slider_goes_through_time_with_the_mouse() {
+    with_demo(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/b/garden");
+        let topics = tab.count(".list > li");
+        assert_eq!(topics, 2);
+        // The mouse lets go of it where the first version is.
+        tab.loads(|| tab.drag_to_left("#step"));
+        assert!(
+            tab.text(".past").contains("This is the past."),
+            "{}",
+            tab.path()
+        );
+        assert_eq!(tab.count(".list > li"), 0);
+        tab.picture("past");
+        tab.must_be_accessible();
+        tab.follow(".past a");
+        assert_eq!(tab.path(), "/b/garden");
+        tab.write("#at", "2020-01-01T00:00:00");
+        tab.eval("document.getElementById('at').value = '2020-01-01T00:00:00'");
+        tab.follow(".slider:last-of-type button");
+        assert_eq!(tab.text("h1"), "Not Found");
+    });
+}

@@ -1,0 +1,71 @@
+//! Every page as axe sees it, light and dark, and on a narrow screen; and pictures of them.
+
+use super::tab::{Tab, Visitor};
+use super::{SECRET, with_demo};
+
+/// The pages, with a name for the picture.
+fn pages(topic: &str) -> Vec<(&'static str, String)> {
+    let all = [
+        ("boards", "/".to_owned()),
+        ("board", "/b/tea".to_owned()),
+        ("thread", topic.to_owned()),
+        ("write", "/b/tea/write".to_owned()),
+        ("new-board", "/new".to_owned()),
+        ("search", "/b/tea/search?q=water".to_owned()),
+        ("nothing-found", "/b/tea/search?q=coal".to_owned()),
+        ("edited", "/b/garden".to_owned()),
+        ("names", "/names".to_owned()),
+        ("not-found", "/b/nowhere".to_owned()),
+        ("sign-in", "/moderate".to_owned()),
+    ];
+    all.into()
+}
+
+fn look(tab: &Tab<'_>, name: &str, path: &str) {
+    tab.go(path);
+    tab.size(1_000, 800);
+    tab.scheme("light");
+    tab.must_be_accessible();
+    tab.picture(name);
+    tab.scheme("dark");
+    tab.must_be_accessible();
+    tab.picture(&format!("{name}-dark"));
+    tab.size(320, 640);
+    tab.must_fit();
+    tab.scheme("light");
+    tab.picture(&format!("{name}-narrow"));
+}
+
+#[test]
+fn every_page_is_accessible_and_fits_light_dark_and_narrow() {
+    with_demo(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/b/tea");
+        let topic =
+            tab.eval("document.querySelector('.list > li:last-child a').getAttribute('href')");
+        let topic = topic.as_str().unwrap().to_owned();
+        for (name, path) in pages(&topic) {
+            look(&tab, name, &path);
+        }
+        tab.go("/moderate");
+        tab.write("#author", "Grace");
+        tab.write("#passphrase", "not this one");
+        tab.follow("main form .button");
+        tab.must_be_accessible();
+        tab.write("#passphrase", SECRET);
+        tab.follow("main form .button");
+        let moderate = format!("{topic}/moderate");
+        for (name, path) in [("moderate", moderate.as_str()), ("admin", "/admin")] {
+            look(&tab, name, path);
+        }
+        // The page of the inside renews itself.
+        tab.eval("document.getElementById('live').dataset.old = 'yes'");
+        tab.until("!document.getElementById('live').dataset.old");
+        tab.go(&moderate);
+        tab.write("#why", "It is about coffee");
+        tab.follow("main form .button");
+        assert!(tab.text(".gone").contains("Deleted by a moderator"));
+        look(&tab, "log", "/moderate");
+        look(&tab, "deleted", &topic);
+    });
+}
