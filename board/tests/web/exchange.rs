@@ -46,120 +46,116 @@ fn lines(answered: &Answered) -> Vec<serde_json::Value> {
 #[test]
 fn a_board_moves_with_all_that_a_moderator_sees() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::Directory(directory.path().join("boards"));
-    let (mut whole, mut author) = (String::new(), None);
-    with_config(config(), |mut browser| {
-        let first = topic(&mut browser, "one");
-        let second = topic(&mut browser, "two");
-        browser.fill(&first, &[("text", "an answer"), ("author", "Alan")]);
-        let number = |path: &str| path.rsplit('/').next().unwrap().to_owned();
-        browser.fill(
-            &format!("{first}/edit"),
-            &[("title", "A topic"), ("text", "one, edited")],
-        );
-        let deleted = topic(&mut browser, "a regret");
-        let form = browser.get(&format!("{deleted}/edit"));
-        let token = form.body.split("name=\"form\" value=\"").nth(1).unwrap();
-        let token = token.split('"').next().unwrap().to_owned();
-        let path = format!("{deleted}/delete");
-        browser.post(&path, &[("form", &token)]).place();
-
-        let mut stranger = Browser::new(browser.address);
-        let public = stranger.get("/b/tea/export");
-        assert_eq!(
-            public.header("content-disposition"),
-            "attachment; filename=\"tea.jsonl\""
-        );
-        let told = lines(&public);
-        let texts: Vec<_> = told.iter().map(|line| line["text"].as_str()).collect();
-        let expected = [
-            None,
-            Some("two"),
-            Some("one, edited"),
-            Some("an answer"),
-            None,
-        ];
-        assert_eq!(texts, expected, "{told:?}");
-        assert_eq!(told[0]["title"], "Tea");
-        assert_eq!(told[3]["parent"], 2);
-        assert_eq!(told[4]["deleted"], "author");
-        assert!(!public.body.contains("owner") && !public.body.contains("regret"));
-        let then = stranger.get("/api/boards/tea").value()["board"]["version"].clone();
-        topic(&mut browser, "later");
-        let at = format!("/api/boards/tea/export?at={}", then.as_str().unwrap());
-        assert_eq!(lines(&stranger.get(&at)), told);
-
-        let key = sign_in(&mut stranger);
-        let key = [("Authorization", key.as_str())];
-        let all = stranger.json("GET", &at, &key, "");
-        assert_eq!(lines(&all)[4]["text"], "a regret");
-        assert!(lines(&all)[1]["owner"].is_string(), "{all:?}");
-        let taken = stranger.json("POST", "/api/import", &key, &all.body);
-        assert_eq!(taken.status, 409, "{taken:?}");
-        assert_eq!(number(&second), lines_ids(&all)[1]);
-        whole = all.body;
-        author = Some(browser);
+    let place = || Place::Directory(directory.path().join("boards"));
+    let mut left = None;
+    with_config(config(), |mut author| {
+        write(&mut author);
+        let whole = leave(&mut author);
+        left = Some((author, whole));
     });
-
-    let elsewhere = Config {
-        place: place.clone(),
+    let (author, whole) = left.unwrap();
+    let elsewhere = || Config {
+        place: place(),
         ..config()
     };
-    with_config(elsewhere, |mut program| {
-        assert_eq!(program.json("POST", "/api/import", &[], &whole).status, 403);
-        let key = sign_in(&mut program);
-        let key = [("Authorization", key.as_str())];
-        for (broken, told) in [
-            (
-                whole.replacen("\"parent\":", "\"parent\":77", 1),
-                "no message 77",
-            ),
-            (
-                whole.replacen("\"text\":", "\"txet\":", 1),
-                "Line 2: unknown field",
-            ),
-        ] {
-            let refused = program.json("POST", "/api/import", &key, &broken);
-            assert!(refused.body.contains(told), "{refused:?}");
-            assert_eq!(program.get("/api/boards").value(), serde_json::json!([]));
-        }
-        let made = program.json("POST", "/api/import", &key, &whole);
-        assert_eq!(
-            (made.status, made.value()["messages"].as_u64()),
-            (201, Some(4))
-        );
-        let again = program.json("GET", "/api/boards/tea/export", &key, "");
-        let left: Vec<_> = whole.lines().collect();
-        assert_eq!(again.body.lines().count(), left.len());
-        let found = program.get("/b/tea/search?q=answer").body;
-        assert!(found.contains("An answer by Alan"), "{found}");
-    });
-
-    // It is there after a restart, and the messages are still their authors'.
-    let config = Config { place, ..config() };
-    with_config(config, |mut program| {
-        let key = sign_in(&mut program);
-        let key = [("Authorization", key.as_str())];
-        let now = program.json("GET", "/api/boards/tea/export", &key, "");
-        let before = Answered {
-            body: whole.clone(),
-            ..program.get("/b/tea/export")
-        };
-        assert_eq!(lines(&now), lines(&before));
-        let mut ada = author.clone().unwrap();
-        ada.address = program.address;
-        let page = ada.get(&format!("/b/tea/{}", lines_ids(&now)[2])).body;
-        assert!(page.contains("/edit\">Change"), "{page}");
-        let form = ada.get("/b/tea/write");
-        let fields = [("title", "T"), ("text", "x"), ("author", "Ada")];
-        assert_eq!(ada.fill_from(&form, &fields).status, 303);
+    with_config(elsewhere(), |program| arrive(program, &whole));
+    with_config(elsewhere(), |program| {
+        is_there(program, author.clone(), &whole)
     });
 }
 
-fn lines_ids(answered: &Answered) -> Vec<String> {
-    let lines = answered.body.lines();
-    let ids = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    ids.map(|line| line["id"].to_string()).collect()
+/// Two topics, an answer, an edit, and a message that is deleted.
+fn write(author: &mut Browser) {
+    let first = topic(author, "one");
+    topic(author, "two");
+    author.fill(&first, &[("text", "an answer"), ("author", "Alan")]);
+    let edited = [("title", "A topic"), ("text", "one, edited")];
+    author.fill(&format!("{first}/edit"), &edited);
+    let deleted = topic(author, "a regret");
+    let form = author.get(&format!("{deleted}/edit"));
+    let token = form.body.split("name=\"form\" value=\"").nth(1).unwrap();
+    let token = token.split('"').next().unwrap().to_owned();
+    let path = format!("{deleted}/delete");
+    author.post(&path, &[("form", &token)]).place();
+}
+
+/// What a moderator exports, after a look at what others do.
+fn leave(author: &mut Browser) -> String {
+    let mut stranger = Browser::new(author.address);
+    let public = stranger.get("/b/tea/export");
+    assert_eq!(
+        public.header("content-disposition"),
+        "attachment; filename=\"tea.jsonl\""
+    );
+    let told = lines(&public);
+    let texts: Vec<_> = told.iter().map(|line| line["text"].as_str()).collect();
+    let expected = [
+        None,
+        Some("two"),
+        Some("one, edited"),
+        Some("an answer"),
+        None,
+    ];
+    assert_eq!(texts, expected, "{told:?}");
+    assert_eq!(
+        (&told[0]["title"], &told[3]["parent"]),
+        (&"Tea".into(), &2.into())
+    );
+    assert_eq!(told[4]["deleted"], "author");
+    assert!(!public.body.contains("owner") && !public.body.contains("regret"));
+    let then = stranger.get("/api/boards/tea").value()["board"]["version"].clone();
+    topic(author, "later");
+    let at = format!("/api/boards/tea/export?at={}", then.as_str().unwrap());
+    assert_eq!(lines(&stranger.get(&at)), told);
+
+    let key = sign_in(&mut stranger);
+    let key = [("Authorization", key.as_str())];
+    let all = stranger.json("GET", &at, &key, "");
+    assert_eq!(lines(&all)[4]["text"], "a regret");
+    assert!(lines(&all)[1]["owner"].is_string(), "{all:?}");
+    let taken = stranger.json("POST", "/api/import", &key, &all.body);
+    assert_eq!(taken.status, 409, "{taken:?}");
+    all.body
+}
+
+fn arrive(mut program: Browser, whole: &str) {
+    assert_eq!(program.json("POST", "/api/import", &[], whole).status, 403);
+    let key = sign_in(&mut program);
+    let key = [("Authorization", key.as_str())];
+    let no_parent = whole.replacen("\"parent\":", "\"parent\":77", 1);
+    let no_field = whole.replacen("\"text\":", "\"txet\":", 1);
+    for (broken, told) in [
+        (no_parent, "no message 77"),
+        (no_field, "Line 2: unknown field"),
+    ] {
+        let refused = program.json("POST", "/api/import", &key, &broken);
+        assert!(refused.body.contains(told), "{refused:?}");
+        let boards = program.get("/api/boards").value();
+        assert_eq!(boards, serde_json::json!([]));
+    }
+    let made = program.json("POST", "/api/import", &key, whole);
+    let messages = made.value()["messages"].as_u64();
+    assert_eq!((made.status, messages), (201, Some(4)));
+    let found = program.get("/b/tea/search?q=answer").body;
+    assert!(found.contains("An answer by Alan"), "{found}");
+}
+
+/// After a restart it is what it was, and the messages are still their authors'.
+fn is_there(mut program: Browser, mut author: Browser, whole: &str) {
+    let key = sign_in(&mut program);
+    let key = [("Authorization", key.as_str())];
+    let now = program.json("GET", "/api/boards/tea/export", &key, "");
+    let before = Answered {
+        body: whole.to_owned(),
+        ..program.get("/b/tea/export")
+    };
+    assert_eq!(lines(&now), lines(&before));
+    author.address = program.address;
+    let id = serde_json::from_str::<serde_json::Value>(now.body.lines().nth(2).unwrap());
+    let page = author.get(&format!("/b/tea/{}", id.unwrap()["id"])).body;
+    assert!(page.contains("/edit\">Change"), "{page}");
+    let fields = [("title", "T"), ("text", "x"), ("author", "Ada")];
+    assert_eq!(author.fill("/b/tea/write", &fields).status, 303);
 }
 
 #[test]
