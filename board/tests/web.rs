@@ -10,6 +10,8 @@ mod changes;
 mod client;
 #[path = "web/described.rs"]
 mod described;
+#[path = "web/described_fuzz.rs"]
+mod described_fuzz;
 #[path = "web/exchange.rs"]
 mod exchange;
 #[path = "web/limits.rs"]
