@@ -2,45 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc;
-use std::time::Duration;
 
-/// Far longer than anything takes that does not hang.
-const MINUTE: Duration = Duration::from_secs(60);
+#[path = "support/board.rs"]
+mod support;
 
-/// A board that is killed if its test fails, which nobody would end otherwise.
-struct Board(Child);
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use support::{Board, MINUTE, start_at};
 
 fn start(words: &[&str]) -> (Board, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
-    let command = command
-        .arg("board")
-        .args(words)
-        .args(["--addr", "127.0.0.1:0", "--log", "off"]);
-    let mut board = Board(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut output = BufReader::new(board.0.stdout.take().unwrap());
-    let (sender, line) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = output.read_line(&mut line);
-        let _ = sender.send(line);
-    });
-    let line = line.recv_timeout(MINUTE);
-    let line = line.expect("the board prints its address within a minute");
-    let address = line
-        .strip_prefix("http://")
-        .unwrap_or_else(|| panic!("no address: {line}"));
-    (board, address.split_whitespace().next().unwrap().to_owned())
+    start_at("127.0.0.1:0", words)
 }
 
 fn ask(address: &str, head: &str, body: &str) -> String {

@@ -135,7 +135,8 @@ fn chosen(only: &[Part]) -> impl Iterator<Item = Part> {
 
 fn stress(checkout: &Checkout, minutes: u64, limit: &Limit) -> Outcome {
     let tests = |rest: &str| {
-        let line = format!("test --release {PACKAGES} --tests --no-fail-fast -- soak_ {rest}");
+        let packages = format!("{PACKAGES} -p weald-board -p weald-cli");
+        let line = format!("test --release {packages} --tests --no-fail-fast -- soak_ {rest}");
         let mut command = checkout.cargo(&line);
         // Each test program would be optimised as a whole, dozens of times.
         command.env("CARGO_PROFILE_RELEASE_LTO", "off");
