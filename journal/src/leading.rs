@@ -35,6 +35,9 @@ pub(crate) struct Leading {
     taken: Position,
     /// A thread rests, and looks soon.
     pub(crate) is_watched: bool,
+    /// How many batches leaders have written.
+    #[cfg(test)]
+    writes: usize,
 }
 
 /// Whether something was less than this ago.
@@ -54,6 +57,10 @@ impl Leading {
     /// A leader has written in this time.
     pub(crate) fn has_led(&mut self, begun: Instant, ended: Instant) {
         self.led = Some(ended);
+        #[cfg(test)]
+        {
+            self.writes += 1;
+        }
         if ended - begun > SLOW {
             self.slow = Some(ended);
         }
@@ -121,5 +128,17 @@ impl Leading {
     #[cfg(test)]
     pub(crate) fn set_since(&mut self, since: Instant) {
         self.leader = self.leader.map(|(number, _)| (number, since));
+    }
+
+    /// Lets authors lead also if a write was slow a short time ago.
+    #[cfg(test)]
+    pub(crate) fn forget_slow(&mut self) {
+        self.slow = None;
+    }
+
+    /// How many batches leaders have written.
+    #[cfg(test)]
+    pub(crate) fn writes(&self) -> usize {
+        self.writes
     }
 }

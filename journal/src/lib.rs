@@ -85,6 +85,9 @@ mod missed;
 mod open_forest_error;
 mod read_only_forest;
 
+#[cfg(test)]
+mod interleaved;
+
 pub use core::Work;
 pub use directory::Directory;
 pub use disk_forest::DiskForest;

@@ -197,14 +197,13 @@ fn power_cuts_on_a_thousand_seeds_lose_nothing_durable() {
 #[test]
 fn soak_power_cuts_on_more_seeds_lose_nothing_durable() {
     let seconds = std::env::var("WEALD_SOAK").ok();
-    let seconds = seconds
-        .and_then(|seconds| seconds.parse().ok())
-        .unwrap_or(0);
-    let end = Instant::now() + Duration::from_secs(seconds);
-    // At least a few; for as long as the others soak, as many as there is time for.
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
+    // In a soak ten thousand, and more if there is time.
+    let least = if seconds.is_some() { 11_000 } else { 1_020 };
     for seed in 1000.. {
         power_cuts(seed, Random(seed ^ 0x5555).below(80));
-        if seed >= 1020 && Instant::now() >= end {
+        if seed >= least && Instant::now() >= end {
             return;
         }
     }

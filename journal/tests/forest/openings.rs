@@ -27,10 +27,10 @@ const NAMES: [&str; 2] = ["x", "y"];
 const OPENINGS: u64 = 3;
 
 /// A generator of numbers by a seed.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -38,7 +38,7 @@ impl Random {
         (self.0 >> 33) % bound
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).unwrap()
     }
 }

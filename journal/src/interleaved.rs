@@ -1,0 +1,436 @@
+//! A test: authors who write, and threads that write, sync and prepare, take turns at every operation of the medium, in an
+//! order that a seed chooses; and at any of these operations the power goes off, or one fails.
+//!
+//! - Each actor is a thread, and only the one that has the turn runs. It gives the turn away before and after each operation
+//!   of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
+//! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable also after the loss of power.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use weald_forest::journal::{Appended, Durability, Journal, Level, Position, Record};
+use weald_forest::{Clock, CommitId, Version};
+
+use crate::core::{Core, Work};
+use crate::disk_journal::DiskJournal;
+use crate::lead::Buffering;
+use crate::medium::{LockError, Medium, MediumFile};
+use crate::sectors::Random;
+use crate::settings::Settings;
+use crate::simulated::SimulatedDisk;
+
+const AUTHORS: usize = 3;
+
+/// Those who write and sync, and the one that prepares segments.
+const HANDS: usize = 3;
+
+const RECORDS: usize = 6;
+
+thread_local! {
+    /// Which actor this thread is.
+    static ACTOR: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Whose turn it is.
+struct Turns {
+    state: Mutex<State>,
+    /// Where each actor waits for its turn.
+    calls: [Condvar; AUTHORS + HANDS],
+}
+
+struct State {
+    random: Random,
+    turn: usize,
+    /// The actors that have not ended.
+    left: Vec<usize>,
+}
+
+impl Turns {
+    fn new(seed: u64) -> Self {
+        let state = State {
+            random: Random(seed),
+            turn: 0,
+            left: (0..AUTHORS + HANDS).collect(),
+        };
+        Self {
+            state: Mutex::new(state),
+            calls: Default::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// A number that belongs to the interleaving. Only who has the turn asks.
+    fn below(&self, bound: usize) -> usize {
+        self.state().random.below(bound)
+    }
+
+    fn wait(&self, mut state: MutexGuard<'_, State>, actor: usize) {
+        while state.turn != actor {
+            state = self.calls[actor].wait(state).unwrap();
+        }
+    }
+
+    fn choose(&self, state: &mut State) {
+        if !state.left.is_empty() {
+            let next = state.random.below(state.left.len());
+            state.turn = state.left[next];
+            self.calls[state.turn].notify_one();
+        }
+    }
+
+    /// Lets somebody go on, perhaps the same actor.
+    fn pass(&self) {
+        let Some(actor) = ACTOR.get() else { return };
+        let mut state = self.state();
+        self.choose(&mut state);
+        self.wait(state, actor);
+    }
+
+    fn begin(&self, actor: usize) {
+        ACTOR.set(Some(actor));
+        self.wait(self.state(), actor);
+    }
+
+    fn end(&self, actor: usize) {
+        let mut state = self.state();
+        state.left.retain(|other| *other != actor);
+        self.choose(&mut state);
+    }
+
+    /// Whether an author is left.
+    fn is_on(&self) -> bool {
+        self.state().left.iter().any(|actor| *actor < AUTHORS)
+    }
+}
+
+/// Ends an actor, also if it panics.
+struct End<'a>(&'a Turns, usize);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
+    }
+}
+
+/// A disk on which each operation is a place where others may come in between.
+struct Stepped(SimulatedDisk, Arc<Turns>);
+
+struct SteppedFile(Box<dyn MediumFile>, Arc<Turns>);
+
+fn stepped<T>(turns: &Turns, act: impl FnOnce() -> T) -> T {
+    turns.pass();
+    let done = act();
+    turns.pass();
+    done
+}
+
+impl Stepped {
+    fn file(&self, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
+        Box::new(SteppedFile(file, Arc::clone(&self.1)))
+    }
+}
+
+impl Medium for Stepped {
+    /// It is asked when a failure is reported, so others come in between there, too.
+    fn name(&self) -> String {
+        self.1.pass();
+        self.0.name()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        stepped(&self.1, || self.0.create(name)).map(|file| self.file(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        self.0.open(name).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        stepped(&self.1, || self.0.rename(from, to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        stepped(&self.1, || self.0.remove(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        stepped(&self.1, || self.0.sync_names())
+    }
+
+    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
+        self.0.lock()
+    }
+}
+
+impl MediumFile for SteppedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        stepped(&self.1, || self.0.write_at(bytes, offset))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        stepped(&self.1, || self.0.sync())
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        stepped(&self.1, || self.0.cut(len))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+/// A clock that stands, so that epochs are the same in each run.
+struct Standing;
+
+impl Clock for Standing {
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn uptime(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn wake_at(&self, _: Duration, waker: Waker) {
+        waker.wake();
+    }
+}
+
+fn open_on(medium: impl Medium) -> Option<DiskJournal> {
+    let settings = Settings::new().segment(2048).buffer(1500).by_hand();
+    DiskJournal::open_on(medium, settings.clock(Arc::new(Standing))).ok()
+}
+
+/// What was told to the authors of one run.
+#[derive(Default)]
+struct Told {
+    /// The number of the last record that was appended, and of the last that was buffered and durable.
+    appended: u64,
+    buffered: u64,
+    durable: u64,
+    /// How many batches authors have written.
+    led: usize,
+}
+
+fn append(journal: &DiskJournal, number: u64, len: usize) -> Option<Appended> {
+    let appended = journal.append(&Record {
+        version: Version {
+            incarnation: 1,
+            number,
+        },
+        id: CommitId(number.into()),
+        time: SystemTime::UNIX_EPOCH,
+        digest: None,
+        bytes: &[],
+        changes: &[Arc::new(vec![b'x'; len])],
+        blobs: &[],
+        erases: None,
+    });
+    appended.ok()
+}
+
+/// One run: the journal, whose turn it is, and what was told.
+struct Run<'a> {
+    journal: &'a DiskJournal,
+    core: Arc<Core>,
+    turns: &'a Turns,
+    told: Mutex<Told>,
+}
+
+impl Run<'_> {
+    /// Polls until there is an outcome; gives up after so many polls.
+    fn poll<T>(&self, mut future: Pin<&mut impl Future<Output = T>>, limit: usize) -> Option<T> {
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..limit {
+            // How long a write took says nothing about the medium here.
+            self.core.state().leading.forget_slow();
+            if let Poll::Ready(outcome) = future.as_mut().poll(&mut cx) {
+                return Some(outcome);
+            }
+            self.turns.pass();
+        }
+        None
+    }
+
+    fn place(&self, appended: Appended) -> Option<Position> {
+        match appended {
+            Appended::Accepted(position) => Some(position),
+            Appended::Sent(answer) => self.poll(pin!(answer), usize::MAX)?.ok(),
+        }
+    }
+
+    /// Commits, waits for some level, and goes away now and then.
+    fn author(&self) {
+        for _ in 0..RECORDS {
+            let len = [20, 90, 400][self.turns.below(3)];
+            let (number, appended) = {
+                // As a forest, one record at a time and in the order of their numbers.
+                let mut told = self.told.lock().unwrap();
+                told.appended += 1;
+                let number = told.appended;
+                (number, append(self.journal, number, len))
+            };
+            let Some(position) = appended.and_then(|appended| self.place(appended)) else {
+                return;
+            };
+            let level = self.turns.below(4);
+            let limit = match self.turns.below(4) {
+                0 => self.turns.below(4),
+                _ => usize::MAX,
+            };
+            if level == 0 {
+                let when = self.journal.when_reached(position, Level::Durable);
+                self.note(number, Level::Durable, self.poll(pin!(when), limit));
+            } else {
+                let when = Buffering::new(&self.core, position);
+                self.note(number, Level::Buffered, self.poll(pin!(when), limit));
+            }
+            self.turns.pass();
+        }
+    }
+
+    fn note(&self, number: u64, level: Level, outcome: Option<Durability>) {
+        if outcome == Some(Durability::Reached) {
+            let mut told = self.told.lock().unwrap();
+            told.buffered = told.buffered.max(number);
+            if level == Level::Durable {
+                told.durable = told.durable.max(number);
+            }
+        }
+    }
+
+    fn hand(&self, hand: usize) {
+        while self.turns.is_on() {
+            if hand == 0 {
+                self.journal.work(Work::Prepare);
+            } else {
+                let work = [Work::Write, Work::Sync, Work::Sync, Work::Mark][self.turns.below(4)];
+                self.journal.work(work);
+            }
+            self.turns.pass();
+        }
+    }
+}
+
+/// What runs until all authors have ended; the disk is as they leave it.
+fn run(seed: u64, disk: &SimulatedDisk) -> Told {
+    let turns = Arc::new(Turns::new(seed));
+    let Some(journal) = open_on(Stepped(disk.clone(), Arc::clone(&turns))) else {
+        return Told::default();
+    };
+    let run = Run {
+        core: journal.core(),
+        journal: &journal,
+        turns: &turns,
+        told: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        for actor in 0..AUTHORS + HANDS {
+            let run = &run;
+            scope.spawn(move || {
+                let _end = End(run.turns, actor);
+                run.turns.begin(actor);
+                match actor.checked_sub(AUTHORS) {
+                    None => run.author(),
+                    Some(hand) => run.hand(hand),
+                }
+            });
+        }
+    });
+    let mut told = run.told.into_inner().unwrap();
+    told.led = journal.core().state().leading.writes();
+    // No power is left for it, or nothing: what a close would still write was told to nobody.
+    disk.cut_power();
+    told
+}
+
+/// What is found is a beginning of what was appended, up to the last that was told, at least.
+fn check(disk: &SimulatedDisk, told: &Told, least: u64, what: &str) {
+    let journal = open_on(disk.clone()).unwrap_or_else(|| panic!("{what}: it does not open"));
+    let found = pollster::block_on(journal.read(Position::default(), usize::MAX)).unwrap();
+    let len = found.len() as u64;
+    assert!(least <= len, "{what}: {len} of {least} were found");
+    assert!(len <= told.appended, "{what}: {len} were found");
+    for (entry, number) in found.iter().zip(1..) {
+        assert_eq!(entry.record[16..32], u128::to_le_bytes(number), "{what}");
+    }
+}
+
+/// One interleaving, with the power cut at an operation or with a failure there; returns how many operations there were, and
+/// how many batches authors have written.
+fn interleave(seed: u64, at: u64, is_cut: bool) -> (u64, usize) {
+    let disk = SimulatedDisk::new();
+    if is_cut {
+        disk.cut_power_at(at);
+    } else {
+        disk.fail_operation(at);
+    }
+    let told = run(seed, &disk);
+    let what = format!("seed {seed}, operation {at}, power cut: {is_cut}");
+    check(&disk.after_kill(), &told, told.buffered, &what);
+    for cut in 0..2 {
+        let what = format!("{what}, after power cut {cut}");
+        check(
+            &disk.after_power_cut(seed * 2 + cut),
+            &told,
+            told.durable,
+            &what,
+        );
+    }
+    (disk.operations(), told.led)
+}
+
+#[test]
+fn what_authors_and_threads_write_under_any_interleaving_is_kept() {
+    let mut led = 0;
+    let opening = {
+        let disk = SimulatedDisk::new();
+        drop(open_on(disk.clone()));
+        disk.operations()
+    };
+    for seed in 0..300 {
+        let at = opening + Random(seed).below(50) as u64;
+        led += interleave(seed, at, seed % 4 != 0).1;
+    }
+    assert!(led > 300, "authors have written only {led} batches");
+}
+
+#[test]
+fn an_interleaving_that_is_cut_at_each_operation_keeps_what_was_told() {
+    let (operations, _) = interleave(7, u64::MAX, true);
+    for at in 0..operations {
+        interleave(7, at, true);
+        interleave(7, at, false);
+    }
+}
+
+#[test]
+fn soak_what_authors_and_threads_write_under_more_interleavings_is_kept() {
+    let seconds = std::env::var("WEALD_SOAK").ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
+    for seed in 300.. {
+        interleave(seed, Random(seed).below(90) as u64, seed % 4 != 0);
+        if seed >= 320 && Instant::now() >= end {
+            return;
+        }
+    }
+}
