@@ -40,6 +40,7 @@ pub fn run(params: &Params) -> Result<(), Error> {
         writes: None,
         most_requests: usize::MAX,
         most_readers: 1 << 20,
+        most_readers_of_one: 1 << 20,
         drain: STOP,
         ..Config::default()
     };

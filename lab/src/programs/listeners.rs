@@ -57,13 +57,18 @@ impl Listeners {
                 all.listeners.push(listener);
             }
             let mut waiting = all.listeners.len() - first;
+            let mut refusal = None;
             all.listen(|listener| {
                 if !listener.has_begun && contains(&listener.heard, BEGINNING) {
                     listener.has_begun = true;
                     waiting -= 1;
                 }
-                waiting > 0
+                refusal = listener.refusal();
+                waiting > 0 && refusal.is_none()
             })?;
+            if let Some(status) = refusal {
+                return Err(format!("The server refuses a reader of events: {status}."));
+            }
         }
         Ok(all)
     }
@@ -133,6 +138,15 @@ impl EventReader {
         })
     }
 
+    /// The status line, if it has come and is no success.
+    fn refusal(&self) -> Option<String> {
+        let line = self.heard.split(|byte| *byte == b'\r').next()?;
+        let is_refused = !self.has_begun
+            && line.len() < self.heard.len()
+            && !line.starts_with(b"HTTP/1.1 200 ");
+        is_refused.then(|| String::from_utf8_lossy(line).into_owned())
+    }
+
     /// Counts the events that came, and keeps what may be the beginning of the next one.
     fn count(&mut self) {
         let found: Vec<usize> = (0..self.heard.len())
@@ -186,5 +200,21 @@ mod tests {
         let mut listeners = Listeners::join(serve(2, 1000), "/", 3).unwrap();
         let sentence = listeners.hear(1).unwrap_err();
         assert!(sentence.contains("twice"), "{sentence}");
+    }
+
+    #[test]
+    fn a_refused_reader_is_an_error_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream
+                .write_all(b"HTTP/1.1 429 Too Many Requests\r\n\r\n")
+                .unwrap();
+            // It stays open, as a connection that may have a next request.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let sentence = Listeners::join(address, "/", 1).err().unwrap();
+        assert!(sentence.contains("429 Too Many"), "{sentence}");
     }
 }
