@@ -38,7 +38,29 @@ impl Forest {
     /// [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can be put
     /// with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
     pub fn export(&self, node: Node<'_>) -> String {
-        node.to_json_with(&mut |text, value| match self.state().blobs.value(value) {
+        self.export_pieces(node).collect()
+    }
+
+    /// [`export`](Self::export) as a stream of pieces of some 64 KiB. What is erased while the stream is read is exported
+    /// as erased from there on.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::Forest;
+    ///
+    /// let forest = Forest::new();
+    /// let teas = block_on(forest.create("teas"))?;
+    /// let tree = teas.snapshot();
+    /// let pieces: Vec<_> = forest.export_pieces(tree.tree().root()).collect();
+    /// assert_eq!(pieces, ["{}"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn export_pieces<'a>(&'a self, node: Node<'a>) -> impl Iterator<Item = String> + 'a {
+        node.json_pieces_with(|text, value| self.write(text, value))
+    }
+
+    fn write(&self, text: &mut String, value: &[u8]) {
+        match self.state().blobs.value(value) {
             Value::Plain(bytes) => weald_tree::write_value(text, bytes),
             Value::Erasable(bytes) => {
                 text.push_str("{\"erasable\":");
@@ -50,6 +72,6 @@ impl Forest {
                 let seconds = since.unwrap_or_default().as_secs();
                 text.push_str(&format!("{{\"erased\":\"{seconds}\"}}"));
             }
-        })
+        }
     }
 }

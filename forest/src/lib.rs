@@ -142,7 +142,7 @@ pub use update::{Terms, UpdateError};
 pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
     Attributes, Builder as TreeBuilder, Bytes, Census, Change, Diff, DocumentError, DocumentReader,
-    EditError, JsonError, Node, NodeId, NotADocument, Operation, OrderKey, Outline, Path,
-    PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
+    EditError, JsonError, JsonReader, Node, NodeId, NotADocument, Operation, OrderKey, Outline,
+    Path, PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
 };
 pub use weight::Weight;

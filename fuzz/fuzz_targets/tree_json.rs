@@ -1,12 +1,15 @@
-//! JSON text to a tree and back: whatever parses prints as text that parses to the same tree.
+//! JSON text to a tree and back: whatever parses prints as text that parses to the same tree, also in two pieces.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weald_tree::{Tree, Where};
+use weald_tree::{JsonError, JsonReader, Tree, Where};
 
 fuzz_target!(|text: &str| {
-    let tree = match Tree::from_json(text) {
+    let whole = Tree::from_json(text);
+    let in_pieces = read_in_pieces(text);
+    assert_eq!(whole.as_ref().err(), in_pieces.as_ref().err());
+    let tree = match whole {
         Ok(tree) => tree,
         Err(error) => {
             assert!(text.is_char_boundary(error.at), "{error}");
@@ -26,6 +29,14 @@ fuzz_target!(|text: &str| {
         .expect("the root is there and the subtree is new");
     assert_eq!(edit.freeze().len(), 2 * tree.len());
 });
+
+fn read_in_pieces(text: &str) -> Result<Tree, JsonError> {
+    let (first, second) = text.as_bytes().split_at(text.len() / 2);
+    let mut reader = JsonReader::new();
+    reader.push(first)?;
+    reader.push(second)?;
+    reader.finish()
+}
 
 /// Ids are not part of the text; shape and attributes are.
 fn assert_same(one: &Tree, other: &Tree) {

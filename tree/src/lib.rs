@@ -78,7 +78,7 @@ pub use document::{DocumentError, DocumentPieces, DocumentReader, NotADocument};
 pub use edit::Edit;
 pub use error::EditError;
 pub use id::{Ids, NodeId};
-pub use json::{JsonError, write_value};
+pub use json::{JsonError, JsonPieces, JsonReader, write_value};
 pub use key::OrderKey;
 pub use node::Node;
 pub use operation::{Operation, Target, Where};

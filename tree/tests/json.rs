@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, grown, steps};
 use proptest::prelude::*;
-use weald_tree::{Tree, Where};
+use weald_tree::{Attributes, Builder, JsonReader, Tree, Where};
 
 /// The model with the ids of another, so that only shape and attributes count.
 fn bare(mut model: Model, ids: &Model) -> Model {
@@ -133,4 +133,51 @@ fn an_attribute_that_a_node_has_twice_is_refused() {
         assert!(error.expected.contains("attribute already"), "{error}");
         Tree::from_json_with(&text, &mut |_, _, _| ()).unwrap_err();
     }
+}
+
+#[test]
+fn a_text_in_pieces_is_read_as_the_whole() {
+    let text = concat!(
+        r#" {"attributes" :{"a":{"erasable":{"hex":"c3bc"}},"ü":"\\\"ü\u00fc"},"children":[{},"#,
+        r#"{"children":[]},{"attributes":{},"children":[{"attributes":{"b":{"hex":"ff"}}}]}] } "#
+    );
+    let whole = Tree::from_json(text).unwrap().root().to_json();
+    for len in 1..text.len() {
+        let mut reader = JsonReader::new();
+        for piece in text.as_bytes().chunks(len) {
+            reader.push(piece).unwrap();
+        }
+        assert_eq!(reader.finish().unwrap().root().to_json(), whole, "{len}");
+    }
+    for end in 0..text.trim_end().len() {
+        let mut reader = JsonReader::new();
+        reader.push(&text.as_bytes()[..end]).unwrap();
+        assert!(reader.finish().is_err(), "{end}");
+    }
+}
+
+#[test]
+fn after_an_error_a_reader_says_the_same_again() {
+    let mut reader = JsonReader::new();
+    let error = reader.push(b"{\"attributes\":[").unwrap_err();
+    assert_eq!((error.at, error.expected), (14, "`{` of the attributes"));
+    assert_eq!(reader.push(b"{}"), Err(error.clone()));
+    assert_eq!(reader.finish().unwrap_err(), error);
+}
+
+#[test]
+fn a_large_tree_is_written_in_pieces() {
+    let mut builder = Builder::new(Attributes::new());
+    for number in 0..10_000 {
+        builder.leaf(Attributes::new().with("number", number.to_string()));
+    }
+    let tree = builder.finish().into_tree();
+    let pieces: Vec<_> = tree.root().json_pieces().collect();
+    assert!(pieces.len() > 3);
+    assert!(pieces.iter().all(|piece| piece.len() < 66_000));
+    let mut reader = tree.json_reader();
+    for piece in &pieces {
+        reader.push(piece.as_bytes()).unwrap();
+    }
+    assert_eq!(pieces.concat(), reader.finish().unwrap().root().to_json());
 }

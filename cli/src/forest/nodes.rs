@@ -244,7 +244,10 @@ pub(crate) fn export(
     let seen = opened.seen(name, &moment)?;
     let root = seen.snapshot.tree().root();
     if !is_document {
-        return Ok(print(&format!("{}\n", seen.forest.export(root)))?);
+        for piece in seen.forest.export_pieces(root) {
+            print(&piece)?;
+        }
+        return Ok(print("\n")?);
     }
     for piece in root.document_pieces() {
         let piece = piece

@@ -141,9 +141,8 @@ impl EventReader {
     /// The status line, if it has come and is no success.
     fn refusal(&self) -> Option<String> {
         let line = self.heard.split(|byte| *byte == b'\r').next()?;
-        let is_refused = !self.has_begun
-            && line.len() < self.heard.len()
-            && !line.starts_with(b"HTTP/1.1 200 ");
+        let is_refused =
+            !self.has_begun && line.len() < self.heard.len() && !line.starts_with(b"HTTP/1.1 200 ");
         is_refused.then(|| String::from_utf8_lossy(line).into_owned())
     }
 
