@@ -3,8 +3,9 @@
 //! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an answer is found at once behind
 //! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
-//! does the caller monitor that unit, for the reason. A unit that panics may survive that, if
-//! [`catch_panic`](weald_kernel::catch_panic) catches it: it then tells those callers that they get no reply.
+//! does the caller monitor that unit, for the reason. A unit that panics may survive that: if
+//! [`catch_panic`](weald_kernel::catch_panic) catches it, those callers are told at once that they get no reply, and at the
+//! unit's next wait if anything else does.
 
 use std::{
     fmt,
@@ -33,13 +34,14 @@ use crate::{
 #[non_exhaustive]
 pub enum CallError {
     /// The unit that had the request ended, for this reason; [`NoProcess`](ExitReason::NoProcess) if the callee had
-    /// ended before the call.
+    /// ended before the call, or takes no messages any longer, because it has dropped its inbox.
     #[error("the call has no answer: {0}")]
     Died(ExitReason),
     /// The deadline passed. An answer that comes later reaches nobody.
     #[error("the call had no answer before its deadline")]
     TimedOut,
-    /// The callee dropped the request without an answer, and goes on.
+    /// The callee dropped the request without an answer. It goes on, or was about to return: a process that keeps the
+    /// request to its last line drops it before it ends.
     #[error("the callee dropped the request without an answer")]
     NoReply,
     /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for room.
@@ -139,6 +141,9 @@ fn dropped<T>(call: Replying<T>) {
             let survived = std::thread::panicking()
                 .then(|| signals.map(|signals| signals.lock().panics_survived()))
                 .flatten();
+            if survived.is_some() {
+                Unit::note_panic();
+            }
             Outcome::DroppedBy(unit, survived)
         }
         None => Outcome::Dropped,
@@ -152,6 +157,8 @@ fn dropped<T>(call: Replying<T>) {
 pub struct Call<M, T, F> {
     deadline: Option<Instant>,
     sleep: Option<Sleep>,
+    /// Whether the callee answers only while it makes no call of its own, so that it must not call itself.
+    is_to_behaviour: bool,
     stage: Stage<M, T, F>,
 }
 
@@ -166,7 +173,8 @@ enum Stage<M, T, F> {
 impl<M> Pid<M> {
     /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
     /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason;
-    /// a process that drops its inbox without ending answers when it ends.
+    /// a process that drops its inbox without ending answers when it ends. If the unit drops the request before, or panics
+    /// and goes on, the call fails with [`NoReply`](CallError::NoReply).
     ///
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
     ///
@@ -194,6 +202,7 @@ impl<M> Pid<M> {
         Call {
             deadline: None,
             sleep: None,
+            is_to_behaviour: false,
             stage: Stage::Begins(self.0.clone(), request),
         }
     }
@@ -208,6 +217,7 @@ pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
     let waits = Call {
         deadline,
         sleep: None,
+        is_to_behaviour: false,
         stage: Stage::Waits(awaiting),
     };
     (Reply(Some(reply)), waits)
@@ -226,6 +236,14 @@ impl<M, T, F> Call<M, T, F> {
     pub fn until(mut self, deadline: Instant) -> Self {
         self.deadline = Some(self.deadline.map_or(deadline, |d| d.min(deadline)));
         self
+    }
+
+    /// The callee is a server or a state machine, which does one thing at a time.
+    pub(crate) fn into_behaviour(self) -> Self {
+        Call {
+            is_to_behaviour: true,
+            ..self
+        }
     }
 
     /// Makes the call for the sake of another one: its deadline counts here, too. So a caller that waits no longer lets
@@ -302,6 +320,11 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         else {
             unreachable!("the caller has checked it");
         };
+        assert!(
+            !self.is_to_behaviour || !address.is_of_running_job(),
+            "a server or a state machine calls itself, which it could not answer: call a function of its own, or send it \
+             a message"
+        );
         let covered = deadline::current();
         self.deadline = [self.deadline, covered].into_iter().flatten().min();
         let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));

@@ -2,7 +2,9 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use weald_kernel::{Ending, JobName, JoinError, PanicSite};
+use weald_kernel::{Ending, JobName, JoinError, PanicSite, catch_panic};
+
+use crate::guarded::Guarded;
 
 /// Why a process, or another unit, ended. Joining a process that returned gives its value instead. A clone is cheap.
 ///
@@ -36,7 +38,8 @@ struct CrashParts {
     site: Option<PanicSite>,
 }
 
-/// A value of the program's own as an exit reason. It compares as that value does.
+/// A value of the program's own as an exit reason. It compares as that value does. Units that have nothing to do with it
+/// pass it on, compare it, show and drop it; if the value's own code panics there, that is reported, and harms none of them.
 #[derive(Clone)]
 pub struct Custom(Arc<dyn CustomReason>);
 
@@ -46,13 +49,23 @@ trait CustomReason: Any + fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-impl<T: Any + fmt::Debug + Eq + Send + Sync> CustomReason for T {
+impl<T: Any + fmt::Debug + Eq + Send + Sync> CustomReason for Guarded<T> {
     fn equals(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<T>().is_some_and(|other| self == other)
+        let other = other.downcast_ref::<T>();
+        other.is_some_and(|other| catch_panic(|| self.value() == other).unwrap_or(false))
     }
 
     fn as_any(&self) -> &dyn Any {
-        self
+        self.value()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Guarded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match catch_panic(|| self.value().fmt(f)) {
+            Some(shown) => shown,
+            None => f.write_str("a reason whose text panics"),
+        }
     }
 }
 
@@ -118,7 +131,7 @@ impl ExitReason {
     /// assert_eq!(reason, ExitReason::custom(OutOfPaper { tray: 2 }));
     /// ```
     pub fn custom<T: Any + fmt::Debug + Eq + Send + Sync>(value: T) -> ExitReason {
-        ExitReason::Custom(Custom(Arc::new(value)))
+        ExitReason::Custom(Custom(Arc::new(Guarded::new(value))))
     }
 
     /// Whether it is an orderly end: [`Normal`](ExitReason::Normal) or [`Shutdown`](ExitReason::Shutdown). A transient

@@ -228,10 +228,9 @@ impl<T: Send + Sync + 'static> Group<T> {
         let signals = Signals::of(&unit).ok_or_else(gone)?;
         let member = Arc::new(Member {
             unit,
+            // A message that nobody takes is dropped here, by a destructor of the receiver's.
             deliver: Box::new(move |broadcast| {
-                if let Some(message) = catch_panic(|| convert(broadcast)) {
-                    receiver.send(message);
-                }
+                let _panicked = catch_panic(|| receiver.send(convert(broadcast)));
             }),
             gauge: (slow != Slow::Queue).then(Arc::default),
             slow,
@@ -321,9 +320,7 @@ impl<T: Send + Sync + 'static> Group<T> {
         let key = self.key(pid.0.unit().runtime());
         let receiver = pid.clone();
         let tell = Arc::new(move |change| {
-            if let Some(message) = catch_panic(|| convert(change)) {
-                receiver.send(message);
-            }
+            let _panicked = catch_panic(|| receiver.send(convert(change)));
         });
         let mut groups = groups();
         let (members, changes) = self.entry(&mut groups, &key)?;

@@ -13,6 +13,7 @@
 mod cell;
 mod exit;
 mod gate;
+mod guarded;
 mod pid;
 
 // Receiving.
@@ -98,8 +99,8 @@ pub use supervisor::{
     error::{ChildFault, Failure, GaveUp, StartError},
     handover::{Claimed, Estate, Handover},
     spec::{
-        Backoff, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown, StartFailure, Starting,
-        Strategy,
+        Backoff, ChildCounts, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown,
+        StartFailure, Starting, Strategy,
     },
 };
 pub use timer::Timer;

@@ -2,7 +2,8 @@
 //!
 //! A machine handles one event at a time; the [`Transition`] that it returns says which state comes next. Invariants:
 //! - An event that is postponed is handled again after the next change of state, before all later ones, in its order.
-//! - The time limit of a state begins with the state, and ends with it; to stay does not begin it anew.
+//! - The time limit of a state begins with the state, and ends with it; to stay does not begin it anew. When it is over,
+//!   no further event is handled before that.
 //! - Notices of monitors and messages of timers come as events, which the machine's [scope](MachineScope) makes.
 
 use std::{
@@ -18,6 +19,7 @@ use weald_kernel::{AsUnit, SpawnError, Unit, now};
 
 use crate::{
     call::{Call, Reply},
+    deadline::cover,
     exit::ExitReason,
     inbox::Inbox,
     pid::Pid,
@@ -122,7 +124,8 @@ pub trait Machine: Sized + Send + 'static {
         async {}
     }
 
-    /// An event came, or was postponed in another state.
+    /// An event came, or was postponed in another state. If it came by a [call](MachineRef::call), calls that are made here
+    /// have the deadline of that one, by themselves.
     fn handle(
         &mut self,
         state: &Self::State,
@@ -174,10 +177,24 @@ pub trait Machine: Sized + Send + 'static {
 pub struct MachineMessage<M: Machine>(Incoming<M>);
 
 enum Incoming<M: Machine> {
-    Event(M::Event),
+    Event(Pending<M>),
     Exit(Exit),
     State(Reply<M::State>),
     Stop,
+}
+
+/// An event that is not handled yet, or was postponed.
+struct Pending<M: Machine> {
+    event: M::Event,
+    /// Until when its caller waits, if it came by a call that has a deadline.
+    deadline: Option<Instant>,
+}
+
+impl<M: Machine> MachineMessage<M> {
+    fn event(event: M::Event) -> MachineMessage<M> {
+        let deadline = None;
+        MachineMessage(Incoming::Event(Pending { event, deadline }))
+    }
 }
 
 /// The address of a state machine.
@@ -210,19 +227,25 @@ impl<M: Machine> MachineRef<M> {
 
     /// Sends an event. Never waits.
     pub fn send(&self, event: M::Event) {
-        self.0.send(MachineMessage(Incoming::Event(event)));
+        self.0.send(MachineMessage::event(event));
     }
 
     /// Sends an event that wants an answer, and waits for it; as [`Pid::call`].
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
+    ///
+    /// # Panics
+    /// The future panics in the machine itself, which could not answer.
     pub fn call<T, F: FnOnce(Reply<T>) -> M::Event>(
         &self,
         event: F,
     ) -> Call<MachineMessage<M>, T, impl FnOnce(Reply<T>) -> MachineMessage<M> + use<M, T, F>> {
-        self.0
-            .call(|reply| MachineMessage(Incoming::Event(event(reply))))
+        let call = self.0.call(|reply: Reply<T>| {
+            let (deadline, event) = (reply.deadline(), event(reply));
+            MachineMessage(Incoming::Event(Pending { event, deadline }))
+        });
+        call.into_behaviour()
     }
 
     /// The state, in its turn.
@@ -237,7 +260,8 @@ impl<M: Machine> MachineRef<M> {
         &self,
     ) -> Call<MachineMessage<M>, M::State, impl FnOnce(Reply<M::State>) -> MachineMessage<M> + use<M>>
     {
-        self.0.call(|reply| MachineMessage(Incoming::State(reply)))
+        let call = self.0.call(|reply| MachineMessage(Incoming::State(reply)));
+        call.into_behaviour()
     }
 
     /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
@@ -258,8 +282,7 @@ impl<M: Machine> MachineScope<M> {
     /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`].
     #[track_caller]
     pub fn send_after(&self, duration: Duration, event: M::Event) -> Timer {
-        self.0
-            .send_after(duration, MachineMessage(Incoming::Event(event)))
+        self.0.send_after(duration, MachineMessage::event(event))
     }
 
     /// Watches `unit`: its end comes as the event that `convert` makes; see [`Inbox::monitor`].
@@ -269,7 +292,7 @@ impl<M: Machine> MachineScope<M> {
         convert: impl FnOnce(Down) -> M::Event + Send + 'static,
     ) -> MonitorRef {
         self.0
-            .monitor(unit, |down| MachineMessage(Incoming::Event(convert(down))))
+            .monitor(unit, |down| MachineMessage::event(convert(down)))
     }
 
     /// Ends a monitor; see [`Inbox::demonitor`].
@@ -331,27 +354,41 @@ async fn until_change<M: Machine>(
     machine: &mut M,
     scope: &mut MachineScope<M>,
     state: &M::State,
-    postponed: &mut VecDeque<M::Event>,
+    postponed: &mut VecDeque<Pending<M>>,
 ) -> Result<M::State, ExitReason> {
     let limit = machine.limit(state);
     let mut deadline = limit.and_then(|limit| now().checked_add(limit));
     let mut again = mem::take(postponed);
     loop {
-        let transition = match again.pop_front() {
-            Some(event) => machine.handle(state, event, scope).await,
-            None => match receive(&mut scope.0, deadline).await {
-                Some(Incoming::Event(event)) => machine.handle(state, event, scope).await,
-                Some(Incoming::State(reply)) => {
-                    let _unheard = reply.send(state.clone());
-                    Transition::Stay
-                }
-                Some(Incoming::Exit(exit)) => machine.exit(state, exit, scope).await,
-                Some(Incoming::Stop) => Transition::Stop(ExitReason::Normal),
-                None => {
-                    deadline = None;
-                    machine.timed_out(state, scope).await
-                }
-            },
+        // Until when the caller of this event waits.
+        let mut wanted_until = None;
+        // However many events there are, the time is over when it is over.
+        let is_over = deadline.is_some_and(|deadline| deadline <= now());
+        let incoming = match again.pop_front() {
+            Some(pending) if is_over => {
+                again.push_front(pending);
+                None
+            }
+            Some(pending) => Some(Incoming::Event(pending)),
+            None if is_over => None,
+            None => receive(&mut scope.0, deadline).await,
+        };
+        let transition = match incoming {
+            Some(Incoming::Event(pending)) => {
+                wanted_until = pending.deadline;
+                let handled = machine.handle(state, pending.event, scope);
+                cover(wanted_until, handled).await
+            }
+            Some(Incoming::State(reply)) => {
+                let _unheard = reply.send(state.clone());
+                Transition::Stay
+            }
+            Some(Incoming::Exit(exit)) => machine.exit(state, exit, scope).await,
+            Some(Incoming::Stop) => Transition::Stop(ExitReason::Normal),
+            None => {
+                deadline = None;
+                machine.timed_out(state, scope).await
+            }
         };
         match transition {
             Transition::Go(next) if next != *state => {
@@ -360,7 +397,10 @@ async fn until_change<M: Machine>(
                 return Ok(next);
             }
             Transition::Stay | Transition::Go(_) => {}
-            Transition::Postpone(event) => postponed.push_back(event),
+            Transition::Postpone(event) => postponed.push_back(Pending {
+                event,
+                deadline: wanted_until,
+            }),
             Transition::Stop(reason) => return Err(reason),
         }
     }

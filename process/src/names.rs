@@ -160,9 +160,10 @@ impl<M: Send + 'static> Name<M> {
     /// # Errors
     /// If the name is taken, or the process has ended.
     pub fn register(&self, pid: &Pid<M>) -> Result<(), RegisterError> {
-        let runtime = pid.0.unit().runtime();
-        let reserved = Reserved::new(self.key(runtime), type_name::<M>())?;
-        reserved.give_to(pid)
+        let key = self.key(pid.0.unit().runtime());
+        give(key, type_name::<M>(), pid, |registry, key| {
+            !registry.entries.contains_key(key)
+        })
     }
 
     /// Spawns a process that has the name before it runs. If the name is taken, nothing is spawned.
@@ -290,30 +291,45 @@ impl Reserved {
 
     fn give_to<M: Send + 'static>(mut self, pid: &Pid<M>) -> Result<(), RegisterError> {
         let key = self.0.clone().unwrap_or_default();
-        let unit = pid.0.unit();
-        let signals = Signals::of(&unit);
-        let mut state = match &signals {
-            Some(signals) => signals.lock(),
-            None => return Err(RegisterError::NoProcess(key.1)),
-        };
-        let id = ProcessId::of(&unit);
-        if unit.is_done() || !state.hold(Holding::Name, key.clone(), release) {
-            return Err(RegisterError::NoProcess(key.1));
-        }
-        let mut registry = registry();
-        if let Some(entry) = registry.entries.get_mut(&key) {
-            entry.process = Some((id, Box::new(pid.clone())));
-        }
-        let waiters = registry.waiters.remove(&key).unwrap_or_default();
-        drop(registry);
-        drop(state);
+        give(key, type_name::<M>(), pid, |_, _| true)?;
         self.0 = None;
-        for waiter in waiters.into_values() {
-            // A waker that panics keeps no other one from being woken.
-            let _is_woken = catch_panic(|| waiter.wake());
-        }
         Ok(())
     }
+}
+
+/// Gives a name to a process if `is_free` says that it may have it.
+fn give<M: Send + 'static>(
+    key: Key,
+    message: &'static str,
+    pid: &Pid<M>,
+    is_free: impl FnOnce(&Registry, &Key) -> bool,
+) -> Result<(), RegisterError> {
+    let unit = pid.0.unit();
+    let signals = Signals::of(&unit);
+    let mut state = match &signals {
+        Some(signals) => signals.lock(),
+        None => return Err(RegisterError::NoProcess(key.1)),
+    };
+    if unit.is_done() || !state.can_hold() {
+        return Err(RegisterError::NoProcess(key.1));
+    }
+    let mut registry = registry();
+    if !is_free(&registry, &key) {
+        return Err(RegisterError::Taken(key.1));
+    }
+    let _held = state.hold(Holding::Name, key.clone(), release);
+    let process: (ProcessId, Box<dyn AnyPid>) = (ProcessId::of(&unit), Box::new(pid.clone()));
+    let waiters = registry.waiters.remove(&key).unwrap_or_default();
+    let process = Some(process);
+    // A reservation has no pid that would be dropped under the lock.
+    registry.entries.insert(key, Entry { process, message });
+    drop(registry);
+    drop(state);
+    for waiter in waiters.into_values() {
+        // A waker that panics keeps no other one from being woken.
+        let _is_woken = catch_panic(|| waiter.wake());
+    }
+    Ok(())
 }
 
 impl Drop for Reserved {

@@ -212,6 +212,9 @@ impl<S: Server> ServerRef<S> {
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
+    ///
+    /// # Panics
+    /// The future panics in the server itself, which could not answer.
     #[allow(
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
@@ -227,10 +230,11 @@ impl<S: Server> ServerRef<S> {
     where
         S: Answer<R>,
     {
-        self.0.call(|reply| {
+        let call = self.0.call(|reply| {
             let request = Asked { request, reply };
             ServerMessage(Kind::Work(Box::new(request)))
-        })
+        });
+        call.into_behaviour()
     }
 
     /// Sends a cast. Never waits.
@@ -256,8 +260,8 @@ impl<S: Server> ServerRef<S> {
         &self,
         read: F,
     ) -> Call<ServerMessage<S>, T, impl FnOnce(Reply<T>) -> ServerMessage<S> + use<S, T, F>> {
-        self.0
-            .call(|reply| ServerMessage(Kind::Work(Box::new(Read { read, reply }))))
+        let read = |reply| ServerMessage(Kind::Work(Box::new(Read { read, reply })));
+        self.0.call(read).into_behaviour()
     }
 
     /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is

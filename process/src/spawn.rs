@@ -25,6 +25,9 @@ use crate::{
 /// Spawns a process: runs `body` with an inbox of its own, concurrently with the caller. The process ends when
 /// `body` does: with its value, by its panic, or killed at one of its waits.
 ///
+/// If `body` is a closure that makes the future, such as one with an `async move` block at its end, what stands before that
+/// runs in the caller, at once: a panic there is the caller's, and there is no process then.
+///
 /// # Errors
 /// [`SpawnError::TooManyProcesses`] at the runtime's limit, and [`SpawnError::NoMemory`] if the system refuses memory;
 /// everything else remains usable.
@@ -144,10 +147,9 @@ impl Builder {
         Fut::Output: Send + 'static,
     {
         let links = self.links();
-        let spawned = self.settings.spawn_with_mailbox(|mailbox| {
-            begin(&mailbox, links.as_ref());
-            body(Inbox(mailbox))
-        })?;
+        let spawned = self
+            .settings
+            .spawn_with_mailbox(|mailbox| begin(mailbox, links.as_ref(), body))?;
         Ok(Process {
             handle: spawned.0,
             pid: Pid(spawned.1),
@@ -190,10 +192,9 @@ impl Builder {
         Fut::Output: Send + 'static,
     {
         let links = self.links();
-        let spawned = self.settings.spawn_local_with_mailbox(|mailbox| {
-            begin(&mailbox, links.as_ref());
-            body(Inbox(mailbox))
-        })?;
+        let spawned = self
+            .settings
+            .spawn_local_with_mailbox(|mailbox| begin(mailbox, links.as_ref(), body))?;
         Ok(Process {
             handle: spawned.0,
             pid: Pid(spawned.1),
@@ -207,12 +208,19 @@ impl Builder {
     }
 }
 
-/// What happens to a process before it can run.
+/// What happens to a process before it can run. The links come last: if `body` panics, there is no process.
 #[inline]
-fn begin<M>(mailbox: &Mailbox<M>, links: Option<&Arc<Signals>>) {
-    if let Some(own) = links {
-        link_new(&mailbox.address().unit(), own);
+fn begin<M, Fut>(
+    mailbox: Mailbox<M>,
+    links: Option<&Arc<Signals>>,
+    body: impl FnOnce(Inbox<M>) -> Fut,
+) -> Fut {
+    let linked = links.map(|own| (own, mailbox.address().unit()));
+    let future = body(Inbox(mailbox));
+    if let Some((own, unit)) = linked {
+        link_new(&unit, own);
     }
+    future
 }
 
 /// A spawned process: its pid, and an owned permission to join it. Awaiting it gives the value of the process, or

@@ -17,7 +17,7 @@ pub(crate) mod units;
 use std::{
     borrow::Cow,
     panic::Location,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{Arc, OnceLock},
     task::Poll,
     time::Duration,
@@ -26,16 +26,17 @@ use std::{
 use weald_kernel::{SpawnError, Unit, report_given_up, yield_now};
 
 use crate::{
-    call::{Answered, answer},
+    call::answer,
     exit::ExitReason,
     inbox::Inbox,
-    signal::{link::exit, signals::ProcessId, trap::Exit},
+    signal::{link::exit, signals::ProcessId},
     spawn::Builder,
     supervisor::{
         address::{StopAtDrop, SupervisorPid, ended},
         children::{Activity, Children},
         error::{GaveUp, StartError},
         spec::{ChildSpec, ChildState, Message, Shutdown, Strategy},
+        units::reason_to_end,
     },
 };
 
@@ -137,11 +138,10 @@ impl Supervisor {
         let site = Location::caller();
         async move {
             let (reply, started) = answer(None);
-            let (wanted, is_wanted) = answer(None);
             let builder = self.builder.clone().site(site);
             let tell = move |started| drop(reply.send(started));
-            let pid = self.spawn(builder, tell, Some(is_wanted))?;
-            let unfinished = StopAtDrop::new(pid.clone(), wanted);
+            let pid = self.spawn(builder, tell)?;
+            let unfinished = StopAtDrop::new(pid.clone());
             let started = started.await;
             unfinished.disarm();
             match started {
@@ -151,13 +151,11 @@ impl Supervisor {
         }
     }
 
-    /// Spawns the process, which calls `tell` when the children run, or one does not start. It gives that up when
-    /// `is_wanted` says so.
+    /// Spawns the process, which calls `tell` when the children run, or one does not start.
     fn spawn(
         self,
         builder: Builder,
         tell: impl FnOnce(Result<(), StartError>) + Send + 'static,
-        is_wanted: Option<Answered<()>>,
     ) -> Result<SupervisorPid, SpawnError> {
         let parent = Unit::current().as_ref().map(ProcessId::of);
         let cause = Arc::new(OnceLock::new());
@@ -165,13 +163,13 @@ impl Supervisor {
         let process = builder.spawn(move |inbox| async move {
             let mut inbox = inbox;
             inbox.trap_exits(Message::Exit);
-            let mut children = Children::new(self.strategy, self.intensity);
+            let mut children = Children::new(self.strategy, self.intensity, parent);
             let limit = self.limit;
-            let started = self.start_children(&mut inbox, &mut children);
-            if let Err(error) = unless_unwanted(started, is_wanted).await {
+            if let Err(error) = self.start_children(&mut inbox, &mut children).await {
                 children.stop_all().await;
                 tell(Err(error));
-                exit(ExitReason::Shutdown);
+                let told = children.told_to_end().cloned();
+                exit(told.unwrap_or(ExitReason::Shutdown));
             }
             tell(Ok(()));
             let supervised = supervise(&mut inbox, &mut children, limit, parent).await;
@@ -203,23 +201,6 @@ impl Supervisor {
     }
 }
 
-/// Does `work`, unless whoever wants it goes meanwhile.
-async fn unless_unwanted(
-    work: impl Future<Output = Result<(), StartError>>,
-    is_wanted: Option<Answered<()>>,
-) -> Result<(), StartError> {
-    let (mut work, mut is_wanted) = (pin!(work), is_wanted);
-    std::future::poll_fn(|cx| {
-        if let Some(wanted) = &mut is_wanted
-            && Pin::new(wanted).poll(cx).is_ready()
-        {
-            return Poll::Ready(Err(StartError::Ended(ExitReason::Shutdown)));
-        }
-        work.as_mut().poll(cx)
-    })
-    .await
-}
-
 impl ChildSpec {
     /// A child that is a supervisor itself, which `make` describes for each start. It has as much time as it needs, to
     /// start and to end.
@@ -238,7 +219,7 @@ impl ChildSpec {
                 Ok(()) => ready.say(),
                 Err(error) => ready.refuse(error),
             };
-            supervisor.spawn(builder, tell, None)
+            supervisor.spawn(builder, tell)
         });
         start
             .ready_within(Duration::MAX)
@@ -262,6 +243,9 @@ async fn supervise(
             // A child that fails again and again must not keep the supervisor from its messages.
             yield_now().await;
         }
+        if let Some(reason) = children.told_to_end() {
+            return Ok(reason.clone());
+        }
         let message = {
             let mut due = std::pin::pin!(children.due());
             let mut receive = inbox.receive();
@@ -272,29 +256,15 @@ async fn supervise(
             .await
         };
         let Some(message) = message else { continue };
-        match message {
-            Message::Exit(exit) => {
-                let is_child = match exit.from.filter(|_| exit.by_link) {
-                    Some(unit) => children.ended(unit, &exit.reason).await?,
-                    None => false,
-                };
-                if !is_child && tells_to_end(&exit, parent) {
-                    return Ok(exit.reason);
-                }
-            }
-            Message::Ended(unit, reason) => {
-                children.ended(unit, &reason).await?;
-            }
-            Message::Stop => return Ok(ExitReason::Shutdown),
+        let is_child = match units::ended(&message) {
+            Some((unit, reason)) => children.ended(unit, reason).await?,
+            None => false,
+        };
+        match reason_to_end(&message, parent) {
+            Some(reason) if !is_child => return Ok(reason),
             _ => request(message, inbox, children, limit).await,
         }
     }
-}
-
-/// Whether the exit signal of a unit that is no child ends the supervisor.
-fn tells_to_end(exit: &Exit, parent: Option<ProcessId>) -> bool {
-    let of_parent = parent.is_some() && exit.from == parent;
-    of_parent || (!exit.by_link && exit.reason == ExitReason::Shutdown)
 }
 
 async fn request(
@@ -319,7 +289,8 @@ async fn request(
         },
         Message::Restart(id, reply) => match children.find(&id) {
             Some((place, Activity::Idle)) => (reply, children.start(inbox, place).await),
-            Some(_) => (reply, Err(StartError::Running(id))),
+            Some((_, Activity::Restarts)) => (reply, Err(StartError::Restarting(id))),
+            Some((_, Activity::Runs)) => (reply, Err(StartError::Running(id))),
             None => (reply, Err(not_found(&id))),
         },
         Message::Delete(id, reply) => match children.find(&id) {
@@ -327,7 +298,8 @@ async fn request(
                 children.remove(place);
                 (reply, Ok(()))
             }
-            Some(_) => (reply, Err(StartError::Running(id))),
+            Some((_, Activity::Restarts)) => (reply, Err(StartError::Restarting(id))),
+            Some((_, Activity::Runs)) => (reply, Err(StartError::Running(id))),
             None => (reply, Err(not_found(&id))),
         },
         Message::Children(reply) => {
@@ -337,6 +309,10 @@ async fn request(
                 is_restarting: child.is_restarting(),
             });
             let _unheard = reply.send(states.collect());
+            return;
+        }
+        Message::Count(reply) => {
+            let _unheard = reply.send(children.counts());
             return;
         }
     };

@@ -5,16 +5,21 @@
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-    mpsc::{self, Sender},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Sender},
+    },
+    time::Duration,
 };
 
 use tools::{on_each, runtime, watch};
-use weald_kernel::{Runtime, catch_panic};
+use weald_kernel::{Runtime, Wait, catch_panic, sleep};
 use weald_process::{
-    self as process, Builder, CallError, ExitReason, Inbox, Name, Pid, Reply, link, monitor,
+    self as process, Builder, CallError, ChildSpec, ExitReason, Inbox, Name, Pid, Reply,
+    StartError, Strategy, Supervisor, link, monitor,
 };
 
 /// Runs `test` with a hundred seeds of the test runtime, and on runtimes of 1, 2 and 4 workers.
@@ -63,6 +68,116 @@ fn a_call_whose_handler_panics_and_is_caught_fails_at_once() {
         assert_eq!(pid.call(Request::Ask).await, Ok(1));
         server.kill();
     });
+}
+
+/// Drops the request in a panic that the standard library catches, and not Weald.
+fn breaks(request: Request) {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let _request = request;
+        panic!("on purpose");
+    }));
+    assert!(caught.is_err());
+}
+
+#[test]
+fn a_call_whose_handler_panics_fails_at_the_next_wait_of_the_callee_whatever_catches_the_panic() {
+    everywhere(async || {
+        let polled = process::spawn(async |mut inbox: Inbox<Request>| {
+            loop {
+                breaks(inbox.receive().await);
+            }
+        });
+        let yields = process::spawn(async |mut inbox: Inbox<Request>| {
+            loop {
+                breaks(inbox.receive().await);
+                weald_kernel::yield_now().await;
+            }
+        });
+        let with_its_stack = process::spawn(async |mut inbox: Inbox<Request>| {
+            loop {
+                breaks(inbox.receive().await);
+                sleep(Duration::from_millis(1)).wait();
+            }
+        });
+        for server in [polled, yields, with_its_stack] {
+            let server = server.unwrap();
+            for _ in 0..3 {
+                let call = server.pid().call(Request::Break);
+                assert_eq!(call.await, Err(CallError::NoReply));
+            }
+            server.kill();
+        }
+    });
+}
+
+#[test]
+fn what_a_unit_traps_exits_with_is_dropped_before_anyone_is_told_of_its_end() {
+    everywhere(async || {
+        let held = Arc::new(());
+        let holder = held.clone();
+        let process = process::spawn(async move |mut inbox: Inbox<()>| {
+            inbox.trap_exits(move |_| drop(holder.clone()));
+            inbox.receive().await;
+        });
+        let process = process.unwrap();
+        let down = monitor(&process);
+        process.pid().send(());
+        down.await;
+        assert_eq!(Arc::strong_count(&held), 1);
+    });
+}
+
+/// A reason all of whose code panics.
+struct Evil;
+
+impl std::fmt::Debug for Evil {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("on purpose, in debug")
+    }
+}
+
+impl PartialEq for Evil {
+    fn eq(&self, _: &Evil) -> bool {
+        panic!("on purpose, in eq")
+    }
+}
+
+impl Eq for Evil {}
+
+impl Drop for Evil {
+    fn drop(&mut self) {
+        panic!("on purpose, in drop")
+    }
+}
+
+#[test]
+fn a_reason_whose_code_panics_harms_no_supervisor() {
+    let test = async || {
+        let starts = Arc::new(Mutex::new(0));
+        let counted = starts.clone();
+        let evil = ChildSpec::process("evil", move |_: Inbox<()>| {
+            *counted.lock().unwrap() += 1;
+            async { process::exit(ExitReason::custom(Evil)) as () }
+        });
+        let waits = ChildSpec::process("waits", async |mut inbox: Inbox<()>| inbox.receive().await);
+        let supervisor = Supervisor::new(Strategy::OneForOne).intensity(3, Duration::from_secs(60));
+        let supervisor = supervisor.child(waits).child(evil).start().await.unwrap();
+        let down = monitor(&supervisor).await;
+        assert!(matches!(
+            down.reason,
+            ExitReason::Shutdown | ExitReason::NoProcess
+        ));
+        assert_eq!(*starts.lock().unwrap(), 4);
+        assert!(matches!(
+            supervisor.children().await,
+            Err(StartError::GaveUp(_))
+        ));
+    };
+    let _watch = watch();
+    for seed in 0..10 {
+        Runtime::test(seed).block_on(test());
+    }
+    on_each(|runtime| runtime.block_on(test()));
 }
 
 /// Catches a panic while it is dropped.

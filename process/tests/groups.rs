@@ -97,6 +97,56 @@ fn a_member_has_left_when_its_end_is_told() {
     });
 }
 
+/// A message that a dead receiver leaves to its sender to drop.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_receiver_whose_messages_panic_when_they_are_dropped_harms_no_other_one() {
+    everywhere(async || {
+        let is_deaf = Latch::default();
+        let hears_nothing = is_deaf.clone();
+        let deaf = process::spawn(async move |inbox: Inbox<Bomb>| {
+            drop(inbox);
+            hears_nothing.open();
+            std::future::pending::<()>().await;
+        });
+        let deaf = deaf.unwrap();
+        is_deaf.await;
+        let heard = process::spawn(async |mut inbox: Inbox<Message>| {
+            let (mut numbers, mut changes) = (0, 0);
+            loop {
+                match inbox.receive().await {
+                    Message::Number(_) => numbers += 1,
+                    Message::Changed(_) => changes += 1,
+                    Message::Stop => return (numbers, changes),
+                }
+            }
+        });
+        let heard = heard.unwrap();
+        let (_, watches_in_vain) = GROUP.watch(deaf.pid(), |_| Bomb).unwrap();
+        let (_, watches) = GROUP.watch(heard.pid(), Message::Changed).unwrap();
+        // The deaf one has joined first, and so comes first.
+        GROUP.join(deaf.pid(), Slow::Queue, |_| Bomb).unwrap();
+        GROUP
+            .join(heard.pid(), Slow::Queue, Message::Number)
+            .unwrap();
+        for n in 0..3 {
+            assert_eq!(GROUP.broadcast(n).unwrap().sent, 2);
+        }
+        assert!(GROUP.leave(deaf.pid()));
+        heard.pid().send(Message::Stop);
+        assert_eq!(heard.await, Ok((3, 3)));
+        drop((watches_in_vain, watches));
+        deaf.kill();
+    });
+}
+
 /// Numbers, and how many were missed before each.
 type Seen = Vec<(u32, usize)>;
 

@@ -32,6 +32,8 @@ enum State {
 enum Event {
     Print(u32),
     Done,
+    /// Keeps the press for so long.
+    Work(Duration),
     Ask(Reply<u32>),
     Stop(ExitReason),
 }
@@ -73,6 +75,11 @@ impl Machine for Press {
                 Transition::Go(state.clone())
             }
             (_, Event::Stop(reason)) => Transition::Stop(reason),
+            (_, Event::Work(time)) => {
+                sleep(time).await;
+                self.note("worked");
+                Transition::Stay
+            }
             (_, Event::Done | Event::Ask(_)) => Transition::Stay,
         }
     }
@@ -147,6 +154,23 @@ fn the_time_of_a_state_begins_and_ends_with_it() {
             seen,
             ["Free", "Printing(1)", "Free", "Printing(2)", "Jammed"]
         );
+        machine.stop().await;
+    });
+}
+
+#[test]
+fn the_time_of_a_state_is_over_however_many_events_wait() {
+    on_seeds(async |press, machine| {
+        machine.send(Event::Print(1));
+        for _ in 0..20 {
+            machine.send(Event::Work(MS));
+        }
+        sleep(60 * MS).await;
+        let seen = press.take();
+        let count = |part: &[String]| part.iter().filter(|what| *what == "worked").count();
+        let end = seen.iter().position(|what| what == "Jammed").unwrap();
+        assert!((1..=10).contains(&count(&seen[..end])), "{seen:?}");
+        assert_eq!(count(&seen), 20);
         machine.stop().await;
     });
 }

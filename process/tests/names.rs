@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Wake, Waker},
 };
@@ -75,6 +75,33 @@ fn a_name_that_is_taken_and_a_dead_process_are_errors() {
         // The failed attempt keeps nothing.
         NAME.register(&first).unwrap();
         first.kill();
+    });
+}
+
+#[test]
+fn a_dead_process_takes_a_name_from_nobody() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (dead, live) = (waiting(), waiting());
+            let down = monitor(&dead);
+            dead.kill();
+            down.await;
+            let is_done = Arc::new(AtomicBool::new(false));
+            let stops = is_done.clone();
+            let tries = std::thread::spawn(move || {
+                while !stops.load(Ordering::SeqCst) {
+                    let gone = RegisterError::NoProcess("name".to_owned());
+                    assert_eq!(NAME.register(&dead), Err(gone));
+                }
+            });
+            for _ in 0..2_000 {
+                NAME.register(&live).unwrap();
+                assert!(NAME.unregister());
+            }
+            is_done.store(true, Ordering::SeqCst);
+            tries.join().unwrap();
+            live.kill();
+        });
     });
 }
 

@@ -46,6 +46,7 @@ impl Notes {
 
 struct Get;
 struct Crash;
+struct AskItself;
 struct Set(u32, Step);
 
 impl Server for Notes {
@@ -98,6 +99,20 @@ impl Answer<Crash> for Notes {
 
     async fn answer(&mut self, _: Crash, _reply: Reply<()>, _: &mut ServerScope<Notes>) -> Step {
         panic!("on purpose")
+    }
+}
+
+impl Answer<AskItself> for Notes {
+    type Value = u32;
+
+    async fn answer(
+        &mut self,
+        _: AskItself,
+        reply: Reply<u32>,
+        scope: &mut ServerScope<Notes>,
+    ) -> Step {
+        let _unheard = reply.send(scope.server().request(Get).await.unwrap());
+        Step::Receive
     }
 }
 
@@ -161,6 +176,17 @@ fn a_server_times_out_unless_a_message_comes_and_to_read_its_state_is_none() {
             server.stop().await;
         });
     }
+}
+
+#[test]
+fn a_server_that_calls_itself_crashes_and_does_not_wait_for_ever() {
+    everywhere(async || {
+        let (_, server) = start();
+        let Err(CallError::Died(ExitReason::Crash(crash))) = server.request(AskItself).await else {
+            panic!("it has not crashed");
+        };
+        assert!(crash.message().contains("calls itself"), "{crash:?}");
+    });
 }
 
 #[test]

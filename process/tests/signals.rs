@@ -8,6 +8,8 @@ mod signals;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
+use std::panic::catch_unwind;
+
 use signals::{Message, custom, everywhere, exits, settle, trapping, waiting};
 use tools::{Drops, Latch};
 use weald_kernel::{SpawnError, spawn, yield_now};
@@ -329,6 +331,22 @@ fn a_link_to_a_missing_process_is_an_exit_signal_noproc() {
                 Err(reason) => assert_eq!((traps, reason), (false, ExitReason::NoProcess)),
             }
         }
+    });
+}
+
+#[test]
+fn a_process_whose_body_is_not_made_is_linked_with_nobody() {
+    everywhere(async || {
+        let process = process::spawn(async |_: Inbox<()>| {
+            let spawned = catch_unwind(|| {
+                let body = |_: Inbox<()>| -> std::future::Ready<()> { panic!("on purpose") };
+                process::spawn_link(body).map(drop)
+            });
+            assert!(spawned.is_err());
+            assert!(process::links().is_empty());
+            yield_now().await;
+        });
+        assert_eq!(process.unwrap().await, Ok(()));
     });
 }
 

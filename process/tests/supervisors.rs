@@ -144,6 +144,8 @@ fn children_are_started_terminated_restarted_and_deleted_at_run_time() {
             states.iter().map(has_unit).collect::<Vec<_>>(),
             [false, true]
         );
+        let counts = supervisor.count_children().await.unwrap();
+        assert_eq!((counts.specs, counts.running), (2, 1));
         supervisor.restart_child("a").await.unwrap();
         supervisor.terminate_child("a").await.unwrap();
         supervisor.delete_child("a").await.unwrap();

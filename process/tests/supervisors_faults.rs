@@ -17,7 +17,7 @@ use std::{
 
 use children::{HOUR, Log, MS, Order, child, on_seeds, order};
 use reports::{collect_reports, flushed, reports};
-use weald_kernel::{Runtime, SpawnError, sleep, timeout};
+use weald_kernel::{Runtime, SpawnError, now, sleep, timeout};
 use weald_process::{
     self as process, AsUnit, Builder, ChildFault, ChildSpec, ExitReason, Inbox, Machine,
     MachineScope, Name, Server, ServerScope, StartError, Step, Strategy, Supervisor, SupervisorPid,
@@ -189,6 +189,29 @@ fn a_spec_that_lets_nobody_say_ready_is_told_so() {
         });
         let fault = fault_of(drops.ready_within(HOUR)).await;
         assert_eq!(fault, ChildFault::ReadyDropped);
+    });
+}
+
+#[test]
+fn a_child_that_ends_before_it_is_ready_is_noticed_at_once_whoever_may_say_ready() {
+    on_seeds(async || {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let keeps = kept.clone();
+        let child = ChildSpec::new("c", move |starting| {
+            keeps.lock().unwrap().push(starting.ready());
+            let crashes = async |_: Inbox<()>| panic!("on purpose");
+            process::spawn(crashes).map(process::Process::into_pid)
+        });
+        let begin = now();
+        let ChildFault::Ended(ExitReason::Crash(crash)) = fault_of(child.ready_within(HOUR)).await
+        else {
+            panic!("it crashed");
+        };
+        assert_eq!(crash.message(), "on purpose");
+        assert!(now() - begin < MS);
+        // Too late, and harmless.
+        let ready = kept.lock().unwrap().pop();
+        ready.unwrap().say();
     });
 }
 

@@ -8,10 +8,13 @@ mod children;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use children::{HOUR, Log, MS, Order, child};
+use children::{HOUR, Life, Log, MS, Order, child};
 use tools::{Random, for_seeds, watch};
-use weald_kernel::{Runtime, Seeds, sleep, yield_now};
-use weald_process::{Name, Strategy, Supervisor, SupervisorPid, monitor, registered};
+use weald_kernel::{Kills, Runtime, Seeds, SpawnError, sleep, yield_now};
+use weald_process::{
+    self as process, Builder, ChildSpec, Inbox, Name, Ready, Strategy, Supervisor, SupervisorPid,
+    monitor, registered,
+};
 
 const IDS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -154,5 +157,76 @@ fn a_supervisor_that_is_killed_at_any_wait_leaves_nobody() {
             assert!(registered().is_empty(), "{strategy:?}: {:?}", registered());
         });
         assert!(kills > 50, "{kills}");
+    }
+}
+
+/// A child that waits before it is ready, and after that, and may be killed at each of these waits.
+fn waiting_child(id: &'static str, log: &Log, kills: &Kills) -> ChildSpec {
+    let (log, kills) = (log.clone(), kills.clone());
+    let spec = ChildSpec::new(id, move |starting| {
+        let ready = starting.ready();
+        let life = Life::begin(id, &log);
+        let builder = Builder::new().link();
+        let process = builder.spawn(|inbox: Inbox<Order>| {
+            Name::of(id).register(&inbox.pid()).unwrap();
+            kills.cover(wait(inbox, ready, life))
+        })?;
+        Ok::<_, SpawnError>(process.into_pid())
+    });
+    spec.ready_within(HOUR)
+}
+
+async fn wait(mut inbox: Inbox<Order>, ready: Ready, _life: Life) {
+    yield_now().await;
+    sleep(MS).await;
+    ready.say();
+    yield_now().await;
+    inbox.receive().await;
+}
+
+/// A child or somebody who asks the supervisor for something is killed at any wait, also while the supervisor starts that
+/// child for the first time, or again because another one has crashed.
+#[test]
+fn a_child_that_is_killed_at_any_wait_is_started_again_or_has_failed_to_start() {
+    let _watch = watch();
+    for strategy in [
+        Strategy::OneForOne,
+        Strategy::OneForAll,
+        Strategy::RestForOne,
+    ] {
+        let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
+            let log = Log::default();
+            let supervisor = Supervisor::new(strategy).intensity(usize::MAX, HOUR);
+            let supervisor = supervisor.child(child("a", &log));
+            let supervisor = supervisor.child(waiting_child("b", &log, &kills));
+            let started = supervisor.child(child("c", &log)).start().await;
+            let mut model = Model::new(strategy);
+            let Ok(supervisor) = started else {
+                assert!(kills.has_killed());
+                log.take().iter().for_each(|what| model.see(what));
+                return assert_eq!(model.runs, [false; IDS.len()]);
+            };
+            Name::<Order>::of("a").whereis().unwrap().kill();
+            let asked = supervisor.clone();
+            let asks = process::spawn(|_: Inbox<()>| {
+                kills.cover(async move {
+                    asked.start_child(child("d", &Log::default())).await?;
+                    asked.terminate_child("d").await?;
+                    asked.delete_child("d").await
+                })
+            });
+            let asked = asks.unwrap().await;
+            assert!(asked.is_err() <= kills.has_killed(), "{asked:?}");
+            sleep(10 * MS).await;
+            log.take().iter().for_each(|what| model.see(what));
+            assert_eq!(model.runs, [true, true, true, false]);
+            let states = supervisor.children().await.unwrap();
+            assert!(states[..3].iter().all(|child| child.unit.is_some()));
+            supervisor.stop().await;
+            log.take().iter().for_each(|what| model.see(what));
+            assert_eq!(model.runs, [false; IDS.len()]);
+            assert!(registered().is_empty(), "{:?}", registered());
+        });
+        assert!(kills > 10, "{kills}");
     }
 }

@@ -163,6 +163,10 @@ fn a_backoff_delays_restarts_longer_and_longer() {
         // Requests are served meanwhile.
         order("a", Order::Crash).await;
         assert!(supervisor.children().await.unwrap()[0].is_restarting);
+        let restarting = Err(StartError::Restarting("a".to_owned()));
+        assert_eq!(supervisor.restart_child("a").await, restarting);
+        assert_eq!(supervisor.delete_child("a").await, restarting);
+        assert_eq!(supervisor.count_children().await.unwrap().restarting, 1);
         supervisor.stop().await;
     });
 }

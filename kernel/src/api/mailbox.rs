@@ -61,6 +61,13 @@ unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Address<M> {}
 
+impl<M> Address<M> {
+    /// Whether the job of this mailbox runs the caller.
+    pub fn is_of_running_job(&self) -> bool {
+        context::again().job() == Some(self.job.ptr())
+    }
+}
+
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Address<M> {
         Address::new(self.job.clone())

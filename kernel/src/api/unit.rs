@@ -53,6 +53,12 @@ impl Unit {
         ending.then_some(Unit(job))
     }
 
+    /// If the running unit survives the panic that unwinds it now, [`Attachment::survived`] is called at the latest at its next
+    /// wait, whatever catches the panic. For destructors that run because of the panic.
+    pub fn note_panic() {
+        context::again().note_panic();
+    }
+
     /// Asks the unit to end at its next wait, as [`JoinHandle::cancel`], and closes its mailbox at once: it receives no
     /// message that was sent after this. Does nothing if it has ended.
     pub fn kill(&self) {

@@ -36,8 +36,9 @@ pub trait Attachment: Send + Sync + 'static {
     /// woken yet. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
 
-    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Called in the job, when
-    /// nothing of it unwinds any longer.
+    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it; or something else has, after
+    /// [`Unit::note_panic`](crate::Unit::note_panic). Called in the job, when nothing of it unwinds any longer; perhaps more
+    /// than once for a panic.
     fn survived(&self) {}
 
     /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.

@@ -13,22 +13,17 @@
 //!   order of the ids.
 //! - Once `end` is set, the lists are empty and stay so.
 
+mod ending;
+
 use std::{
     collections::BTreeMap,
     fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use weald_kernel::{Attachment, Ending, Unit};
+use weald_kernel::{Ending, Unit};
 
-use crate::{
-    exit::ExitReason,
-    gate::Gate,
-    signal::{
-        few::Few,
-        telling::{self, Ended},
-    },
-};
+use crate::{exit::ExitReason, gate::Gate, signal::few::Few};
 
 /// The number of a process, or of another unit: another one for each, in the whole program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -320,6 +315,11 @@ impl SignalState {
         self.monitors.insert(number, watcher);
     }
 
+    /// Whether the unit may hold something: it does not end yet.
+    pub(crate) fn can_hold(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Notes what is to be taken back when the unit ends. False if it ends already.
     pub(crate) fn hold(&mut self, what: Holding, key: HeldKey, release: Release) -> bool {
         self.held
@@ -381,70 +381,5 @@ impl SignalState {
     #[must_use = "a trap is dropped outside the lock"]
     pub(crate) fn set_trap(&mut self, trap: Option<Arc<dyn Trap>>) -> Option<Arc<dyn Trap>> {
         mem::replace(&mut self.trap, trap)
-    }
-}
-
-impl Signals {
-    /// Notes why the unit has ended, and tells its peers. What it held is released.
-    fn end(&self, mut state: Guard<'_>, reason: ExitReason) {
-        state.was_watched = state.is_watched();
-        state.end = Some(reason.clone());
-        let rest = (
-            state.unit.take(),
-            state.asked.take(),
-            state.trap.take(),
-            state.gate.take(),
-        );
-        let ended = Ended {
-            id: self.id,
-            reason,
-            links: state.links.take(),
-            monitors: state.monitors.take(),
-            answers: mem::take(&mut state.answers),
-            monitoring: state.monitoring.take(),
-        };
-        drop(state);
-        telling::tell(ended);
-        drop(rest);
-    }
-}
-
-impl Attachment for Signals {
-    fn ended(&self, ending: Ending) {
-        let mut state = self.lock();
-        let held = state.held.take().unwrap_or_default();
-        // Most units hold nothing, and did not panic: nothing is done for those between the two parts of their end.
-        let is_plain = held.is_empty() && !matches!(ending, Ending::Panicked { .. });
-        if !is_plain {
-            let (asked, unit) = (state.asked.take(), state.unit.clone());
-            drop(state);
-            let Some(unit) = unit else { return };
-            let reason = ExitReason::of_ending(ending, asked, || unit.name());
-            for ((_, key), release) in held {
-                release(&key, self.id);
-            }
-            return self.end(self.lock(), reason);
-        }
-        if state.unit.is_some() {
-            let name = || unreachable!("only a crash has the name of its unit");
-            // A copy: what does not count is a value of the user's, which must not be dropped under the lock.
-            let reason = ExitReason::of_ending(ending, state.asked.clone(), name);
-            self.end(state, reason);
-        }
-    }
-
-    fn survived(&self) {
-        let told = {
-            let mut state = self.lock();
-            state.survived += 1;
-            mem::take(&mut state.answers)
-        };
-        for caller in told.into_values() {
-            caller.tell(ExitReason::NoProcess);
-        }
-    }
-
-    fn is_watched(&self) -> bool {
-        self.lock().is_watched()
     }
 }

@@ -89,6 +89,6 @@ fn tell_peers(ended: Ended) {
 }
 
 /// Calls `code`, which may call user code, so that a panic of it keeps no other unit from its signal.
-fn isolated(code: impl FnOnce()) {
+pub(crate) fn isolated(code: impl FnOnce()) {
     let _panicked = catch_panic(code);
 }

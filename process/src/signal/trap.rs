@@ -53,9 +53,12 @@ impl<M: Send, F: Fn(Exit) -> M + Send + Sync> Trap for Converting<M, F> {
             return false;
         }
         let posted = message.map(|message| self.address.post_without_waking(message));
-        // A destructor of the message runs outside the lock, and so does what the wake leads to.
+        // A destructor of the message runs outside the lock, and so does what the wake leads to. It is the receiver's.
         drop(guard);
-        drop(posted);
+        match posted {
+            Some(Err(message)) => drop(catch_panic(|| drop(message))),
+            posted => drop(posted),
+        }
         true
     }
 }
@@ -65,7 +68,8 @@ impl<M: Send + 'static> Inbox<M> {
     /// [`kill`](crate::Pid::kill) still ends the process. A second call replaces the first. O(1), and one allocation.
     ///
     /// `convert` is usually a variant of the message type. It runs on the thread that sends the signal, and must not
-    /// wait. If it panics, that is reported, and the signal is lost: neither the sender nor this process ends.
+    /// wait. If it panics, that is reported, and the signal is lost: neither the sender nor this process ends. A call of
+    /// [`exit`](crate::exit()) in it would end the sender.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {

@@ -14,7 +14,7 @@ use crate::{
     },
     supervisor::{
         error::{GaveUp, StartError},
-        spec::{ChildSpec, ChildState, Message},
+        spec::{ChildCounts, ChildSpec, ChildState, Message},
     },
 };
 
@@ -55,7 +55,7 @@ impl SupervisorPid {
     /// Starts a child that was terminated, or has ended and was not started again.
     ///
     /// # Errors
-    /// If there is no such child, or it runs, or does not start, or the supervisor has ended.
+    /// If there is no such child, or it runs or is to be started again, or does not start, or the supervisor has ended.
     pub async fn restart_child(&self, id: &str) -> Result<(), StartError> {
         self.ask(|reply| Message::Restart(id.to_owned(), reply))
             .await
@@ -64,7 +64,7 @@ impl SupervisorPid {
     /// Forgets a child that does not run.
     ///
     /// # Errors
-    /// If there is no such child, or it runs, or the supervisor has ended.
+    /// If there is no such child, or it runs or is to be started again, or the supervisor has ended.
     pub async fn delete_child(&self, id: &str) -> Result<(), StartError> {
         self.ask(|reply| Message::Delete(id.to_owned(), reply))
             .await
@@ -77,6 +77,15 @@ impl SupervisorPid {
     pub async fn children(&self) -> Result<Vec<ChildState>, StartError> {
         let children = self.pid.call(Message::Children).await;
         children.map_err(|error| ended(self, error))
+    }
+
+    /// How many children there are, and how many of them run: as `children`, without a copy of each. O(1). Cancel-safe.
+    ///
+    /// # Errors
+    /// If the supervisor has ended.
+    pub async fn count_children(&self) -> Result<ChildCounts, StartError> {
+        let counts = self.pid.call(Message::Count).await;
+        counts.map_err(|error| ended(self, error))
     }
 
     /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
@@ -122,29 +131,24 @@ pub(crate) fn ended(supervisor: &SupervisorPid, error: CallError) -> StartError 
 }
 
 /// Ends a supervisor that nobody waits for any longer, while it starts its children or after that.
-pub(crate) struct StopAtDrop {
+pub(crate) struct StopAtDrop(
     /// None once the supervisor is to live.
-    pid: Option<SupervisorPid>,
-    /// Dropped with this, which the supervisor notices while it waits for a child that is not ready.
-    _wanted: Reply<()>,
-}
+    Option<SupervisorPid>,
+);
 
 impl StopAtDrop {
-    pub(crate) fn new(pid: SupervisorPid, wanted: Reply<()>) -> StopAtDrop {
-        StopAtDrop {
-            pid: Some(pid),
-            _wanted: wanted,
-        }
+    pub(crate) fn new(pid: SupervisorPid) -> StopAtDrop {
+        StopAtDrop(Some(pid))
     }
 
     pub(crate) fn disarm(mut self) {
-        self.pid = None;
+        self.0 = None;
     }
 }
 
 impl Drop for StopAtDrop {
     fn drop(&mut self) {
-        if let Some(supervisor) = &self.pid {
+        if let Some(supervisor) = &self.0 {
             supervisor.pid.send(Message::Stop);
         }
     }

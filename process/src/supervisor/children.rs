@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Unit, catch_panic, now, sleep_until};
+use weald_kernel::{Unit, now, sleep_until};
 
 use crate::{
     exit::ExitReason,
@@ -23,7 +23,7 @@ use crate::{
     signal::signals::ProcessId,
     supervisor::{
         error::{ChildFault, GaveUp, StartError},
-        spec::{ChildSpec, Message, Restart, Shutdown, Strategy},
+        spec::{ChildCounts, ChildSpec, Message, Restart, Strategy},
         units::{Place, Units, stop},
     },
 };
@@ -52,8 +52,9 @@ pub(crate) struct Children {
 /// Whether a child runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Activity {
-    /// It runs, or is to be started again.
-    Busy,
+    Runs,
+    /// It is to be started again.
+    Restarts,
     Idle,
 }
 
@@ -111,12 +112,17 @@ fn not_started(id: &str, fault: ChildFault) -> StartError {
 }
 
 impl Children {
-    pub(crate) fn new(strategy: Strategy, intensity: (usize, Duration)) -> Children {
+    /// `parent` is the unit that spawned the supervisor.
+    pub(crate) fn new(
+        strategy: Strategy,
+        intensity: (usize, Duration),
+        parent: Option<ProcessId>,
+    ) -> Children {
         Children {
             list: BTreeMap::new(),
             next: 0,
             by_id: BTreeMap::new(),
-            units: Units::default(),
+            units: Units::new(parent),
             dues: BTreeSet::new(),
             strategy,
             intensity,
@@ -128,6 +134,14 @@ impl Children {
         self.list.len()
     }
 
+    pub(crate) fn counts(&self) -> ChildCounts {
+        ChildCounts {
+            specs: self.list.len(),
+            running: self.units.by_unit.len(),
+            restarting: self.dues.len(),
+        }
+    }
+
     /// The children, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Child> {
         self.list.values()
@@ -137,9 +151,10 @@ impl Children {
     pub(crate) fn find(&self, id: &str) -> Option<(Place, Activity)> {
         let place = *self.by_id.get(id)?;
         let child = self.list.get(&place)?;
-        let activity = match child.unit.is_none() && child.due.is_none() {
-            true => Activity::Idle,
-            false => Activity::Busy,
+        let activity = match (&child.unit, child.due) {
+            (Some(_), _) => Activity::Runs,
+            (None, Some(_)) => Activity::Restarts,
+            (None, None) => Activity::Idle,
         };
         Some((place, activity))
     }
@@ -212,9 +227,6 @@ impl Children {
 
     /// Ends all children, the last first.
     pub(crate) async fn stop_all(&mut self) {
-        if let Some(unit) = self.units.starting.take() {
-            stop(&unit, Shutdown::Kill).await;
-        }
         let places: Vec<Place> = self.list.keys().copied().collect();
         for place in places.into_iter().rev() {
             self.stop(place).await;
@@ -273,8 +285,6 @@ impl Children {
         if self.is_one_restart_too_many() {
             return Err(self.give_up(place, fault));
         }
-        // Its destructor is user code.
-        let _panicked = catch_panic(|| drop(fault));
         let with_it: Vec<Place> = match self.strategy {
             Strategy::OneForOne => vec![place],
             Strategy::OneForAll => self.list.keys().copied().collect(),
@@ -337,16 +347,25 @@ impl Children {
         self.next_due().is_some_and(|due| due <= now())
     }
 
-    /// Starts the children that are due, in order. One that fails counts as a restart.
+    /// Why the supervisor is to end, if it was told so while it waited for a child that is not ready.
+    pub(crate) fn told_to_end(&self) -> Option<&ExitReason> {
+        self.units.told_to_end()
+    }
+
+    /// Starts the children that are due, in order. One that fails counts as a restart, unless the supervisor is to end.
     pub(crate) async fn start_due(&mut self, inbox: &mut Inbox<Message>) -> Result<(), GaveUp> {
         let now = now();
         let due = self.dues.iter().take_while(|(due, _)| *due <= now);
         let mut places: Vec<Place> = due.map(|(_, place)| *place).collect();
         places.sort_unstable();
         for place in places {
-            if let Err(fault) = self.launch(inbox, place).await {
-                return self.restart(place, fault).await;
-            }
+            let Err(fault) = self.launch(inbox, place).await else {
+                continue;
+            };
+            return match self.told_to_end() {
+                Some(_) => Ok(()),
+                None => self.restart(place, fault).await,
+            };
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use weald_kernel::{SpawnError, catch_panic};
 
-use crate::{exit::ExitReason, supervisor::spec::StartFailure};
+use crate::{exit::ExitReason, guarded::Guarded, supervisor::spec::StartFailure};
 
 /// Why a supervisor or a child was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,9 +24,12 @@ pub enum StartError {
     /// There is no child with this id.
     #[error("the supervisor has no child `{0}`")]
     NotFound(String),
-    /// The child runs, or is to be started again.
+    /// The child runs.
     #[error("the child `{0}` runs; terminate it first")]
     Running(String),
+    /// The child does not run, but is to be started again by itself.
+    #[error("the child `{0}` is to be started again; terminate it first")]
+    Restarting(String),
     /// The supervisor has as many children as it may have.
     #[error("the supervisor has {limit} children and may have no more")]
     TooManyChildren {
@@ -64,6 +67,9 @@ pub enum ChildFault {
     /// It dropped the right to say that it is ready, and went on.
     #[error("it dropped its `Ready` and has not said that it is ready")]
     ReadyDropped,
+    /// The supervisor was told to end before the child was ready.
+    #[error("its supervisor was told to end before it was ready")]
+    Interrupted,
     /// Its spec asks for the child's word that it is ready, which the start function gave nobody the right to say.
     #[error(
         "its start function did not take the right to say that it is ready, which `ready_within` asks for; see \
@@ -82,7 +88,7 @@ pub enum ChildFault {
 #[derive(Clone)]
 pub struct Failure {
     text: String,
-    error: Arc<dyn Error + Send + Sync>,
+    error: Arc<Guarded<StartFailure>>,
 }
 
 impl Failure {
@@ -91,13 +97,13 @@ impl Failure {
         let text = catch_panic(|| error.to_string());
         Failure {
             text: text.unwrap_or_else(|| "an error whose text panics".to_owned()),
-            error: error.into(),
+            error: Arc::new(Guarded::new(error)),
         }
     }
 
     /// The error, if it has the type `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.error.downcast_ref()
+        self.error.value().downcast_ref()
     }
 }
 

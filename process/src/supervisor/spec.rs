@@ -282,6 +282,18 @@ pub struct ChildState {
     pub is_restarting: bool,
 }
 
+/// How many children a supervisor has, as [`SupervisorPid::count_children`](crate::SupervisorPid::count_children) tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildCounts {
+    /// How many specs it has, whether or not their children run.
+    pub specs: usize,
+    /// How many of them run.
+    pub running: usize,
+    /// How many are to be started again.
+    pub restarting: usize,
+}
+
 /// What a supervisor receives.
 pub(crate) enum Message {
     Exit(Exit),
@@ -293,4 +305,5 @@ pub(crate) enum Message {
     Restart(String, Reply<Result<(), StartError>>),
     Delete(String, Reply<Result<(), StartError>>),
     Children(Reply<Vec<ChildState>>),
+    Count(Reply<ChildCounts>),
 }

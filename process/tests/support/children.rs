@@ -38,11 +38,10 @@ pub(crate) enum Order {
 pub(crate) fn child(id: &'static str, log: &Log) -> ChildSpec {
     let log = log.clone();
     ChildSpec::process(id, move |mut inbox: Inbox<Order>| {
-        log.note(format!("+{id}"));
+        let life = Life::begin(id, &log);
         Name::of(id).register(&inbox.pid()).unwrap();
-        let ending = Ending(log.clone(), id);
         async move {
-            let _ending = ending;
+            let _life = life;
             match inbox.receive().await {
                 Order::Return => {}
                 Order::Crash => panic!("on purpose"),
@@ -51,9 +50,17 @@ pub(crate) fn child(id: &'static str, log: &Log) -> ChildSpec {
     })
 }
 
-struct Ending(Log, &'static str);
+/// One start of a child: noted when it begins and when it is dropped.
+pub(crate) struct Life(Log, &'static str);
 
-impl Drop for Ending {
+impl Life {
+    pub(crate) fn begin(id: &'static str, log: &Log) -> Life {
+        log.note(format!("+{id}"));
+        Life(log.clone(), id)
+    }
+}
+
+impl Drop for Life {
     fn drop(&mut self) {
         self.0.note(format!("-{}", self.1));
     }

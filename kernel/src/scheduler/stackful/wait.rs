@@ -316,6 +316,14 @@ struct SavedFlags {
 
 impl SavedFlags {
     fn begin(cx: &context::Context) -> SavedFlags {
+        // Not while it unwinds: it may wait in a destructor.
+        if cx.noted().has_panicked()
+            && !std::thread::panicking()
+            && let Some(job) = cx.job()
+        {
+            // SAFETY: the caller runs the job.
+            run::tell_survived(cx, unsafe { job.header() });
+        }
         SavedFlags {
             before: cx.begin_wait(),
             suspended: false,

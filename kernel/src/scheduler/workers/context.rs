@@ -383,6 +383,16 @@ impl Context {
         self.noted.set(self.noted.get().and(also));
     }
 
+    /// The running job unwinds, and its attachment wants to know if it survives that.
+    pub(crate) fn note_panic(&self) {
+        self.note(PollNotes::PANICKED);
+    }
+
+    /// The running job has survived the panic that it noted.
+    pub(crate) fn forget_panic(&self) {
+        self.noted.set(self.noted.get().without_panic());
+    }
+
     /// What the running job's poll has noted.
     #[inline(always)]
     pub(crate) fn noted(&self) -> PollNotes {

@@ -270,6 +270,7 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     let parked = match cx.noted() {
         PollNotes::LISTENS => state.park(Listening::Yes),
         PollNotes::NOTHING => state.park(Listening::No),
+        noted if noted.has_panicked() => park_survivor(cx, job.header()),
         _yielded => ParkOutcome::Again,
     };
     match parked {
@@ -277,6 +278,26 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
             job.into_ptr();
         }
         ParkOutcome::Again => go_behind(cx, job),
+    }
+}
+
+/// A part of [`park`]: the job has panicked, and some code of its own has caught that.
+#[cold]
+fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
+    tell_survived(cx, job);
+    match cx.noted() {
+        PollNotes::LISTENS => job.state.park(Listening::Yes),
+        PollNotes::NOTHING => job.state.park(Listening::No),
+        _yielded => ParkOutcome::Again,
+    }
+}
+
+/// The running job has survived a panic: tells its attachment.
+pub(crate) fn tell_survived(cx: &Context, job: &Header) {
+    cx.forget_panic();
+    let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
+    if let Err(payload) = told {
+        report_and_discard(job, payload);
     }
 }
 

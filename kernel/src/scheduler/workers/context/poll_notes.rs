@@ -11,9 +11,21 @@ impl PollNotes {
     pub(crate) const LISTENS: PollNotes = PollNotes(1);
     /// The job yielded: it runs again without a wake.
     pub(super) const YIELDED: PollNotes = PollNotes(2);
+    /// The job has panicked, and what it left then is to be told if the job survives that: if this poll ends otherwise
+    /// than with the job, or comes to a wait.
+    pub(super) const PANICKED: PollNotes = PollNotes(4);
 
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
         PollNotes(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_panicked(self) -> bool {
+        self.0 & PollNotes::PANICKED.0 != 0
+    }
+
+    pub(crate) fn without_panic(self) -> PollNotes {
+        PollNotes(self.0 & !PollNotes::PANICKED.0)
     }
 }

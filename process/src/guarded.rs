@@ -1,0 +1,26 @@
+//! A value of the user's that others carry about: its destructor does not panic in theirs.
+
+use weald_kernel::catch_panic;
+
+/// A value whose destructor stands alone: if it panics, that is reported, and the unit that drops this goes on.
+pub(crate) struct Guarded<T>(
+    /// None while it is dropped.
+    Option<T>,
+);
+
+impl<T> Guarded<T> {
+    pub(crate) fn new(value: T) -> Guarded<T> {
+        Guarded(Some(value))
+    }
+
+    pub(crate) fn value(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        let _panicked = catch_panic(|| drop(value));
+    }
+}

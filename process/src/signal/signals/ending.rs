@@ -1,0 +1,76 @@
+//! The end of a unit, as its signals see it: what it held is released, and then its peers are told.
+
+use std::mem;
+
+use weald_kernel::{Attachment, Ending};
+
+use super::{Guard, Signals};
+use crate::{
+    exit::ExitReason,
+    signal::telling::{self, Ended},
+};
+
+impl Signals {
+    /// Notes why the unit has ended, and tells its peers. What it held is released.
+    fn end(&self, mut state: Guard<'_>, reason: ExitReason) {
+        state.was_watched = state.is_watched();
+        state.end = Some(reason.clone());
+        let trap = state.trap.take();
+        let rest = (state.unit.take(), state.asked.take(), state.gate.take());
+        let ended = Ended {
+            id: self.id,
+            reason,
+            links: state.links.take(),
+            monitors: state.monitors.take(),
+            answers: mem::take(&mut state.answers),
+            monitoring: state.monitoring.take(),
+        };
+        drop(state);
+        if let Some(trap) = trap {
+            // A closure of the unit's: what it holds is gone when the peers are told.
+            telling::isolated(|| drop(trap));
+        }
+        telling::tell(ended);
+        drop(rest);
+    }
+}
+
+impl Attachment for Signals {
+    fn ended(&self, ending: Ending) {
+        let mut state = self.lock();
+        let held = state.held.take().unwrap_or_default();
+        // Most units hold nothing, and did not panic: nothing is done for those between the two parts of their end.
+        let is_plain = held.is_empty() && !matches!(ending, Ending::Panicked { .. });
+        if !is_plain {
+            let (asked, unit) = (state.asked.take(), state.unit.clone());
+            drop(state);
+            let Some(unit) = unit else { return };
+            let reason = ExitReason::of_ending(ending, asked, || unit.name());
+            for ((_, key), release) in held {
+                release(&key, self.id);
+            }
+            return self.end(self.lock(), reason);
+        }
+        if state.unit.is_some() {
+            let name = || unreachable!("only a crash has the name of its unit");
+            // A copy: what does not count is a value of the user's, which must not be dropped under the lock.
+            let reason = ExitReason::of_ending(ending, state.asked.clone(), name);
+            self.end(state, reason);
+        }
+    }
+
+    fn survived(&self) {
+        let told = {
+            let mut state = self.lock();
+            state.survived += 1;
+            mem::take(&mut state.answers)
+        };
+        for caller in told.into_values() {
+            caller.tell(ExitReason::NoProcess);
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.lock().is_watched()
+    }
+}
