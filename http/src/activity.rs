@@ -20,31 +20,15 @@ use weald_kernel::WorkKind;
 
 use crate::{
     ended::Unfinished,
+    flags::{ANSWERED, AT_WORK, BLOCKED, BODY, HEAD, IN_FLIGHT, LINGERING, METERED, UNFLUSHED},
     phase::{Generation, Phase},
+    piece::Pace,
     rate::{MinRate, Reader},
     reading::Reading,
     request_note::{Noted, RequestNote},
     route::route,
 };
 
-/// Set while the service works on a request, and until hyper drops the response's body.
-const IN_FLIGHT: u8 = 1;
-/// Set when bytes were written but have not all been sent.
-const UNFLUSHED: u8 = 2;
-/// Set when a write found no room, because the peer does not read.
-const BLOCKED: u8 = 4;
-/// Set when bytes have arrived that belong to no request yet.
-const HEAD: u8 = 8;
-/// Set when the last request had a body; its [`Reading`] knows whether the end has arrived.
-const BODY: u8 = 16;
-/// Set when the service has returned a response to the last request.
-const ANSWERED: u8 = 32;
-/// Set when the reader of the last response is metered, because it made a write wait.
-const METERED: u8 = 64;
-/// Set when everything has been sent, and the connection only waits for its client to notice.
-const LINGERING: u8 = 128;
-/// While one of these is set, the connection works on its last request.
-const AT_WORK: u8 = IN_FLIGHT | UNFLUSHED | BLOCKED;
 /// An order: close after the request that is in flight.
 const DRAIN: u8 = 1;
 /// An order: close now.
@@ -65,6 +49,8 @@ pub(crate) struct Activity {
     writes: AtomicU32,
     /// How often a client that makes a write wait was found to have read something.
     takes: AtomicU32,
+    /// How far responses are ahead of the writes.
+    pub(crate) pace: Pace,
     /// The last request that started.
     request: RequestNote,
     /// Its route.
@@ -110,6 +96,7 @@ impl Activity {
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),
+            pace: Pace::default(),
             request: RequestNote::new(),
             route: AtomicU64::new(0),
             kind: WorkKind::new(),
@@ -152,6 +139,7 @@ impl Activity {
     /// So many bytes were sent.
     pub(crate) fn wrote(&self, bytes: usize) {
         increment(&self.writes);
+        self.pace.wrote();
         if self.has(METERED) {
             self.meter(|reader| reader.wrote(bytes));
         }
@@ -191,6 +179,11 @@ impl Activity {
         reading
             .as_ref()
             .map_or(Duration::MAX, |reading| reading.left(rate))
+    }
+
+    /// Whether a piece of a response waited for a write, and there was one or there is room.
+    pub(crate) fn must_poll_again(&self) -> bool {
+        self.pace.has_waited() && !self.has(BLOCKED)
     }
 
     /// Everything written was sent.

@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::server::conn::http1::{Builder, UpgradeableConnection};
+use hyper::server::conn::http1::UpgradeableConnection;
 use weald_net::{Stream, Transport};
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     crowd::{self, Member},
     description,
     handler::{Handler, Serve},
-    limits::{HalfClosed, Limits},
+    limits::Limits,
     phase::Phase,
     refusal,
     registry::{Entry, Place},
@@ -199,14 +199,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             service,
             activity: self.activity.clone(),
         };
-        let mut builder = Builder::new();
-        builder
-            .half_close(self.limits.half_closed == HalfClosed::Answered)
-            .header_read_timeout(None);
-        if let Some(most) = self.limits.buffer {
-            builder.max_buf_size(most);
-        }
-        let hyper = builder.serve_connection(io, handler).with_upgrades();
+        let hyper = self
+            .limits
+            .builder()
+            .serve_connection(io, handler)
+            .with_upgrades();
         self.stage = Stage::Serving(Box::pin(hyper));
     }
 
@@ -273,6 +270,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         if let Poll::Ready(Err(error)) = self.wire.poll_send(cx) {
             tracing::debug!(%error, "an HTTP connection could not be written to");
             return Poll::Ready(ControlFlow::Break(()));
+        }
+        if self.activity.must_poll_again() {
+            cx.waker().wake_by_ref();
         }
         let may_stay = self.watchdog.is_armed_within(SHED_AFTER) && !crowd::is_crowded();
         if may_stay && self.activity.is_at_rest() {

@@ -12,13 +12,20 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+use bytes::Buf;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::{activity::Activity, in_flight::RequestGuard, refusal, request_body::RequestBody};
+use crate::{
+    activity::Activity,
+    in_flight::RequestGuard,
+    piece::{self, Piece},
+    refusal,
+    request_body::RequestBody,
+};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -139,6 +146,7 @@ pin_project! {
 impl<S, B> Future for ResponseFuture<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
+    B: Body,
 {
     type Output = Result<Response<TrackedBody<B>>, Infallible>;
 
@@ -161,6 +169,7 @@ where
 impl<S, B> ResponseFuture<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
+    B: Body,
 {
     fn poll_service(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<TrackedBody<B>>> {
         let mut this = self.project();
@@ -208,19 +217,45 @@ where
 }
 
 /// The response as hyper gets it. The request is in flight until hyper drops the body.
-fn respond<B>(
+fn respond<B: Body>(
     mut response: Response<Option<B>>,
     in_flight: &mut Option<RequestGuard>,
 ) -> Response<TrackedBody<B>> {
     let in_flight = in_flight.take();
     if let Some(in_flight) = &in_flight {
+        if has_wrong_length(&response) && !in_flight.is_head() {
+            let error = "the Content-Length of a response is not the length of its body";
+            response = failed(&error.into(), Some(in_flight));
+        }
         in_flight.answered();
     }
     if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
         // The drain may have been ordered in the very poll that answers, after the connection looked.
         close(&mut response);
     }
-    response.map(|body| TrackedBody { body, in_flight })
+    response.map(|body| TrackedBody {
+        body,
+        rest: None,
+        in_flight,
+    })
+}
+
+/// Whether the header tells a client of another length than the body has. The client would take the start of the next
+/// response for the rest of this one, or the rest of this one for the next: hyper sends both as they are.
+fn has_wrong_length<B: Body>(response: &Response<Option<B>>) -> bool {
+    // Most responses have few headers, and to go by all of them costs less than to look this one up.
+    let mut headers = response.headers().iter();
+    let Some((_, told)) = headers.find(|(name, _)| **name == header::CONTENT_LENGTH) else {
+        return false;
+    };
+    let length = response
+        .body()
+        .as_ref()
+        .and_then(|body| body.size_hint().exact());
+    let told = told.to_str().ok().and_then(|told| told.parse().ok());
+    // Such a response may have the header and no body.
+    let is_bare = response.status() == StatusCode::NOT_MODIFIED;
+    !is_bare && length.is_some_and(|length| told != Some(length))
 }
 
 /// The answer in place of the service's, which failed.
@@ -264,19 +299,19 @@ fn close<B>(response: &mut Response<B>) {
 
 pin_project! {
     /// A response's body. Its request is in flight until hyper drops it.
-    pub(crate) struct TrackedBody<B> {
+    pub(crate) struct TrackedBody<B: Body> {
         // None in a response that is not the service's.
         #[pin]
         body: Option<B>,
+        // What hyper has yet to get of the last frame.
+        rest: Option<B::Data>,
         in_flight: Option<RequestGuard>,
     }
 }
 
-impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
-    type Data = B::Data;
-    type Error = BoxError;
-
-    fn poll_frame(
+impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
+    /// The next frame of the service.
+    fn poll_service(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
@@ -294,11 +329,50 @@ impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
         }
         frame.map_err(Into::into)
     }
+}
 
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
+    type Data = Piece<B::Data>;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece<B::Data>>, BoxError>>> {
+        let this = self.as_mut().project();
+        let in_flight = this.in_flight.as_ref();
+        if in_flight.is_some_and(|in_flight| in_flight.pace().must_wait()) {
+            // The connection polls again after the write.
+            return Poll::Pending;
+        }
+        let data = match this.rest.take() {
+            Some(rest) => rest,
+            None => match ready!(self.as_mut().poll_service(cx)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(others) => {
+                        let others = others.map_data(Piece::Whole);
+                        return Poll::Ready(Some(Ok(others)));
+                    }
+                },
+            },
+        };
+        let this = self.project();
+        let (piece, rest) = piece::split(data);
+        *this.rest = rest;
+        if let Some(in_flight) = this.in_flight {
+            in_flight.pace().give(piece.remaining());
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    /// Hyper asks before the first frame only.
     fn size_hint(&self) -> SizeHint {
         let body = self.body.as_ref();
         body.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)

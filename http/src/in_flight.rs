@@ -2,15 +2,17 @@
 
 use std::{sync::Arc, task::Context};
 
-use http::Request;
+use http::{Method, Request};
 
-use crate::{activity::Activity, ended::Unfinished, reading::Reading};
+use crate::{activity::Activity, ended::Unfinished, piece::Pace, reading::Reading};
 
 /// A guard: its request is in flight until the guard is dropped.
 pub(crate) struct RequestGuard {
     activity: Arc<Activity>,
     /// The reading of the request's body, if it has one.
     reading: Option<Arc<Reading>>,
+    /// Whether only the head of the response is sent.
+    is_head: bool,
 }
 
 impl RequestGuard {
@@ -22,12 +24,23 @@ impl RequestGuard {
         RequestGuard {
             activity: activity.clone(),
             reading: activity.begin_request(request),
+            is_head: *request.method() == Method::HEAD,
         }
     }
 
     /// The reading of the request's body, if it has one.
     pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
         self.reading.as_ref()
+    }
+
+    /// Whether only the head of the response is sent.
+    pub(crate) fn is_head(&self) -> bool {
+        self.is_head
+    }
+
+    /// How far responses are ahead of the writes.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.activity.pace
     }
 
     /// The request, for a report.

@@ -29,10 +29,12 @@
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod ended;
+mod flags;
 mod freed;
 mod limits;
 mod listen;
 mod phase;
+mod piece;
 mod rate;
 mod reading;
 mod request_note;

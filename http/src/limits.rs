@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hyper::server::conn::http1::Builder;
+
 use crate::{freed::Freed, rate::MinRate};
 
 /// What happens to a request whose client has shut down its direction of the connection.
@@ -24,4 +26,21 @@ pub(crate) struct Limits {
     pub(crate) buffer: Option<usize>,
     pub(crate) half_closed: HalfClosed,
     pub(crate) freed: Arc<Freed>,
+}
+
+impl Limits {
+    /// How hyper serves.
+    pub(crate) fn builder(&self) -> Builder {
+        let mut builder = Builder::new();
+        builder
+            .half_close(self.half_closed == HalfClosed::Answered)
+            // The time limits are the watchdog's.
+            .header_read_timeout(None)
+            // See `piece`.
+            .writev(false);
+        if let Some(most) = self.buffer {
+            builder.max_buf_size(most);
+        }
+        builder
+    }
 }

@@ -221,6 +221,39 @@ fn connections_in_quarantine_have_no_buffers() {
     assert!(each <= MOST_BYTES, "{each} bytes for each connection");
 }
 
+/// A large body is in memory once, however many clients do not read it.
+#[test]
+fn clients_that_do_not_read_hold_little_of_a_large_response() {
+    const READERS: usize = 20;
+    const MOST: usize = 256 << 10;
+    static LARGE: [u8; 32 << 20] = [0; 32 << 20];
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watch = tools::watch();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let address = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = tower::service_fn(|_request: Request<RequestBody>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(&LARGE))))
+        });
+        weald_kernel::spawn(weald_http::serve(listener, service).into_future()).detach();
+        address
+    });
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let mut clients: Vec<_> = (0..READERS)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    clients.iter_mut().for_each(|client| ask(client, GET));
+    // The buffers of the others are full long before.
+    let mut part = [0; 4096];
+    for _ in 0..LARGE.len() / part.len() {
+        clients[0].read_exact(&mut part).unwrap();
+    }
+    let each = (PEAK.load(Ordering::Relaxed) - before) / READERS;
+    assert!(each <= MOST, "{each} bytes for each connection");
+}
+
 /// What follows an answer at once, or in part, is not lost with the buffers.
 fn requests_in_pieces(client: &mut TcpStream) {
     let post = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n";

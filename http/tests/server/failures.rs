@@ -51,6 +51,42 @@ fn an_error_of_the_service_is_answered_and_the_connection_goes_on() {
     });
 }
 
+/// Otherwise the client would take the start of the next response for the rest of this one.
+#[test]
+fn a_response_whose_body_has_another_length_than_it_says_is_a_500() {
+    run(2, async {
+        let service = tower::service_fn(|request: Request<RequestBody>| {
+            let (length, body) = match request.uri().path() {
+                "/short" => ("9", "four"),
+                "/long" => ("2", "four"),
+                "/no-number" => ("four", "four"),
+                "/none" => ("4", ""),
+                _ => ("5", "well."),
+            };
+            let response = Response::builder().header("content-length", length);
+            std::future::ready(response.body(Full::new(Bytes::from(body))))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        for path in ["/short", "/long", "/no-number", "/none"] {
+            client
+                .send(&HELLO.replace(" / ", &format!(" {path} ")))
+                .await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(head.starts_with("HTTP/1.1 500"), "{path}: {head}");
+            client.send(HELLO).await;
+            assert!(client.until("well.").await.starts_with("HTTP/1.1 200"));
+        }
+        // The answer to HEAD tells the length of a body that is not sent.
+        client.send(&HELLO.replace("GET /", "HEAD /none")).await;
+        let head = client.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.contains("content-length: 4"), "{head}");
+        drop(client);
+        server.end().await;
+    });
+}
+
 /// Is never ready, for one of two reasons.
 #[derive(Clone)]
 struct Unready(bool);

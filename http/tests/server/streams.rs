@@ -6,15 +6,16 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
 };
 
-use axum::{Router, body::Body, extract::Request, response::Response, routing::post};
+use axum::{Router, body::Body, extract::Request, http::header, response::Response, routing::post};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use weald_sync::channel;
 
 use super::{Client, HELLO, run, start};
-use crate::tools::{Drops, until_yielding};
+use crate::tools::{Drops, Random, until_yielding};
 
 #[test]
 fn a_body_is_echoed_as_it_arrives() {
@@ -103,6 +104,59 @@ fn nothing_is_produced_for_a_client_that_does_not_read() {
         );
         drop(client);
         until_yielding(|| drops.count() == 1).await;
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// Each byte of the body tells its place, and the reader pauses again and again. The frames are of many sizes: some leave
+/// together, some alone, some in pieces.
+#[test]
+fn frames_of_all_sizes_reach_a_reader_that_pauses() {
+    const ALL: usize = 12 << 20;
+    let byte = |at: usize| u8::try_from(at % 251).unwrap();
+    run(2, async {
+        let frames = move || {
+            let mut random = Random(11);
+            let mut at = 0;
+            let frames = stream::poll_fn(move |cx| {
+                let most = [100, 15_000, 40_000, 300_000][random.below(4)];
+                let length = (1 + random.below(most)).min(ALL - at);
+                if length == 0 {
+                    return Poll::Ready(None);
+                }
+                if random.below(8) == 0 {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                let frame: Vec<u8> = (at..at + length).map(byte).collect();
+                at += length;
+                Poll::Ready(Some(Ok::<_, Infallible>(Bytes::from(frame))))
+            });
+            let length = (header::CONTENT_LENGTH, ALL.to_string());
+            async { ([length], Body::from_stream(frames)) }
+        };
+        let server = start(Router::new().fallback(frames), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(HELLO).await;
+        client.until("\r\n\r\n").await;
+        let mut body = std::mem::take(&mut client.read);
+        let mut buffer = vec![0; 100_000];
+        while body.len() < ALL {
+            if body.len() % 16 == 0 {
+                weald_kernel::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            let count = client.stream.read(&mut buffer).await.unwrap();
+            assert!(count > 0, "the end came after {} bytes", body.len());
+            body.extend_from_slice(&buffer[..count]);
+        }
+        assert_eq!(body.len(), ALL);
+        let wrong = (0..ALL).find(|at| body[*at] != byte(*at));
+        assert_eq!(wrong, None);
+        // Nothing is left, and the connection goes on.
+        client.send(&HELLO.replace("GET", "HEAD")).await;
+        let head = client.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        drop(client);
         assert!(server.end().await.not_stopped.is_empty());
     });
 }
