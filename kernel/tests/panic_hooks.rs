@@ -6,13 +6,17 @@
 mod tools;
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::catch_unwind,
     process::Command,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use tools::{runtime, watch};
-use weald_kernel::{block_on, sleep, spawn_local};
+use weald_kernel::{Unparker, block_on, park, sleep, spawn_local, yield_now};
 
 const CHILD: &str = "WEALD_CHILD";
 
@@ -22,41 +26,62 @@ fn child() {
     let Ok(what) = std::env::var(CHILD) else {
         return;
     };
+    match what.contains("foreign thread") {
+        true => panic_beside_a_hook_on_a_foreign_thread(),
+        false => panic_beside_a_hook_in_a_job(what.contains("before")),
+    }
+    println!("survived");
+}
+
+fn panic_beside_a_hook_in_a_job(set_before: bool) {
     // Long enough for a wait to look whether it may let other jobs run, which takes a backtrace.
     let set = || {
         std::panic::set_hook(Box::new(|_| block_on(sleep(Duration::from_millis(250)))));
     };
-    let before = what.contains("before").then(set);
+    let before = set_before.then(set);
     let runtime = runtime(1);
     if before.is_none() {
         set();
     }
-    match what.contains("foreign thread") {
-        false => {
-            // Its stack is suspended on the worker's thread, where the other job panics before it.
-            let later = runtime.spawn(async {
-                block_on(sleep(Duration::from_millis(5)));
-                panic!("later");
-            });
-            let first = runtime.spawn(async { panic!("first") });
-            assert!(runtime.block_on(first).unwrap_err().is_panic());
-            assert!(runtime.block_on(later).unwrap_err().is_panic());
+    // Its stack is suspended on the worker's thread, where the other job panics before it.
+    let later = runtime.spawn(async {
+        block_on(sleep(Duration::from_millis(5)));
+        panic!("later");
+    });
+    let first = runtime.spawn(async { panic!("first") });
+    assert!(runtime.block_on(first).unwrap_err().is_panic());
+    assert!(runtime.block_on(later).unwrap_err().is_panic());
+}
+
+/// The hook makes a local job of the foreign thread runnable, and then waits there. That job panics, so the wait must
+/// not run it; the waits after the hook must.
+fn panic_beside_a_hook_on_a_foreign_thread() {
+    static LATER: OnceLock<Unparker> = OnceLock::new();
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    std::panic::set_hook(Box::new(|info| {
+        let later = LATER.get().expect("it was spawned");
+        if info.payload_as_str() == Some("first") {
+            later.unpark();
+            block_on(sleep(Duration::from_millis(100)));
+            assert!(!BEGUN.load(Ordering::Relaxed));
         }
-        true => {
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                runtime.block_on(async {
-                    let later = async {
-                        sleep(Duration::from_millis(5)).await;
-                        panic!("later");
-                    };
-                    spawn_local(later).unwrap().detach();
-                    panic!("first");
-                });
-            }));
-            assert!(ended.is_err());
+    }));
+    runtime(1).block_on(async {
+        let later = async {
+            LATER.set(Unparker::current().unwrap()).unwrap();
+            park().await;
+            BEGUN.store(true, Ordering::Relaxed);
+            panic!("later");
+        };
+        let later = spawn_local(later).unwrap();
+        while LATER.get().is_none() {
+            yield_now().await;
         }
-    }
-    println!("survived");
+        assert!(catch_unwind(|| panic!("first")).is_err());
+        assert!(!BEGUN.load(Ordering::Relaxed));
+        assert!(later.await.unwrap_err().is_panic());
+        assert!(BEGUN.load(Ordering::Relaxed));
+    });
 }
 
 fn survives(what: &str) {
@@ -81,5 +106,5 @@ fn a_panic_beside_a_hook_that_waits_ends_its_job_only() {
 
 #[test]
 fn a_panic_of_a_local_job_beside_a_hook_that_waits_ends_its_job_only() {
-    survives("on a foreign thread, and the hook is set before");
+    survives("on a foreign thread");
 }
