@@ -6,6 +6,7 @@
 //! lock of the kernel: it runs no user code and waits for nothing. The reporting thread also asks a job's description
 //! for its name (`late_name`).
 
+mod abort;
 mod late_name;
 mod operation;
 mod output;
@@ -23,6 +24,7 @@ use weald_sync::{backlog::LongChannel, reason::Reason};
 use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::Audience;
 
+pub(crate) use abort::abort;
 pub use late_name::Describe;
 pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
@@ -45,9 +47,15 @@ pub struct JobName {
     pub waits_for: Option<Reason>,
 }
 
+/// The site of a job that no line of the user's is behind: what it runs was registered outside of units.
+pub(crate) static OUTSIDE_OF_UNITS: &Location<'static> = Location::caller();
+
 impl fmt::Display for JobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
+            Some(name) if std::ptr::eq(self.site, OUTSIDE_OF_UNITS) => {
+                write!(f, "`{name}`, which was registered outside of units,")
+            }
             Some(name) => write!(f, "`{name}` spawned at {}", self.site),
             None => write!(f, "an unnamed job spawned at {}", self.site),
         }
@@ -81,7 +89,7 @@ impl fmt::Display for Retake {
 pub(crate) struct StuckRun {
     pub(crate) held: Duration,
     pub(crate) retake: Retake,
-    /// How long ago the job was asked to end, at least, if it was.
+    /// How long ago the job was asked to end, at least, if it was and has not come to a wait since.
     pub(crate) killed: Option<Duration>,
 }
 
@@ -94,7 +102,7 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
     } = run;
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::Stuck { stuck_ms }, named, move |named| {
-        let held_up = threads_wait(held_up);
+        let held_up = units_wait(held_up);
         let killed = killed.map_or_else(String::new, |pending| {
             format!("; a kill has been pending for {pending:.1?}, until its next wait")
         });
@@ -123,7 +131,7 @@ pub(crate) fn pending_kill(named: LateName, pending: Duration) {
 pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
     let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::HoldsUp { held_ms }, named, move |named| {
-        let held_up = threads_wait(held_up);
+        let held_up = units_wait(held_up);
         format!(
             "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
              holds no thread, or let long computations yield."
@@ -233,12 +241,16 @@ pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, runn
     });
 }
 
-/// A sentence about the jobs that stand still while another one holds their thread. Runs user code.
-fn threads_wait(held_up: LateNames) -> String {
+/// A sentence about the units that stand still while another one holds their OS thread: started threads, jobs in a wait
+/// with their stack, and local jobs. Runs user code.
+fn units_wait(held_up: LateNames) -> String {
     match held_up.all() {
         0 => String::new(),
-        1 => format!(" 1 thread waits for it: {}.", held_up.now()),
-        n => format!(" {n} threads wait for it: {}.", held_up.now()),
+        1 => format!(" 1 unit of its OS thread waits for it: {}.", held_up.now()),
+        n => format!(
+            " {n} units of its OS thread wait for it: {}.",
+            held_up.now()
+        ),
     }
 }
 

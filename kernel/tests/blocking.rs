@@ -24,7 +24,8 @@ use std::{
 use reports::{collect_reports, reports};
 use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{
-    Builder, DEFAULT_STACK, Runtime, Spawn, Wait, blocking, offload, sleep, spawn, yield_now,
+    Builder, DEFAULT_STACK, Runtime, Spawn, Wait, blocking, current_name, offload, sleep, spawn,
+    yield_now,
 };
 
 /// A runtime with one worker, which is never retaken while the test runs.
@@ -427,4 +428,23 @@ fn offloaded_work_that_is_dropped_before_its_turn_never_runs() {
     go.send(()).unwrap();
     runtime.block_on(holder).unwrap();
     assert!(!ran.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_closure_is_named_by_its_caller() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let name = || current_name().and_then(|name| name.name);
+    let caller = Spawn::new().name("the caller");
+    let job = runtime.block_on(async move { caller.spawn(async move { blocking(name) }) });
+    assert_eq!(
+        runtime.block_on(job).unwrap().as_deref(),
+        Some("the caller")
+    );
+    // The same thread serves a caller without a name, and then none.
+    let job = runtime.spawn(async move { blocking(name) });
+    assert_eq!(runtime.block_on(job).unwrap(), None);
+    let offloaded = runtime.block_on(async { offload(current_name).await });
+    let site = offloaded.unwrap().unwrap().site;
+    assert_eq!(site.file(), file!());
 }

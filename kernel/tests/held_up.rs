@@ -151,7 +151,10 @@ fn a_report_of_a_stuck_thread_names_those_that_wait_for_it() {
     };
     until(|| report().is_some());
     let text = report().unwrap().text;
-    assert!(text.contains("5 threads wait for it: `elm`"), "{text}");
+    assert!(
+        text.contains("5 units of its OS thread wait for it: `elm`"),
+        "{text}"
+    );
     assert!(
         text.contains("; `gum`") && text.contains("; and 2 more."),
         "{text}"

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/gate.rs"]
+mod gate;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -15,10 +17,13 @@ use std::{
     time::Duration,
 };
 
-use tools::{runtime, watch};
-use weald_kernel::{Unparker, block_on, park, sleep, spawn_local, yield_now};
+use gate::Gate;
+use tools::{runtime, until, watch};
+use weald_kernel::{Runtime, Unparker, block_on, park, sleep, spawn_local, yield_now};
 
 const CHILD: &str = "WEALD_CHILD";
+const BURST: &str = "many jobs panic at once";
+const FOREIGN: &str = "on a foreign thread";
 
 /// The hook is the program's, so each case runs in a process of its own. Does nothing in an ordinary run.
 #[test]
@@ -26,9 +31,10 @@ fn child() {
     let Ok(what) = std::env::var(CHILD) else {
         return;
     };
-    match what.contains("foreign thread") {
-        true => panic_beside_a_hook_on_a_foreign_thread(),
-        false => panic_beside_a_hook_in_a_job(what.contains("before")),
+    match &*what {
+        BURST => burst_of_hooks(),
+        FOREIGN => panic_beside_a_hook_on_a_foreign_thread(),
+        _ => panic_beside_a_hook_in_a_job(what.contains("before")),
     }
     println!("survived");
 }
@@ -84,6 +90,32 @@ fn panic_beside_a_hook_on_a_foreign_thread() {
     });
 }
 
+/// Many more jobs panic than there are threads, and each hook blocks. They are of one kind, so that the first ones make
+/// it suspect, and all others run on.
+fn burst_of_hooks() {
+    static GATE: OnceLock<Gate> = OnceLock::new();
+    let gate = GATE.get_or_init(Gate::default);
+    std::panic::set_hook(Box::new(|_| GATE.get().expect("it is made").block()));
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(8)
+        .build()
+        .unwrap();
+    let jobs: Vec<_> = (0..100)
+        .map(|_| runtime.spawn(async { panic!("on purpose") }))
+        .collect();
+    until(|| gate.begun() >= 7);
+    for _ in 0..1_000 {
+        let other = runtime.spawn(async { yield_now().await });
+        runtime.block_on(other).unwrap();
+    }
+    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
+    gate.open();
+    for job in jobs {
+        assert!(runtime.block_on(job).unwrap_err().is_panic());
+    }
+}
+
 fn survives(what: &str) {
     let _watch = watch();
     for _ in 0..3 {
@@ -106,5 +138,10 @@ fn a_panic_beside_a_hook_that_waits_ends_its_job_only() {
 
 #[test]
 fn a_panic_of_a_local_job_beside_a_hook_that_waits_ends_its_job_only() {
-    survives("on a foreign thread");
+    survives(FOREIGN);
+}
+
+#[test]
+fn more_hooks_that_block_than_spare_threads_stop_no_other_kind() {
+    survives(BURST);
 }

@@ -10,10 +10,18 @@ mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
 use gate::Gate;
 use reports::{collect_reports, flushed, reports};
 use tools::{until, watch};
-use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, spawn, yield_now};
+use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, sleep, spawn, yield_now};
 
 fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
     Runtime::builder()
@@ -158,4 +166,42 @@ fn jobs_of_a_kind_that_blocked_once_do_not_wait_until_a_full_quarantine_is_empty
     }
     gate.open();
     join_all(&runtime, jobs);
+}
+
+/// Blocks its thread when it is dropped.
+struct BlocksAtDrop(Gate);
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        self.0.block();
+    }
+}
+
+#[test]
+fn more_cancelled_jobs_whose_destructors_block_than_spare_threads_stop_no_other_kind() {
+    let _watch = watch();
+    let runtime = with_spare_threads(2, 8);
+    let (gate, begun) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+    let jobs: Vec<_> = (0..100)
+        .map(|_| {
+            let (guard, begun) = (BlocksAtDrop(gate.clone()), begun.clone());
+            runtime.spawn(async move {
+                let _guard = guard;
+                begun.fetch_add(1, Ordering::SeqCst);
+                std::future::pending::<()>().await;
+            })
+        })
+        .collect();
+    until(|| begun.load(Ordering::SeqCst) == 100);
+    jobs.iter().for_each(JoinHandle::cancel);
+    until(|| gate.begun() >= 7);
+    // Longer than rounds in which the monitor lets jobs out of the quarantine.
+    let pause = runtime.spawn(sleep(Duration::from_millis(100)));
+    runtime.block_on(pause).unwrap();
+    others_run(&runtime);
+    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
+    gate.open();
+    for job in jobs {
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    }
 }

@@ -126,3 +126,34 @@ fn the_kill_of_a_process_that_waits_is_not_pending() {
     assert_eq!(runtime.block_on(process), Err(ExitReason::Killed));
     assert!(runtime.waits().pending_kills.is_empty());
 }
+
+/// What holds the thread is a destructor, and the kill has taken effect.
+#[test]
+fn the_kill_of_a_process_whose_destructor_blocks_is_not_pending() {
+    struct BlocksAtDrop(Receiver<()>);
+    impl Drop for BlocksAtDrop {
+        fn drop(&mut self) {
+            self.0.recv().unwrap();
+        }
+    }
+    let _watch = watch();
+    collect_reports();
+    let (runtime, name) = (runtime(1), "ends for long");
+    let (go, may_go) = mpsc::channel();
+    let process = runtime.block_on(async {
+        let process = Builder::new().name(name);
+        process.spawn(async move |mut inbox: Inbox<()>| {
+            let _blocks = BlocksAtDrop(may_go);
+            inbox.receive().await
+        })
+    });
+    let process = process.unwrap();
+    until(|| runtime.waits().jobs.len() == 1);
+    process.kill();
+    until(|| report_with(name, "has blocked or computed for").is_some());
+    let text = report_with(name, "has blocked or computed for").unwrap();
+    assert!(!text.contains("a kill has been pending"), "{text}");
+    assert_eq!(runtime.metrics().pending_kills, 0);
+    assert!(runtime.waits().pending_kills.is_empty());
+    ends(&runtime, process, &go);
+}

@@ -4,33 +4,70 @@
 
 use std::process::{Command, ExitCode};
 
+use clap::ValueEnum;
+
 use crate::checkout::{Checkout, run, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
 use crate::tools::{DENY, LYCHEE, TYPOS, Tool};
 
-/// Runs every step and prints the count.
-pub fn lint(checkout: &Checkout) -> ExitCode {
+/// A step of the routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lint {
+    /// Misspelled words.
+    Spelling,
+    /// Words that have another one in their place here.
+    Words,
+    /// Licences, sources and duplicates of the dependencies.
+    Dependencies,
+    /// Known weaknesses of the dependencies.
+    Advisories,
+    /// Links that lead nowhere.
+    Links,
+    /// Changes of public interfaces.
+    Interfaces,
+}
+
+impl Lint {
+    fn name(self) -> &'static str {
+        match self {
+            Lint::Spelling => "spelling",
+            Lint::Words => "words",
+            Lint::Dependencies => "dependencies",
+            Lint::Advisories => "advisories",
+            Lint::Links => "links",
+            Lint::Interfaces => "interfaces",
+        }
+    }
+
+    fn run(self, checkout: &Checkout) -> Outcome {
+        let tool =
+            |tool, arguments: &[&str]| with(checkout, tool, |tool| run(tool.args(arguments)));
+        match self {
+            Lint::Spelling => tool(&TYPOS, &[]),
+            Lint::Words => tool(&TYPOS, &["--isolated", "--config", ".ci/words.toml"]),
+            Lint::Dependencies => tool(&DENY, &["check", "bans", "licenses", "sources"]),
+            Lint::Advisories => advisories(checkout),
+            Lint::Links => {
+                // The templates of pages have links, too, but of a site and not of files.
+                let pages = "--offline --no-progress --include-fragments --extensions md .";
+                tool(&LYCHEE, &pages.split(' ').collect::<Vec<_>>())
+            }
+            Lint::Interfaces => {
+                let sentence = "Nothing is published yet; cargo-semver-checks needs a version to compare with.";
+                Ok(Verdict::Skipped(sentence.to_owned()))
+            }
+        }
+    }
+}
+
+/// Runs the steps that `only` names, or all if it names none, and prints the count.
+pub fn lint(checkout: &Checkout, only: &[Lint]) -> ExitCode {
     let mut tally = Tally::default();
-    tally.step("spelling", || with(checkout, &TYPOS, run));
-    tally.step("words", || {
-        let arguments = ["--isolated", "--config", ".ci/words.toml"];
-        with(checkout, &TYPOS, |typos| run(typos.args(arguments)))
-    });
-    tally.step("dependencies", || {
-        with(checkout, &DENY, |deny| {
-            run(deny.args(["check", "bans", "licenses", "sources"]))
-        })
-    });
-    tally.step("advisories", || advisories(checkout));
-    tally.step("links", || {
-        let arguments = ["--offline", "--no-progress", "--include-fragments", "."];
-        with(checkout, &LYCHEE, |lychee| run(lychee.args(arguments)))
-    });
-    tally.step("interfaces", || {
-        let sentence =
-            "Nothing is published yet; cargo-semver-checks needs a version to compare with.";
-        Ok(Verdict::Skipped(sentence.to_owned()))
-    });
+    for step in Lint::value_variants() {
+        if only.is_empty() || only.contains(step) {
+            tally.step(step.name(), || step.run(checkout));
+        }
+    }
     tally.finish()
 }
 

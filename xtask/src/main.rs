@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::checkout::Checkout;
+use xtask::lint::Lint;
 use xtask::soak::Part;
 
 /// The routines of this repository.
@@ -27,7 +28,11 @@ enum Routine {
     /// Run everything that must pass before a change is merged.
     Ci,
     /// Run the linters of others: spelling, dependencies, links.
-    Lint,
+    Lint {
+        /// Run these steps only.
+        #[arg(long, value_name = "STEP", value_enum, value_delimiter = ',')]
+        only: Vec<Lint>,
+    },
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
     /// Run each fuzz target.
@@ -59,7 +64,7 @@ fn main() -> ExitCode {
         }
         Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
-        Routine::Lint => xtask::lint::lint(&checkout),
+        Routine::Lint { only } => xtask::lint::lint(&checkout, &only),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
         Routine::Fuzz { seconds } => xtask::toolchains::fuzz(&checkout, seconds),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),

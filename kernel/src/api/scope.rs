@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     panic::Location,
+    pin::pin,
     sync::{Arc, Mutex},
     task::{Poll, Waker},
 };
@@ -184,7 +185,12 @@ impl Drop for EndChildren<'_> {
         self.0.cancel();
         if !self.0.runtime_is_gone() {
             // A cancel must not end this wait: a scope promises that its children have ended.
-            wait_to_the_end(self.0.all_ended(), || ());
+            let mut all_ended = pin!(self.0.all_ended());
+            let ended_or_gone = std::future::poll_fn(|cx| match self.0.runtime_is_gone() {
+                true => Poll::Ready(()),
+                false => all_ended.as_mut().poll(cx),
+            });
+            wait_to_the_end(ended_or_gone, || ());
         }
     }
 }

@@ -16,7 +16,6 @@
 //! ([`ready_calls`](crate::scheduler::workers::ready::ready_calls)).
 
 use std::{
-    panic::Location,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -26,7 +25,7 @@ use crate::{
     job::{
         self, Room, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox,
     },
-    report::{Describe, JobName, LateName},
+    report::{Describe, JobName, LateName, OUTSIDE_OF_UNITS},
 };
 
 /// What fired a waker.
@@ -123,7 +122,7 @@ impl ForeignCall {
             runtime,
             site: match &registrar {
                 Some(registrar) => registrar.site(),
-                None => Location::caller(),
+                None => OUTSIDE_OF_UNITS,
             },
             inbox: Inbox::None,
             pinned: None,

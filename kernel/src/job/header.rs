@@ -274,6 +274,15 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::CANCELLED != 0
     }
 
+    /// Whether a cancel has reached the job: its future is being dropped, or its stack unwound. A moment old.
+    pub(crate) fn is_being_ended(&self) -> bool {
+        let is_unwound = || {
+            let extensions = self.extensions.lock_existing();
+            extensions.is_some_and(|extensions| extensions.unwound)
+        };
+        self.was_cancelled() || is_unwound()
+    }
+
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.
     pub(crate) fn leave_permit(&self) {
         // Release: pairs with `take_permit`: the parking job sees what came before the unpark.

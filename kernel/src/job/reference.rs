@@ -16,6 +16,7 @@ use crate::{
         body::{Outcome, VTable, stage},
     },
     memory::{self, BlockKind},
+    report,
     sys::Ordering,
 };
 
@@ -127,8 +128,9 @@ impl Drop for JobRef {
 #[cold]
 fn too_many_references() -> ! {
     // An abort and not a panic: no thread may continue with a count at its edge.
-    eprintln!("weald: a job has more than {MAX_REFS} references; pids or wakers are being leaked");
-    std::process::abort()
+    report::abort(format_args!(
+        "weald: a job has more than {MAX_REFS} references; pids or wakers are being leaked\n"
+    ))
 }
 
 #[inline(never)]

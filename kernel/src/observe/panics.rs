@@ -18,11 +18,11 @@ use crate::{
     job::{Header, JobRef},
     report::panic_site,
     report::{self, JobName},
-    scheduler::workers::context,
+    scheduler::{threads::blocking_call, workers::context},
 };
 
-/// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. None outside
-/// of units. Never panics, blocks only for an allocation, and so may be called in a panic hook.
+/// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. In a closure
+/// of [`blocking`](crate::blocking()) or [`offload`](crate::offload()), that of its caller. None outside of units. Never panics, blocks only for an allocation, and so may be called in a panic hook.
 ///
 /// A panic in a unit is printed by the hook of the program, which knows only the OS thread. The standard library's hook
 /// is wrapped when the first runtime starts, so that a line with this name follows. A hook of your own is left as it
@@ -44,8 +44,9 @@ use crate::{
 /// # }).unwrap();
 /// ```
 pub fn current_name() -> Option<JobName> {
-    let job = context::again().job_ref()?;
-    Some(JobName::try_of(job.header()))
+    let job = context::again().job_ref();
+    let running = job.map(|job| JobName::try_of(job.header()));
+    running.or_else(blocking_call::name_of_served)
 }
 
 /// Wraps the program's panic hook, once.

@@ -136,7 +136,7 @@ fn pending_kills(shared: &Shared, live: &[JobRef]) -> Vec<UnendedJob> {
     let on_detached = shared.detached.pending_kills();
     let unended = live.iter().filter(|job| {
         let state = &job.header().state;
-        state.is_cancelled() && !state.is_waiting()
+        state.is_cancelled() && !state.is_waiting() && !job.header().is_being_ended()
     });
     let named = unended.map(|job| {
         let known = on_detached.iter().find(|kill| kill.job.ptr() == job.ptr());

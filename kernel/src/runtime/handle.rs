@@ -220,8 +220,8 @@ impl Runtime {
         memory::trim() + stack::trim()
     }
 
-    /// Shuts down in three steps: close (new jobs are refused), drain (jobs may end on their own, until the
-    /// deadline), stop (the remaining jobs are cancelled, each at its wait, and their destructors run).
+    /// Shuts down in four steps: close (new jobs are refused), drain (jobs may end on their own, until the deadline),
+    /// cancel (the remaining jobs end, each at its wait; workers run their destructors, beside each other), stop.
     /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
     /// 200 ms at most, while reports are put out.
     ///

@@ -5,15 +5,22 @@
 //! 2. drain: jobs may end on their own. The drain ends when all jobs are done, when nothing runs any longer and every
 //!    remaining job waits for something outside the runtime, or at the deadline. A job that was woken does not count as
 //!    waiting, even before it reaches a queue.
-//! 3. stop: workers end between two jobs. Every waiting job is cancelled, which runs its destructors
-//!    here. A job that holds its thread beyond the deadline is named and left behind.
+//! 3. cancel: every job is cancelled, and the workers run the destructors. They are still watched, so one that blocks
+//!    is retaken and named, and holds up no other one.
+//! 4. stop, when that is done or at the deadline: workers end between two jobs. What has not ended by then, such as a
+//!    job that had no turn, is ended on a thread of the shutdown's own. A job that holds a thread beyond the deadline is
+//!    named and left behind, and so is that thread if a destructor holds it.
 //!
 //! The caller may be a job of the runtime itself. Nobody waits for that job or its thread then: it is cancelled like
 //! the others, ends at its next wait, and its thread then ends what is pinned to it. Its worker goes to another thread
 //! at once, as in [`blocking`].
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -30,6 +37,9 @@ use crate::{
 
 /// A runtime counts as drained after this long without a poll or a pending timer.
 const QUIET: Duration = Duration::from_millis(2);
+
+/// The first pause while the workers end the jobs.
+const SHORT: Duration = Duration::from_micros(50);
 
 /// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
@@ -65,31 +75,30 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     if drains == Drain::Yes {
         drain(shared, deadline);
     }
-    // Before the stop: from then on every thread cancels what it finds.
     let mut asked = shared.live_jobs();
     asked.retain(|job| !job.header().state.is_cancelled() && !is_running_here(job));
+    // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
+    let patience = || deadline.max(Instant::now() + GRACE);
+    if !shared.is_driven() {
+        cancel_on_workers(shared, patience());
+    }
+    // From here on every thread cancels what it finds.
     shared.stop();
-    // Threads inside `wait()` leave the wait only when their jobs are cancelled.
-    end_waiting(shared);
-    // A thread that leaves its wait only now gets the grace period, even if the drain used up the deadline.
-    shared.await_threads(deadline.max(Instant::now() + GRACE));
-    shared.cancel_injected();
+    // Threads inside `wait()` leave the wait only when their jobs are woken. This runs no destructor.
+    cancel::cancel_waiting(&shared.live_jobs(), |job| shared.inject_stopped(job));
+    shared.await_threads(patience());
+    end_leftovers(shared, patience());
     let is_left_to_caller = left_to_caller(shared);
-    let not_stopped = loop {
-        shared.cancel_in_workers();
-        let ended = end_waiting(shared);
-        shared.cancel_injected();
-        let mut live = shared.live_jobs();
-        live.retain(|job| !is_running_here(job) && !is_left_to_caller(job));
-        // A destructor may have woken other jobs: look again, until none is left or a round ends none. The
-        // jobs left then hold a thread.
-        if live.is_empty() || ended == 0 {
-            let jobs = live.iter().map(|job| JobName::of(job.header()));
-            break jobs
-                .chain(shared.blocking.offloaded().into_iter().map(LateName::now))
-                .collect();
-        }
-    };
+    let mut live = shared.live_jobs();
+    live.retain(|job| !is_running_here(job) && !is_left_to_caller(job));
+    // Those whose future is gone: an exit hook or the destructor of the output holds the thread.
+    let mut ending = shared.detached.unannounced_jobs();
+    ending.retain(|job| job.header().state.is_done() && !is_running_here(job));
+    let held = live.iter().chain(&ending);
+    let not_stopped = held
+        .map(|job| JobName::of(job.header()))
+        .chain(shared.blocking.offloaded().into_iter().map(LateName::now))
+        .collect();
     shared.wake_leftovers();
     let is_cancelled = |job: &&JobRef| match job.header().state.is_done() {
         true => job.header().was_cancelled(),
@@ -121,11 +130,79 @@ fn left_to_caller(shared: &Shared) -> impl Fn(&JobRef) -> bool {
     }
 }
 
+/// Cancels every job, and lets the workers end them, until none but waiting ones are left, or until `deadline`.
+fn cancel_on_workers(shared: &Arc<Shared>, deadline: Instant) {
+    let live = shared.live_jobs();
+    let others = live.iter().filter(|job| !is_running_here(job));
+    others.for_each(cancel::cancel_alone);
+    drop(live);
+    // Jobs that fork notice the cancel at their next fork.
+    shared.forks.alert_all();
+    let mut pause = SHORT;
+    while Instant::now() < deadline && !all_wait(shared) {
+        poll_after(pause);
+        pause = (2 * pause).min(QUIET);
+    }
+}
+
+/// Ends what the workers have not ended, on a thread of its own: a destructor may block for ever. Returns when nothing
+/// is left to do, or when a destructor holds the thread at `deadline` and for a grace period.
+fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) {
+    if shared.is_driven() || !is_anything_left(shared) {
+        return end_rounds(shared);
+    }
+    let (ended, is_over) = mpsc::channel();
+    let of_thread = shared.clone();
+    let thread = thread::Builder::new().name("weald-shutdown".to_owned());
+    let started = thread.spawn(move || {
+        end_rounds(&of_thread);
+        let _nobody_waits = ended.send(());
+    });
+    if started.is_err() {
+        return end_rounds(shared);
+    }
+    let mut left = shared.live_jobs().len();
+    loop {
+        let patience = deadline
+            .saturating_duration_since(Instant::now())
+            .max(GRACE);
+        if is_over.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+        // Very many jobs take their time. As long as they become fewer, none holds the thread.
+        let now = shared.live_jobs().len();
+        if now >= left {
+            return;
+        }
+        left = now;
+    }
+}
+
+/// Whether a job is left that nobody runs.
+fn is_anything_left(shared: &Shared) -> bool {
+    let live = shared.live_jobs();
+    live.iter().any(|job| !is_running_here(job))
+}
+
+/// Ends every job that nobody runs. A destructor may wake other jobs: so again, until none is left or a round ends none.
+/// The jobs left then hold a thread.
+fn end_rounds(shared: &Arc<Shared>) {
+    loop {
+        shared.cancel_injected();
+        shared.cancel_in_workers();
+        let ended = end_waiting(shared);
+        shared.cancel_injected();
+        if ended == 0 || shared.live_jobs().is_empty() {
+            return;
+        }
+    }
+}
+
 /// Cancels every waiting job. Returns how many have ended already; a job with a suspended stack ends on its own
 /// thread.
 fn end_waiting(shared: &Shared) -> usize {
     let live = shared.live_jobs();
-    cancel::cancel_waiting(&live);
+    cancel::cancel_waiting(&live, drop);
     // Jobs that fork notice the cancel at their next fork.
     shared.forks.alert_all();
     live.iter()
@@ -144,19 +221,24 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
             return;
         }
         last = Some(now.polls);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the caller's own thread polls here, and no worker"
-        )]
-        std::thread::sleep(QUIET);
+        poll_after(QUIET);
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the caller's own thread polls here, and no worker"
+)]
+fn poll_after(pause: Duration) {
+    thread::sleep(pause);
 }
 
 /// Whether every job waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue of a
 /// worker, but on its way to the thread that it is pinned to.
 fn all_wait(shared: &Shared) -> bool {
     // What is in the queue of the caller's thread cannot run before the caller returns.
-    let own = match is_in_pool_of(shared.id()) {
+    let is_of_runtime = context::here().shared().map(Shared::id) == Some(shared.id());
+    let own = match is_of_runtime {
         true => context::here().pinned_here().map_or(0, PinnedQueue::len),
         false => 0,
     };

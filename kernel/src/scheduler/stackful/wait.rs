@@ -168,8 +168,9 @@ pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Outp
                 unwinding = Some(payload);
             }
             Err(_) => {
-                eprintln!("weald: a scope cannot end while what it lent out is in use; aborting");
-                std::process::abort();
+                report::abort(format_args!(
+                    "weald: a scope cannot end while what it lent out is in use; aborting\n"
+                ));
             }
         }
     };

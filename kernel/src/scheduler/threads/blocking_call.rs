@@ -4,6 +4,7 @@
 //! the caller. Called by [`blocking_pool`](super::blocking_pool) and by the callers of closures.
 
 use std::{
+    cell::RefCell,
     panic::Location,
     sync::{
         Arc, Mutex,
@@ -80,6 +81,43 @@ pub(crate) enum Caller {
     },
     /// A future, for an operation on a file or a host name.
     Operation(Arc<OperationName>),
+}
+
+thread_local! {
+    /// The caller whose closure runs on this blocking thread.
+    static SERVED: RefCell<Option<Caller>> = const { RefCell::new(None) };
+}
+
+/// The name of the job or future whose closure runs on the calling thread. None outside of such closures, and in
+/// operations on files and host names, which run no code of the user. Runs no user code and does not wait.
+pub(crate) fn name_of_served() -> Option<JobName> {
+    SERVED
+        .try_with(|served| {
+            let served = served.try_borrow().ok()?;
+            match served.as_ref()? {
+                Caller::Job(job) => Some(JobName::try_of(job.header())),
+                future @ Caller::Future { .. } => Some(future.name().known().clone()),
+                Caller::Operation(_) => None,
+            }
+        })
+        .ok()?
+}
+
+/// While it lives, the calling thread runs the closure of a caller.
+pub(super) struct Serves(());
+
+impl Serves {
+    pub(super) fn begin(caller: &Caller) -> Serves {
+        SERVED.set(Some(caller.clone()));
+        Serves(())
+    }
+}
+
+impl Drop for Serves {
+    fn drop(&mut self) {
+        // The reference to a job is dropped outside the borrow: it may be the last one.
+        drop(SERVED.take());
+    }
 }
 
 impl Caller {

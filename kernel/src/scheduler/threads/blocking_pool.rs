@@ -28,7 +28,7 @@ use std::{
 
 use crate::{
     report::{self, LateName, LateNames, panic_message},
-    scheduler::threads::blocking_call::{BlockingCall, CallEnd},
+    scheduler::threads::blocking_call::{BlockingCall, CallEnd, Serves},
     sys::lock,
 };
 
@@ -124,6 +124,7 @@ pub(super) enum Queued {
 impl Turn {
     pub(super) fn run(self) {
         self.call.begin();
+        let _serves = Serves::begin(&self.call.caller);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
             // Only the destructor of an output that nobody takes can panic here.
             let message = panic_message(payload.as_ref());

@@ -316,7 +316,7 @@ impl DetachedThreads {
     }
 
     /// The jobs that hold a thread at this moment, and have not announced it.
-    pub(super) fn unannounced_jobs(&self) -> Vec<JobRef> {
+    pub(crate) fn unannounced_jobs(&self) -> Vec<JobRef> {
         let threads = lock(&self.threads);
         let runs = threads.iter().map(|thread| &thread.run);
         let unannounced = runs.filter(|run| run.cause != Cause::Announced);
@@ -361,10 +361,13 @@ impl DetachedThread {
         self.run.activity == Activity::Send && self.run.sends.depends_on_time()
     }
 
+    /// The kill of its job, if the job has not come to a wait since. Once it has, it is being ended, and what holds the
+    /// thread is a destructor.
     fn pending_kill(&self, now: Instant) -> Option<PendingKill> {
         let killed = self.killed?;
         let job = &self.run.job;
-        (!job.header().state.is_waiting()).then(|| PendingKill {
+        let is_pending = !job.header().state.is_waiting() && !job.header().is_being_ended();
+        is_pending.then(|| PendingKill {
             job: job.clone(),
             pending: now.saturating_duration_since(killed),
         })
@@ -424,7 +427,7 @@ impl DetachedThread {
                 held,
                 cause: self.run.cause,
                 code: self.run.code,
-                killed: self.killed.map(|killed| killed.elapsed()),
+                killed: self.pending_kill(Instant::now()).map(|kill| kill.pending),
             });
         }
         self.first = self.first.or(now);

@@ -38,7 +38,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             }
             Cause::Retaken | Cause::Announced => Retake::Retaken,
         };
-        note_offence(shared, &overdue.job, overdue.code, now);
+        note_offence(shared, &overdue.job, now);
         let name = LateName::of(job);
         match overdue.code {
             RunningCode::PanicHook => report::panic_hook_runs(name, overdue.held, retake),
@@ -109,11 +109,12 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     }
 }
 
-/// The job has exceeded `stuck_after` while this `code` ran. Its description is told, and its kind becomes suspect
-/// unless the run is excused ([`is_excused`]), or the panic hook ran.
-pub(super) fn note_offence(shared: &Shared, job: &JobRef, code: RunningCode, now: Instant) {
+/// The job has exceeded `stuck_after`. Its description is told, and its kind becomes suspect unless the run is excused
+/// ([`is_excused`]). A panic hook counts too, although it is not the job's fault: when one request panics because a
+/// service is gone, the others are about to, and each hook would cost a worker the bound.
+pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
     job.header().extensions.tell_that_it_stands_still();
-    if code == RunningCode::Own && !is_excused(shared, job) {
+    if !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct Overdue {
     pub(crate) cause: Cause,
     /// What ran when it was first seen to exceed the bound.
     pub(crate) code: RunningCode,
-    /// How long ago it was asked to end, at least, if it was.
+    /// How long ago it was asked to end, at least, if it was and has not come to a wait since.
     pub(crate) killed: Option<Duration>,
 }
 

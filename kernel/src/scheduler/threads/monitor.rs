@@ -350,7 +350,7 @@ fn retake(
     // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
     // `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
-        note_offence(shared, &retaken.job, retaken.code, Instant::now());
+        note_offence(shared, &retaken.job, Instant::now());
     }
     if let Err(error) = retaken.handed {
         report::no_thread(error.as_ref());
@@ -362,8 +362,6 @@ fn retake(
 struct Retaken {
     /// The stuck job.
     job: JobRef,
-    /// What ran in it.
-    code: RunningCode,
     /// Whether a thread could take the worker, or why not.
     handed: Result<(), Option<std::io::Error>>,
 }
@@ -371,7 +369,7 @@ struct Retaken {
 /// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. None if the thread is
 /// no longer stuck, or there is no memory at all.
 fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> Option<Retaken> {
-    let (lease, job, code) = revoke(shared, worker, watched)?;
+    let (lease, job) = revoke(shared, worker, watched)?;
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
@@ -381,7 +379,7 @@ fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> 
         lock(&shared.orphans).push(refused.handoff);
         refused.error
     });
-    Some(Retaken { job, code, handed })
+    Some(Retaken { job, handed })
 }
 
 /// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
@@ -392,7 +390,7 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     let Some((job, code)) = running_job(worker, watched.running) else {
         return;
     };
-    detached_round::note_offence(shared, &job, code, Instant::now());
+    detached_round::note_offence(shared, &job, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
     if code == RunningCode::PanicHook {
         return report::panic_hook_runs(name, stuck, Retake::Refused);
@@ -406,13 +404,9 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of this
-/// happens under the lock, so before the thread can notice it. Returns the new lease, the job, which
-/// [`detached_round`] reports, and what ran in it.
-fn revoke(
-    shared: &Shared,
-    worker: &Worker,
-    watched: &Watched,
-) -> Option<(Lease, JobRef, RunningCode)> {
+/// happens under the lock, so before the thread can notice it. Returns the new lease and the job, which
+/// [`detached_round`] reports.
+fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let sends = watched.sends_after(operations(shared, worker));
@@ -429,14 +423,13 @@ fn revoke(
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    let code = RunningCode::of(&job);
     let run = DetachedRun {
         job: job.clone(),
         activity,
         cause: Cause::Retaken,
         since: watched.since,
         sends,
-        code,
+        code: RunningCode::of(&job),
     };
     if !shared.detached.try_add(thread, run) {
         return None;
@@ -444,7 +437,7 @@ fn revoke(
     worker.set_running_none();
     // The ring is shared until the next owner looks around.
     worker.sharing.share();
-    Some((foreign.revoke(), job, code))
+    Some((foreign.revoke(), job))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -499,13 +492,13 @@ mod tests {
             let mut watched = Watched::new(worker.running());
             exceed_bound(&mut watched);
             job.header().set_in_panic_hook(true);
-            let (_, _, code) = revoke(shared, worker, &watched).unwrap();
+            assert!(revoke(shared, worker, &watched).is_some());
             // The hook ends, and then the poll, before the monitor looks at the detached threads.
             job.header().set_in_panic_hook(false);
             shared.detached.end(shared.thread_number());
             let overdue = shared.detached.look(BOUND).overdue;
             let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
-            assert_eq!((code, codes), (RunningCode::PanicHook, vec![code]));
+            assert_eq!(codes, [RunningCode::PanicHook]);
         });
     }
 

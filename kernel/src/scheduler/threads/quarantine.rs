@@ -130,8 +130,8 @@ impl Quarantine {
         self.len() > 0
     }
 
-    /// Checks the first jobs, and takes those that a worker may run: cancelled ones, which end there, and those whose
-    /// kinds are no longer suspect. The others go to the end of the queue. So each job is looked at in turn. Called by
+    /// Checks the first jobs, and takes those that a worker may run: cancelled ones, which end there, unless the kind's
+    /// destructors take long; and those whose kinds are no longer suspect. The others go to the end of the queue. So each job is looked at in turn. Called by
     /// the monitor while there is no thread for them.
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
         let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
@@ -143,9 +143,9 @@ impl Quarantine {
                 // So that a worker does not send it back.
                 header.prove();
             }
-            let batch = match header.state.is_cancelled() || !suspects.includes(header) {
-                true => &mut released,
-                false => &mut others,
+            let batch = match suspects.includes(header) {
+                true => &mut others,
+                false => &mut released,
             };
             // SAFETY: the right to run goes into the batch.
             unsafe { batch.push(job) };

@@ -9,7 +9,8 @@
 //! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a bit in the
 //! header. A worker sets it when the job is the first to run after a look and has run before; a short run in quarantine
 //! sets it too; a long run clears it. If many proven jobs of a kind offend, the kind is *strict* for as long as it is
-//! suspect: then the record does not count.
+//! suspect: then the record does not count. A cancelled job runs on a worker, where it ends, unless a job of its kind
+//! has offended while a cancel ended it.
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
 //! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
@@ -80,6 +81,7 @@ impl JobKind {
 struct Suspect {
     kind: JobKind,
     is_strict: bool,
+    ends_long: bool,
 }
 
 impl Suspect {
@@ -89,6 +91,7 @@ impl Suspect {
         Suspect {
             kind: record.kind,
             is_strict: record.proven_offenders >= PROVEN_OFFENDERS || record.kind.work != 0,
+            ends_long: record.ends_long,
         }
     }
 
@@ -104,7 +107,10 @@ impl Suspect {
         let kind = JobKind::of(job);
         let suspect = suspects.clone().find(|suspect| suspect.kind == kind);
         // A cancelled job that left the quarantine was given a record: see `Quarantine::take_released`.
-        let is_strict = |suspect: Suspect| suspect.is_strict && !job.state.is_cancelled();
+        let is_strict = |suspect: Suspect| match job.state.is_cancelled() {
+            true => suspect.ends_long,
+            false => suspect.is_strict,
+        };
         suspect.is_some_and(|suspect| is_strict(suspect) || !job.is_proven())
     }
 }
@@ -121,6 +127,8 @@ struct Record {
     named: Vec<usize>,
     proven_offenders: u32,
     is_suspect: bool,
+    /// Whether a job that a cancel was ending has offended: the destructors of the kind take long.
+    ends_long: bool,
 }
 
 impl Record {
@@ -183,6 +191,7 @@ impl Suspects {
         self.change(job, now, |record| {
             record.proven_offenders += u32::from(was_proven);
             record.is_suspect = true;
+            record.ends_long |= job.is_being_ended();
         });
     }
 
@@ -217,6 +226,7 @@ impl Suspects {
                 named: Vec::new(),
                 proven_offenders: 0,
                 is_suspect: false,
+                ends_long: false,
             });
             records.len() - 1
         });
@@ -225,8 +235,9 @@ impl Suspects {
         let before = Suspect::of(record);
         let was_suspect = record.is_suspect;
         change(record);
-        let is_news = record.is_suspect != was_suspect
-            || (was_suspect && Suspect::of(record).is_strict != before.is_strict);
+        let after = Suspect::of(record);
+        let is_changed = (after.is_strict, after.ends_long) != (before.is_strict, before.ends_long);
+        let is_news = record.is_suspect != was_suspect || (was_suspect && is_changed);
         if is_news {
             self.publish(&records);
         }

@@ -64,8 +64,9 @@ pub(crate) fn unblock(job: &JobRef) {
     }
 }
 
-/// Cancels `jobs` wherever they wait. Only once their runtime is stopped.
-pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
+/// Cancels `jobs` wherever they wait. A job with a suspended stack ends on its own thread; `end` is given each other one
+/// that waits. A job that waits in a destructor is polled again. Only once their runtime is stopped.
+pub(crate) fn cancel_waiting(jobs: &[JobRef], end: impl Fn(Runnable)) {
     for job in jobs {
         match job.header().state.cancel() {
             Owes::Schedule => {
@@ -73,7 +74,7 @@ pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
                 let runnable = unsafe { Runnable::new(job.ptr()) };
                 match job.header().queue_of_its_thread() {
                     Some(pinned) => pinned.push(runnable),
-                    None => drop(runnable),
+                    None => end(runnable),
                 }
             }
             Owes::Unblock => unblock(job),

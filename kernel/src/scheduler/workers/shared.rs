@@ -14,7 +14,10 @@ use crate::{
     FEATURES,
     job::{Header, JobPtr, JobRef, REPEATS, foreign_call::ForeignCalls, runnable::Runnable},
     memory,
-    queue::{injector::Injector, sleepers::Sleepers},
+    queue::{
+        injector::{Injector, JobBatch},
+        sleepers::Sleepers,
+    },
     reactor::Reactor,
     report::RuntimeSubscriber,
     scheduler::services::Forks,
@@ -285,6 +288,14 @@ impl Shared {
             // SAFETY: the injector held the job's right to run.
             drop(unsafe { Runnable::new(job) });
         }
+    }
+
+    /// Puts a job where [`cancel_injected`](Self::cancel_injected) finds it.
+    pub(crate) fn inject_stopped(&self, job: Runnable) {
+        let mut batch = JobBatch::new();
+        // SAFETY: the runnable's right goes into the batch.
+        unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
+        self.injector.push(batch);
     }
 
     /// Every job of this runtime that is not done; on a test runtime in the order in which they were spawned. Exact

@@ -187,25 +187,33 @@ impl Drop for Waiting {
 }
 
 /// No worker fires timers in a runtime that has stopped, and the thread that shuts it down may wait in a destructor
-/// itself.
-fn fire_timers_if_stopped(runtime: u16) {
-    crate::scheduler::workers::shared::find(runtime)
-        .filter(|shared| shared.is_stopped())
+/// itself. Returns whether it has stopped.
+fn fire_timers_if_stopped(runtime: u16) -> bool {
+    let shared = crate::scheduler::workers::shared::find(runtime);
+    let stopped = shared.filter(|shared| shared.is_stopped());
+    stopped
         .iter()
         .for_each(|shared| shared.fire_due_after_stop());
+    stopped.is_some()
 }
 
-fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {
+fn park_in_job(job: &JobRef, parker: &Arc<Parker>, gives_way: &dyn Fn() -> bool) {
     let header = job.header();
     header.extensions.lock().blocked = Some(thread::current());
     // A job that unwinds waits to the end, because it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
         let mut reported = false;
+        let mut was_stopped = fire_timers_if_stopped(header.runtime());
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
             parker.park_timeout(LOOK);
-            fire_timers_if_stopped(header.runtime());
+            let is_stopped = fire_timers_if_stopped(header.runtime());
+            if is_stopped && !was_stopped {
+                // The future looks again: a scope does not wait for what a stopped runtime ends itself.
+                was_stopped = true;
+                parker.waker().wake();
+            }
             let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
             if !reported && pinned > 0 && !is_over() && !gives_way() {
                 report::holds_pinned_jobs(&JobName::of(header), pinned);
