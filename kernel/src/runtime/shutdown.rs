@@ -75,21 +75,21 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     if drains == Drain::Yes {
         drain(shared, deadline);
     }
-    let mut asked = shared.live_jobs();
+    let mut live = shared.live_jobs();
+    let mut asked = live.clone();
     asked.retain(|job| !job.header().state.is_cancelled() && !is_running_here(job));
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
     let patience = || deadline.max(Instant::now() + GRACE);
     if !shared.is_driven() {
-        cancel_on_workers(shared, patience());
+        cancel_on_workers(shared, &mut live, patience());
     }
     // From here on every thread cancels what it finds.
     shared.stop();
     // Threads inside `wait()` leave the wait only when their jobs are woken. This runs no destructor.
-    cancel::cancel_waiting(&shared.live_jobs(), |job| shared.inject_stopped(job));
+    cancel::cancel_waiting(&live, |job| shared.inject_stopped(job));
     shared.await_threads(patience());
-    end_leftovers(shared, patience());
+    let mut live = end_leftovers(shared, patience());
     let is_left_to_caller = left_to_caller(shared);
-    let mut live = shared.live_jobs();
     live.retain(|job| !is_running_here(job) && !is_left_to_caller(job));
     // Those whose future is gone: an exit hook or the destructor of the output holds the thread.
     let mut ending = shared.detached.unannounced_jobs();
@@ -130,27 +130,41 @@ fn left_to_caller(shared: &Shared) -> impl Fn(&JobRef) -> bool {
     }
 }
 
-/// Cancels every job, and lets the workers end them, until none but waiting ones are left, or until `deadline`.
-fn cancel_on_workers(shared: &Arc<Shared>, deadline: Instant) {
-    let live = shared.live_jobs();
+/// Cancels the jobs in `live`, and lets the workers end them, until none but waiting ones are left, or until `deadline`.
+/// The runtime is closed, so there are no others. Those that have ended leave the list.
+fn cancel_on_workers(shared: &Arc<Shared>, live: &mut Vec<JobRef>, deadline: Instant) {
     let others = live.iter().filter(|job| !is_running_here(job));
     others.for_each(cancel::cancel_alone);
-    drop(live);
     // Jobs that fork notice the cancel at their next fork.
     shared.forks.alert_all();
     let mut pause = SHORT;
-    while Instant::now() < deadline && !all_wait(shared) {
+    while Instant::now() < deadline {
+        live.retain(|job| !job.header().state.is_done());
+        if all_wait(shared, live) {
+            return;
+        }
         poll_after(pause);
         pause = (2 * pause).min(QUIET);
     }
 }
 
 /// Ends what the workers have not ended, on a thread of its own: a destructor may block for ever. Returns when nothing
-/// is left to do, or when a destructor holds the thread at `deadline` and for a grace period.
-fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) {
-    if shared.is_driven() || !is_anything_left(shared) {
-        return end_rounds(shared);
+/// is left to do, or when a destructor holds the thread at `deadline` and for a grace period. Returns the jobs that are
+/// left.
+fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) -> Vec<JobRef> {
+    let live = shared.live_jobs();
+    if live.iter().all(is_running_here) {
+        return live;
     }
+    match shared.is_driven() {
+        true => end_rounds(shared),
+        false => end_rounds_apart(shared, deadline, live.len()),
+    }
+    shared.live_jobs()
+}
+
+/// As [`end_rounds`], on a thread of its own. `left`: how many jobs are left.
+fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
     let (ended, is_over) = mpsc::channel();
     let of_thread = shared.clone();
     let thread = thread::Builder::new().name("weald-shutdown".to_owned());
@@ -161,7 +175,6 @@ fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) {
     if started.is_err() {
         return end_rounds(shared);
     }
-    let mut left = shared.live_jobs().len();
     loop {
         let patience = deadline
             .saturating_duration_since(Instant::now())
@@ -176,12 +189,6 @@ fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) {
         }
         left = now;
     }
-}
-
-/// Whether a job is left that nobody runs.
-fn is_anything_left(shared: &Shared) -> bool {
-    let live = shared.live_jobs();
-    live.iter().any(|job| !is_running_here(job))
 }
 
 /// Ends every job that nobody runs. A destructor may wake other jobs: so again, until none is left or a round ends none.
@@ -217,7 +224,11 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
         let now = Metrics::of(shared);
         let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
         let is_blocking = shared.blocking.calls() != (0, 0);
-        if asleep && !is_blocking && last == Some(now.polls) && all_wait(shared) {
+        if asleep
+            && !is_blocking
+            && last == Some(now.polls)
+            && all_wait(shared, &shared.live_jobs())
+        {
             return;
         }
         last = Some(now.polls);
@@ -233,16 +244,15 @@ fn poll_after(pause: Duration) {
     thread::sleep(pause);
 }
 
-/// Whether every job waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue of a
+/// Whether every job in `live` waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue of a
 /// worker, but on its way to the thread that it is pinned to.
-fn all_wait(shared: &Shared) -> bool {
+fn all_wait(shared: &Shared, live: &[JobRef]) -> bool {
     // What is in the queue of the caller's thread cannot run before the caller returns.
     let is_of_runtime = context::here().shared().map(Shared::id) == Some(shared.id());
     let own = match is_of_runtime {
         true => context::here().pinned_here().map_or(0, PinnedQueue::len),
         false => 0,
     };
-    let live = shared.live_jobs();
     let is_awake = |job: &&JobRef| !job.header().state.is_waiting() && !is_running_here(job);
     live.iter().filter(is_awake).count() <= own
 }
