@@ -66,7 +66,7 @@ fn panic_beside_a_hook_on_a_foreign_thread() {
     static BEGUN: AtomicBool = AtomicBool::new(false);
     std::panic::set_hook(Box::new(|info| {
         let later = LATER.get().expect("it was spawned");
-        if info.payload_as_str() == Some("first") {
+        if info.payload().downcast_ref::<&str>() == Some(&"first") {
             later.unpark();
             block_on(sleep(Duration::from_millis(100)));
             assert!(!BEGUN.load(Ordering::Relaxed));
