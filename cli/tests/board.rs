@@ -101,6 +101,39 @@ fn settings_come_from_a_file_and_a_wrong_one_is_refused() {
     );
 }
 
+/// An option wins over a variable, and a variable over the file.
+#[test]
+fn each_setting_comes_from_the_nearest_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, config] = ["boards", "board.toml"].map(|name| directory.path().join(name));
+    let text = "title = \"From a file\"\nreads = 1\naddr = \"127.0.0.1:1\"\nlog = \"off\"\n";
+    std::fs::write(&config, text).unwrap();
+    let titles = [
+        (None, "From a variable"),
+        (Some("--title=From an option"), "From an option"),
+    ];
+    for (option, title) in titles {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
+        let command = command
+            .arg("board")
+            .args(option)
+            .env("WEALD_BOARD_CONFIG", &config)
+            .env("WEALD_BOARD_DIR", &path)
+            .env("WEALD_BOARD_ADDR", "127.0.0.1:0")
+            .env("WEALD_BOARD_TITLE", "From a variable")
+            .env("WEALD_BOARD_GET_WRITES", "true");
+        let (board, address) = support::start(command);
+        assert!(ask(&address, "GET /", "").contains(&format!("· {title}</title>")));
+        let written = ask(&address, "GET /get/create?title=Tea", "");
+        assert!(written.starts_with("HTTP/1.1 2"), "{written}");
+        // Six at once, and one a second.
+        let refused = (0..20).any(|_| ask(&address, "GET /", "").starts_with("HTTP/1.1 429"));
+        assert!(refused, "the file says that one may read once a second");
+        end(board);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
 #[test]
 fn a_board_needs_a_place() {
     let command = |words: &[&str]| {

@@ -38,9 +38,10 @@ fn line_of(text: &str, span: &Range<usize>) -> usize {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use std::ffi::OsStr;
     use std::time::Duration;
 
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
     use crate::args::board::{Durability, LogLevel};
@@ -90,6 +91,25 @@ mod tests {
         ]);
         assert_eq!(file, words);
         assert_eq!(file.drain, Some(Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn every_option_is_a_variable_too() {
+        let command = Args::command();
+        let board = command.find_subcommand("board").unwrap();
+        let options = board.get_arguments().map(|option| {
+            let name = option.get_id().as_str().to_uppercase();
+            let name = if name == "DIRECTORY" { "DIR" } else { &name };
+            (format!("WEALD_BOARD_{name}"), option.get_env())
+        });
+        let (with, without): (Vec<_>, Vec<_>) = options.partition(|(_, env)| env.is_some());
+        assert!(with.len() > 15, "{with:?}");
+        for (name, env) in with {
+            assert_eq!(env, Some(OsStr::new(&name)));
+        }
+        // A demo keeps nothing, so nobody starts it again and again.
+        let without: Vec<_> = without.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(without, ["WEALD_BOARD_DEMO"]);
     }
 
     #[test]

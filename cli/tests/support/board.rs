@@ -25,6 +25,11 @@ pub(crate) fn start_at(address: &str, words: &[&str]) -> (Board, String) {
         .arg("board")
         .args(words)
         .args(["--addr", address, "--log", "off"]);
+    start(command)
+}
+
+/// Starts a board by a command. Returns it when it can be reached, with its address.
+pub(crate) fn start(command: &mut Command) -> (Board, String) {
     let mut board = Board(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut output = BufReader::new(board.0.stdout.take().unwrap());
     let (sender, line) = mpsc::channel();
