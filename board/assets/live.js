@@ -20,10 +20,27 @@
       return false;
     }
     waits = 1;
+    // What somebody is just selecting stays.
+    while (isSelected()) await sleep(1);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const [old, fresh] = [document, page].map((it) => it.getElementById("live"));
-    if (old && fresh) old.replaceWith(document.adoptNode(fresh));
+    if (old && fresh) replace(old, document.adoptNode(fresh));
     return true;
+  };
+
+  const isSelected = () => {
+    const selection = getSelection();
+    return !selection.isCollapsed && document.getElementById("live")?.contains(selection.anchorNode);
+  };
+
+  // The focus stays where it was, if that is still there.
+  const replace = (old, fresh) => {
+    const had = old.contains(document.activeElement) ? document.activeElement : null;
+    const place = (it) => `${it.tagName} ${it.id} ${it.getAttribute("href")} ${it.getAttribute("name")}`;
+    old.replaceWith(fresh);
+    if (!had) return;
+    const same = [...fresh.querySelectorAll(had.tagName)].find((it) => place(it) === place(had));
+    same?.focus({ preventScroll: true });
   };
 
   // A notice goes away by itself, because it can lie over what somebody reads.
@@ -40,10 +57,13 @@
     if (working) return;
     working = true;
     while (pending > 0) {
+      // Not all readers ask at the same instant, and none asks again and again for a board that is hot.
+      await sleep(Math.random() / 2);
       const count = pending;
       pending = 0;
       if (!await renew()) pending += count;
       else tell(count === 1 ? "Something has just changed here." : `${count} things have just changed here.`);
+      await sleep(1);
     }
     working = false;
   };

@@ -28,6 +28,7 @@ pub mod model {
     mod board_at;
 
     mod refusals;
+    mod replays;
     mod search_index;
     mod thread;
 
@@ -50,6 +51,7 @@ pub mod model {
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
     pub use boards::{Boards, MAX_ABOUT};
     pub use difference::{Piece, difference};
+    pub(crate) use draft::one_line;
     pub use draft::{
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };

@@ -188,7 +188,7 @@ impl Boards {
     /// A page of the log; the newest entry comes first.
     ///
     /// # Errors
-    /// [`BoardError::NoVersion`], if there is no such page.
+    /// [`BoardError::NoPage`], if there is no such page.
     pub fn audit(&self, page: usize) -> Result<(Vec<Entry>, Pages), BoardError> {
         let trees = self.0.store.trees();
         let Ok(log) = trees.get(TREE) else {

@@ -149,7 +149,7 @@ impl BoardAt {
     /// A page of topics: where somebody wrote last comes first.
     ///
     /// # Errors
-    /// [`BoardError::NoVersion`], if there is no such page.
+    /// [`BoardError::NoPage`], if there is no such page.
     pub fn topics(&self, page: usize) -> Result<(Vec<Topic>, Pages), BoardError> {
         let root = self.root();
         let pages = pages(page, TOPICS, root.child_count())?;
@@ -213,5 +213,5 @@ impl BoardAt {
 
 pub(crate) fn pages(number: usize, size: usize, items: usize) -> Result<Pages, BoardError> {
     let pages = Pages::new(number, size, items);
-    pages.ok_or_else(|| BoardError::NoVersion(format!("it has no page {number}")))
+    pages.ok_or(BoardError::NoPage(number))
 }

@@ -15,8 +15,9 @@ use super::message::attribute;
 use super::name::BoardName;
 use super::passphrase::{Hashed, Turns};
 use super::refusals::Refusals;
+use super::replays::Replays;
 use super::search_index::SearchIndex;
-use super::store::{Past, Source, Store};
+use super::store::{Source, Store, tree_at};
 
 /// The most bytes of what a board says that it is about.
 pub const MAX_ABOUT: usize = 500;
@@ -31,7 +32,7 @@ pub struct Boards(pub(crate) Arc<Parts>);
 
 pub(crate) struct Parts {
     pub(crate) store: Store,
-    pub(crate) past: Past,
+    pub(crate) replays: Replays,
     pub(crate) turns: Turns,
     /// Who writes a message takes a place here until the commit is on its way.
     pub(crate) writing: Semaphore,
@@ -48,7 +49,7 @@ impl Boards {
         let searches = Mutex::new(HashMap::new());
         let boards = Self(Arc::new(Parts {
             store,
-            past: Past::default(),
+            replays: Replays::new(),
             turns: Turns::new(),
             writing: Semaphore::new(WRITING),
             refusals: Refusals::default(),
@@ -140,11 +141,11 @@ impl Boards {
     /// A board as it was: in memory if that keeps the version, otherwise read from the disk.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`], [`BoardError::NoVersion`].
+    /// [`BoardError::NoBoard`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many ask for what only the disk has.
     pub async fn board_at(&self, name: &BoardName, moment: Moment) -> Result<BoardAt, BoardError> {
         let newest = self.board(name)?;
-        let Parts { store, past, .. } = &*self.0;
-        let found = past.tree(store, name, moment).await?;
+        let Parts { store, replays, .. } = &*self.0;
+        let found = tree_at((store, replays), name, moment).await?;
         Ok(BoardAt::new(
             name.clone(),
             found,

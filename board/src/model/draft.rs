@@ -133,7 +133,8 @@ impl Draft {
         }
         invalid.expect_some(Field::Text, "There is no text yet.", text.trim());
         invalid.expect_text(text, MAX_TEXT);
-        let author = match author.is_empty() {
+        invalid.expect_no_mark(&author);
+        let author = match is_blank(&author) {
             true => ANONYMOUS,
             false => &author,
         };
@@ -150,7 +151,7 @@ impl Invalid {
     }
 
     pub(crate) fn expect_some(&mut self, field: Field, sentence: &str, value: &str) {
-        if value.is_empty() {
+        if is_blank(value) {
             self.note(field, sentence.to_owned());
         }
     }
@@ -171,6 +172,27 @@ impl Invalid {
             );
         } else if value.chars().any(is_no_text) {
             self.note(field, format!("{what} has a character that is not text."));
+        }
+    }
+
+    /// A name with a mark would look as if it were protected.
+    pub(crate) fn expect_no_mark(&mut self, name: &str) {
+        let is_mark = |c| {
+            matches!(
+                c,
+                '\u{2705}'
+                    | '\u{2713}'
+                    | '\u{2714}'
+                    | '\u{1f5f8}'
+                    | '\u{2611}'
+                    | '\u{1f5f9}'
+                    | '\u{221a}'
+                    | '\u{237b}'
+            )
+        };
+        if name.chars().any(is_mark) {
+            let sentence = "A name has no check mark: the board puts one behind protected names.";
+            self.note(Field::Author, sentence.to_owned());
         }
     }
 
@@ -203,6 +225,18 @@ pub(crate) fn one_line(text: &str) -> String {
         line.push_str(word);
     }
     line
+}
+
+/// Whether nothing of a text can be seen.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_unseen(c))
+}
+
+/// Characters that show nothing, by which one name could look like another, or like none.
+pub(crate) fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Control characters; those that turn the direction of what follows them, by which one name can look like another; and
@@ -254,6 +288,23 @@ mod tests {
             .check(Kind::Reply)
             .unwrap_err();
         assert_eq!(invalid.0.len(), 3, "{invalid}");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_nothing() {
+        let unseen = "\u{200b}\u{2800} \u{feff}";
+        let invalid = draft("", unseen, unseen).check(Kind::Topic).unwrap_err();
+        assert!(invalid.of(Field::Title).is_some() && invalid.of(Field::Text).is_some());
+        let post = draft(unseen, "T", "one").check(Kind::Topic).unwrap();
+        assert_eq!(post.author(), ANONYMOUS);
+    }
+
+    #[test]
+    fn a_name_does_not_look_protected() {
+        for name in ["Ada \u{2713}", "\u{2714}Ada", "Ada \u{2705}"] {
+            let invalid = draft(name, "T", "one").check(Kind::Topic).unwrap_err();
+            assert!(invalid.of(Field::Author).is_some(), "{name}");
+        }
     }
 
     #[test]

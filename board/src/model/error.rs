@@ -52,12 +52,18 @@ pub enum BoardError {
     /// The version does not exist, or its history is no longer kept.
     #[error("this version is not there: {0}")]
     NoVersion(String),
+    /// What is shown in pages has fewer.
+    #[error("there is no page {0}")]
+    NoPage(usize),
     /// The forest did not take the change. It may be tried again with the same token.
     #[error("the change could not be stored: {0}")]
     Storage(CommitError),
     /// Others changed the same for so long that this change was given up. It may be tried again.
     #[error("too many others write to the same place")]
     Crowded,
+    /// Too many ask for versions that only the disk has. It may be tried again.
+    #[error("too many others look into the past")]
+    Busy,
     /// A bug: an edit did not fit the tree that it was made for.
     #[error("the edit does not fit: {0}")]
     Edit(#[from] EditError),

@@ -27,10 +27,12 @@ pub struct Happened {
 
 /// The changes of a board after a version. Each is durable, or whatever the forest acknowledges.
 pub struct Follow {
-    store: Store,
+    boards: Boards,
     tree: TreeHandle,
     /// The version of the last change that was told.
     last: Version,
+    /// Whether the disk may be asked.
+    may_replay: bool,
     /// What was read from the disk and is not told yet.
     behind: VecDeque<Happened>,
     watch: Option<Watch>,
@@ -48,19 +50,38 @@ impl Boards {
     /// The changes of a board after a version, or from now on.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`]; [`BoardError::NoVersion`], if the version does not exist or its history is not kept.
+    /// [`BoardError::NoBoard`]; [`BoardError::NoVersion`], if the version does not exist or its history is not kept;
+    /// [`BoardError::Busy`], if too many ask for what only the disk has.
     pub async fn follow(
         &self,
         name: &BoardName,
         since: Option<Version>,
     ) -> Result<Follow, BoardError> {
-        let store = self.0.store.clone();
-        let tree = store.tree(name)?;
+        self.follow_from(name, since, true).await
+    }
+
+    /// The changes after a version that memory still has. It ends as soon as memory has let go what comes next.
+    pub(crate) async fn follow_recent(
+        &self,
+        name: &BoardName,
+        since: Version,
+    ) -> Result<Follow, BoardError> {
+        self.follow_from(name, Some(since), false).await
+    }
+
+    async fn follow_from(
+        &self,
+        name: &BoardName,
+        since: Option<Version>,
+        may_replay: bool,
+    ) -> Result<Follow, BoardError> {
+        let tree = self.0.store.tree(name)?;
         let last = since.unwrap_or_else(|| tree.view().version());
         let mut follow = Follow {
-            store,
+            boards: self.clone(),
             tree,
             last,
+            may_replay,
             behind: VecDeque::new(),
             watch: None,
         };
@@ -70,10 +91,16 @@ impl Boards {
 }
 
 impl Follow {
+    /// Whether what comes next was read from the disk.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
     /// The next change. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`], if the board was deleted; [`BoardError::NoVersion`], if the journal failed.
+    /// [`BoardError::NoBoard`], if the board was deleted; [`BoardError::NoVersion`], if the journal failed;
+    /// [`BoardError::Busy`].
     pub async fn next(&mut self) -> Result<Happened, BoardError> {
         loop {
             if let Some(happened) = self.behind.pop_front() {
@@ -102,12 +129,12 @@ impl Follow {
     async fn begin(&mut self) -> Result<(), BoardError> {
         match (
             self.tree.watch(&Path::default(), Since::Version(self.last)),
-            &self.store,
+            &self.boards.0.store,
         ) {
             (Ok(watch), _) => self.watch = Some(watch),
-            (Err(WatchError::TooOld { .. }), Store::Disk(forest)) => {
-                let missed = forest.missed(&self.tree, self.last).await?;
-                self.behind = missed.iter().map(happened).collect();
+            (Err(WatchError::TooOld { .. }), Store::Disk(forest)) if self.may_replay => {
+                let replays = &self.boards.0.replays;
+                self.behind = replays.changes(forest, &self.tree, self.last).await?;
             }
             (Err(error), _) => return Err(BoardError::NoVersion(error.to_string())),
         }
@@ -115,7 +142,7 @@ impl Follow {
     }
 }
 
-fn happened(seen: &Seen) -> Happened {
+pub(crate) fn happened(seen: &Seen) -> Happened {
     let known = ["write", "edit", "delete", "restore", "erase"];
     let did = known
         .into_iter()

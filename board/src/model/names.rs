@@ -2,14 +2,16 @@
 //!
 //! - A tree of the forest's own, `names`, has a node for each. It does not have the name, but a hash of it.
 //! - The hash of the passphrase is erasable, so the one before is gone from every version when it is changed.
-//! - Two names that differ only in case, in space, or in what cannot be seen are one name.
+//! - Two names that differ only in case, in space, in what cannot be seen, or in how Unicode writes the same letter, are one
+//!   name.
 
+use unicode_normalization::UnicodeNormalization;
 use weald::forest::{Attributes, CommitError, Edit, NameError, Node, NodeId, Query, Snapshot};
 use weald::forest::{Terms, TreeHandle};
 
 use super::author::hash;
 use super::boards::Boards;
-use super::draft::{ANONYMOUS, Field, Invalid, MAX_AUTHOR, one_line};
+use super::draft::{ANONYMOUS, Field, Invalid, MAX_AUTHOR, is_unseen, one_line};
 use super::error::BoardError;
 use super::passphrase::{Hashed, check_passphrase};
 
@@ -28,18 +30,13 @@ pub struct NameKey([u8; 16]);
 impl NameKey {
     /// The key of a name; `None` for no name, and for the one that stands for no name.
     pub fn of(name: &str) -> Option<Self> {
-        let seen: String = name.chars().filter(|c| !is_unseen(*c)).collect();
+        // Twice, because a small letter may be written in one way only where a large one is not.
+        let seen = name.nfkc().filter(|c| !is_unseen(*c)).collect::<String>();
         let seen = one_line(&seen).to_lowercase();
+        let seen = seen.nfkc().collect::<String>();
         let is_nobody = seen.is_empty() || seen == ANONYMOUS.to_lowercase();
         (!is_nobody).then(|| Self(hash("name", &[seen.as_bytes()])))
     }
-}
-
-/// Characters that take no place, by which one name could look like another.
-fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 impl Boards {
@@ -210,6 +207,17 @@ fn check_name(name: &str) -> Result<NameKey, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_unicode_writes_in_two_ways_are_one() {
+        for (one, other) in [
+            ("Jos\u{e9}", "Jose\u{301}"),
+            ("Grace", "\u{ff27}race"),
+            ("Ada", "Ada\u{2800}"),
+        ] {
+            assert_eq!(NameKey::of(one), NameKey::of(other), "{other}");
+        }
+    }
 
     #[test]
     fn names_that_look_alike_are_one() {

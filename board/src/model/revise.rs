@@ -86,13 +86,16 @@ impl Boards {
     /// As [`edit`](Self::edit), except `Stale`.
     pub async fn delete(&self, target: Target<'_>) -> Result<Version, BoardError> {
         let change = |edit: &mut Edit| {
-            if edit.attribute(target.id, attribute::HIDDEN)?.is_some() {
-                return Err(Outcome::Unchanged);
-            }
             let by = match target.requester.may_change_as_author(edit, target.id)? {
                 true => DeletedBy::Author,
                 false => DeletedBy::Moderator,
             };
+            match edit.attribute(target.id, attribute::HIDDEN)? {
+                None => {}
+                // What a moderator has deleted as well is no longer the author's to restore.
+                Some(b"author") if by == DeletedBy::Moderator => {}
+                Some(_) => return Err(Outcome::Unchanged),
+            }
             edit.put_attribute(target.id, attribute::HIDDEN, by.word())?;
             Ok(Deed::Delete)
         };
@@ -124,7 +127,8 @@ impl Boards {
     /// # Errors
     /// As [`edit`](Self::edit); [`BoardError::NothingToUndo`], if it was never changed.
     pub async fn undo(&self, target: Target<'_>) -> Result<Version, BoardError> {
-        let message = self.board(target.board)?.message(target.id)?;
+        let board = self.board(target.board)?;
+        let message = board.message(target.id)?;
         match message.change {
             None => Err(BoardError::NothingToUndo),
             Some((Deed::Delete, _)) => self.restore(target).await,
@@ -134,7 +138,6 @@ impl Boards {
                 let before = self.board_at(target.board, Moment::Version(was)).await?;
                 let node = before.node(target.id)?;
                 let post = before.post(node).ok_or(BoardError::Gone)?;
-                let now = self.board(target.board)?.version();
                 // The name comes back as it was, too.
                 let requester = Requester {
                     is_proven: node.get(attribute::PROVEN).is_some(),
@@ -145,7 +148,8 @@ impl Boards {
                         requester,
                         ..target
                     },
-                    now,
+                    // What was read above is what is taken back; a change that came since is not overwritten.
+                    board.version(),
                     &post,
                 )
                 .await
@@ -164,13 +168,25 @@ impl Boards {
         if !target.requester.may_change(owner) {
             return Err(BoardError::NotYours);
         }
-        tree.erase(target.id, attribute::POST).await?;
-        self.forget(target.board, target.id).await;
-        self.0.past.forget().await;
-        // A new version, so that nobody goes on showing a page that he has kept. It also takes away whose it was.
-        let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
+        // Hidden first, so that no edit that is just being made says something new after the erasure. A disk that is full
+        // takes no edits either, so then it is erased all the same.
+        let hidden = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.delete_attribute(target.id, attribute::OWNER)?;
             mark_proven(edit, target.id, false)?;
+            edit.put_attribute(target.id, attribute::HIDDEN, DeletedBy::Moderator.word())?;
+            Ok::<_, BoardError>(())
+        });
+        let hidden = hidden.await.map_err(BoardError::from);
+        if let Err(error) = hidden
+            && !matches!(error, BoardError::Storage(_))
+        {
+            return Err(error);
+        }
+        tree.erase(target.id, attribute::POST).await?;
+        self.forget(target.board, target.id).await;
+        self.0.replays.forget().await;
+        // A new version, so that nobody goes on showing a page that he has kept.
+        let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.put_attribute(
                 target.id,
                 attribute::CHANGED,

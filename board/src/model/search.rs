@@ -32,7 +32,7 @@ impl Boards {
     /// A page of the messages that have words which begin with each word of the query, the newest first.
     ///
     /// # Errors
-    /// [`BoardError::NoVersion`], if there is no such page.
+    /// [`BoardError::NoPage`], if there is no such page.
     pub async fn search(
         &self,
         board: &BoardAt,

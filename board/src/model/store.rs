@@ -1,6 +1,5 @@
 //! The forest that the boards are in: in memory, or on disk; and forests as they were, which only a disk has.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
@@ -8,13 +7,10 @@ use std::task::{Context, Waker};
 
 use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
 use weald::forest::{Forest, Journal, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
-use weald::sync::Mutex;
 
 use super::error::BoardError;
 use super::name::BoardName;
-
-/// How many earlier moments are kept open. Each takes the memory of all boards.
-const MOMENTS: usize = 3;
+use super::replays::Replays;
 
 /// The methods that both kinds of forest have.
 type Trees = <Forest as Deref>::Target;
@@ -71,62 +67,35 @@ impl Source {
     }
 }
 
-/// Earlier moments that were opened lately. One is opened at a time, because that takes the time of all boards.
-#[derive(Default)]
-pub(crate) struct Past(Mutex<VecDeque<(Moment, ReadOnlyForest)>>);
-
-impl Past {
-    /// The tree of a board at a moment.
-    pub(crate) async fn tree(
-        &self,
-        store: &Store,
-        board: &BoardName,
-        moment: Moment,
-    ) -> Result<(Snapshot, Source), BoardError> {
-        let tree = store.tree(board);
-        if let Ok(tree) = &tree {
-            let kept = match moment {
-                Moment::Version(version) => tree.kept_at(version),
-                Moment::Time(time) => tree.at_time(time).await,
-            };
-            match (kept, store) {
-                (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
-                (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
-                    return Err(BoardError::NoVersion(error.to_string()));
-                }
-                (Err(_), Store::Disk(_)) => {}
-            }
-        }
-        let Store::Disk(forest) = store else {
-            return Err(tree
-                .err()
-                .unwrap_or_else(|| BoardError::NoBoard(board.to_string())));
+/// The tree of a board at a moment: from memory if that keeps it, otherwise from the disk.
+pub(crate) async fn tree_at(
+    (store, replays): (&Store, &Replays),
+    board: &BoardName,
+    moment: Moment,
+) -> Result<(Snapshot, Source), BoardError> {
+    let tree = store.tree(board);
+    if let Ok(tree) = &tree {
+        let kept = match moment {
+            Moment::Version(version) => tree.kept_at(version),
+            Moment::Time(time) => tree.at_time(time).await,
         };
-        let past = self.open(forest, moment).await?;
-        let tree = past.get(&board.tree()).map_err(|error| match error {
-            NameError::Missing(_) => BoardError::NoVersion("the board is younger".to_owned()),
-            error => BoardError::NoVersion(error.to_string()),
-        })?;
-        Ok((tree.snapshot(), Source::Past(past)))
-    }
-
-    /// Forgets what is open, because bytes in it were erased. One that is just being opened is waited for.
-    pub(crate) async fn forget(&self) {
-        self.0.lock().await.clear();
-    }
-
-    async fn open(
-        &self,
-        forest: &DiskForest,
-        moment: Moment,
-    ) -> Result<ReadOnlyForest, BoardError> {
-        let mut open = self.0.lock().await;
-        if let Some((_, past)) = open.iter().find(|(kept, _)| *kept == moment) {
-            return Ok(past.clone());
+        match (kept, store) {
+            (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
+            (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
+                return Err(BoardError::NoVersion(error.to_string()));
+            }
+            (Err(_), Store::Disk(_)) => {}
         }
-        let past = forest.at(moment).await?;
-        open.truncate(MOMENTS - 1);
-        open.push_front((moment, past.clone()));
-        Ok(past)
     }
+    let Store::Disk(forest) = store else {
+        return Err(tree
+            .err()
+            .unwrap_or_else(|| BoardError::NoBoard(board.to_string())));
+    };
+    let past = replays.at(forest, moment).await?;
+    let tree = past.get(&board.tree()).map_err(|error| match error {
+        NameError::Missing(_) => BoardError::NoVersion("the board is younger".to_owned()),
+        error => BoardError::NoVersion(error.to_string()),
+    })?;
+    Ok((tree.snapshot(), Source::Past(past)))
 }

@@ -45,7 +45,7 @@ impl BoardAt {
     /// A message and a page of the answers below it, the oldest first.
     ///
     /// # Errors
-    /// [`BoardError::NoMessage`]; [`BoardError::NoVersion`], if there is no such page.
+    /// [`BoardError::NoMessage`]; [`BoardError::NoPage`], if there is no such page.
     pub fn thread(&self, id: NodeId, page: usize) -> Result<Thread, BoardError> {
         let node = self.node(id)?;
         let pages = pages(page, ANSWERS, node.child_count())?;

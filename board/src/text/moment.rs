@@ -154,7 +154,7 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let second = time.next().map_or(Some(59), digits)?;
     let is_time = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && (1..=length_of(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second < 60;
@@ -308,6 +308,8 @@ mod tests {
             "",
             "now",
             "2026-13-01",
+            "2026-02-29",
+            "2026-11-31",
             "2026-11-23T24:00",
             "1969-01-01",
             "2026-11-23T+1:00",

@@ -56,27 +56,42 @@ pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
     Ok(response)
 }
 
-/// A page with a tag, or 304 if the browser has it.
+/// A page with a tag, or 304 if the browser has it. The tag also stands for what is around every page: for whom it is,
+/// whether the disk is full, and what the site is called.
 pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
     let moderator = if ask.moderator().is_some() { "m" } else { "" };
-    let tag = format!("W/\"{tag}-{}{moderator}-{BUILD}\"", ask.visitor.mark());
+    let full = if ask.app.boards.takes_commits() {
+        ""
+    } else {
+        "f"
+    };
+    let (visitor, site) = (ask.visitor.mark(), &ask.app.mark);
+    let tag = format!("W/\"{tag}-{visitor}{moderator}{full}-{site}-{BUILD}\"");
     tagged(ask, &tag, make)
 }
 
 /// An answer with a tag, or 304 if the asker has it.
 pub(crate) fn tagged(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
-    let mut response = match has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag) {
-        true => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
-        false => make()?,
-    };
+    match known(ask, tag) {
+        Some(known) => Ok(known),
+        None => Ok(with_tag(make()?, tag)),
+    }
+}
+
+/// The answer to one who has what has this tag.
+pub(crate) fn known(ask: &Ask, tag: &str) -> Option<Response<Body>> {
+    has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag).then(|| {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        with_tag(response, tag)
+    })
+}
+
+fn with_tag(mut response: Response<Body>, tag: &str) -> Response<Body> {
     if let Ok(tag) = HeaderValue::from_str(tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    Ok(response)
+    response
 }
 
 /// Whether a header lists a tag, as the weak comparison has it.

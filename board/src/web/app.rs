@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use weald::process::SupervisorPid;
 
-use crate::model::Boards;
+use crate::model::{Boards, hash};
 
 use super::config::Config;
 use super::counts::Counts;
@@ -16,6 +16,10 @@ use super::limiter::Limiter;
 use super::moderators::Moderators;
 use super::proofs::Proofs;
 use super::streams::Streams;
+use super::visitor::hex;
+
+/// How often one address may look into the past of the boards at once.
+const LOOKS: usize = 4;
 
 /// What all requests share. A clone is the same.
 #[derive(Clone)]
@@ -34,13 +38,20 @@ pub(crate) struct Shared {
     pub(crate) live: Live,
     /// The streams of events that each address has open.
     pub(crate) streams: Streams,
+    /// What each address just asks of the past.
+    pub(crate) looks: Streams,
     /// Requests that are being answered.
     pub(crate) in_flight: AtomicUsize,
+    /// A word for what stands around all pages while the board is served.
+    pub(crate) mark: String,
     began: Instant,
 }
 
 impl App {
     pub(crate) fn new(boards: Boards, config: Config, readers: SupervisorPid) -> Self {
+        let has_moderators = [u8::from(config.moderator.is_some())];
+        let parts = [config.title.as_bytes(), &has_moderators];
+        let mark = hex(&hash("site", &parts)[..4]);
         Self(Arc::new(Shared {
             boards,
             readers,
@@ -50,9 +61,11 @@ impl App {
             proofs: Proofs::new(config.tries),
             moderators: Moderators::new(config.moderator.clone(), config.tries),
             streams: Streams::new(config.most_readers_of_one),
+            looks: Streams::new(LOOKS),
             config,
             counts: Counts::default(),
             in_flight: AtomicUsize::new(0),
+            mark,
             began: Instant::now(),
         }))
     }

@@ -16,6 +16,7 @@ use super::client::Client;
 use super::origin::Origin;
 use super::pairs::Pairs;
 use super::problem::Problem;
+use super::streams::Place;
 use super::visitor::Visitor;
 
 /// The most bytes of a body that is worked on.
@@ -108,6 +109,7 @@ impl Ask {
             "" => Ok(boards.board(&name)?),
             at => {
                 let moment = at_moment(at).ok_or_else(|| {
+                    let at: String = at.chars().filter(|c| !c.is_control()).take(100).collect();
                     let sentence = format!("“{at}” is neither a version nor a time. A time is written 2026-11-23T21:44.");
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
@@ -116,10 +118,22 @@ impl Ask {
                 match moment {
                     Moment::Version(version) if version == newest.version() => Ok(newest),
                     Moment::Time(time) if time >= self.now => Ok(newest),
-                    moment => Ok(boards.board_at(&name, moment).await?),
+                    moment => {
+                        let _look = self.look()?;
+                        Ok(boards.board_at(&name, moment).await?)
+                    }
                 }
             }
         }
+    }
+
+    /// A look into the past, of which each address may have a few at once.
+    ///
+    /// # Errors
+    /// 429.
+    pub(crate) fn look(&self) -> Result<Place<'_>, Problem> {
+        let place = Place::take(&self.app.looks, self.client.network());
+        place.ok_or_else(Problem::too_many_looks)
     }
 
     /// The number of the page that the query names.

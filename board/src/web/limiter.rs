@@ -12,18 +12,36 @@ use super::config::Rate;
 
 /// How many buckets are kept before full ones are looked for.
 const MOST: usize = 16_384;
+/// How many there are at most. All further addresses share one then.
+const BOUND: usize = 1 << 18;
+/// For how long full ones are not looked for again.
+const REST: Duration = Duration::from_secs(1);
 
 /// The buckets of one kind of requests. Times are those since any fixed moment.
 pub(crate) struct Limiter<K> {
     rate: Option<Rate>,
-    /// When each would have a full bucket again, if it asked for nothing more.
-    full_at: Mutex<HashMap<K, Duration>>,
+    buckets: Mutex<Buckets<K>>,
+}
+
+/// When each bucket would be full again, if nothing more were taken.
+struct Buckets<K> {
+    full_at: HashMap<K, Duration>,
+    /// The one of all who have none of their own because there are too many.
+    others: Duration,
+    /// At how many full ones are looked for, and when that was done last.
+    look_at: usize,
+    looked: Duration,
 }
 
 impl<K: Eq + Hash> Limiter<K> {
     pub(crate) fn new(rate: Option<Rate>) -> Self {
-        let full_at = Mutex::new(HashMap::new());
-        Self { rate, full_at }
+        let buckets = Mutex::new(Buckets {
+            full_at: HashMap::new(),
+            others: Duration::ZERO,
+            look_at: MOST,
+            looked: Duration::ZERO,
+        });
+        Self { rate, buckets }
     }
 
     /// Takes a token.
@@ -34,11 +52,8 @@ impl<K: Eq + Hash> Limiter<K> {
         let Some(Rate { burst, every }) = self.rate else {
             return Ok(());
         };
-        let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
-            all.retain(|_, full_at| *full_at > now);
-        }
-        let full_at = all.entry(of).or_insert(now);
+        let mut all = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_at = all.of(of, now);
         let next = (*full_at).max(now) + every;
         let latest = now + every * burst;
         if next > latest {
@@ -53,10 +68,27 @@ impl<K: Eq + Hash> Limiter<K> {
         let Some(Rate { every, .. }) = self.rate else {
             return;
         };
-        let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(full_at) = all.get_mut(&of) {
+        let mut all = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(full_at) = all.full_at.get_mut(&of) {
             *full_at = full_at.saturating_sub(every);
         }
+    }
+}
+
+impl<K: Eq + Hash> Buckets<K> {
+    /// The bucket of one. Full ones are forgotten when there are twice as many as after the last look, and not twice in a
+    /// second; so looking costs nothing to speak of, however many come.
+    fn of(&mut self, key: K, now: Duration) -> &mut Duration {
+        let is_soon = self.looked != Duration::ZERO && now < self.looked + REST;
+        if self.full_at.len() >= self.look_at && !is_soon {
+            self.looked = now;
+            self.full_at.retain(|_, full_at| *full_at > now);
+            self.look_at = MOST.max(2 * self.full_at.len()).min(BOUND);
+        }
+        if self.full_at.len() >= BOUND && !self.full_at.contains_key(&key) {
+            return &mut self.others;
+        }
+        self.full_at.entry(key).or_insert(now)
     }
 }
 
@@ -121,6 +153,20 @@ mod tests {
         limiter
             .take("192.0.2.1".parse().unwrap(), 10 * SECOND)
             .unwrap();
-        assert_eq!(limiter.full_at.lock().unwrap().len(), 1);
+        assert_eq!(limiter.buckets.lock().unwrap().full_at.len(), 1);
+    }
+
+    #[test]
+    fn however_many_addresses_come_the_memory_has_a_bound() {
+        let limiter = limiter();
+        let address = |number: usize| IpAddr::V4(u32::try_from(number).unwrap().into());
+        for number in 0..BOUND {
+            limiter.take(address(number), SECOND).unwrap();
+        }
+        // All others share one bucket, of three tokens.
+        let others = (BOUND..BOUND + 10).map(|number| limiter.take(address(number), SECOND));
+        assert_eq!(others.filter(Result::is_ok).count(), 3);
+        assert_eq!(limiter.take(address(0), SECOND), Ok(()));
+        assert_eq!(limiter.buckets.lock().unwrap().full_at.len(), BOUND);
     }
 }

@@ -49,10 +49,15 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let name = ask.board_name()?;
     let stream = OwnStream::take(&ask)?;
     let boards = &ask.app.boards;
-    let last = match since(&ask)? {
-        // It is an error, if the version does not exist.
-        Some(since) => boards.follow(&name, Some(since)).await.map(|_| since)?,
-        None => boards.newest(&name)?,
+    let (last, catching) = match since(&ask)? {
+        // It is an error, if the version does not exist. What had to be read from the disk is told first.
+        Some(since) => {
+            let _look = ask.look()?;
+            let follow = boards.follow(&name, Some(since)).await?;
+            let is_behind = follow.is_behind();
+            (since, is_behind.then(|| Box::pin(next(follow)) as Catching))
+        }
+        None => (boards.newest(&name)?, None),
     };
     let seat = ask.app.live.seat(ask.app.config.most_readers);
     let seat = seat.ok_or_else(Problem::overloaded)?;
@@ -62,7 +67,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         followed,
         has_begun: false,
         last,
-        catching: None,
+        catching,
         boards: boards.clone(),
         _seat: seat,
         _stream: stream,
@@ -97,10 +102,15 @@ impl Drop for OwnStream {
 
 /// The version after which the reader goes on.
 fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
-    let last = ask
-        .headers
-        .get("last-event-id")
-        .and_then(|last| last.to_str().ok());
+    let last = match ask.headers.get("last-event-id") {
+        Some(last) => Some(last.to_str().map_err(|_| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "Last-Event-ID is no version; the id of an event is one.",
+            )
+        })?),
+        None => None,
+    };
     match last
         .filter(|last| !last.is_empty())
         .unwrap_or(ask.query.text("since"))
@@ -197,10 +207,12 @@ struct Events {
 type Catching = Pin<Box<dyn Future<Output = Result<(Follow, Happened), BoardError>> + Send>>;
 
 impl Events {
+    /// From memory only: a reader that is slower than that comes back with its last id, and takes its turn with the others
+    /// that need the disk.
     fn catch_up(&self) -> Catching {
         let (boards, name) = (self.boards.clone(), self.followed.name.clone());
         let last = self.last;
-        Box::pin(async move { next(boards.follow(&name, Some(last)).await?).await })
+        Box::pin(async move { next(boards.follow_recent(&name, last).await?).await })
     }
 
     fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

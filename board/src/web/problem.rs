@@ -67,6 +67,15 @@ impl Problem {
         }
     }
 
+    pub(crate) fn too_many_looks() -> Self {
+        let retry_after = Some(Duration::from_secs(5));
+        let sentence = "From this address so many look into the past of the boards already. Try again in a few seconds.";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, sentence)
+        }
+    }
+
     pub(crate) fn no_moderator() -> Self {
         let sentence = "Only a moderator can do this. Sign in at /moderate first.";
         Self::new(StatusCode::FORBIDDEN, sentence)
@@ -113,9 +122,10 @@ impl From<BoardError> for Problem {
         let sentence = sentence(&error);
         let new = |status| Self::new(status, sentence);
         match error {
-            BoardError::NoBoard(_) | BoardError::NoMessage(_) | BoardError::NoVersion(_) => {
-                new(StatusCode::NOT_FOUND)
-            }
+            BoardError::NoBoard(_)
+            | BoardError::NoMessage(_)
+            | BoardError::NoVersion(_)
+            | BoardError::NoPage(_) => new(StatusCode::NOT_FOUND),
             BoardError::Gone => new(StatusCode::GONE),
             BoardError::BoardTaken(_) | BoardError::TokenUsed | BoardError::NothingToUndo => {
                 new(StatusCode::CONFLICT)
@@ -134,7 +144,7 @@ impl From<BoardError> for Problem {
                 theirs: Some(theirs),
                 ..new(StatusCode::CONFLICT)
             },
-            BoardError::Storage(_) | BoardError::Crowded => {
+            BoardError::Storage(_) | BoardError::Crowded | BoardError::Busy => {
                 let retry_after = Some(Duration::from_secs(5));
                 Self {
                     retry_after,
@@ -150,6 +160,7 @@ fn sentence(error: &BoardError) -> String {
     match error {
         BoardError::NoBoard(name) => format!("There is no board “{name}”."),
         BoardError::NoMessage(number) => format!("There is no message {number} on this board."),
+        BoardError::NoPage(number) => format!("There is no page {number} here."),
         BoardError::BoardTaken(name) => format!("There is a board “{name}” already. Choose another title."),
         BoardError::Invalid(_) => "Something is missing or too long; see below.".to_owned(),
         BoardError::Stale(_) => {
@@ -176,6 +187,9 @@ fn sentence(error: &BoardError) -> String {
                 .to_owned()
         }
         BoardError::Crowded => "Too many others write to this place. What you wrote is still here.".to_owned(),
+        BoardError::Busy => {
+            "Too many others look into the past of this board. Try again in a few seconds.".to_owned()
+        }
         BoardError::Edit(_) => "Something is wrong with the board itself.".to_owned(),
     }
 }

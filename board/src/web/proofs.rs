@@ -2,7 +2,7 @@
 //!
 //! - A browser, or a program with a key, that has given the right passphrase is not asked again for half a day. That is
 //!   remembered in memory only.
-//! - Each try takes a token, of the address and of what is guessed at; one that was right gives both back.
+//! - Each try takes a token, of the address and of what is guessed at; one that was right, or was not looked at, gives both back.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::model::{NameKey, Owner};
+use crate::model::{BoardError, NameKey, Owner};
 
 use super::config::Rate;
 use super::limiter::Limiter;
@@ -78,9 +78,15 @@ pub(crate) struct Try<'a, K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash + Copy> Try<'_, K> {
-    /// Gives it back, because it was right.
-    pub(crate) fn was_right(self) {
-        self.address.0.give_back(self.address.1);
-        self.what.0.give_back(self.what.1);
+    /// Gives it back, if the passphrase was right or was not looked at.
+    pub(crate) fn settle<T>(self, outcome: Result<T, BoardError>) -> Result<T, BoardError> {
+        if matches!(
+            outcome,
+            Ok(_) | Err(BoardError::Crowded | BoardError::Storage(_))
+        ) {
+            self.address.0.give_back(self.address.1);
+            self.what.0.give_back(self.what.1);
+        }
+        outcome
     }
 }

@@ -24,7 +24,10 @@ impl Ask {
         by_address
             .take(address, now)
             .map_err(Problem::too_many_tries)?;
-        of.take(key, now).map_err(Problem::too_many_tries)?;
+        if let Err(wait) = of.take(key, now) {
+            by_address.give_back(address);
+            return Err(Problem::too_many_tries(wait));
+        }
         Ok(Try {
             address: (by_address, address),
             what: (of, key),
@@ -71,8 +74,7 @@ impl Ask {
             };
         }
         let attempt = self.may_try(&proofs.by_name, key)?;
-        self.app.boards.prove(key, passphrase).await?;
-        attempt.was_right();
+        attempt.settle(self.app.boards.prove(key, passphrase).await)?;
         proofs.remember(requester.owner, key, self.app.age());
         Ok(())
     }
@@ -120,11 +122,10 @@ impl Ask {
         let key = NameKey::of(name).ok_or(BoardError::NoName)?;
         let attempt = self.may_try(&self.app.proofs.by_name, key)?;
         let boards = &self.app.boards;
-        match new {
-            Some(new) => boards.change_passphrase(name, passphrase, new).await?,
-            None => boards.release(name, passphrase).await?,
-        }
-        attempt.was_right();
+        attempt.settle(match new {
+            Some(new) => boards.change_passphrase(name, passphrase, new).await,
+            None => boards.release(name, passphrase).await,
+        })?;
         self.app.proofs.forget(key);
         Ok(())
     }

@@ -56,11 +56,15 @@ impl Ask {
         let attempt = self.may_try(&moderators.tries, ())?;
         let hash = moderators.passphrase.as_ref();
         let hash = hash.ok_or_else(Problem::not_found)?;
-        if !self.app.boards.fits(hash, passphrase).await? {
+        let fits = self.app.boards.fits(hash, passphrase).await;
+        let proven = fits.and_then(|fits| fits.then_some(()).ok_or(BoardError::WrongPassphrase));
+        attempt.settle(proven).map_err(|error| {
+            if !matches!(error, BoardError::WrongPassphrase) {
+                return error.into();
+            }
             tracing::warn!(client = %self.client.address, "a moderator's passphrase was wrong");
-            return Err(Problem::wrong_passphrase());
-        }
-        attempt.was_right();
+            Problem::wrong_passphrase()
+        })?;
         tracing::info!(client = %self.client.address, name, "a moderator signed in");
         Ok(moderators.begin(name, self.app.age()))
     }

@@ -1,10 +1,11 @@
-//! How many streams of events each address has open, so that one address cannot take the room of all others.
+//! How many streams of events each address has open, or how often it looks into the past at once, so that one address cannot
+//! take the room of all others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The open streams of all addresses.
+/// The open streams of all addresses, or whatever else one may have only a few of at once.
 ///
 /// Invariant: an address without a stream is not in the table.
 pub(crate) struct Streams {
@@ -41,6 +42,21 @@ impl Streams {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them, until it is dropped.
+pub(crate) struct Place<'a>(&'a Streams, IpAddr);
+
+impl<'a> Place<'a> {
+    pub(crate) fn take(streams: &'a Streams, of: IpAddr) -> Option<Self> {
+        streams.take(of).then_some(Self(streams, of))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(self.1);
     }
 }
 

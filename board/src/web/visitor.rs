@@ -118,8 +118,9 @@ pub(crate) fn program(headers: &HeaderMap) -> Requester {
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
     let key = value
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .map(str::trim);
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, key)| key.trim());
     // A key that can be guessed is none.
     let key = key.filter(|key| key.len() >= 16);
     key.map_or_else(Requester::default, Requester::of_secret)

@@ -33,11 +33,18 @@ fn a_second_tab_shows_what_is_written_and_keeps_the_draft() {
         second.until("told.includes('just changed')");
         second.picture("live");
         let board = other.open("/b/tea");
+        // The keyboard's place on the page survives.
+        let focused = "document.querySelector('.list h2 a')";
+        board.eval(&format!("{focused}.focus(), {focused}.dataset.old = 'yes'"));
         tab.go("/b/tea/write");
         tab.write("#title", "Another topic");
         tab.write("#text", "More");
         tab.follow("main form .button");
         board.until("document.querySelector('.list').innerText.includes('Another topic')");
+        let focus = board.eval(
+            "[document.activeElement.innerText, document.activeElement.dataset.old ?? 'new']",
+        );
+        assert_eq!(focus, serde_json::json!(["Which cup?", "new"]));
     });
 }
 
@@ -95,7 +102,6 @@ fn the_slider_goes_through_time_with_the_mouse() {
             tab.path()
         );
         assert_eq!(tab.count(".list > li"), 0);
-        tab.picture("past");
         tab.must_be_accessible();
         tab.follow(".past a");
         assert_eq!(tab.path(), "/b/garden");

@@ -1,7 +1,8 @@
 //! Every page as axe sees it, light and dark, and on a narrow screen; and pictures of them.
 
 use super::tab::{Tab, Visitor};
-use super::{SECRET, with_demo};
+use super::writing::begin;
+use super::{SECRET, with_boards, with_demo};
 
 /// The pages, with a name for the picture.
 fn pages(topic: &str) -> Vec<(&'static str, String)> {
@@ -23,6 +24,10 @@ fn pages(topic: &str) -> Vec<(&'static str, String)> {
 
 fn look(tab: &Tab<'_>, name: &str, path: &str) {
     tab.go(path);
+    look_at_what_is_shown(tab, name);
+}
+
+fn look_at_what_is_shown(tab: &Tab<'_>, name: &str) {
     tab.size(1_000, 800);
     tab.scheme("light");
     tab.must_be_accessible();
@@ -67,5 +72,38 @@ fn every_page_is_accessible_and_fits_light_dark_and_narrow() {
         assert!(tab.text(".gone").contains("Deleted by a moderator"));
         look(&tab, "log", "/moderate");
         look(&tab, "deleted", &topic);
+    });
+}
+
+#[test]
+fn what_is_empty_in_conflict_or_past_is_accessible_and_fits_too() {
+    with_boards(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/");
+        look(&tab, "no-boards", "/");
+        let topic = begin(&tab);
+        tab.go("/new");
+        tab.write("#title", "Garden");
+        tab.follow("main .button");
+        look(&tab, "empty-board", "/b/garden");
+        let edit = format!("{topic}/edit");
+        tab.go(&edit);
+        let other = visitor.open(&edit);
+        tab.write("#text", "The *green* one, or the other one?");
+        tab.follow("main form .button");
+        other.write("#text", "The *yellow* one, or the other one?");
+        other.follow("main form .button");
+        look_at_what_is_shown(&other, "conflict");
+        look(&tab, "history", &format!("{topic}/history"));
+        tab.go("/b/tea/write");
+        tab.write("#title", " ");
+        tab.write("#text", " ");
+        tab.follow("main form .button");
+        look_at_what_is_shown(&tab, "refused");
+        tab.go("/b/tea");
+        tab.eval("document.getElementById('step').value = document.getElementById('step').max - 1");
+        tab.loads(|| tab.click(".slider button"));
+        assert!(tab.text(".past").contains("This is the past."));
+        look_at_what_is_shown(&tab, "past");
     });
 }

@@ -53,7 +53,6 @@ fn a_visitor_writes_answers_edits_and_reads_the_history() {
         tab.follow(".first .meta a[href$=history]");
         assert_eq!(tab.text(".states ins"), "green");
         assert_eq!(tab.text(".states del"), "blue");
-        tab.picture("history");
     });
 }
 
@@ -77,7 +76,6 @@ fn a_conflict_shows_both_texts_and_loses_neither() {
             "The yellow one."
         );
         other.must_be_accessible();
-        other.picture("conflict");
         other.follow("main form .button");
         assert_eq!(other.text(".first .text").trim(), "The yellow one.");
         other.go(&format!("{topic}/history"));

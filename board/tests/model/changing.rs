@@ -109,6 +109,12 @@ fn what_is_deleted_is_hidden_in_every_version_and_comes_back() {
         assert!(matches!(refused, Err(BoardError::NotYours)));
         boards.undo(target(&tea, id, moderator())).await.unwrap();
         assert_eq!(text(&boards, &tea, id).as_deref(), Some("one"));
+
+        // What its author has deleted, a moderator can keep deleted.
+        boards.delete(target(&tea, id, ada())).await.unwrap();
+        boards.delete(target(&tea, id, moderator())).await.unwrap();
+        let refused = boards.restore(target(&tea, id, ada())).await;
+        assert!(matches!(refused, Err(BoardError::NotYours)), "{refused:?}");
     }));
 }
 

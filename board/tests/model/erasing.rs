@@ -50,6 +50,37 @@ fn an_erased_message_is_gone_from_every_version() {
 }
 
 #[test]
+fn no_edit_brings_back_what_is_erased_meanwhile() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        for _ in 0..50 {
+            let id = write(&boards, &tea, None, "secret").await;
+            let editors: Vec<_> = (0..4)
+                .map(|editor| {
+                    let (boards, tea) = (boards.clone(), tea.clone());
+                    weald::spawn(async move {
+                        for number in 0.. {
+                            let seen = boards.board(&tea).unwrap().version();
+                            let post = says(&format!("secret {editor} {number}"));
+                            let edited = boards.edit(target(&tea, id, ada()), seen, &post).await;
+                            if let Err(BoardError::Gone | BoardError::NotYours) = edited {
+                                return;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            boards.erase(target(&tea, id, moderator())).await.unwrap();
+            for editor in editors {
+                editor.await.unwrap();
+            }
+            let body = boards.board(&tea).unwrap().message(id).unwrap().body;
+            assert!(matches!(body, Body::Erased(_)), "{body:?}");
+        }
+    }));
+}
+
+#[test]
 fn what_is_deleted_can_be_erased() {
     weald::block_on(on_both(async |boards| {
         let tea = board(&boards, "Tea").await;

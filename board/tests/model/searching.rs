@@ -35,7 +35,7 @@ fn messages_are_found_by_the_beginnings_of_their_words() {
         assert_eq!(boards.search(&past, "sencha", 1).await.unwrap().0.len(), 1);
         assert!(matches!(
             boards.search(&past, "sencha", 2).await,
-            Err(BoardError::NoVersion(_))
+            Err(BoardError::NoPage(_))
         ));
     }));
 }

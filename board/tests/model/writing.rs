@@ -96,7 +96,7 @@ fn pages_of_one_version_do_not_shift() {
         assert_eq!(boards.board(&tea).unwrap().topics(2).unwrap().0.len(), 4);
         assert!(matches!(
             boards.board(&tea).unwrap().topics(3),
-            Err(BoardError::NoVersion(_))
+            Err(BoardError::NoPage(_))
         ));
     }));
 }

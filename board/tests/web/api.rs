@@ -125,12 +125,12 @@ fn an_edit_names_the_version_that_it_is_of() {
                 .status,
             412
         );
-        assert_eq!(
-            program
-                .json("PUT", &topic, &[("If-Match", &tag)], &said("two"))
-                .status,
-            403
-        );
+        let other = ("Authorization", "Bearer the key of somebody else");
+        for (keys, status) in [(vec![], 401), (vec![other], 403)] {
+            let headers = [keys, vec![("If-Match", tag.as_str())]].concat();
+            let refused = program.json("PUT", &topic, &headers, &said("two"));
+            assert_eq!(refused.status, status, "{refused:?}");
+        }
         let edited = program.json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said("two"));
         assert_eq!(edited.status, 200, "{edited:?}");
         let stale = program.json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said("three"));
@@ -269,6 +269,18 @@ fn what_cannot_be_read_is_told() {
             program.ask("POST", path, &[], "{\"text\": \"x\"}").status,
             415
         );
+        let said = "{\"title\": \"T\", \"text\": \"x\"}";
+        // Whoever brings a key means to change the message later, and could not with this one.
+        for key in ["Bearer short", "Basic YTpiYTpiYTpiYTpiYQ=="] {
+            let refused = program.json("POST", path, &[("Authorization", key)], said);
+            assert_eq!(refused.status, 401, "{key}: {refused:?}");
+        }
+        let key = [("Authorization", "bearer 0123456789abcdef")];
+        let written = program.json("POST", path, &key, said);
+        assert_eq!(written.status, 201, "{written:?}");
+        let place = format!("{path}/{}", written.value()["id"]);
+        assert_eq!(program.json("PUT", &place, &[], said).status, 401);
+        assert_eq!(program.json("DELETE", &place, &key, "").status, 200);
         let invalid = program
             .json("POST", path, &[], "{\"title\": \"\", \"text\": \"\"}")
             .value();

@@ -163,6 +163,9 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
     };
     with_config(config, |mut browser| {
         let topic = topic(&mut browser, "one");
+        let tag = browser.get("/b/tea").header("etag").to_owned();
+        let kept = [("If-None-Match", tag.as_str())];
+        assert_eq!(browser.ask("GET", "/b/tea", &kept, "").status, 304);
         disk.set_room(Some(disk.used()));
         let form = browser.get(&topic);
         let long = "a draft ".repeat(1_000);
@@ -187,6 +190,8 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
         let page = browser.get(&topic);
         assert_eq!(page.status, 200);
         assert!(page.body.contains("Only to be read at the moment"));
+        // The page that the browser has does not say so.
+        assert_eq!(browser.ask("GET", "/b/tea", &kept, "").status, 200);
         let said = serde_json::json!({"title": "T", "text": long}).to_string();
         let asked = browser.json("POST", "/api/boards/tea/messages", &[], &said);
         assert_eq!(

@@ -311,6 +311,24 @@ fn pages_are_small_and_numbered() {
 }
 
 #[test]
+fn a_list_of_many_boards_has_pages() {
+    with_board(|mut browser| {
+        for number in 0..90 {
+            let body =
+                serde_json::json!({"title": format!("B{number:02}"), "about": "&".repeat(150)});
+            let created = browser.json("POST", "/api/boards", &[], &body.to_string());
+            assert_eq!(created.status, 201, "{created:?}");
+        }
+        let pages = ["/", "/?page=2", "/?page=3"].map(|path| browser.get(path).body);
+        assert!(pages.iter().all(|page| page.len() < 50_000));
+        let shown = pages.iter().map(|page| page.matches("<h2>").count());
+        assert_eq!(shown.collect::<Vec<_>>(), [40, 40, 10]);
+        assert!(pages[0].contains("B89") && pages[2].contains("B00"));
+        assert_eq!(browser.get("/?page=4").status, 404);
+    });
+}
+
+#[test]
 fn a_feed_has_the_newest_messages() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "*one* & <two>");

@@ -54,6 +54,7 @@ impl NewText {
 /// `POST /api/boards`
 pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
     let new: NewBoard = read(&ask)?;
+    must_bring_no_bad_key(&ask)?;
     ask.may_write()?;
     let site: BoardName = "new".parse().map_err(|_| Problem::not_found())?;
     let token = token(&ask, &site, &program(&ask.headers))?;
@@ -66,6 +67,7 @@ pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
 /// `POST /api/boards/{board}/messages`
 pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
     let said: NewText = read(&ask)?;
+    must_bring_no_bad_key(&ask)?;
     ask.may_write()?;
     let name = ask.board_name()?;
     let requester = program(&ask.headers);
@@ -101,6 +103,7 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
 /// `PUT /api/boards/{board}/messages/{message}`
 pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
     let said: NewText = read(&ask)?;
+    must_bring_a_key(&ask)?;
     ask.may_write()?;
     let (name, id) = (ask.board_name()?, ask.id()?);
     let message = ask.app.boards.board(&name)?.message(id)?;
@@ -163,9 +166,7 @@ pub(crate) async fn erase(ask: Arc<Ask>) -> Answer {
 }
 
 fn target(ask: &Ask) -> Result<(BoardName, NodeId), Problem> {
-    if program(&ask.headers).owner.is_none() {
-        return Err(no_key());
-    }
+    must_bring_a_key(ask)?;
     ask.may_write()?;
     Ok((ask.board_name()?, ask.id()?))
 }
@@ -175,6 +176,19 @@ fn of<'a>(ask: &Ask, board: &'a BoardName, id: NodeId) -> Target<'a> {
         board,
         id,
         requester: program(&ask.headers),
+    }
+}
+
+fn must_bring_a_key(ask: &Ask) -> Result<(), Problem> {
+    let owner = program(&ask.headers).owner;
+    owner.map(drop).ok_or_else(no_key)
+}
+
+/// Without a key nobody can change later what is written, which is fine; one that is too short was meant otherwise.
+fn must_bring_no_bad_key(ask: &Ask) -> Result<(), Problem> {
+    match ask.headers.contains_key(header::AUTHORIZATION) {
+        true => must_bring_a_key(ask),
+        false => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use axum::http::{Response, StatusCode};
 
 use crate::model::BoardAt;
 
-use super::super::answer::{Answer, fixed, json, tagged};
+use super::super::answer::{Answer, fixed, json, known, tagged};
 use super::super::ask::Ask;
 use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue};
 
@@ -28,8 +28,8 @@ pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}`
 pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    let (topics, pages) = board.topics(ask.page()?)?;
     tagged(&ask, &tag(&board), || {
+        let (topics, pages) = board.topics(ask.page()?)?;
         let topics = topics.iter().map(MessageValue::of_topic).collect();
         Ok(list(&ListValue::new(&board, pages, topics)))
     })
@@ -38,12 +38,12 @@ pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}/messages/{message}`
 pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    let thread = board.thread(ask.id()?, ask.page()?)?;
-    let status = match thread.head.post() {
-        Some(_) => StatusCode::OK,
-        None => StatusCode::GONE,
-    };
     tagged(&ask, &tag(&board), || {
+        let thread = board.thread(ask.id()?, ask.page()?)?;
+        let status = match thread.head.post() {
+            Some(_) => StatusCode::OK,
+            None => StatusCode::GONE,
+        };
         let value = ThreadValue {
             version: board.version().to_string(),
             message: MessageValue::new(&thread.head),
@@ -57,6 +57,7 @@ pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
 
 /// `GET /api/boards/{board}/messages/{message}/history`
 pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
+    let _look = ask.look()?;
     let states = ask
         .app
         .boards
@@ -69,12 +70,13 @@ pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}/search`
 pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    let (found, pages) = ask
-        .app
-        .boards
-        .search(&board, ask.query.text("q"), ask.page()?)
-        .await?;
-    tagged(&ask, &tag(&board), || {
+    let tag = tag(&board);
+    if let Some(known) = known(&ask, &tag) {
+        return Ok(known);
+    }
+    let (words, page) = (ask.query.text("q"), ask.page()?);
+    let (found, pages) = ask.app.boards.search(&board, words, page).await?;
+    tagged(&ask, &tag, || {
         let found = found.iter().map(MessageValue::new).collect();
         Ok(list(&ListValue::new(&board, pages, found)))
     })

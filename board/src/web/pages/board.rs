@@ -51,9 +51,9 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         return see(&ask, &place_of_step(&ask)?, None);
     }
     let board = ask.board().await?;
-    let slider = slider(&ask, board.version())?;
-    let (topics, pages) = board.topics(ask.page()?)?;
     tagged_page(&ask, &tag(&board, ask.now), || {
+        let slider = slider(&ask, board.version())?;
+        let (topics, pages) = board.topics(ask.page()?)?;
         let at = crate::text::moment::machine(board.time());
         let template = BoardPage {
             frame: Frame::of_board(&ask, board.title(), &board),

@@ -5,20 +5,24 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
-use crate::model::{BoardInfo, Draft, Field, Token};
+use crate::model::{BoardError, BoardInfo, Draft, Field, Pages, Token};
 use crate::text::moment::{Stamp, freshness};
 
 use super::super::answer::{Answer, later, page, see, tagged_page};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
-use super::super::views::Frame;
+use super::super::views::{Frame, PagesView};
 use super::super::visitor::random;
+
+/// How many boards are on a page.
+const BOARDS: usize = 40;
 
 #[derive(Template)]
 #[template(path = "boards.html")]
 struct BoardsPage {
     frame: Frame,
     boards: Vec<(BoardInfo, Stamp)>,
+    pages: PagesView,
 }
 
 /// `GET /`
@@ -37,8 +41,15 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
             let stamp = Stamp::new(board.changed, ask.now);
             (board, stamp)
         };
-        let boards = boards.into_iter().map(stamped).collect();
-        page(&ask, StatusCode::OK, &BoardsPage { frame, boards })
+        let number = ask.page()?;
+        let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
+        let shown = boards.into_iter().skip(pages.range().start).take(BOARDS);
+        let template = BoardsPage {
+            frame,
+            boards: shown.map(stamped).collect(),
+            pages: PagesView::of_newest(pages),
+        };
+        page(&ask, StatusCode::OK, &template)
     })
 }
 

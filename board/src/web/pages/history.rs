@@ -27,6 +27,7 @@ struct StateView {
     version: String,
     number: u64,
     is_erased: bool,
+    author: Vec<PieceView>,
     title: Vec<PieceView>,
     text: Vec<PieceView>,
 }
@@ -57,7 +58,9 @@ pub(crate) fn pieces(old: &str, new: &str) -> Vec<PieceView> {
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let (name, id) = (ask.board_name()?, ask.id()?);
     let board = ask.app.boards.board(&name)?;
+    let look = ask.look()?;
     let states = ask.app.boards.history(&name, id).await?;
+    drop(look);
     tagged_page(&ask, &tag(&board, ask.now), || {
         let before = states.iter().skip(1).map(Some).chain([None]);
         let views = states
@@ -86,6 +89,7 @@ fn view(ask: &Ask, state: &State, before: Option<&State>) -> StateView {
         version: state.version.to_string(),
         number: state.version.number,
         is_erased: state.post.is_none(),
+        author: part(Post::author),
         title: part(Post::title),
         text: part(Post::text),
     }

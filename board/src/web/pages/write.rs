@@ -6,7 +6,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use weald::forest::NodeId;
 
-use crate::model::{ANSWERS, BoardAt, Kind, NewMessage, Token};
+use crate::model::{ANSWERS, BoardAt, Kind, NewMessage, Token, one_line};
 
 use super::super::answer::{Answer, later, page, see};
 use super::super::ask::{Ask, draft};
@@ -136,6 +136,7 @@ fn show_form(ask: &Ask, board: &BoardAt, status: StatusCode, form: FormView) -> 
 
 fn remembered(ask: &Ask) -> Option<String> {
     let form = ask.form();
-    let author = form.text("author").trim();
-    (author != ask.visitor.author()).then(|| author_cookie(author, ask.client.is_secure))
+    // As it was written into the message, and so never too long for a cookie.
+    let author = one_line(form.text("author"));
+    (author != ask.visitor.author()).then(|| author_cookie(&author, ask.client.is_secure))
 }
