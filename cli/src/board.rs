@@ -86,7 +86,11 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
         tries: usual.tries,
         moderator: None,
         proxies: args.proxy.clone(),
-        most_requests: args.requests.unwrap_or(usual.most_requests),
+        most_requests: match args.requests {
+            None => usual.most_requests,
+            Some(0) => usize::MAX,
+            Some(most) => most,
+        },
         most_readers: args.readers.unwrap_or(usual.most_readers),
         most_readers_of_one: args
             .readers_per_address

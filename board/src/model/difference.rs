@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The most pairs of words that are compared; beyond that all between the common ends went and came.
-const MOST: usize = 1_000_000;
+const MOST: usize = 250_000;
 
 /// A part of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

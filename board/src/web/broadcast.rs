@@ -13,8 +13,9 @@ use std::task::Waker;
 use axum::body::Bytes;
 use weald::forest::Version;
 
-/// How many events the ring has.
-const KEPT: usize = 512;
+/// How many events the ring has: more than a process that was late tells at once, because all readers would lose their place
+/// otherwise.
+const KEPT: usize = 2_048;
 /// How many of them a reader takes at once.
 const AT_ONCE: usize = 64;
 

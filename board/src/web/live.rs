@@ -47,8 +47,9 @@ struct EventValue {
 /// `GET /b/{board}/live`, and `GET /api/boards/{board}/events`
 pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let name = ask.board_name()?;
-    let stream = OwnStream::take(&ask)?;
     let boards = &ask.app.boards;
+    let newest = boards.newest(&name)?;
+    let stream = OwnStream::take(&ask)?;
     let (last, catching) = match since(&ask)? {
         // It is an error, if the version does not exist. What had to be read from the disk is told first.
         Some(since) => {
@@ -57,7 +58,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
             let is_behind = follow.is_behind();
             (since, is_behind.then(|| Box::pin(next(follow)) as Catching))
         }
-        None => (boards.newest(&name)?, None),
+        None => (newest, None),
     };
     let seat = ask.app.live.seat(ask.app.config.most_readers);
     let seat = seat.ok_or_else(Problem::overloaded)?;

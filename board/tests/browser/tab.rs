@@ -225,6 +225,8 @@ impl Tab<'_> {
 
     /// Makes a picture of the whole page, for people to look at.
     pub(crate) fn picture(&self, name: &str) {
+        // The browser paints only the tab that is in front.
+        self.ask("Page.bringToFront", json!({}));
         let shot = self.ask(
             "Page.captureScreenshot",
             json!({"captureBeyondViewport": true}),

@@ -311,6 +311,36 @@ fn pages_are_small_and_numbered() {
 }
 
 #[test]
+fn a_long_history_has_small_pages() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for number in 0..12 {
+            let form = browser.get(&format!("{topic}/edit"));
+            let text = (0..450).map(|word| format!("{} ", (word * 7 + number * 13) % 97));
+            let fields = [
+                ("text", text.collect::<String>()),
+                ("author", "Ada".to_owned()),
+                ("title", "one".to_owned()),
+            ];
+            let fields = fields.each_ref().map(|(name, text)| (*name, text.as_str()));
+            let saved = browser.fill_from(&form, &fields);
+            assert_eq!(saved.status, 303, "{saved:?}");
+        }
+        let history = format!("{topic}/history");
+        let pages = ["", "?page=2"].map(|page| browser.get(&format!("{history}{page}")).body);
+        assert!(
+            pages.iter().all(|page| page.len() < 50_000),
+            "{} bytes",
+            pages[0].len()
+        );
+        let shown = pages.iter().map(|page| page.matches("<h2>").count());
+        assert_eq!(shown.collect::<Vec<_>>(), [10, 3]);
+        assert!(pages[0].contains('…') && pages[1].contains("Written"));
+        assert_eq!(browser.get(&format!("{history}?page=3")).status, 404);
+    });
+}
+
+#[test]
 fn a_list_of_many_boards_has_pages() {
     with_board(|mut browser| {
         for number in 0..90 {

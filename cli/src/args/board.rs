@@ -78,7 +78,7 @@ pub(crate) struct Board {
         conflicts_with = "moderator"
     )]
     pub(crate) moderator_hash: Option<String>,
-    /// How many requests are answered at once; more get a 503 [default: 4096]
+    /// How many requests are answered at once; more get a 503; 0 for any number [default: 4096]
     #[arg(long, value_name = "N", env = "WEALD_BOARD_REQUESTS")]
     pub(crate) requests: Option<usize>,
     /// How many readers may follow boards live at once; more get a 503 [default: 10000]

@@ -5,12 +5,18 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
-use crate::model::{Piece, Post, State, difference};
+use crate::model::{BoardError, Pages, Piece, Post, State, difference};
 use crate::text::moment::Stamp;
 
 use super::super::answer::{Answer, page, tagged_page};
 use super::super::ask::Ask;
-use super::super::views::{Frame, tag, told};
+use super::super::views::{Frame, PagesView, tag, told};
+
+/// How many states are on a page, and how many bytes of all their texts, so that it stays small.
+const STATES: usize = 10;
+const SHOWN: usize = 20_000;
+/// What stands around a piece of a difference: a tag at both ends.
+const TAGS: usize = 11;
 
 #[derive(Template)]
 #[template(path = "history.html")]
@@ -18,6 +24,7 @@ struct HistoryPage {
     frame: Frame,
     id: u64,
     states: Vec<StateView>,
+    pages: PagesView,
 }
 
 struct StateView {
@@ -30,6 +37,8 @@ struct StateView {
     author: Vec<PieceView>,
     title: Vec<PieceView>,
     text: Vec<PieceView>,
+    /// Whether only the beginning of the text is there.
+    is_cut: bool,
 }
 
 /// A part of a difference: `kind` is empty, `del` or `ins`.
@@ -62,27 +71,33 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let states = ask.app.boards.history(&name, id).await?;
     drop(look);
     tagged_page(&ask, &tag(&board, ask.now), || {
+        let number = ask.page()?;
+        let pages = Pages::new(number, STATES, states.len()).ok_or(BoardError::NoPage(number))?;
         let before = states.iter().skip(1).map(Some).chain([None]);
-        let views = states
-            .iter()
-            .zip(before)
-            .map(|(state, before)| view(&ask, state, before));
+        let shown = states.iter().zip(before).skip(pages.range().start);
+        let room = SHOWN / pages.range().len().max(1);
+        let views = shown
+            .take(STATES)
+            .map(|(state, before)| view(&ask, (state, before), room));
         let template = HistoryPage {
             frame: Frame::of_board(&ask, "History of a message", &board),
             id: id.get(),
             states: views.collect(),
+            pages: PagesView::of_newest(pages),
         };
         page(&ask, StatusCode::OK, &template)
     })
 }
 
-fn view(ask: &Ask, state: &State, before: Option<&State>) -> StateView {
+fn view(ask: &Ask, (state, before): (&State, Option<&State>), room: usize) -> StateView {
     let part = |of: fn(&Post) -> &str| {
         let new = state.post.as_ref().map(of).unwrap_or_default();
         let old = before.and_then(|before| before.post.as_ref()).map(of);
         // The first state has nothing to differ from.
         pieces(old.unwrap_or(new), new)
     };
+    let mut text = part(Post::text);
+    let is_cut = cut(&mut text, room);
     StateView {
         told: told(state.deed),
         time: Stamp::new(state.time, ask.now),
@@ -91,6 +106,22 @@ fn view(ask: &Ask, state: &State, before: Option<&State>) -> StateView {
         is_erased: state.post.is_none(),
         author: part(Post::author),
         title: part(Post::title),
-        text: part(Post::text),
+        text,
+        is_cut,
     }
+}
+
+/// Cuts a difference off behind so many bytes of the page. Returns whether it was longer.
+fn cut(pieces: &mut Vec<PieceView>, mut room: usize) -> bool {
+    for (at, piece) in pieces.iter_mut().enumerate() {
+        let Some(left) = room.checked_sub(piece.text.len() + TAGS) else {
+            let end = (0..=room.saturating_sub(TAGS).min(piece.text.len()))
+                .rfind(|at| piece.text.is_char_boundary(*at));
+            piece.text.truncate(end.unwrap_or_default());
+            pieces.truncate(at + 1);
+            return true;
+        };
+        room = left;
+    }
+    false
 }
