@@ -19,16 +19,18 @@ pub mod model {
 
     // One message, and why something is refused.
     mod error;
+    mod happened;
     mod message;
     mod passphrase;
 
     // One board in one version.
+    mod replays;
+
     mod store;
 
     mod board_at;
 
     mod refusals;
-    mod replays;
     mod search_index;
     mod thread;
 
@@ -57,7 +59,8 @@ pub mod model {
     };
     pub use error::BoardError;
     pub use exchange::{Departure, Traveller};
-    pub use follow::{Follow, Happened};
+    pub use follow::Follow;
+    pub use happened::Happened;
     pub use history::{STATES, State};
     pub use message::{Body, Deed, DeletedBy, Message};
     pub use name::{BoardName, NotAName};

@@ -39,7 +39,7 @@ impl Clients {
         let mut stream = self.connect()?;
         let length = body.len();
         let rest = format!(
-            "Host: board\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}"
+            "Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}"
         );
         write!(stream, "{head} HTTP/1.1\r\n{rest}\r\n{headers}\r\n{body}").ok()?;
         let mut answer = String::new();
@@ -116,7 +116,7 @@ impl Clients {
         mut stream: TcpStream,
         after: &str,
     ) -> Option<impl Iterator<Item = (String, Vec<u64>)> + use<>> {
-        let head = "GET /api/boards/tea/events HTTP/1.1\r\nHost: board\r\n";
+        let head = "GET /api/boards/tea/events HTTP/1.1\r\nHost: localhost\r\n";
         write!(stream, "{head}Last-Event-ID: {after}\r\n\r\n").ok()?;
         let mut lines = BufReader::new(stream).lines();
         let status = lines.next()?.ok()?;

@@ -4,26 +4,13 @@
 
 use std::collections::VecDeque;
 
-use weald::forest::{
-    Change, NodeId, Path, Seen, Since, TreeHandle, Version, Watch, WatchEnd, WatchError,
-};
+use weald::forest::{Path, Since, TreeHandle, Version, Watch, WatchEnd, WatchError};
 
 use super::boards::Boards;
 use super::error::BoardError;
-use super::message::attribute;
+use super::happened::{Happened, happened};
 use super::name::BoardName;
 use super::store::Store;
-
-/// A change of a board.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happened {
-    /// The version that it made.
-    pub version: Version,
-    /// What was done: `write`, `edit`, `delete`, `restore`, `erase`, or `other`.
-    pub did: &'static str,
-    /// The messages that are new or changed.
-    pub messages: Vec<NodeId>,
-}
 
 /// The changes of a board after a version. Each is durable, or whatever the forest acknowledges.
 pub struct Follow {
@@ -139,30 +126,6 @@ impl Follow {
             (Err(error), _) => return Err(BoardError::NoVersion(error.to_string())),
         }
         Ok(())
-    }
-}
-
-pub(crate) fn happened(seen: &Seen) -> Happened {
-    let known = ["write", "edit", "delete", "restore", "erase"];
-    let did = known
-        .into_iter()
-        .find(|did| did.as_bytes() == seen.after.bytes());
-    let is_told = |change: &Change<'_>| match change {
-        Change::Added(node) => node.parent().is_some(),
-        Change::Deleted(_) => false,
-        // That somebody has answered in a topic is told by the answer.
-        Change::Changed { .. } => change
-            .attributes()
-            .any(|(name, ..)| name != attribute::ACTIVE),
-    };
-    Happened {
-        version: seen.after.version(),
-        did: did.unwrap_or("other"),
-        messages: seen
-            .changes()
-            .filter(is_told)
-            .map(|change| change.id())
-            .collect(),
     }
 }
 

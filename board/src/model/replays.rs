@@ -13,7 +13,7 @@ use weald::sync::Semaphore;
 use weald::sync::semaphore::Permit;
 
 use super::error::BoardError;
-use super::follow::{Happened, happened};
+use super::happened::{Happened, happened};
 
 /// How many may wait for a replay.
 const WAITING: u32 = 16;

@@ -14,7 +14,7 @@ use weald::forest::{Edit, NodeId, Sortable, Terms, Value, Version};
 use super::author::{Owner, Requester};
 use super::boards::Boards;
 use super::error::BoardError;
-use super::message::{Deed, DeletedBy, attribute};
+use super::message::{Body, Deed, DeletedBy, attribute};
 use super::name::BoardName;
 use super::post::Post;
 
@@ -161,11 +161,15 @@ impl Boards {
     /// the law asks for that. That it was erased, and when, stays visible.
     ///
     /// # Errors
-    /// As [`delete`](Self::delete).
+    /// As [`delete`](Self::delete); [`BoardError::Gone`], if it was erased before.
     pub async fn erase(&self, target: Target<'_>) -> Result<Version, BoardError> {
         let tree = self.0.store.tree(target.board)?;
-        let owner = self.board(target.board)?.message(target.id)?.owner;
-        if !target.requester.may_change(owner) {
+        let message = self.board(target.board)?.message(target.id)?;
+        // Whose it was is gone, too. A moderator may end what was interrupted.
+        if matches!(message.body, Body::Erased(_)) && !target.requester.is_moderator {
+            return Err(BoardError::Gone);
+        }
+        if !target.requester.may_change(message.owner) {
             return Err(BoardError::NotYours);
         }
         // Hidden first, so that no edit that is just being made says something new after the erasure. A disk that is full

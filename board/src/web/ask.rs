@@ -16,7 +16,7 @@ use super::client::Client;
 use super::origin::Origin;
 use super::pairs::Pairs;
 use super::problem::Problem;
-use super::streams::Place;
+use super::streams::Taken;
 use super::visitor::Visitor;
 
 /// The most bytes of a body that is worked on.
@@ -131,8 +131,8 @@ impl Ask {
     ///
     /// # Errors
     /// 429.
-    pub(crate) fn look(&self) -> Result<Place<'_>, Problem> {
-        let place = Place::take(&self.app.looks, self.client.network());
+    pub(crate) fn look(&self) -> Result<Taken<'_>, Problem> {
+        let place = Taken::take(&self.app.looks, self.client.network());
         place.ok_or_else(Problem::too_many_looks)
     }
 

@@ -69,6 +69,13 @@ pub struct Config {
     pub drain: Duration,
 }
 
+impl Config {
+    /// Whether only this machine reaches the board, and nobody said under which name.
+    pub(crate) fn is_local(&self) -> bool {
+        self.address.ip().is_loopback() && self.origin.is_none() && self.proxies.is_empty()
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

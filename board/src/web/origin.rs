@@ -1,5 +1,6 @@
 //! The address under which browsers know the board, if that is not the one at which it is served.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A scheme with a host and perhaps a port, such as `https://board.example.org`.
@@ -53,9 +54,45 @@ impl FromStr for Origin {
     }
 }
 
+/// Whether a `Host` is a number, or the name that every machine has for itself. Another name may be one of any page of the web,
+/// made to lead to this machine (DNS rebinding).
+pub(crate) fn is_of_this_machine(host: &str) -> bool {
+    let bare = match host.rsplit_once(':') {
+        Some((bare, port)) if port.bytes().all(|it| it.is_ascii_digit()) => bare,
+        _ => host,
+    };
+    let bare = bare.trim_start_matches('[').trim_end_matches(']');
+    let bare = bare.to_ascii_lowercase();
+    bare == "localhost" || bare.ends_with(".localhost") || bare.parse::<IpAddr>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_machine_has_few_names() {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "tea.localhost:1",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "[::1]",
+        ] {
+            assert!(is_of_this_machine(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "",
+            "127.0.0.1.evil.example:1",
+        ] {
+            assert!(!is_of_this_machine(host), "{host}");
+        }
+    }
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {

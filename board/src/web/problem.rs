@@ -110,6 +110,12 @@ impl Problem {
         }
     }
 
+    pub(crate) fn misled() -> Self {
+        let sentence = "This board is for the machine that it runs on. To reach it under a name, start it with --origin, or \
+            name its proxy with --proxy.";
+        Self::new(StatusCode::MISDIRECTED_REQUEST, sentence)
+    }
+
     pub(crate) fn forged() -> Self {
         let sentence = "This form did not come from a page of this board, or the page is from before you had a \
             cookie of it. What you wrote is still here: send it again.";

@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Request, Response, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use tower_service::Service;
 use weald::http::RequestBody;
 
 use super::api;
 use super::app::App;
 use super::client::Client;
+use super::origin::is_of_this_machine;
 use super::pages;
 use super::problem::Problem;
 
@@ -93,7 +94,8 @@ async fn respond(
     request.extensions_mut().insert(client);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let room = Room::take(app.clone());
-    let mut response = match refusal(&app, &room, client, &path) {
+    let is_misled = app.config.is_local() && names_another(request.headers());
+    let mut response = match refusal(&app, &room, (client, is_misled), &path) {
         Some(problem) if path.starts_with("/api/") => api::refused(problem),
         Some(problem) => pages::problem::show(&app.config.title, problem),
         None => match router.call(request.map(Body::new)).await {
@@ -112,11 +114,25 @@ async fn respond(
     Ok(response)
 }
 
+/// Whether a request asks for a name that another machine may have.
+fn names_another(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST);
+    host.is_some_and(|host| !host.to_str().is_ok_and(is_of_this_machine))
+}
+
 /// Why a request is not even looked at.
-fn refusal(app: &App, room: &Room, client: Client, path: &str) -> Option<Problem> {
+fn refusal(
+    app: &App,
+    room: &Room,
+    (client, is_misled): (Client, bool),
+    path: &str,
+) -> Option<Problem> {
     // Those who watch over the board always learn how it is.
     if matches!(path, "/healthz" | "/readyz" | "/metrics") {
         return None;
+    }
+    if is_misled {
+        return Some(Problem::misled());
     }
     if room.count > app.config.most_requests {
         return Some(Problem::overloaded());

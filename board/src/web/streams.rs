@@ -46,15 +46,15 @@ impl Streams {
 }
 
 /// One of them, until it is dropped.
-pub(crate) struct Place<'a>(&'a Streams, IpAddr);
+pub(crate) struct Taken<'a>(&'a Streams, IpAddr);
 
-impl<'a> Place<'a> {
+impl<'a> Taken<'a> {
     pub(crate) fn take(streams: &'a Streams, of: IpAddr) -> Option<Self> {
         streams.take(of).then_some(Self(streams, of))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
         self.0.give_back(self.1);
     }

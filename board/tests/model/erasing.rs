@@ -87,6 +87,9 @@ fn what_is_deleted_can_be_erased() {
         let id = write(&boards, &tea, None, "secret").await;
         boards.delete(target(&tea, id, ada())).await.unwrap();
         boards.erase(target(&tea, id, ada())).await.unwrap();
+        let again = boards.erase(target(&tea, id, ada())).await;
+        assert!(matches!(again, Err(BoardError::Gone)), "{again:?}");
+        boards.erase(target(&tea, id, moderator())).await.unwrap();
         let body = boards.board(&tea).unwrap().message(id).unwrap().body;
         assert!(matches!(body, Body::Erased(_)));
     }));

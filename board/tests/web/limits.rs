@@ -49,7 +49,7 @@ fn what_is_too_large_is_refused() {
 #[test]
 fn what_is_too_large_is_refused_before_it_is_sent_and_without_a_length() {
     with_board(|browser| {
-        let head = "POST /api/boards HTTP/1.1\r\nHost: board\r\nConnection: close\r\nContent-Type: application/json\r\n";
+        let head = "POST /api/boards HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
         let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
         for rest in [
             "Content-Length: 70000\r\n\r\n".to_owned(),

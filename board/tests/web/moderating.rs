@@ -137,7 +137,11 @@ fn a_moderator_sees_what_goes_on_inside() {
         sign_in(&mut grace, SECRET);
         assert!(grace.get("/").body.contains("href=\"/admin\""));
         let mut stream = connect(ada.address);
-        write!(stream, "GET /b/tea/live HTTP/1.1\r\nHost: board\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET /b/tea/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        .unwrap();
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         while !line.contains("retry") {

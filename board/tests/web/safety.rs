@@ -1,5 +1,7 @@
 //! What keeps visitors safe: escaping, headers, and forms of other sites.
 
+use std::io::{Read, Write};
+
 use weald_board::Config;
 
 use super::client::*;
@@ -29,6 +31,36 @@ fn with_an_origin_forms_come_from_there_and_cookies_are_secure() {
         let feed = browser.get("/b/tea/feed").body;
         assert!(feed.contains("\"https://board.example/b/tea"), "{feed}");
     });
+}
+
+/// A page of the web whose name leads to this machine could read the board, and write to it.
+#[test]
+fn another_name_does_not_lead_to_a_board_of_this_machine() {
+    let asked = |config: Config, host: &str| {
+        let mut status = 0;
+        with_config(config, |browser| {
+            let mut stream = std::net::TcpStream::connect(browser.address).unwrap();
+            let head =
+                format!("GET /api/boards HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        });
+        status
+    };
+    assert_eq!(asked(Config::default(), "localhost:8080"), 200);
+    assert_eq!(asked(Config::default(), "evil.example"), 421);
+    let named = Config {
+        origin: Some("http://tea.example".parse().unwrap()),
+        ..Config::default()
+    };
+    assert_eq!(asked(named, "tea.example"), 200);
+    let behind = Config {
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        ..Config::default()
+    };
+    assert_eq!(asked(behind, "tea.example"), 200);
 }
 
 #[test]

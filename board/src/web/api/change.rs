@@ -252,8 +252,10 @@ fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
     ) {
         return Ok(newest);
     }
-    let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
-    text.parse().map_err(|_| {
+    // The newest of those that it lists.
+    let tags = value.to_str().unwrap_or_default().split(',');
+    let versions = tags.filter_map(|tag| tag.trim().trim_matches('"').parse().ok());
+    versions.max().ok_or_else(|| {
         Problem::new(
             StatusCode::PRECONDITION_FAILED,
             "If-Match names no version of this board.",
