@@ -9,7 +9,7 @@
 use std::time::SystemTime;
 
 use weald::forest::disk::Moment;
-use weald::forest::{Edit, NodeId, Sortable, Terms, Value, Version};
+use weald::forest::{CommitError, Edit, NodeId, Sortable, Terms, Value, Version};
 
 use super::author::{Owner, Requester};
 use super::boards::Boards;
@@ -175,7 +175,9 @@ impl Boards {
         // Hidden first, so that no edit that is just being made says something new after the erasure. A disk that is full
         // takes no edits either, so then it is erased all the same.
         let hidden = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
-            edit.delete_attribute(target.id, attribute::OWNER)?;
+            if edit.attribute(target.id, attribute::OWNER)?.is_some() {
+                edit.delete_attribute(target.id, attribute::OWNER)?;
+            }
             mark_proven(edit, target.id, false)?;
             edit.put_attribute(target.id, attribute::HIDDEN, DeletedBy::Moderator.word())?;
             Ok::<_, BoardError>(())
@@ -186,7 +188,11 @@ impl Boards {
         {
             return Err(error);
         }
-        tree.erase(target.id, attribute::POST).await?;
+        match tree.erase(target.id, attribute::POST).await {
+            // The second also if it was erased before, and the rest was interrupted.
+            Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         self.forget(target.board, target.id).await;
         self.0.replays.forget().await;
         // A new version, so that nobody goes on showing a page that he has kept.

@@ -1,7 +1,7 @@
 //! What is erased is in no version any more.
 
 use weald::forest::disk::Moment;
-use weald_board::model::{BoardError, Body};
+use weald_board::model::{BoardError, Body, NewMessage, Requester};
 
 use super::support::*;
 
@@ -77,6 +77,21 @@ fn no_edit_brings_back_what_is_erased_meanwhile() {
             let body = boards.board(&tea).unwrap().message(id).unwrap().body;
             assert!(matches!(body, Body::Erased(_)), "{body:?}");
         }
+    }));
+}
+
+#[test]
+fn what_nobody_owns_can_be_erased() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        let nobodys = NewMessage {
+            requester: Requester::default(),
+            ..new(None, "secret")
+        };
+        let id = boards.write(&tea, nobodys).await.unwrap().id;
+        boards.erase(target(&tea, id, moderator())).await.unwrap();
+        let body = boards.board(&tea).unwrap().message(id).unwrap().body;
+        assert!(matches!(body, Body::Erased(_)));
     }));
 }
 
