@@ -100,7 +100,8 @@ impl Commit {
 
     /// Gives the commit an id. If a commit with this id was made before, and is among the newest 65,536
     /// commits that were given an id, this one is not made again: its outcome is that of the first, if both ask for
-    /// the same, and [`IdTaken`](CommitError::IdTaken) otherwise. The ids of the nodes that they add make no difference.
+    /// the same, and [`IdTaken`](CommitError::IdTaken) otherwise. The ids of the nodes that they add make no difference, nor
+    /// do the bytes of erasable values: what is compared is kept after they are erased.
     /// It costs a look at all that is asked for.
     pub fn id(mut self, id: CommitId) -> Self {
         if let Ok(request) = &mut self.request {

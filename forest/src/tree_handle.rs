@@ -218,6 +218,9 @@ impl TreeHandle {
     /// forest was built with. If the journal refuses commits before it, because it is full, the erasure is not refused with
     /// them, and comes before all others.
     ///
+    /// Where an attribute had a *copy* of a reference, and only the history of the journal still has that, nobody knows so any
+    /// more, and the bytes stay there: erase at the attribute for which they were put.
+    ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
     /// the versions in memory; [`CommitError::NameTooLong`], if the name has more than

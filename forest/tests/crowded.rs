@@ -154,6 +154,21 @@ fn an_id_stands_for_one_request_which_may_be_tried_again() {
     assert_eq!(trees[0].versions().len(), 3);
 }
 
+/// What is compared stays after an erasure, so it tells nothing of the bytes.
+#[test]
+fn erasable_bytes_make_no_difference_for_an_id() {
+    let tree = Forest::new().create("t").wait().unwrap();
+    let commit = |name: &str, bytes: &str| {
+        let base = tree.versions()[0].clone();
+        let mut edit = tree.edit_from(&base);
+        edit.put_erasable(edit.root(), name, bytes).unwrap();
+        edit.commit().id(CommitId(7)).wait()
+    };
+    let first = commit("born", "1815-12-10").unwrap();
+    assert_eq!(commit("born", "1852"), Ok(first));
+    assert_eq!(commit("died", "1852"), Err(CommitError::IdTaken(first)));
+}
+
 #[test]
 fn every_change_but_an_erasure_says_at_which_level_it_is_acknowledged() {
     let journal = MemoryJournal::synced_by_hand();

@@ -8,7 +8,8 @@ mod hooks;
 mod tools;
 
 use hooks::Hooks;
-use tools::{ByHand, put};
+use tools::{ByHand, Wait, put};
+use weald_forest::journal::{BlobId, Journal};
 use weald_forest::{AppendError, CommitError, Committed, Forest, Level, MemoryJournal, TreeHandle};
 
 type Commit = ByHand<Result<Committed, CommitError>>;
@@ -104,4 +105,26 @@ fn an_erasure_is_refused_once_it_is_the_oldest() {
         must_be_refused(erasure, AppendError::Full);
     }
     assert_eq!(journal.waiting(), 0);
+}
+
+#[test]
+fn a_reference_that_is_on_its_way_is_erased_in_the_journal_too() {
+    let (_forest, _, journal, tree, mut first) = setup();
+    journal.accept(1);
+    first.ready().unwrap();
+    let view = tree.view();
+    let reference = view.tree().root().get("c").unwrap();
+    let id = BlobId(u128::from_le_bytes(*reference.last_chunk().unwrap()));
+    assert!(journal.blob(id).wait().unwrap().is_some());
+    let mut edit = tree.edit();
+    edit.put_attribute(edit.root(), "copy", reference).unwrap();
+    let mut copies = ByHand::new(edit.commit());
+    assert!(copies.is_pending());
+    let mut erasure = erase(&tree, "copy");
+    journal.accept(2);
+    copies.ready().unwrap();
+    assert!(erasure.is_pending(), "it is not durable");
+    journal.sync(Level::Durable);
+    erasure.ready().unwrap();
+    assert_eq!(journal.blob(id).wait().unwrap(), None);
 }

@@ -210,6 +210,13 @@ pub(crate) fn get(
     Ok(StoredCheckpoint { at, pieces })
 }
 
+/// Reads a checkpoint to its end, so that its damage is known.
+pub(crate) fn check(medium: &dyn Medium, journal: u128, at: Position) -> Result<(), Unreadable> {
+    let (_, mut reader) = open(medium, journal, at)?;
+    while reader.piece()?.is_some() {}
+    Ok(())
+}
+
 /// The blobs to which the checkpoint of a position refers.
 pub(crate) fn blobs(
     medium: &dyn Medium,

@@ -39,7 +39,10 @@ impl Core {
                     index,
                     ..end.segment
                 };
-                let _removed = self.medium.remove(&names::segment(segment));
+                // One that is missing before another would be damage.
+                if self.medium.remove(&names::segment(segment)).is_err() {
+                    break;
+                }
             }
         }
         self.end(AppendError::Poisoned);

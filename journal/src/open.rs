@@ -46,6 +46,8 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     noted.map_err(failed("noting the writer failed"))?;
     unfinished::remove_left(&*medium).map_err(failed("removing what is not whole failed"))?;
     let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
+    recover::check_the_rest(&medium, &found)
+        .map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
     let masters = &settings.masters;

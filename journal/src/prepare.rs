@@ -71,8 +71,11 @@ impl Core {
         for segment in unused.rev() {
             // It takes its room as long as it is open.
             drop(self.files().remove(&segment));
-            // What stays is written anew when the segment is prepared again.
-            let _ = self.medium.remove(&names::segment(segment));
+            // What stays is written anew when the segment is prepared again, and those before it stay, too: a segment that is
+            // missing before another is damage.
+            if self.medium.remove(&names::segment(segment)).is_err() {
+                break;
+            }
         }
         self.state().is_preparing = false;
         let name = self.medium.name();

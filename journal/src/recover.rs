@@ -1,6 +1,6 @@
 //! Finds out what a journal has when it is opened: where its records end, and whether anything is damaged.
 //!
-//! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` changes nothing; `make_durable` writes again what was
+//! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` and `check_the_rest` change nothing; `make_durable` writes again what was
 //! found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs` (`begin`).
 
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use weald_forest::CommitId;
 use weald_forest::journal::{Position, Stored};
 
 use crate::chain::Chain;
+use crate::checkpoint;
 use crate::error::{Damage, Unreadable};
 use crate::frame::{Kind, MARK, mark_at};
 use crate::head::{HEAD, Head};
@@ -281,6 +282,31 @@ fn highest_mark_in(place: Place, bytes: &[u8]) -> Place {
         at += 1;
     }
     highest
+}
+
+/// Reads what `find` has not: the newest checkpoint, and the records between it and the last opening. The forest reads them
+/// later, when the cut is made; but damage is to be found before anything changes.
+pub(crate) fn check_the_rest(medium: &Arc<dyn Medium>, found: &Found) -> Result<(), Unreadable> {
+    let Some(journal) = found.journal else {
+        return Ok(());
+    };
+    if let Some(at) = found.checkpoint {
+        checkpoint::check(&**medium, journal, at)?;
+    }
+    let last_opening = Place {
+        segment: SegmentId {
+            index: 1,
+            ..found.end.segment
+        },
+        offset: HEAD,
+    };
+    let Some(begin) = found.chain.after(found.checkpoint.unwrap_or_default()) else {
+        return Ok(());
+    };
+    let mut reader = RecordReader::new(Arc::clone(medium), begin);
+    let go_on = |place| found.chain.go_on(place);
+    while reader.next(&go_on, last_opening.position())?.is_some() {}
+    Ok(())
 }
 
 /// Makes sure that what was found lies on the medium, and not only in the memory of the system.

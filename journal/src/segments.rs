@@ -116,14 +116,15 @@ impl Segments {
         for end in chain.known_ends() {
             must_have(end.segment, end.offset)?;
         }
+        // A segment is named only when the one before it is, so a later name proves the earlier ones, begun or not.
         let mut expected = first;
-        for (id, head) in self.heads.range(first..) {
-            while expected < *id {
-                if !self.ids.contains(&expected) {
-                    return Err(missing(expected));
-                }
-                expected = expected.next();
+        for id in self.ids.range(first..) {
+            if expected < *id {
+                return Err(missing(expected));
             }
+            expected = id.next();
+        }
+        for (id, head) in self.heads.range(first..) {
             must_have(*id, head.capacity)?;
         }
         Ok(())

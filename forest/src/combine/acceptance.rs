@@ -24,9 +24,18 @@ impl Combiner {
     pub(super) fn accept(
         &mut self,
         forest: &ForestState,
-        prepared: Prepared,
+        mut prepared: Prepared,
         (id, bytes): (Option<(CommitId, Digest)>, Bytes),
     ) -> Served {
+        // References that are on their way are not noted yet.
+        if let Prepared::Erase(erasure) = &mut prepared {
+            let outstanding = self.outstanding.commits.iter();
+            let coming = outstanding.flat_map(|known| known.made.references_at(&erasure.place));
+            let coming: Vec<_> = coming.collect();
+            erasure.ids.extend(coming);
+            erasure.ids.sort_unstable();
+            erasure.ids.dedup();
+        }
         let (id, digest) = id.unzip();
         if let Prepared::Nothing(head) = prepared {
             let id = id.unwrap_or(head.commit.id);

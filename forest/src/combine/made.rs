@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::content::erasable::{Blob, Referred};
+use crate::content::erasable::{Blob, BlobId, Place, Referred};
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
 use crate::state::root::Root;
@@ -18,6 +18,31 @@ pub(crate) enum Made {
     Erase(Box<Erasure>),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
+}
+
+impl Made {
+    /// The references that it brings to an attribute.
+    pub(crate) fn references_at(&self, place: &Place) -> Vec<BlobId> {
+        let (tree, node, name) = place;
+        let of = |state: &Arc<TreeState>, references: &[Referred]| {
+            let is_there = |it: &&Referred| (it.0, &it.1) == (*node, name);
+            let found = references.iter().filter(is_there).map(|it| it.2);
+            match state.number == *tree {
+                true => found.collect(),
+                false => Vec::new(),
+            }
+        };
+        match self {
+            Self::One(state, new) => of(state, &new.references),
+            Self::Many(all) => {
+                let all = all.iter();
+                all.flat_map(|(state, new)| of(state, &new.references))
+                    .collect()
+            }
+            Self::Create(_, state, references) => of(state, references),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// A version, and the erasable bytes that come with it.
