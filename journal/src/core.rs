@@ -24,6 +24,7 @@ use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::next_step::{NextStep, State};
+use crate::notices;
 use crate::place::{Place, SegmentId};
 use crate::reserve::Reserve;
 use crate::settings::Settings;
@@ -351,17 +352,20 @@ impl Core {
 
     /// Ends the journal.
     pub(crate) fn fail(&self, failure: &Failure) {
+        self.end(failure.refusal());
         let name = self.medium.name();
         match failure {
-            Failure::Medium(doing, error) => tracing::error!(
-                "{name}: {doing} failed, so the journal takes nothing any more: {error}"
-            ),
-            Failure::Fenced => tracing::error!(
-                "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer has \
-                 locked, so this journal takes nothing any more"
-            ),
+            Failure::Medium(doing, error) => {
+                let why = format!("{doing} failed, so the journal takes nothing any more: {error}");
+                notices::log(move || tracing::error!("{name}: {why}"));
+            }
+            Failure::Fenced => notices::log(move || {
+                tracing::error!(
+                    "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer \
+                     has locked, so this journal takes nothing any more"
+                );
+            }),
         }
-        self.end(failure.refusal());
     }
 
     /// Takes nothing any more: what has not reached its level is unknown.

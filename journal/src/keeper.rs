@@ -16,6 +16,7 @@ use crate::checkpoint;
 use crate::core::Core;
 use crate::disk_journal::DiskJournal;
 use crate::names;
+use crate::notices;
 use crate::place::Place;
 
 /// What the thread works on.
@@ -136,10 +137,12 @@ fn serve(core: &Core, kept: &Weak<Kept>) {
         if let Err(error) = pollster::block_on(keep(core, &kept))
             && !core.is_keeper_over()
         {
-            let name = core.medium.name();
-            tracing::warn!(
-                "{name}: no checkpoint was put, so the next opening takes longer: {error}"
-            );
+            let (name, error) = (core.medium.name(), error.to_string());
+            notices::log(move || {
+                tracing::warn!(
+                    "{name}: no checkpoint was put, so the next opening takes longer: {error}"
+                );
+            });
             // Not again at once: there may be no room.
             let mut state = core.state();
             state.grown_enough = state

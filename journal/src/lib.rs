@@ -15,9 +15,10 @@
 
 #![forbid(unsafe_code)]
 
-// Places and names.
+// Places and names, and what is told of them.
 mod medium;
 mod names;
+mod notices;
 mod place;
 
 // What a medium may be.

@@ -10,6 +10,7 @@ use crate::log::Lack;
 use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
 use crate::names;
 use crate::next_step::State;
+use crate::notices;
 use crate::place::SegmentId;
 use crate::reserve::Reserve;
 use crate::waiting::Due;
@@ -78,9 +79,9 @@ impl Core {
             }
         }
         self.state().is_preparing = false;
-        let name = self.medium.name();
-        tracing::warn!("{name}: commits are refused, {refusal}: {error}");
         self.wakes.run(|| due.into_iter().for_each(Due::give));
+        let (name, error) = (self.medium.name(), error.to_string());
+        notices::log(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }
 
     /// Fills the next segment with zeros.

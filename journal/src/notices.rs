@@ -1,0 +1,44 @@
+//! What the journal tells of its own accord, as events of `tracing`.
+//!
+//! A subscriber is foreign code. It may panic, as one that writes to a full disk or a closed pipe may, and it may block. So
+//! an event leaves on a thread of its own, after everybody who waits has been answered. If subscribers hold [`MOST`]
+//! threads, or there is no further thread, the event is left out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// How many threads subscribers may hold, over all journals.
+const MOST: usize = 4;
+
+/// How many they hold. Only the count itself matters, so relaxed ordering is enough.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// One of those threads, until it ends, also by a panic.
+struct Held;
+
+impl Held {
+    fn new() -> Option<Self> {
+        let more = |held| (held < MOST).then_some(held + 1);
+        let held = HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        held.is_ok().then_some(Self)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Has `event` logged. Never waits for a subscriber.
+pub(crate) fn log(event: impl FnOnce() + Send + 'static) {
+    let Some(held) = Held::new() else { return };
+    let dispatch = tracing::dispatcher::get_default(Clone::clone);
+    let log = move || {
+        let _held = held;
+        tracing::dispatcher::with_default(&dispatch, event);
+    };
+    let thread = thread::Builder::new().name("journal-notice".into());
+    // Without a thread, the event is left out.
+    let _ = thread.spawn(log);
+}
