@@ -469,3 +469,21 @@ fn an_opening_that_loses_all_its_commits_has_used_up_its_numbers() {
     }
     assert_eq!((numbers.len(), nodes.len()), (4, 3));
 }
+
+#[test]
+fn an_opening_with_a_clock_of_the_far_future_leaves_incarnations_to_the_next_ones() {
+    const YEAR: u64 = 365 * 24 * 60 * 60;
+    let mut journal = MemoryJournal::new();
+    let mut last = 0;
+    for years in [0, 15_000, 15_000, 0, 1] {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance(Duration::from_secs(years * YEAR));
+        journal = journal.copy();
+        let builder = Forest::builder().clock(clock).journal(journal.clone());
+        let forest = builder.recover().wait().unwrap();
+        let name = format!("{years} after {last}");
+        let version = forest.create(&name).wait().unwrap().view().version();
+        assert!(version.incarnation > last, "{version} after {last}");
+        last = version.incarnation;
+    }
+}

@@ -95,8 +95,9 @@ impl Builder {
             openings.push(last);
         }
         let hosts = (self.running, self.pacing);
-        let mut state = ForestState::new(self.clock, hosts, (self.journal, self.level));
-        state.go_on(openings, blobs);
+        let state = ForestState::new(self.clock, hosts, (self.journal, self.level));
+        let state = state.go_on(openings, blobs);
+        let state = state.ok_or(RecoverError::Exhausted("incarnations"))?;
         for (number, line) in lines {
             // Each opening since the newest version of the tree may have given out ids that were lost.
             let newest = line.newest();

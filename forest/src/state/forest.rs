@@ -55,6 +55,10 @@ pub(crate) struct Fall {
     pub(crate) visible: u64,
 }
 
+/// The latest incarnation that a clock may say, in the year 2262. A clock that is beyond it once leaves 2⁶³ to later
+/// openings.
+const LATEST: u64 = u64::MAX / 2;
+
 impl ForestState {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
@@ -71,7 +75,7 @@ impl ForestState {
             reentrancy: Reentrancy::new(running),
             pacing,
             happenings: Happenings::default(),
-            incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
+            incarnation: u64::try_from(nanoseconds).map_or(LATEST, |now| now.min(LATEST)),
             openings: Vec::new(),
             level: level.unwrap_or(Level::Durable).min(most(journal.as_ref())),
             journal,
@@ -82,11 +86,13 @@ impl ForestState {
         }
     }
 
-    /// Goes on from what earlier openings left.
-    pub(crate) fn go_on(&mut self, openings: Vec<Version>, blobs: Arc<Blobs>) {
+    /// Goes on from what earlier openings left; `None` if no incarnation is left.
+    #[must_use]
+    pub(crate) fn go_on(mut self, openings: Vec<Version>, blobs: Arc<Blobs>) -> Option<Self> {
         let last = openings.last().map_or(0, |last| last.incarnation);
-        self.incarnation = self.incarnation.max(last.saturating_add(1));
+        self.incarnation = self.incarnation.max(last.checked_add(1)?);
         (self.openings, self.blobs) = (openings, blobs);
+        Some(self)
     }
 
     /// Why commits are refused once the journal has failed.
