@@ -1,6 +1,11 @@
 //! Bodies that do not arrive: the server gives up a slow client, but not a slow service.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{
@@ -71,7 +76,8 @@ fn a_body_that_arrives_in_pieces_is_awaited() {
 #[test]
 fn a_service_that_takes_its_time_is_not_the_clients_fault() {
     run(2, async {
-        let slow = tower::service_fn(|mut request: Request<RequestBody>| async move {
+        let has_asked = &*Box::leak(Box::new(AtomicBool::new(false)));
+        let slow = tower::service_fn(move |mut request: Request<RequestBody>| async move {
             match request.uri().path() {
                 "/all" => drop(request.body_mut().collect().await.unwrap()),
                 "/part" => drop(request.body_mut().frame().await.unwrap().unwrap()),
@@ -79,6 +85,7 @@ fn a_service_that_takes_its_time_is_not_the_clients_fault() {
                     // The frame arrives later, but the service does not poll again.
                     let early = request.body_mut().frame().now_or_never();
                     assert!(early.is_none());
+                    has_asked.store(true, Ordering::Relaxed);
                 }
                 _ => {}
             }
@@ -97,7 +104,9 @@ fn a_service_that_takes_its_time_is_not_the_clients_fault() {
             client
                 .send(&POST.replace(" / ", &format!(" {path} ")))
                 .await;
-            sleep(SHORT / 4).await;
+            if path == "/asked" {
+                until_yielding(|| has_asked.load(Ordering::Relaxed)).await;
+            }
             client.send(body).await;
             clients.push(client);
         }
