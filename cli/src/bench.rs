@@ -13,7 +13,7 @@ use weald_lab::plan::Level;
 use weald_lab::report::{self, Source};
 use weald_lab::rivals::{self, Found, Places};
 use weald_lab::system::{System, WEALD, this_program};
-use weald_lab::{compare, machine, record, table, workload};
+use weald_lab::{compare, limit, machine, record, table, workload};
 
 use crate::args::Bench;
 use crate::interrupt;
@@ -36,9 +36,9 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
         systems: rivals,
         missing,
     } = find_rivals(args, &progress)?;
-    let systems: Vec<System> = std::iter::once(System::weald(&this_program()?))
-        .chain(rivals)
-        .collect();
+    let program = this_program()?;
+    let own = [System::weald(&program), System::limit(&program)];
+    let systems: Vec<System> = own.into_iter().chain(rivals).collect();
 
     let mut shown = Shown {
         progress: &progress,
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
         };
         report::write(source, path)?;
     }
-    Ok(if weald_failed(&results) {
+    Ok(if own_failed(&results) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -161,11 +161,11 @@ fn command(args: &Bench) -> String {
     words.join(" ")
 }
 
-/// Whether Weald lacks figures in some row. Rivals may lack them.
-fn weald_failed(results: &[RowResult]) -> bool {
+/// Whether Weald or a limit program lacks figures in some row. Rivals may lack them.
+fn own_failed(results: &[RowResult]) -> bool {
     let cells = results.iter().flat_map(|result| &result.cells);
     cells
-        .filter(|cell| cell.system == WEALD)
+        .filter(|cell| [WEALD, limit::NAME].contains(&cell.system.as_str()))
         .any(|cell| cell.trouble.is_some())
 }
 

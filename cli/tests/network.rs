@@ -46,6 +46,18 @@ fn requests_are_measured_on_few_and_many_connections() {
 }
 
 #[test]
+fn the_limit_program_of_hello_answers_as_a_server_does() {
+    let words = [
+        "limit",
+        "hello",
+        "connections=30",
+        "requests=3000",
+        "workers=2",
+    ];
+    assert_eq!(metrics(&words).len(), 3);
+}
+
+#[test]
 fn fewer_requests_than_connections_are_enough() {
     let words = ["echo", "connections=120", "requests=1", "workers=1"];
     assert_eq!(metrics(&words).len(), 3);

@@ -89,6 +89,30 @@ fn records_are_alone_on_stdout() {
 }
 
 #[test]
+fn the_limit_program_runs_beside_weald() {
+    let words = ["bench", "--quick", "--only", "mailbox", "--runs", "1"];
+    let (code, out, err) = end(&[&words[..], &["--json"]].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let of_limit = out
+        .lines()
+        .filter(|line| line.contains(r#""system":"limit""#));
+    // Four rows with three metrics, on one thread whatever the number of workers.
+    assert_eq!(of_limit.count(), 12, "{out}");
+    let page = std::env::temp_dir().join(format!("weald-limit-{}.html", std::process::id()));
+    let path = page.to_str().unwrap();
+    let (code, out, err) = end(&[&words[..], &["--report", path]].concat());
+    let html = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        out.contains(" x limit") && out.contains("limit on 1"),
+        "{out}"
+    );
+    assert!(out.contains("(a chain)"), "{out}");
+    assert!(html.contains("× limit</th>") && html.contains(" x limit</td>"));
+}
+
+#[test]
 fn a_page_is_written_and_holds_the_row() {
     let page = std::env::temp_dir().join(format!("weald-page-{}.html", std::process::id()));
     let path = page.to_str().unwrap();

@@ -90,8 +90,13 @@ fn assign<'a>(
         let workers = row.workers(level, offered);
         systems
             .iter()
-            .flat_map(|system| workers.iter().map(move |workers| (system, *workers)))
-            .map(|(system, workers)| Lane { system, workers })
+            .flat_map(|system| {
+                let lanes = system.lanes(row, &workers).iter();
+                lanes.map(move |workers| Lane {
+                    system,
+                    workers: *workers,
+                })
+            })
             .collect()
     };
     group.rows.iter().map(lanes_of).collect()

@@ -9,11 +9,15 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
-use crate::{reports, serve, serve_board, workload};
+use crate::{limit, reports, serve, serve_board, workload};
 
 /// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of
 /// [`serve`], or the board's ([`serve_board`]), runs that server: another process measures it, and it has no metrics of its own.
+/// After the name `limit` comes the workload whose limit program runs, see [`limit`].
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
+    if name == limit::NAME {
+        return limit::run(words);
+    }
     let params = Params::parse(words)?;
     // Stderr is for errors: what the runtime reports meanwhile is kept for the workload.
     reports::listen();
@@ -81,6 +85,10 @@ mod tests {
                     "kind=odd",
                     "workers=1",
                 ],
+            ),
+            (
+                "fan-in",
+                &["senders=1", "messages=1", "work=1us", "workers=1"],
             ),
             (
                 "snapshot",

@@ -1,9 +1,11 @@
 //! Compares Weald with its rivals in one row and one metric: which is best, and by how much.
 //!
-//! The best number of workers and the best allocator of a rival count; all of them are printed.
+//! The best number of workers and the best allocator of a rival count; all of them are printed. A limit program is
+//! no rival: it is what figures are multiples of.
 
 use crate::alternate::{Cell, RowResult};
-use crate::metric::better;
+use crate::limit;
+use crate::metric::{Better, better};
 use crate::stats::{Ratio, Summary};
 use crate::system::WEALD;
 
@@ -50,6 +52,8 @@ pub struct Comparison<'a> {
     pub weald: Vec<Entry<'a>>,
     /// The rivals' figures, the best first.
     pub rivals: Vec<Entry<'a>>,
+    /// The figures of the limit program, the best first.
+    pub limits: Vec<Entry<'a>>,
 }
 
 impl<'a> Comparison<'a> {
@@ -66,6 +70,21 @@ impl<'a> Comparison<'a> {
         )
     }
 
+    /// How many times the limit program's best figure this is, in cost; `None` if there is none or the two cannot be
+    /// compared.
+    #[must_use]
+    pub fn times_limit(&self, ours: &Entry<'_>) -> Option<f64> {
+        let limit = self.limits.first()?.summary.median;
+        let ours_is = ours.summary.median;
+        if !self.can_be_judged(ours) || limit <= 0.0 || ours_is <= 0.0 {
+            return None;
+        }
+        Some(match better(self.metric) {
+            Better::Lower => ours_is / limit,
+            Better::Higher => limit / ours_is,
+        })
+    }
+
     /// Whether a metric is judged. Not judged are a bare number of ticks, and the gain from more workers, whose
     /// ideals are each system's own; metrics that only explain a cost, or that must have one value; and memory that
     /// grew by so few huge pages that rounding dominates.
@@ -73,7 +92,8 @@ impl<'a> Comparison<'a> {
         let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
         match self.metric {
             "ticks" | "messages_per_poll" | "ms_serial" | "ms_outlined" | "parallel_percent"
-            | "correct" | "retries_per_commit" | "r" | "r2" | "intercept_bytes" => false,
+            | "times_one_worker" | "correct" | "retries_per_commit" | "r" | "r2"
+            | "intercept_bytes" => false,
             speedup if speedup.starts_with("speedup") => false,
             memory if memory.starts_with("bytes_per_") => grown >= TELLING_GROWTH,
             _ => true,
@@ -123,12 +143,17 @@ fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
         Some(Entry { cell, summary })
     };
     let entries = result.cells.iter().filter_map(entry);
-    let (weald, rivals) = entries.partition(|entry: &Entry<'_>| entry.cell.system == WEALD);
+    let (weald, others): (Vec<_>, Vec<_>) =
+        entries.partition(|entry: &Entry<'_>| entry.cell.system == WEALD);
+    let (limits, rivals) = others
+        .into_iter()
+        .partition(|entry| entry.cell.system == limit::NAME);
     Comparison {
         metric,
         size: result.row.workload.size(&result.row.params),
         weald: sorted(metric, weald),
         rivals: sorted(metric, rivals),
+        limits: sorted(metric, limits),
     }
 }
 
@@ -190,6 +215,25 @@ pub(crate) mod tests {
         assert_eq!(all[0].ratio(&all[0].weald[1]).unwrap().times_better, 3.2);
         let best: Vec<String> = all[0].best_of_each().iter().map(Entry::label).collect();
         assert_eq!(best, ["weald on 1", "go on 2", "erlang on 1"]);
+    }
+
+    #[test]
+    fn a_limit_program_is_no_rival() {
+        for (metric, ours, limits, times) in [
+            ("ns", 15.0, [12.0, 10.0], 1.5),
+            ("requests_per_s", 50.0, [100.0, 90.0], 2.0),
+        ] {
+            let cells = vec![
+                cell("weald", 1, metric, ours),
+                cell("limit", 1, metric, limits[0]),
+                cell("limit", 2, metric, limits[1]),
+            ];
+            let row = Row::new("lock", Params::default());
+            let result = RowResult { row, cells };
+            let all = comparisons(&result);
+            assert!(all[0].rivals.is_empty() && all[0].headline().is_none());
+            assert_eq!(all[0].times_limit(&all[0].weald[0]), Some(times));
+        }
     }
 
     #[test]

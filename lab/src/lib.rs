@@ -24,6 +24,7 @@ pub mod reports;
 
 // What is measured: the workloads on Weald, and the measured program that runs one of them.
 pub mod bench_one;
+pub mod limit;
 pub mod serve;
 pub mod serve_board;
 pub mod workload;

@@ -81,6 +81,9 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "speedup_outlined" => "the same ratio, against calls that are never inlined",
         "speedup_bound" => "the speedup if all work except the first partition were shared",
         "speedup_workers" => "the time on one worker divided by the time on this many",
+        "times_one_worker" => {
+            "the first figure of this row as a multiple of that on one worker, from the same rounds"
+        }
         "parallel_percent" => {
             "the share of the work done in parallel, by Amdahl's law from these two times"
         }

@@ -7,14 +7,17 @@ mod forking;
 mod network;
 mod processes;
 mod row;
+mod shape;
 mod trees;
 mod waiting;
+mod worked;
 
 use crate::params::Params;
 use crate::workload::Workload;
 use row::{Lanes, Weight, weight_of};
 
 pub use row::{Group, Level, Row};
+pub use shape::RowShape;
 
 /// The groups of all workloads in `only`, or of all workloads if `only` is empty.
 #[must_use]
@@ -31,6 +34,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(callbacks(level)),
         alone(vec![timers(level)]),
         alone(waiting::rows(level)),
+        alone(worked::rows(level)),
         alone(forking::rows(level)),
         alone(trees::rows(level)),
         alone(network::rows(level)),
@@ -382,6 +386,20 @@ mod tests {
                 text.iter().any(|line| line == wanted),
                 "{wanted} is missing in {text:#?}"
             );
+        }
+    }
+
+    #[test]
+    fn rows_with_work_are_parallel_and_short() {
+        let all = plan(Level::Quick, &[]);
+        let rows = all.iter().flat_map(|group| &group.rows);
+        let worked: Vec<&Row> = rows
+            .filter(|row| row.params.get("work") == Some("2us"))
+            .collect();
+        assert_eq!(worked.len(), 10);
+        for row in worked {
+            assert_eq!(row.shape(), Some(RowShape::Parallel), "{row}");
+            assert_eq!(row.workers(Level::Quick, &[1, 2]), [1, 2], "{row}");
         }
     }
 

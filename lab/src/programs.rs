@@ -8,6 +8,7 @@ pub mod board;
 pub mod board_size;
 pub mod clients;
 pub mod dialogue;
+pub mod epoll;
 pub mod fib;
 pub mod fork;
 pub mod listeners;

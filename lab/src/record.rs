@@ -15,7 +15,7 @@ use crate::params::Params;
 pub struct Record<'a> {
     /// The workload's name.
     pub workload: &'a str,
-    /// `weald` or a rival's name.
+    /// `weald`, `limit` or a rival's name.
     pub system: &'a str,
     /// The system's version.
     pub version: &'a str,

@@ -1,4 +1,4 @@
-//! The measured systems: Weald and its rivals, and how their measured programs are called for a row.
+//! The measured systems: Weald, the limit programs and the rivals, and how their measured programs are called for a row.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::build_info::version;
 use crate::child::{Failure, Invocation, first_line};
 use crate::error::Error;
+use crate::limit;
 use crate::params::Params;
 use crate::plan::Row;
 
@@ -18,7 +19,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 /// One measured system.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The name in every record: `weald`, or the rival's.
+    /// The name in every record: `weald`, `limit`, or the rival's.
     pub name: String,
     /// What the program prints for `--version`.
     pub version: String,
@@ -64,6 +65,18 @@ impl System {
         }
     }
 
+    /// The limit programs: this very program, called with `bench-one limit`.
+    #[must_use]
+    pub fn limit(program: &Path) -> Self {
+        let mut system = Self::weald(program);
+        limit::NAME.clone_into(&mut system.name);
+        system.program.argv.push(limit::NAME.to_owned());
+        let workloads = limit::ALL.iter().map(|limit| limit.workload.to_owned());
+        system.workloads = Some(workloads.collect());
+        system.note = "The least code that does a row's work and promises nothing.".to_owned();
+        system
+    }
+
     /// Asks a rival's program for its version.
     pub fn ask_version(&mut self) -> Result<(), Failure> {
         let mut call = self.call(1);
@@ -78,6 +91,21 @@ impl System {
         self.name == WEALD
     }
 
+    /// The limit program that this system is for a row; the outer `None` says that it is no limit program.
+    fn limit_of(&self, row: &Row) -> Option<Option<&'static limit::Limit>> {
+        (self.name == limit::NAME).then(|| limit::find(row.workload.name))
+    }
+
+    /// Of these numbers of workers, those that this system runs a row with: a limit program that uses one thread
+    /// anyway runs once.
+    #[must_use]
+    pub fn lanes<'a>(&self, row: &Row, workers: &'a [usize]) -> &'a [usize] {
+        match self.limit_of(row) {
+            Some(Some(limit)) if !limit.is_parallel => &workers[..workers.len().min(1)],
+            _ => workers,
+        }
+    }
+
     /// Whether this system takes part in a row, and if not, why.
     #[must_use]
     pub fn part(&self, row: &Row) -> Part {
@@ -86,7 +114,10 @@ impl System {
             .workloads
             .as_ref()
             .is_none_or(|known| known.iter().any(|k| k == name));
-        if !able || (row.only_weald && !self.is_weald()) {
+        let is_taken = self
+            .limit_of(row)
+            .is_none_or(|limit| limit.is_some_and(|limit| limit.takes(&row.params)));
+        if !able || !is_taken || (row.only_weald && !self.is_weald()) {
             return Part::Absent;
         }
         let limit = self
@@ -171,6 +202,23 @@ mod tests {
             call.environment,
             [("WEALD_HUGE_PAGES".to_owned(), "off".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_limit_program_runs_its_rows_once_unless_it_is_parallel() {
+        let limit = System::limit(Path::new("w"));
+        assert_eq!(limit.program.argv, ["w", "bench-one", "limit"]);
+        let thread =
+            |what: &str| Row::new("thread", Params::default().with("n", 1).with("what", what));
+        assert_eq!(limit.part(&thread("yield")), Part::Runs);
+        assert_eq!(limit.part(&thread("parked")), Part::Absent);
+        let trim = Row::new("trim", Params::default().with("n", 1));
+        assert_eq!(limit.part(&trim), Part::Absent);
+        assert_eq!(limit.lanes(&spawn_row(1), &[1, 2]), [1]);
+        let fib = Row::new("fib", Params::default().with("n", 1).with("forking", "yes"));
+        assert_eq!(limit.lanes(&fib, &[1, 2]), [1, 2]);
+        let weald = System::weald(Path::new("w"));
+        assert_eq!(weald.lanes(&spawn_row(1), &[1, 2]), [1, 2]);
     }
 
     #[test]

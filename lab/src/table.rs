@@ -1,4 +1,5 @@
-//! The results as text for people: Weald's figure, the best rival's and the ratio, then all others.
+//! The results as text for people: Weald's figure, the ratios to the best rival's and to the limit program's, then
+//! all others.
 //!
 //! Rows that Weald loses are shown like the others, and listed once more at the end.
 
@@ -13,7 +14,7 @@ use crate::stats::Verdict;
 /// One row with all its metrics.
 #[must_use]
 pub fn row(result: &RowResult) -> String {
-    let mut text = format!("{} {}\n", result.row.workload.name, result.row.params);
+    let mut text = format!("{}\n", result.row);
     for comparison in comparisons(result) {
         push_metric(&mut text, &comparison);
     }
@@ -36,13 +37,19 @@ fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
     let mut weald = comparison.weald.clone();
     weald.sort_by_key(|entry| entry.cell.workers);
     for ours in &weald {
-        let verdict = against_best(comparison, ours);
-        let value = shown(comparison.metric, ours);
+        let limit = comparison.times_limit(ours).map(times_limit);
+        let verdict = [Some(against_best(comparison, ours)), limit];
+        let verdict: Vec<String> = verdict
+            .into_iter()
+            .flatten()
+            .filter(|words| !words.is_empty())
+            .collect();
+        let (value, verdict) = (shown(comparison.metric, ours), verdict.join(", "));
         let line = format!("  {heading:<19} {:<10} {value:<34} {verdict}", ours.label());
         push(text, format_args!("{}\n", line.trim_end()));
         heading = "";
     }
-    for rival in &comparison.rivals {
+    for rival in comparison.limits.iter().chain(&comparison.rivals) {
         let value = shown(comparison.metric, rival);
         push(
             text,
@@ -58,6 +65,14 @@ fn shown(metric: &str, entry: &Entry<'_>) -> String {
     match entry.summary.runs {
         1 => format!("{value} (one run)"),
         _ => format!("{value} ({})", span(entry.summary)),
+    }
+}
+
+/// As in "1.25 x limit".
+pub(crate) fn times_limit(times: f64) -> String {
+    match times >= 100.0 {
+        true => format!("{times:.0} x limit"),
+        false => format!("{times:.2} x limit"),
     }
 }
 
@@ -214,7 +229,7 @@ mod tests {
     fn a_row_shows_everyone_and_every_trouble() {
         let text = row(&result());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "ping-pong rounds=10");
+        assert_eq!(lines[0], "ping-pong rounds=10 (a chain)");
         assert!(lines[1].contains("weald on 1"), "{text}");
         assert!(lines[1].ends_with("1.25x WORSE than may on 1"), "{text}");
         assert!(lines[2].ends_with("2.00x WORSE than may on 1"), "{text}");
@@ -226,6 +241,34 @@ mod tests {
             lines[5],
             "  erlang on 2: It had not ended after 60 s and was stopped."
         );
+    }
+
+    #[test]
+    fn the_limit_program_stands_beside_and_above_the_rivals() {
+        let mut result = result();
+        result
+            .cells
+            .push(cell("limit", 1, "ns_per_round_trip", 20.0));
+        let text = row(&result);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].ends_with("1.25x WORSE than may on 1, 2.50 x limit"),
+            "{text}"
+        );
+        assert!(lines[3].contains("limit on 1"), "{text}");
+        result
+            .cells
+            .retain(|cell| ["weald", "limit"].contains(&cell.system.as_str()));
+        let text = row(&result);
+        assert!(
+            text.lines()
+                .nth(1)
+                .unwrap()
+                .ends_with("(one run) 2.50 x limit")
+                || text.contains("2.50 x limit"),
+            "{text}"
+        );
+        assert!(closing(&[result]).is_empty(), "it is not a rival");
     }
 
     #[test]

@@ -20,10 +20,10 @@ mod handoff;
 mod hot_tree;
 mod index;
 mod lifecycle;
-mod lock;
-mod mailbox;
+pub(crate) mod lock;
+pub(crate) mod mailbox;
 mod many_to_many;
-mod network;
+pub(crate) mod network;
 mod nqueens;
 mod ping_pong;
 mod quicksort;
@@ -32,11 +32,11 @@ mod reply;
 mod ring;
 mod select;
 mod snapshot;
-mod spawn;
+pub(crate) mod spawn;
 mod stall;
 mod stall_requests;
 mod thread;
-mod timers;
+pub(crate) mod timers;
 mod tree_read;
 mod tree_search;
 mod tree_write;
@@ -48,9 +48,9 @@ mod fifo;
 mod forking;
 mod host;
 mod journal_offenders;
-mod kind;
+pub(crate) mod kind;
 mod large_commits;
-mod memory;
+pub(crate) mod memory;
 mod offender;
 mod quantile;
 mod senders;
@@ -58,6 +58,7 @@ mod tally;
 mod team;
 mod trees;
 mod watch;
+mod work;
 mod xorshift;
 
 use crate::error::Error;
@@ -68,6 +69,9 @@ pub(crate) use offender::compute;
 
 /// The metric of how many messages a process receives each time it is polled.
 const POLLS: &[&str] = &["messages_per_poll"];
+
+/// What the key `work` means in a row of messages.
+const WORK: &str = "work=2us: a process computes for 2 µs before each message that it sends.";
 
 /// All workloads, in the order of the report.
 pub static ALL: [Workload; 42] = [
@@ -87,10 +91,10 @@ pub static ALL: [Workload; 42] = [
         name: "ring",
         question: "What does it cost to wake a parked process with a message?",
         keys: &["n", "m", "tokens"],
-        optional: &[],
+        optional: &["work"],
         metrics: &["ns_per_hop", "ms_with_setup"],
         explaining: POLLS,
-        remark: "",
+        remark: WORK,
         run: ring::run,
     },
     Workload {
@@ -108,20 +112,20 @@ pub static ALL: [Workload; 42] = [
         name: "many-to-many",
         question: "What does a message cost when all send to all?",
         keys: &["processes", "messages"],
-        optional: &[],
+        optional: &["work"],
         metrics: &["ns_per_message"],
         explaining: POLLS,
-        remark: "",
+        remark: WORK,
         run: many_to_many::run,
     },
     Workload {
         name: "fan-in",
         question: "What does a message cost when many send to one?",
         keys: &["senders", "messages"],
-        optional: &[],
+        optional: &["work"],
         metrics: &["ns_per_message"],
         explaining: POLLS,
-        remark: "",
+        remark: WORK,
         run: fan_in::run,
     },
     Workload {
@@ -218,33 +222,35 @@ pub static ALL: [Workload; 42] = [
         name: "channel",
         question: "What does a message through a channel cost?",
         keys: &["senders", "messages", "kind"],
-        optional: &["capacity"],
+        optional: &["capacity", "work"],
         metrics: &["ns_per_message"],
         explaining: &[],
         remark: "messages is the number that each sender sends. A channel of kind=rendezvous has no buffer: \
-                 sender and receiver wait for each other.",
+                 sender and receiver wait for each other. work=2us: a sender computes for 2 µs before each message.",
         run: channel::run,
     },
     Workload {
         name: "select",
         question: "What does it cost to receive from whichever of several channels has a message?",
         keys: &["branches", "messages", "kind"],
-        optional: &["capacity"],
+        optional: &["capacity", "work"],
         metrics: &["ns_per_message"],
         explaining: &[],
-        remark: "Each channel has a sender of its own, and messages is the number that each of them sends.",
+        remark: "Each channel has a sender of its own, and messages is the number that each of them sends. \
+                 work=2us: a sender computes for 2 µs before each message.",
         run: select::run,
     },
     Workload {
         name: "lock",
         question: "What does it cost to lock and unlock a mutex?",
         keys: &["units", "rounds", "inside"],
-        optional: &[],
+        optional: &["work"],
         metrics: &["ns"],
         explaining: &[],
         remark: "ns is per lock, count and unlock. \
                  inside=nothing: on one worker, the lock is hardly ever found held. \
-                 inside=yield: each owner yields once while it holds the lock, so that others do.",
+                 inside=yield: each owner yields once while it holds the lock, so that others do. \
+                 work=2us: each computes for 2 µs before it locks.",
         run: lock::run,
     },
     Workload {
@@ -262,11 +268,11 @@ pub static ALL: [Workload; 42] = [
         name: "barrier",
         question: "How long does a meeting of all processes take?",
         keys: &["units", "rounds"],
-        optional: &[],
+        optional: &["work"],
         metrics: &["ns"],
         explaining: &[],
         remark: "ns is per round. Go has no barrier: it is measured with a mutex and a \
-                 condition variable.",
+                 condition variable. work=2us: each computes for 2 µs before each meeting.",
         run: barrier::run,
     },
     Workload {
@@ -388,7 +394,12 @@ mod tests {
     #[test]
     fn every_metric_of_every_workload_has_a_meaning() {
         let printable = ALL.iter().flat_map(Workload::printable);
-        for name in printable.chain(["ticks_percent", "speedup_workers", "parallel_percent"]) {
+        for name in printable.chain([
+            "ticks_percent",
+            "speedup_workers",
+            "parallel_percent",
+            "times_one_worker",
+        ]) {
             assert!(meaning(name).is_some(), "{name}");
         }
         assert_eq!(meaning("ns_per_wish"), None);

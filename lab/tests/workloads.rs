@@ -47,6 +47,25 @@ fn ring() {
 }
 
 #[test]
+fn work_between_messages() {
+    check("ring", "n=100 m=2 tokens=100 work=2us");
+    check("many-to-many", "processes=20 messages=10 work=2us");
+    check("fan-in", "senders=10 messages=20 work=2us");
+    check("channel", "senders=10 messages=20 kind=rendezvous work=2us");
+    check("select", "branches=2 messages=50 kind=unbounded work=2us");
+    check("lock", "units=20 rounds=5 inside=nothing work=2us");
+    check("lock", "units=20 rounds=5 inside=yield work=2us");
+    check("barrier", "units=10 rounds=10 work=2us");
+}
+
+#[test]
+fn work_takes_its_time() {
+    let metrics = run("fan-in", "senders=10 messages=500 work=2us workers=1");
+    // The steps are fitted to the fastest try. A processor whose neighbour then rests may be twice as fast.
+    assert!(metrics[0].value > 500.0, "{metrics:?}");
+}
+
+#[test]
 fn mailbox() {
     check("mailbox", "k=10000 bytes=20 payload=shared");
     check("mailbox", "k=10000 bytes=50 payload=fresh");

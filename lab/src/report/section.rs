@@ -7,9 +7,11 @@ use crate::alternate::{Cell, RowResult};
 use crate::compare::{Comparison, comparisons, family, label};
 use crate::documents::{self, Document, Printed, SPAWN_SERIES};
 use crate::figure::{span, with_unit};
+use crate::limit;
 use crate::metric::meaning;
 use crate::stats::Verdict;
 use crate::system::WEALD;
+use crate::table;
 use crate::workload::{ALL, Workload};
 
 /// The style sheet has line styles 0 to 14 for systems, and two more for the old documents.
@@ -37,6 +39,8 @@ pub(super) struct Overview {
     pub(super) ours: String,
     pub(super) best: String,
     pub(super) ratio: String,
+    /// How many times the limit program's figure it is.
+    pub(super) limit: String,
     pub(super) class: &'static str,
 }
 
@@ -83,7 +87,7 @@ fn one(workload: &'static Workload, rows: &[&RowResult], systems: &[String]) -> 
         meanings: meanings(workload),
         charts: charts(workload, rows, systems),
         overview: rows.iter().flat_map(|row| overview(row)).collect(),
-        rows: rows.iter().map(|row| table(row)).collect(),
+        rows: rows.iter().map(|row| row_table(row)).collect(),
         printed: documents::printed(workload.name).collect(),
         documents: documents::sources(workload.name),
     }
@@ -97,7 +101,8 @@ fn meanings(workload: &Workload) -> Vec<(&'static str, &'static str)> {
 /// All systems in the order of measuring, so that each keeps its style in every chart.
 fn system_names(results: &[RowResult]) -> Vec<String> {
     let mut names = vec![WEALD.to_owned()];
-    for cell in results.iter().flat_map(|result| &result.cells) {
+    let cells = results.iter().flat_map(|result| &result.cells);
+    for cell in cells.filter(|cell| cell.system != limit::NAME) {
         let name = family(&cell.system);
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -217,6 +222,7 @@ fn row_bars(row: &RowResult) -> Vec<Chart> {
         "ms_outlined",
         "speedup_outlined",
         "speedup_bound",
+        "times_one_worker",
     ];
     let drawn = |comparison: &Comparison<'_>| !repeating.contains(&comparison.metric);
     comparisons(row)
@@ -237,11 +243,18 @@ fn overview(row: &RowResult) -> Vec<Overview> {
                 format!("{median} ({})", entry.label())
             };
             Some(Overview {
-                params: row.row.params.to_string(),
+                params: match row.row.shape() {
+                    Some(shape) => format!("{} ({shape})", row.row.params),
+                    None => row.row.params.to_string(),
+                },
                 metric: comparison.metric.to_owned(),
                 ours: value(ours),
                 best: comparison.rivals.first().map(value).unwrap_or_default(),
                 ratio: ratio.map(|ratio| ratio.words()).unwrap_or_default(),
+                limit: comparison
+                    .times_limit(ours)
+                    .map(table::times_limit)
+                    .unwrap_or_default(),
                 class: match ratio.map(|ratio| ratio.verdict) {
                     Some(Verdict::Better) => "better",
                     Some(Verdict::Worse) => "worse",
@@ -252,7 +265,7 @@ fn overview(row: &RowResult) -> Vec<Overview> {
         .collect()
 }
 
-fn table(row: &RowResult) -> RowTable {
+fn row_table(row: &RowResult) -> RowTable {
     let comparisons = comparisons(row);
     let line = |cell: &Cell| RowLine {
         label: label(cell),
@@ -264,7 +277,7 @@ fn table(row: &RowResult) -> RowTable {
         trouble: cell.trouble.clone().unwrap_or_default(),
     };
     RowTable {
-        caption: format!("{} {}", row.row.workload.name, row.row.params),
+        caption: row.row.to_string(),
         metrics: comparisons.iter().map(|c| c.metric.to_owned()).collect(),
         lines: row.cells.iter().map(line).collect(),
     }

@@ -7,22 +7,23 @@ use weald::process::Inbox;
 use super::host::alone;
 use super::kind::{Kind, send_all};
 use super::team::{Team, ns_per};
+use super::work::Work;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (senders, messages) = (params.count("senders")?, params.count("messages")?);
-    let kind = Kind::read(params)?;
+    let (kind, work) = (Kind::read(params)?, Work::read(params)?);
     alone(params, senders + 1, move |inbox| {
-        measure(inbox, (senders, messages), kind)
+        measure(inbox, (senders, messages), (kind, work))
     })
 }
 
 async fn measure(
     inbox: Inbox<()>,
     (senders, messages): (usize, usize),
-    kind: Kind,
+    (kind, work): (Kind, Work),
 ) -> Result<Vec<Metric>, Error> {
     let (sender, receiver) = kind.make();
     let total = senders * messages;
@@ -34,7 +35,7 @@ async fn measure(
         }
     })?;
     for _ in 0..senders {
-        team.add(send_all(sender.clone(), messages))?;
+        team.add(send_all(sender.clone(), messages, work))?;
     }
     let elapsed = team.run().await;
     drop(sender);

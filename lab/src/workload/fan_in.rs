@@ -8,6 +8,7 @@ use weald::process::{self, Inbox, Pid};
 
 use super::host::{Size, alone_with_polls, not_spawned};
 use super::tally::Tally;
+use super::work::Work;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
@@ -21,20 +22,23 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         processes: senders + 1,
         messages: senders * messages,
     };
-    alone_with_polls(params, size, move |inbox| measure(inbox, senders, messages))
+    let work = Work::read(params)?;
+    alone_with_polls(params, size, move |inbox| {
+        measure(inbox, senders, (messages, work))
+    })
 }
 
 async fn measure(
     mut inbox: Inbox<()>,
     senders: usize,
-    messages: usize,
+    (messages, work): (usize, Work),
 ) -> Result<Vec<Metric>, Error> {
     let total = senders * messages;
     let ready = Tally::leaked(senders + 1, inbox.pid());
     let done = Tally::leaked(1, inbox.pid());
     let receiver = spawn_receiver(total, ready, done)?;
     let pids: Vec<Pid<Start>> = (0..senders)
-        .map(|_| spawn_sender(receiver.clone(), messages, ready))
+        .map(|_| spawn_sender(receiver.clone(), (messages, work), ready))
         .collect::<Result<_, _>>()?;
     inbox.receive().await;
 
@@ -66,13 +70,14 @@ fn spawn_receiver(
 
 fn spawn_sender(
     receiver: Pid<u32>,
-    messages: usize,
+    (messages, work): (usize, Work),
     ready: &'static Tally,
 ) -> Result<Pid<Start>, Error> {
     let process = process::spawn(move |mut inbox: Inbox<Start>| async move {
         ready.count();
         let Start = inbox.receive().await;
         for value in (0..u32::MAX).cycle().take(messages) {
+            work.run();
             receiver.send(value);
         }
     });

@@ -2,12 +2,13 @@
 
 use weald::sync::channel::{self, Receiver, Sender};
 
+use super::work::Work;
 use crate::error::Error;
 use crate::params::Params;
 
 /// The kind of a channel.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// It has room for this many messages; then senders wait.
     Bounded(usize),
     /// It always has room.
@@ -18,7 +19,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind that the keys `kind` and `capacity` describe.
-    pub(super) fn read(params: &Params) -> Result<Self, Error> {
+    pub(crate) fn read(params: &Params) -> Result<Self, Error> {
         let kind = match params.text("kind")? {
             "bounded" => return Ok(Self::Bounded(params.count("capacity")?)),
             "unbounded" => Self::Unbounded,
@@ -45,9 +46,10 @@ impl Kind {
     }
 }
 
-/// Sends `messages` integers; the receiver keeps the other end until all have arrived.
-pub(super) async fn send_all(sender: Sender<u64>, messages: usize) {
+/// Sends `messages` integers, with some work before each; the receiver keeps the other end until all have arrived.
+pub(super) async fn send_all(sender: Sender<u64>, messages: usize, work: Work) {
     for value in 0..messages as u64 {
+        work.run();
         let sent = sender.send(value).await;
         sent.expect("the receiver waits for all messages");
     }

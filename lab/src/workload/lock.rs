@@ -10,36 +10,44 @@ use weald::sync::Mutex;
 
 use super::host::alone;
 use super::team::{Team, ns_per};
+use super::work::Work;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 /// What a process does while it holds the lock, besides counting.
 #[derive(Clone, Copy)]
-enum Inside {
+pub(crate) enum Inside {
     Nothing,
     Yield,
 }
 
+impl Inside {
+    /// What the key `inside` says.
+    pub(crate) fn read(params: &Params) -> Result<Self, Error> {
+        match params.text("inside")? {
+            "nothing" => Ok(Self::Nothing),
+            "yield" => Ok(Self::Yield),
+            other => {
+                let sentence = format!("inside={other} is neither nothing nor yield.");
+                Err(Error::Usage(sentence))
+            }
+        }
+    }
+}
+
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (units, rounds) = (params.count("units")?, params.count("rounds")?);
-    let inside = match params.text("inside")? {
-        "nothing" => Inside::Nothing,
-        "yield" => Inside::Yield,
-        other => {
-            let sentence = format!("inside={other} is neither nothing nor yield.");
-            return Err(Error::Usage(sentence));
-        }
-    };
+    let (inside, work) = (Inside::read(params)?, Work::read(params)?);
     alone(params, units, move |inbox| {
-        measure(inbox, (units, rounds), inside)
+        measure(inbox, (units, rounds), (inside, work))
     })
 }
 
 async fn measure(
     inbox: Inbox<()>,
     (units, rounds): (usize, usize),
-    inside: Inside,
+    (inside, work): (Inside, Work),
 ) -> Result<Vec<Metric>, Error> {
     let count = Arc::new(Mutex::new(0_usize));
     let mut team = Team::of(units, inbox);
@@ -48,11 +56,13 @@ async fn measure(
         match inside {
             Inside::Nothing => team.add(async move {
                 for _ in 0..rounds {
+                    work.run();
                     *count.lock().await += 1;
                 }
             })?,
             Inside::Yield => team.add(async move {
                 for _ in 0..rounds {
+                    work.run();
                     let mut count = count.lock().await;
                     weald::yield_now().await;
                     *count += 1;

@@ -18,29 +18,55 @@ use crate::params::Params;
 const LETTERS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// One queued message.
-struct Message<T> {
+pub(crate) struct Message<T> {
     text: T,
     index: u64,
     constant: u64,
     ratio: f64,
 }
 
+impl<T> Message<T> {
+    /// The message with this number.
+    pub(crate) fn new(text: T, index: u64) -> Self {
+        Self {
+            text,
+            index,
+            constant: 9_999_999,
+            ratio: 999_999.99,
+        }
+    }
+}
+
+/// The text of all messages: shared, or copied for each.
+#[derive(Clone, Copy)]
+pub(crate) enum Payload {
+    Shared(&'static str),
+    Fresh(&'static str),
+}
+
+impl Payload {
+    /// What the keys `bytes` and `payload` say.
+    pub(crate) fn read(params: &Params) -> Result<Self, Error> {
+        let bytes = params.count("bytes")?;
+        let letters = LETTERS.chars().cycle().take(bytes);
+        let text = letters.collect::<String>().leak();
+        match params.text("payload")? {
+            "shared" => Ok(Self::Shared(text)),
+            "fresh" => Ok(Self::Fresh(text)),
+            other => Err(Error::Usage(format!(
+                "payload={other} is neither shared nor fresh."
+            ))),
+        }
+    }
+}
+
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
-    let (k, bytes) = (params.count("k")?, params.count("bytes")?);
-    let text: &'static str = LETTERS
-        .chars()
-        .cycle()
-        .take(bytes)
-        .collect::<String>()
-        .leak();
-    match params.text("payload")? {
-        "shared" => alone(params, 1, move |inbox| measure(inbox, k, move || text)),
-        "fresh" => alone(params, 1, move |inbox| {
+    let k = params.count("k")?;
+    match Payload::read(params)? {
+        Payload::Shared(text) => alone(params, 1, move |inbox| measure(inbox, k, move || text)),
+        Payload::Fresh(text) => alone(params, 1, move |inbox| {
             measure(inbox, k, move || Box::<str>::from(text))
         }),
-        other => Err(Error::Usage(format!(
-            "payload={other} is neither shared nor fresh."
-        ))),
     }
 }
 
@@ -59,12 +85,7 @@ where
 
     let clock = Instant::now();
     for index in 0..k as u64 {
-        myself.send(Message {
-            text: text(),
-            index,
-            constant: 9_999_999,
-            ratio: 999_999.99,
-        });
+        myself.send(Message::new(text(), index));
     }
     let sending = clock.elapsed();
 
@@ -85,7 +106,11 @@ where
 }
 
 /// Reads every field, so that none can be optimised away, and checks the order on the way.
-fn check<T: AsRef<str>>(message: &Message<T>, index: u64, length: usize) -> Result<(), Error> {
+pub(crate) fn check<T: AsRef<str>>(
+    message: &Message<T>,
+    index: u64,
+    length: usize,
+) -> Result<(), Error> {
     let intact = message.index == index
         && message.constant == 9_999_999
         && message.ratio > 0.0

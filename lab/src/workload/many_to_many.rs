@@ -11,6 +11,7 @@ use weald::process::{self, Inbox, Pid};
 
 use super::host::{Size, alone_with_polls, not_spawned};
 use super::tally::Tally;
+use super::work::Work;
 use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -30,6 +31,7 @@ struct Share {
     index: usize,
     messages: usize,
     expected: usize,
+    work: Work,
 }
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
@@ -38,15 +40,16 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         processes,
         messages: processes * messages,
     };
+    let work = Work::read(params)?;
     alone_with_polls(params, size, move |inbox| {
-        measure(inbox, processes, messages)
+        measure(inbox, processes, (messages, work))
     })
 }
 
 async fn measure(
     mut inbox: Inbox<()>,
     processes: usize,
-    messages: usize,
+    (messages, work): (usize, Work),
 ) -> Result<Vec<Metric>, Error> {
     let ready = Tally::leaked(processes, inbox.pid());
     let done = Tally::leaked(processes, inbox.pid());
@@ -57,6 +60,7 @@ async fn measure(
                 index,
                 messages,
                 expected,
+                work,
             },
             ready,
             done,
@@ -119,6 +123,7 @@ fn spawn_one(
 fn send_all(share: Share, pids: &[Pid<Mail>]) {
     let mut generator = Xorshift::of(share.index);
     for value in (0..u32::MAX).cycle().take(share.messages) {
+        share.work.run();
         pids[generator.below(pids.len())].send(Mail::Value(value));
     }
 }

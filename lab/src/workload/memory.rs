@@ -8,7 +8,7 @@
 use crate::error::Error;
 
 /// Resident bytes without pages of files.
-pub(super) fn resident() -> Result<u64, Error> {
+pub(crate) fn resident() -> Result<u64, Error> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
     if let Some(bytes) = rollup.and_then(|text| sum(&text, &["Anonymous:", "Pss_Shmem:"])) {
         return Ok(bytes);
@@ -31,7 +31,7 @@ fn sum(text: &str, names: &[&str]) -> Option<u64> {
 }
 
 /// The growth from `before` to `after` per item of `count`.
-pub(super) fn growth_per(before: u64, after: u64, count: usize) -> f64 {
+pub(crate) fn growth_per(before: u64, after: u64, count: usize) -> f64 {
     (after as f64 - before as f64) / count as f64
 }
 

@@ -61,7 +61,7 @@ fn idle(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 /// The command that starts this program's servers.
-pub(super) fn this_program() -> Result<Vec<String>, Error> {
+pub(crate) fn this_program() -> Result<Vec<String>, Error> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Error::workload(format!("Cannot find this program: {error}.")))?;
@@ -72,8 +72,13 @@ pub(super) fn this_program() -> Result<Vec<String>, Error> {
 }
 
 fn load(params: &Params) -> Result<Load, Error> {
+    load_of(this_program()?, params)
+}
+
+/// A load for the server that is started with this command.
+pub(crate) fn load_of(server: Vec<String>, params: &Params) -> Result<Load, Error> {
     Ok(Load {
-        server: this_program()?,
+        server,
         workers: super::definition::workers(params)?,
         connections: params.count("connections")?,
     })

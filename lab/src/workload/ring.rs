@@ -9,6 +9,7 @@ use weald::process::{self, Inbox, Pid};
 
 use super::host::{Size, alone_with_polls, not_spawned};
 use super::tally::Tally;
+use super::work::Work;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
@@ -31,9 +32,10 @@ struct RingSize {
     tokens: usize,
 }
 
-/// What the processes count: their readiness, and the tokens that have arrived.
+/// What the processes count: their readiness, and the tokens that have arrived. And what they do at each hop.
 #[derive(Clone, Copy)]
-struct Tallies {
+struct RingSetup {
+    work: Work,
     ready: &'static Tally,
     arrived: &'static Tally,
 }
@@ -53,16 +55,18 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         processes: shape.n,
         messages: shape.n * shape.m * shape.tokens,
     };
-    alone_with_polls(params, size, move |inbox| measure(inbox, shape))
+    let work = Work::read(params)?;
+    alone_with_polls(params, size, move |inbox| measure(inbox, shape, work))
 }
 
-async fn measure(mut inbox: Inbox<()>, shape: RingSize) -> Result<Vec<Metric>, Error> {
-    let tallies = Tallies {
+async fn measure(mut inbox: Inbox<()>, shape: RingSize, work: Work) -> Result<Vec<Metric>, Error> {
+    let shared = RingSetup {
+        work,
         ready: Tally::leaked(shape.n, inbox.pid()),
         arrived: Tally::leaked(shape.tokens, inbox.pid()),
     };
     let setup = Instant::now();
-    let starts = build_ring(shape, tallies)?;
+    let starts = build_ring(shape, shared)?;
     inbox.receive().await;
 
     let hops_each = (shape.n * shape.m) as u64;
@@ -85,13 +89,13 @@ fn metrics(hops: u64, hopping: Duration, whole: Duration) -> Vec<Metric> {
 }
 
 /// Spawns the ring from its last process to its first and closes it; returns where the tokens start.
-fn build_ring(shape: RingSize, tallies: Tallies) -> Result<Vec<Pid<Round>>, Error> {
-    let last = spawn_last(tallies)?;
+fn build_ring(shape: RingSize, shared: RingSetup) -> Result<Vec<Pid<Round>>, Error> {
+    let last = spawn_last(shared)?;
     let mut starts = Vec::with_capacity(shape.tokens);
     let mut first = last.clone();
     for index in (0..shape.n).rev() {
         if index + 1 < shape.n {
-            first = spawn_link(first, tallies)?;
+            first = spawn_link(first, shared)?;
         }
         if starts_a_token(index, shape) {
             starts.push(first.clone());
@@ -108,31 +112,34 @@ fn starts_a_token(index: usize, shape: RingSize) -> bool {
     index.is_multiple_of(apart) && index / apart < shape.tokens
 }
 
-fn spawn_link(neighbour: Pid<Round>, tallies: Tallies) -> Result<Pid<Round>, Error> {
+fn spawn_link(neighbour: Pid<Round>, shared: RingSetup) -> Result<Pid<Round>, Error> {
     let process = process::spawn(move |inbox| async move {
-        tallies.ready.count();
-        pass_on(inbox, neighbour, tallies.arrived).await;
+        shared.ready.count();
+        pass_on(inbox, neighbour, shared).await;
     });
     Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
 }
 
-fn spawn_last(tallies: Tallies) -> Result<Pid<Round>, Error> {
+fn spawn_last(shared: RingSetup) -> Result<Pid<Round>, Error> {
     let process = process::spawn(move |mut inbox: Inbox<Round>| async move {
         let Round::Neighbour(first) = inbox.receive().await else {
             unreachable!("no token starts before the ring is closed")
         };
-        tallies.ready.count();
-        pass_on(inbox, first, tallies.arrived).await;
+        shared.ready.count();
+        pass_on(inbox, first, shared).await;
     });
     Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
 }
 
 /// The measured loop of every process.
-async fn pass_on(mut inbox: Inbox<Round>, neighbour: Pid<Round>, arrived: &'static Tally) {
+async fn pass_on(mut inbox: Inbox<Round>, neighbour: Pid<Round>, shared: RingSetup) {
     loop {
         match inbox.receive().await {
-            Round::Token(1) => arrived.count(),
-            Round::Token(left) => neighbour.send(Round::Token(left - 1)),
+            Round::Token(1) => shared.arrived.count(),
+            Round::Token(left) => {
+                shared.work.run();
+                neighbour.send(Round::Token(left - 1));
+            }
             Round::Stop => return neighbour.send(Round::Stop),
             Round::Neighbour(_) => {
                 unreachable!("only the last process gets its neighbour by message")

@@ -11,6 +11,7 @@ use weald::sync::select;
 use super::host::alone;
 use super::kind::{Kind, send_all};
 use super::team::{Team, ns_per};
+use super::work::Work;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
@@ -20,20 +21,20 @@ const KEPT: &str = "a sender is kept until the end";
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (branches, messages) = (params.count("branches")?, params.count("messages")?);
-    let kind = Kind::read(params)?;
+    let (kind, work) = (Kind::read(params)?, Work::read(params)?);
     if branches != 2 && branches != 8 {
         let sentence = format!("branches={branches} is neither 2 nor 8.");
         return Err(Error::Usage(sentence));
     }
     alone(params, branches + 1, move |inbox| {
-        measure(inbox, (branches, messages), kind)
+        measure(inbox, (branches, messages), (kind, work))
     })
 }
 
 async fn measure(
     inbox: Inbox<()>,
     (branches, messages): (usize, usize),
-    kind: Kind,
+    (kind, work): (Kind, Work),
 ) -> Result<Vec<Metric>, Error> {
     let (senders, receivers): (Vec<Sender<u64>>, Vec<Receiver<u64>>) =
         (0..branches).map(|_| kind.make()).unzip();
@@ -48,7 +49,7 @@ async fn measure(
         }
     }
     for sender in &senders {
-        team.add(send_all(sender.clone(), messages))?;
+        team.add(send_all(sender.clone(), messages, work))?;
     }
     let elapsed = team.run().await;
     drop(senders);

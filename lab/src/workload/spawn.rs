@@ -16,7 +16,7 @@ use crate::metric::Metric;
 use crate::params::Params;
 
 /// How many processes are spawned, or told to end, between two yields.
-pub(super) const GIVE_WAY_EVERY: usize = 4096;
+pub(crate) const GIVE_WAY_EVERY: usize = 4096;
 
 /// The message that ends a process.
 #[derive(Debug)]

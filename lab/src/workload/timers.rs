@@ -23,14 +23,14 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 /// The time over which deadlines are spread, in nanoseconds.
 const SPREAD_NS: u64 = 2_000_000_000;
-const SPREAD: Duration = Duration::from_nanos(SPREAD_NS);
+pub(crate) const SPREAD: Duration = Duration::from_nanos(SPREAD_NS);
 /// A job that runs longer than the monitor's limit loses its worker, so it yields after this many.
 const GIVE_WAY_EVERY: usize = 4096;
 /// The first round touches the memory; the last one counts.
-const ROUNDS: usize = 3;
+pub(crate) const ROUNDS: usize = 3;
 /// The time allowed for the start of one callback.
 const STARTING: Duration = Duration::from_micros(2);
 /// Latenesses are counted in steps of ten microseconds, up to a second.
@@ -78,7 +78,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 /// The deadline at this position in the order of time.
-fn deadline(start: Instant, place: usize, pending: usize) -> Instant {
+pub(crate) fn deadline(start: Instant, place: usize, pending: usize) -> Instant {
     start + Duration::from_nanos(place as u64 * SPREAD_NS / pending as u64)
 }
 

@@ -9,6 +9,8 @@ pub mod board_size;
 pub mod clients;
 #[path = "../../../src/programs/dialogue.rs"]
 pub mod dialogue;
+#[path = "../../../src/programs/epoll.rs"]
+pub mod epoll;
 #[path = "../../../src/programs/fib.rs"]
 pub mod fib;
 #[path = "../../../src/programs/fork.rs"]

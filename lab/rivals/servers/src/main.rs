@@ -6,7 +6,6 @@
 
 mod board_of_axum;
 mod with_axum;
-mod with_epoll;
 mod with_hyper;
 mod with_smol;
 mod with_tokio;
@@ -27,7 +26,7 @@ fn main() {
         Some("--hyper") => (locked_versions(&["hyper", "tokio"]), with_hyper::serve),
         Some("--axum") => (locked_versions(&["axum", "tokio"]), with_axum::serve),
         Some("--smol") => (locked_versions(&["smol"]), with_smol::serve),
-        Some("--epoll") => ("bare epoll loops".to_owned(), with_epoll::serve),
+        Some("--epoll") => ("bare epoll loops".to_owned(), epoll),
         _ => bad_usage("Begin with --tokio, --hyper, --axum, --smol or --epoll."),
     };
     let (server, workers) = serving::parse_server(&arguments[1..], &version);
@@ -48,6 +47,14 @@ fn main() {
         Server::Of(dialogue) => serve(dialogue, listener, workers),
         Server::Board => with_axum::serve_boards(listener, workers),
     }
+}
+
+/// The program without a library that is also the limit program of the row.
+fn epoll(dialogue: Dialogue, listener: TcpListener, workers: usize) -> ! {
+    if let Err(error) = common::programs::epoll::serve(dialogue, listener, workers) {
+        fail(&format!("The server cannot continue: {error}."));
+    }
+    fail("The server has ended.")
 }
 
 /// Turns the listener into one of tokio's, and runs `serve` on a runtime.

@@ -1,5 +1,5 @@
-//! No library: each worker is a thread with an epoll instance of its own, which answers with ready-made
-//! bytes. It is a lower bound and not a server: whatever has arrived counts as a whole request.
+//! A server without a library: each worker is a thread with an epoll instance of its own, which answers with
+//! ready-made bytes. It is a lower bound and not a server: whatever has arrived counts as a whole request.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,15 +7,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
-use common::fail;
-use common::programs::dialogue::{Dialogue, plain_answer};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use super::dialogue::{Dialogue, plain_answer};
 
 /// Marks an event as one of the listener.
 const LISTENER: u64 = u64::MAX;
 
-pub(crate) fn serve(dialogue: Dialogue, listener: TcpListener, workers: usize) -> ! {
+/// Serves on this many threads; returns only with the error that ended one of them.
+///
+/// # Errors
+/// What the system said.
+///
+/// # Panics
+/// If a thread panicked.
+pub fn serve(dialogue: Dialogue, listener: TcpListener, workers: usize) -> io::Result<()> {
     let listener = Arc::new(listener);
     let threads: Vec<_> = (0..workers)
         .map(|_| {
@@ -23,12 +30,9 @@ pub(crate) fn serve(dialogue: Dialogue, listener: TcpListener, workers: usize) -
             thread::spawn(move || work(dialogue, &listener))
         })
         .collect();
-    for thread in threads {
-        if let Ok(Err(error)) = thread.join() {
-            fail(&format!("The server cannot continue: {error}."));
-        }
-    }
-    fail("The server has ended.")
+    threads
+        .into_iter()
+        .try_for_each(|thread| thread.join().expect("a worker of the server panicked"))
 }
 
 fn work(dialogue: Dialogue, listener: &TcpListener) -> io::Result<()> {
