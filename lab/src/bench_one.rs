@@ -87,6 +87,17 @@ mod tests {
                 ],
             ),
             (
+                "hot-tree",
+                &[
+                    "writers=1",
+                    "commits=1",
+                    "nodes=156",
+                    "kind=threads",
+                    "retention=some",
+                    "workers=1",
+                ],
+            ),
+            (
                 "fan-in",
                 &["senders=1", "messages=1", "work=1us", "workers=1"],
             ),

@@ -375,7 +375,7 @@ mod tests {
             "thread n=1000000 what=parked",
             "tree-read nodes=810156 tasks=100",
             "tree-write trees=1000 nodes=10005 mode=bulk",
-            "hot-tree writers=1000 commits=100000 nodes=10005 kind=threads",
+            "hot-tree writers=1000 commits=100000 nodes=10005 kind=threads retention=kept",
             "append children=1000000 commits=200",
             "echo connections=10000 requests=100000",
             "hello connections=1000 requests=100000",

@@ -411,7 +411,7 @@ fn hot_tree() {
     for kind in ["processes", "threads"] {
         check(
             "hot-tree",
-            &format!("writers=1 commits=100 nodes=156 kind={kind}"),
+            &format!("writers=1 commits=100 nodes=156 kind={kind} retention=none"),
         );
         check(
             "hot-tree",

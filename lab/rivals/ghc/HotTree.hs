@@ -27,15 +27,16 @@ data Writer = Bound | Unbound
 -- | What a writer records: versions made, including vain ones, and nanoseconds for each commit.
 data Record = Record !Counter !(IOUArray Int Double)
 
-hotTree :: Shape -> Int -> Int -> Writer -> IO ()
-hotTree shape writers commits writer = do
+hotTree :: Shape -> Int -> Int -> Writer -> Int -> IO ()
+hotTree shape writers commits writer versions = do
   tree <- publish (build shape 0)
+  kept <- newKept versions
   let each = (commits + writers - 1) `div` writers
       known = paths shape
   _ <- evaluate (pathAt known 0)
   records <- replicateM writers (Record <$> newCounter <*> newArray (0, each - 1) 0)
   elapsed <- togetherBy (fork writer)
-    [ commitMany tree known (sizeOf shape) (number, each) record
+    [ commitMany (tree, kept) known (sizeOf shape) (number, each) record
     | (number, record) <- zip [1 ..] records
     ]
   check shape writers each =<< newest tree
@@ -51,15 +52,15 @@ hotTree shape writers commits writer = do
     fork Bound = forkOS
     fork Unbound = forkIO
 
-commitMany :: Published -> Paths -> Int -> (Int, Int) -> Record -> IO ()
-commitMany tree known nodes (number, each) (Record versions latencies) = go 0 (fromIntegral number)
+commitMany :: (Published, Kept) -> Paths -> Int -> (Int, Int) -> Record -> IO ()
+commitMany (tree, kept) known nodes (number, each) (Record versions latencies) = go 0 (fromIntegral number)
   where
     go :: Int -> Word64 -> IO ()
     go done _ | done == each = pure ()
     go done random = do
       clock <- now
       let (random', edit) = choose nodes done random
-      _ <- case edit of
+      keep kept =<< case edit of
         Append at -> commitAs (append (pathAt known at) (leaf done))
         Put at which -> commitAs (put (pathAt known at) (unsafeAt names which) (fromIntegral done))
       ended <- now

@@ -79,8 +79,8 @@ start workload keys = case workload of
     only ["nodes", "trees", "mode"]
     treeWrite <$> shape <*> get "trees" <*> mode <*> get "workers"
   "hot-tree" -> do
-    only ["nodes", "writers", "commits", "kind"]
-    hotTree <$> shape <*> get "writers" <*> get "commits" <*> writer
+    only ["nodes", "writers", "commits", "kind", "retention"]
+    hotTree <$> shape <*> get "writers" <*> get "commits" <*> writer <*> versions
   "append" -> do
     only ["children", "commits"]
     appendMany <$> get "children" <*> get "commits"
@@ -102,6 +102,9 @@ start workload keys = case workload of
     mode = do
       name <- word keys "mode" ["bulk", "edit", "commits"]
       pure (case name of "bulk" -> Bulk; "edit" -> Edit; _ -> Commits)
+    versions = do
+      name <- word keys "retention" ["kept", "none"]
+      pure (if name == "kept" then 1000 else 0)
     writer = do
       name <- word keys "kind" ["threads", "processes"]
       pure (if name == "threads" then Bound else Unbound)

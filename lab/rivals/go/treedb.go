@@ -151,6 +151,20 @@ func (p *published) commit(change func(*node) *node) *node {
 	}
 }
 
+// kept holds the newest versions of a tree, so that they can be read again: a ring of slots.
+type kept struct {
+	slots     []atomic.Pointer[node]
+	published atomic.Int64
+}
+
+// keep keeps a version in place of the oldest one.
+func (k *kept) keep(version *node) {
+	if len(k.slots) > 0 {
+		number := int(k.published.Add(1)) - 1
+		k.slots[number%len(k.slots)].Store(version)
+	}
+}
+
 // onGoroutines runs tasks 0 to count on this many goroutines.
 func onGoroutines(workers, count int, task func(int)) time.Duration {
 	var next atomic.Int64
@@ -261,14 +275,19 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 func readHotTree(k keys) func() {
 	shape, writers, commits := k.shape(), k.number("writers", 1), k.number("commits", 1)
 	threads := k.word("kind", "threads", "processes") == "threads"
-	return func() { hotTree(shape, writers, commits, threads) }
+	versions := 0
+	if k.word("retention", "kept", "none") == "kept" {
+		versions = 1000
+	}
+	return func() { hotTree(shape, writers, commits, threads, versions) }
 }
 
 // names are the attributes; a commit puts one of them.
 var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
-func hotTree(shape []int, writers, commits int, threads bool) {
+func hotTree(shape []int, writers, commits int, threads bool, versions int) {
 	tree, paths := publish(buildTree(shape)), pathsOf(shape)
+	kept := kept{slots: make([]atomic.Pointer[node], versions)}
 	each := (commits + writers - 1) / writers
 	latencies := make([][]time.Duration, writers)
 	t := newTeam(writers)
@@ -283,10 +302,10 @@ func hotTree(shape []int, writers, commits int, threads bool) {
 				path := paths[random.nextBelow(len(paths))]
 				if step%2 == 0 {
 					child := over(step, nil)
-					tree.commit(func(newest *node) *node { return newest.appended(path, child) })
+					kept.keep(tree.commit(func(newest *node) *node { return newest.appended(path, child) }))
 				} else {
 					name := names[random.nextBelow(len(names))]
-					tree.commit(func(newest *node) *node { return newest.put(path, name, valueOf(step)) })
+					kept.keep(tree.commit(func(newest *node) *node { return newest.put(path, name, valueOf(step)) }))
 				}
 				latencies[writer] = append(latencies[writer], time.Since(clock))
 			}

@@ -54,7 +54,8 @@ public final class Rival {
             case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "commits"));
             case "hot-tree" -> {
                 word("kind", "threads");
-                hot(shape(), number("writers"), number("commits"));
+                int kept = word("retention", "kept", "none").equals("kept") ? 1000 : 0;
+                hot(shape(), number("writers"), number("commits"), kept);
             }
             case "append" -> append(number("children"), number("commits"));
             case "snapshot" -> {
@@ -140,27 +141,28 @@ public final class Rival {
         return tree;
     }
 
-    private void hot(int[] shape, int writers, int commits) throws Exception {
+    private void hot(int[] shape, int writers, int commits, int kept) throws Exception {
         int each = (commits + writers - 1) / writers;
-        hotOnce(shape, writers, each);
+        hotOnce(shape, writers, each, kept);
         Published[] tree = new Published[1];
         ConcurrentLinkedQueue<long[]> latencies = new ConcurrentLinkedQueue<>();
-        long elapsed = hotInto(shape, writers, each, latencies, tree);
+        long elapsed = hotInto(shape, writers, each, kept, latencies, tree);
         long[] all = latencies.stream().flatMapToLong(java.util.Arrays::stream).sorted().toArray();
         print("commits_per_s", all.length / (elapsed / 1e9));
         print("p99_us", all[(int) ((all.length - 1) * 99L / 100)] / 1e3);
         print("retries_per_commit", (double) tree[0].retries.get() / all.length);
     }
 
-    private void hotOnce(int[] shape, int writers, int each) throws Exception {
-        hotInto(shape, writers, each, new ConcurrentLinkedQueue<>(), new Published[1]);
+    private void hotOnce(int[] shape, int writers, int each, int kept) throws Exception {
+        hotInto(shape, writers, each, kept, new ConcurrentLinkedQueue<>(), new Published[1]);
     }
 
     private static long hotInto(
-            int[] shape, int writers, int each, ConcurrentLinkedQueue<long[]> latencies, Published[] made)
+            int[] shape, int writers, int each, int kept, ConcurrentLinkedQueue<long[]> latencies, Published[] made)
             throws Exception {
         Published tree = new Published(Node.build(shape));
         made[0] = tree;
+        Kept versions = new Kept(kept);
         int[][] paths = Node.paths(shape);
         return onThreads(writers, writers, writer -> {
             Random random = new Random(writer);
@@ -170,11 +172,11 @@ public final class Rival {
                 int[] path = paths[random.below(paths.length)];
                 if (step % 2 == 0) {
                     Node child = Node.over(step, Node.NONE);
-                    tree.commit(newest -> newest.appended(path, 0, child));
+                    versions.keep(tree.commit(newest -> newest.appended(path, 0, child)));
                 } else {
                     String name = NAMES[random.below(NAMES.length)];
                     byte[] value = Node.value(step);
-                    tree.commit(newest -> newest.put(path, 0, name, value));
+                    versions.keep(tree.commit(newest -> newest.put(path, 0, name, value)));
                 }
                 own[step] = System.nanoTime() - clock;
             }

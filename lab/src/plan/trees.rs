@@ -52,15 +52,18 @@ fn hot(level: Level) -> Vec<Row> {
         Level::Quick => 10_000,
         _ => 100_000,
     };
+    let row = |kind: &str, retention: &str, writers: usize| {
+        let params = Params::default()
+            .with("writers", writers)
+            .with("commits", commits)
+            .with("nodes", SMALL)
+            .with("kind", kind);
+        Row::new("hot-tree", params.with("retention", retention))
+    };
     let mut rows = Vec::new();
     for kind in ["threads", "processes"] {
-        for writers in [1, 2, 8, 64, 1_000] {
-            let params = Params::default()
-                .with("writers", writers)
-                .with("commits", commits)
-                .with("nodes", SMALL);
-            rows.push(Row::new("hot-tree", params.with("kind", kind)));
-        }
+        rows.extend([1, 2, 8, 64, 1_000].map(|writers| row(kind, "kept", writers)));
+        rows.extend([1, 64].map(|writers| row(kind, "none", writers)));
     }
     rows
 }

@@ -1,14 +1,14 @@
 //! `hot-tree`: many writers commit to one tree.
 //!
 //! Half of the commits append a node, half put one of eight attributes, at random nodes of the first
-//! version. kind=processes: the writers are processes of the runtime; kind=threads: OS threads on as many
+//! version. The forest keeps the newest 1,000 versions, or with retention=none the newest one. kind=processes: the writers are processes of the runtime; kind=threads: OS threads on as many
 //! processors as there are workers. A writer that meets a conflict tries again.
 
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weald::Wait;
-use weald::forest::{CommitError, Forest, NodeId, Stats, TreeHandle};
+use weald::forest::{CommitError, Forest, KEPT, NodeId, Stats, TreeHandle};
 use weald::process::Inbox;
 
 use super::definition::Workload;
@@ -24,12 +24,13 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "hot-tree",
     question: "How many commits per second does one tree take from many writers?",
     keys: &["writers", "commits", "nodes", "kind"],
-    optional: &[],
+    optional: &["retention"],
     metrics: &["commits_per_s", "p99_us", "retries_per_commit"],
     explaining: &[],
     remark: "commits is the number of all writers together. kind=threads: OS threads on as many processors as \
              there are workers. A retry is a commit that had to be rebased onto a newer version, by \
-                          the writer or by the database; the newest 1,000 versions are kept.",
+             the writer or by the database. retention=kept: the newest 1,000 versions are kept, by the rivals in a \
+             ring of roots; none: only the newest one.",
     run,
 };
 
@@ -40,13 +41,22 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (_, shape) = trees::shape(params)?;
     let (writers, commits) = (params.count("writers")?, params.count("commits")?);
     let each = commits.div_ceil(writers);
+    let kept = match params.get("retention") {
+        None | Some("kept") => KEPT,
+        Some("none") => 1,
+        Some(other) => {
+            let sentence = format!("retention={other} is neither kept nor none.");
+            return Err(Error::Usage(sentence));
+        }
+    };
+    let forest = Forest::builder().keep(kept);
     match params.text("kind")? {
         "processes" => alone(params, writers, move |inbox| {
-            with_processes(inbox, shape, (writers, each))
+            with_processes(inbox, (forest.build(), shape), (writers, each))
         }),
         "threads" => {
             let processors = processors(super::definition::workers(params)?)?;
-            with_threads(shape, (writers, each), &processors)
+            with_threads((forest.build(), shape), (writers, each), &processors)
         }
         other => {
             let sentence = format!("kind={other} is neither threads nor processes.");
@@ -57,10 +67,9 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 
 async fn with_processes(
     inbox: Inbox<()>,
-    shape: Fanout,
+    (forest, shape): (Forest, Fanout),
     (writers, each): (usize, usize),
 ) -> Result<Vec<Metric>, Error> {
-    let forest = Forest::new();
     let tree = trees::build(shape);
     let ids: &'static [NodeId] = trees::ids(&tree).leak();
     let handle = forest.create_from("hot", tree).await;
@@ -82,11 +91,10 @@ async fn with_processes(
 }
 
 fn with_threads(
-    shape: Fanout,
+    (forest, shape): (Forest, Fanout),
     (writers, each): (usize, usize),
     processors: &CpuSet,
 ) -> Result<Vec<Metric>, Error> {
-    let forest = Forest::new();
     let tree = trees::build(shape);
     let ids = &trees::ids(&tree)[..];
     let handle = forest.create_from("hot", tree).wait();

@@ -34,6 +34,8 @@ pub(crate) enum What {
         shape: Shape,
         writers: usize,
         commits: usize,
+        /// How many of the newest versions are kept.
+        kept: usize,
     },
     Append {
         children: usize,
@@ -126,6 +128,7 @@ impl Keys {
                     shape: self.shape(),
                     writers: self.count("writers"),
                     commits: self.count("commits"),
+                    kept: self.word("retention", &[("kept", 1_000), ("none", 0)]),
                 }
             }
             "append" => What::Append {

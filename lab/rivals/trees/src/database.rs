@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::OrdMap;
 
 use crate::document::Node;
@@ -43,6 +43,30 @@ impl<L: Library> Published<L> {
             Node::append(&mut next, path, Arc::clone(&child));
             next
         })
+    }
+}
+
+/// The newest versions of a tree, so that they can be read again: a ring of slots.
+pub(crate) struct Kept<L: Library> {
+    slots: Vec<ArcSwapOption<Node<L>>>,
+    published: AtomicUsize,
+}
+
+impl<L: Library> Kept<L> {
+    /// Keeps this many; or none at all.
+    pub(crate) fn new(versions: usize) -> Self {
+        Self {
+            slots: (0..versions).map(|_| ArcSwapOption::empty()).collect(),
+            published: AtomicUsize::new(0),
+        }
+    }
+
+    /// Keeps a version in place of the oldest one.
+    pub(crate) fn keep(&self, version: Arc<Node<L>>) {
+        if !self.slots.is_empty() {
+            let number = self.published.fetch_add(1, Ordering::Relaxed);
+            self.slots[number % self.slots.len()].store(Some(version));
+        }
     }
 }
 

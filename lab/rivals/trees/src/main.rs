@@ -37,7 +37,8 @@ fn run<L: Library>(arguments: &[String], packages: &[&str]) -> ! {
             shape,
             writers,
             commits,
-        } => workload::hot::<L>(shape, writers, commits),
+            kept,
+        } => workload::hot::<L>(shape, (writers, commits), kept),
         What::Append { children, commits } => workload::append::<L>(children, commits),
         What::Snapshot { shape, reads, held } => {
             workload::snapshot::<L>(shape, (reads, held), workers)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{Xorshift, fail, per, print_metrics, rss_bytes};
 
 use crate::call::{Held, Mode, Shape};
-use crate::database::{Names, Published};
+use crate::database::{Kept, Names, Published};
 use crate::document::{Node, for_each_node, paths};
 use crate::library::Library;
 
@@ -101,8 +101,13 @@ fn write_one<L: Library>(names: &Names<L>, name: &str, (shape, mode): (Shape, Mo
     }
 }
 
-pub(crate) fn hot<L: Library>(shape: Shape, writers: usize, commits: usize) -> ! {
+pub(crate) fn hot<L: Library>(
+    shape: Shape,
+    (writers, commits): (usize, usize),
+    kept: usize,
+) -> ! {
     let tree = Published::new(Node::<L>::build(shape));
+    let kept = Kept::new(kept);
     let (paths, each) = (paths(shape), commits.div_ceil(writers));
     let start = Barrier::new(writers + 1);
     let write = |number: usize| {
@@ -112,12 +117,12 @@ pub(crate) fn hot<L: Library>(shape: Shape, writers: usize, commits: usize) -> !
         for step in 0..each {
             let clock = Instant::now();
             let path = &paths[random.next_below(paths.len())];
-            if step % 2 == 0 {
-                tree.append(path, step as u64);
+            kept.keep(if step % 2 == 0 {
+                tree.append(path, step as u64)
             } else {
                 let name = NAMES[random.next_below(NAMES.len())];
-                tree.commit(|newest| newest.put(path, name, step.to_le_bytes()));
-            }
+                tree.commit(|newest| newest.put(path, name, step.to_le_bytes()))
+            });
             latencies.push(clock.elapsed());
         }
         latencies
