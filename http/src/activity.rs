@@ -186,8 +186,9 @@ impl Activity {
         self.pace.has_waited() && !self.has(BLOCKED)
     }
 
-    /// Everything written was sent.
+    /// Everything written was sent, perhaps by the thread that sends held answers.
     pub(crate) fn flushed(&self) {
+        self.pace.wrote();
         self.change(UNFLUSHED | BLOCKED, 0);
     }
 

@@ -244,18 +244,26 @@ fn respond<B: Body>(
 /// response for the rest of this one, or the rest of this one for the next: hyper sends both as they are.
 fn has_wrong_length<B: Body>(response: &Response<Option<B>>) -> bool {
     // Most responses have few headers, and to go by all of them costs less than to look this one up.
-    let mut headers = response.headers().iter();
-    let Some((_, told)) = headers.find(|(name, _)| **name == header::CONTENT_LENGTH) else {
+    let headers = response.headers().iter();
+    let mut told = headers.filter(|(name, _)| **name == header::CONTENT_LENGTH);
+    let Some((_, first)) = told.next() else {
         return false;
     };
     let length = response
         .body()
         .as_ref()
         .and_then(|body| body.size_hint().exact());
-    let told = told.to_str().ok().and_then(|told| told.parse().ok());
     // Such a response may have the header and no body.
     let is_bare = response.status() == StatusCode::NOT_MODIFIED;
-    !is_bare && length.is_some_and(|length| told != Some(length))
+    let is_wrong = |length| number(first) != Some(length) || told.next().is_some();
+    !is_bare && length.is_some_and(is_wrong)
+}
+
+/// The number that a header consists of.
+fn number(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
 }
 
 /// The answer in place of the service's, which failed.

@@ -156,3 +156,24 @@ fn the_end_of_an_upgraded_stream_is_sent_although_hyper_is_still_polled() {
         drop(io);
     });
 }
+
+/// Another thread sends what is held. A response that is ahead of its writes goes on all the same.
+#[test]
+fn what_another_thread_has_sent_counts_as_written() {
+    run(async {
+        let (ours, _other) = UnixStream::pair().unwrap();
+        let wire = Arc::new(Wire::new(ours, Activity::new(None, "a service")));
+        poll_fn(|cx| {
+            for _ in 0..8 {
+                let frame = [b'x'; 8 << 10];
+                wire.activity.pace.give(2 * frame.len());
+                assert!(wire.poll_write(&[IoSlice::new(&frame)], cx).is_ready());
+                wire.send_now();
+                assert!(wire.poll_send(cx).is_ready());
+            }
+            Poll::Ready(())
+        })
+        .await;
+        assert!(!wire.activity.pace.must_wait());
+    });
+}

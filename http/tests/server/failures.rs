@@ -60,6 +60,7 @@ fn a_response_whose_body_has_another_length_than_it_says_is_a_500() {
                 "/short" => ("9", "four"),
                 "/long" => ("2", "four"),
                 "/no-number" => ("four", "four"),
+                "/sign" => ("+4", "four"),
                 "/none" => ("4", ""),
                 _ => ("5", "well."),
             };
@@ -68,7 +69,7 @@ fn a_response_whose_body_has_another_length_than_it_says_is_a_500() {
         });
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;
-        for path in ["/short", "/long", "/no-number", "/none"] {
+        for path in ["/short", "/long", "/no-number", "/sign", "/none"] {
             client
                 .send(&HELLO.replace(" / ", &format!(" {path} ")))
                 .await;
