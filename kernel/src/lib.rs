@@ -218,6 +218,7 @@ mod api {
     pub(crate) mod sync_hooks;
     pub(crate) mod time;
     pub(crate) mod unit;
+    pub(crate) mod wanted;
 }
 
 // Observation: metrics, waiting jobs, stack overflows, panics.
@@ -378,6 +379,7 @@ pub use api::{
         yield_now,
     },
     unit::{AsUnit, Unit, current_runtime},
+    wanted::{wanted_by, wanted_until},
 };
 pub use job::{
     attachment::{Attachment, Ending},

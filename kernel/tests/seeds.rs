@@ -10,7 +10,10 @@ use std::{
     collections::BTreeSet,
     process::Command,
     rc::Rc,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tools::watch;
@@ -89,6 +92,35 @@ fn a_target_is_killed_between_any_turns_of_others() {
         count.set(count.get() + 1);
     });
     assert!(places > 16 && killed.get() > 16 && survived.get() > 0);
+}
+
+#[test]
+fn a_target_that_ends_by_itself_takes_no_place_from_others() {
+    const WAITS: usize = 50;
+    let killed_at = Mutex::new(BTreeSet::new());
+    let places = Seeds::new(2).kill_at_every_wait(async |kills| {
+        let short = spawn(async {});
+        kills.target(&short);
+        let waited = Arc::new(AtomicUsize::new(0));
+        let counts = waited.clone();
+        let long = spawn(kills.cover(async move {
+            for _ in 0..WAITS {
+                counts.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        }));
+        let ended = long.await;
+        assert!(ended.is_ok() || kills.has_killed());
+        if ended.is_err() {
+            killed_at
+                .lock()
+                .unwrap()
+                .insert(waited.load(Ordering::Relaxed));
+        }
+    });
+    assert!(places >= 2 * WAITS, "{places}");
+    let killed_at = killed_at.into_inner().unwrap();
+    assert!(killed_at.iter().copied().eq(1..=WAITS), "{killed_at:?}");
 }
 
 /// Not for itself: the test below runs it.

@@ -15,12 +15,12 @@ use std::{
 };
 
 use weald_kernel::{
-    Address, AnswerReceiver, AnswerSender, Sleep, Unit, note_wait, now, poll_budget,
+    Address, AnswerReceiver, AnswerSender, Sleep, Unit, note_wait, now, poll_budget, wanted_by,
+    wanted_until,
 };
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
-    deadline,
     exit::ExitReason,
     pid::Pid,
     signal::{
@@ -114,7 +114,7 @@ impl<T> Reply<T> {
     /// # }).unwrap();
     /// ```
     pub fn cover<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<T, F> {
-        deadline::cover(self.deadline(), work)
+        wanted_by(self.deadline(), work)
     }
 
     /// Whether the caller still waits.
@@ -173,7 +173,7 @@ enum Stage<M, T, F> {
 impl<M> Pid<M> {
     /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
     /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason;
-    /// a process that drops its inbox without ending answers when it ends. If the unit drops the request before, or panics
+    /// a process that has dropped its inbox answers so when it ends, also the requests that it drops from then on. If the unit drops the request before, or panics
     /// and goes on, the call fails with [`NoReply`](CallError::NoReply).
     ///
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
@@ -325,8 +325,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
             "a server or a state machine calls itself, which it could not answer: call a function of its own, or send it \
              a message"
         );
-        let covered = deadline::current();
-        self.deadline = [self.deadline, covered].into_iter().flatten().min();
+        self.deadline = [self.deadline, wanted_until()].into_iter().flatten().min();
         let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));
         let message = request(Reply(Some(reply)));
         // An error: the callee is dead.

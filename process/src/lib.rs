@@ -36,7 +36,6 @@ mod set;
 
 // Requests with answers, their deadlines, and the registry.
 mod call;
-mod deadline;
 mod names;
 
 // Mailboxes of other kinds.
@@ -100,7 +99,7 @@ pub use supervisor::{
     handover::{Claimed, Estate, Handover},
     spec::{
         Backoff, ChildCounts, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown,
-        StartFailure, Starting, Strategy,
+        StartFailure, Starting, Strategy, SupervisorMessage,
     },
 };
 pub use timer::Timer;

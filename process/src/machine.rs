@@ -6,6 +6,8 @@
 //!   no further event is handled before that.
 //! - Notices of monitors and messages of timers come as events, which the machine's [scope](MachineScope) makes.
 
+mod message;
+
 use std::{
     borrow::Cow,
     collections::VecDeque,
@@ -15,17 +17,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{AsUnit, SpawnError, Unit, now};
+pub use message::MachineMessage;
+use message::{Incoming, Pending};
+use weald_kernel::{AsUnit, SpawnError, Unit, now, wanted_by};
 
 use crate::{
     call::{Call, Reply},
-    deadline::cover,
     exit::ExitReason,
     inbox::Inbox,
+    names::{Name, RegisterError},
     pid::Pid,
     signal::{
         link::exit,
         monitor::{Down, MonitorRef, monitor},
+        signals::ProcessId,
         trap::Exit,
     },
     spawn::Builder,
@@ -150,7 +155,8 @@ pub trait Machine: Sized + Send + 'static {
     }
 
     /// An exit signal came: machines trap exits. By default the machine stops for the same reason, except for
-    /// [`Normal`](ExitReason::Normal).
+    /// [`Normal`](ExitReason::Normal). It is not called when the unit ends that spawned the machine linked: then the machine
+    /// stops, whatever the reason.
     fn exit(
         &mut self,
         state: &Self::State,
@@ -173,36 +179,16 @@ pub trait Machine: Sized + Send + 'static {
     }
 }
 
-/// What a machine receives. It is made by [`MachineRef`]; a [`Name`](crate::Name) of a machine has it as its message.
-pub struct MachineMessage<M: Machine>(Incoming<M>);
-
-enum Incoming<M: Machine> {
-    Event(Pending<M>),
-    Exit(Exit),
-    State(Reply<M::State>),
-    Stop,
-}
-
-/// An event that is not handled yet, or was postponed.
-struct Pending<M: Machine> {
-    event: M::Event,
-    /// Until when its caller waits, if it came by a call that has a deadline.
-    deadline: Option<Instant>,
-}
-
-impl<M: Machine> MachineMessage<M> {
-    fn event(event: M::Event) -> MachineMessage<M> {
-        let deadline = None;
-        MachineMessage(Incoming::Event(Pending { event, deadline }))
-    }
-}
-
 /// The address of a state machine.
 pub struct MachineRef<M: Machine>(Pid<MachineMessage<M>>);
 
 /// What a machine's functions may use of its process.
 #[derive(Debug)]
-pub struct MachineScope<M: Machine>(Inbox<MachineMessage<M>>);
+pub struct MachineScope<M: Machine> {
+    inbox: Inbox<MachineMessage<M>>,
+    /// The unit that the machine ends with, if it was spawned linked.
+    parent: Option<ProcessId>,
+}
 
 impl<M: Machine> MachineRef<M> {
     /// Starts a machine.
@@ -211,7 +197,23 @@ impl<M: Machine> MachineRef<M> {
     /// As [`spawn`](crate::spawn()).
     #[track_caller]
     pub fn start(builder: Builder, machine: M) -> Result<MachineRef<M>, SpawnError> {
-        let process = builder.spawn(move |inbox| run(machine, inbox, None))?;
+        let parent = builder.parent();
+        let process = builder.spawn(move |inbox| run(machine, inbox, None, parent))?;
+        Ok(MachineRef(process.into_pid()))
+    }
+
+    /// As [`start`](MachineRef::start); the machine has the name before it runs. If the name is taken, nothing is started.
+    ///
+    /// # Errors
+    /// If the name is taken, or as [`spawn`](crate::spawn()).
+    #[track_caller]
+    pub fn start_as(
+        name: &Name<MachineMessage<M>>,
+        builder: Builder,
+        machine: M,
+    ) -> Result<MachineRef<M>, RegisterError> {
+        let parent = builder.parent();
+        let process = name.spawn(builder, move |inbox| run(machine, inbox, None, parent))?;
         Ok(MachineRef(process.into_pid()))
     }
 
@@ -276,13 +278,14 @@ impl<M: Machine> MachineRef<M> {
 impl<M: Machine> MachineScope<M> {
     /// The address of this machine.
     pub fn machine(&self) -> MachineRef<M> {
-        MachineRef(self.0.pid())
+        MachineRef(self.inbox.pid())
     }
 
     /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`].
     #[track_caller]
     pub fn send_after(&self, duration: Duration, event: M::Event) -> Timer {
-        self.0.send_after(duration, MachineMessage::event(event))
+        self.inbox
+            .send_after(duration, MachineMessage::event(event))
     }
 
     /// Watches `unit`: its end comes as the event that `convert` makes; see [`Inbox::monitor`].
@@ -291,13 +294,13 @@ impl<M: Machine> MachineScope<M> {
         unit: &impl AsUnit,
         convert: impl FnOnce(Down) -> M::Event + Send + 'static,
     ) -> MonitorRef {
-        self.0
+        self.inbox
             .monitor(unit, |down| MachineMessage::event(convert(down)))
     }
 
     /// Ends a monitor; see [`Inbox::demonitor`].
     pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
-        self.0.demonitor(monitor)
+        self.inbox.demonitor(monitor)
     }
 }
 
@@ -316,7 +319,8 @@ impl ChildSpec {
         let spec = ChildSpec::new(id, move |starting| {
             let (ready, machine) = (starting.ready(), make());
             let builder = Builder::new().name(name.clone()).site(site).link();
-            let process = builder.spawn(move |inbox| run(machine, inbox, Some(ready)))?;
+            let parent = builder.parent();
+            let process = builder.spawn(move |inbox| run(machine, inbox, Some(ready), parent))?;
             Ok::<_, SpawnError>(process.into_pid())
         });
         spec.ready_within(Duration::MAX)
@@ -328,9 +332,10 @@ async fn run<M: Machine>(
     mut machine: M,
     mut inbox: Inbox<MachineMessage<M>>,
     ready: Option<Ready>,
+    parent: Option<ProcessId>,
 ) {
     inbox.trap_exits(|exit| MachineMessage(Incoming::Exit(exit)));
-    let mut scope = MachineScope(inbox);
+    let mut scope = MachineScope { inbox, parent };
     let mut state = machine.begin(&mut scope).await;
     if let Some(ready) = ready {
         ready.say();
@@ -371,17 +376,20 @@ async fn until_change<M: Machine>(
             }
             Some(pending) => Some(Incoming::Event(pending)),
             None if is_over => None,
-            None => receive(&mut scope.0, deadline).await,
+            None => receive(&mut scope.inbox, deadline).await,
         };
         let transition = match incoming {
             Some(Incoming::Event(pending)) => {
                 wanted_until = pending.deadline;
                 let handled = machine.handle(state, pending.event, scope);
-                cover(wanted_until, handled).await
+                wanted_by(wanted_until, handled).await
             }
             Some(Incoming::State(reply)) => {
                 let _unheard = reply.send(state.clone());
                 Transition::Stay
+            }
+            Some(Incoming::Exit(exit)) if exit.is_end_of(scope.parent) => {
+                Transition::Stop(exit.reason)
             }
             Some(Incoming::Exit(exit)) => machine.exit(state, exit, scope).await,
             Some(Incoming::Stop) => Transition::Stop(ExitReason::Normal),
@@ -436,11 +444,5 @@ impl<M: Machine> AsUnit for MachineRef<M> {
 impl<M: Machine> Debug for MachineRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MachineRef").field(&self.0).finish()
-    }
-}
-
-impl<M: Machine> Debug for MachineMessage<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MachineMessage").finish_non_exhaustive()
     }
 }

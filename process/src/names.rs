@@ -4,21 +4,21 @@
 //! the registry may be taken under that of a unit's signals, never the other way round; it is never held while user
 //! code runs.
 
+mod registered;
+
 use std::{
     any::{Any, type_name},
     borrow::Cow,
     collections::BTreeMap,
     fmt,
     marker::PhantomData,
-    pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    task::Waker,
 };
 
-use weald_kernel::{
-    AsUnit, SpawnError, Unit, catch_panic, current_runtime, note_wait, poll_budget,
-};
-use weald_sync::reason::{Kind, Reason};
+use weald_kernel::{AsUnit, SpawnError, Unit, catch_panic, current_runtime};
+
+pub use registered::Registered;
 
 use crate::{
     inbox::Inbox,
@@ -226,10 +226,7 @@ impl<M: Send + 'static> Name<M> {
     /// # Errors
     /// If the process that has the name takes other messages.
     pub fn registered(&self) -> Registered<'_, M> {
-        Registered {
-            name: self,
-            waiter: None,
-        }
+        Registered::new(self)
     }
 
     /// Takes the name back. Returns whether a process had it.
@@ -360,54 +357,6 @@ fn release(key: &Key, id: ProcessId) {
     drop(removed);
 }
 
-/// The future of [`Name::registered`].
-#[must_use = "a wait does nothing unless it is awaited"]
-pub struct Registered<'a, M> {
-    name: &'a Name<M>,
-    /// Where its waker is, once it has waited.
-    waiter: Option<(Key, u64)>,
-}
-
-impl<M: Send + 'static> Future for Registered<'_, M> {
-    type Output = Result<Pid<M>, NameError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if poll_budget(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let waker = cx.waker().clone();
-        let key = self.name.key(current_runtime());
-        let mut registry = registry();
-        if registry.entries.get(&key).is_some_and(Entry::is_given) {
-            drop(registry);
-            // If it is taken back at this moment, the next poll waits again.
-            match self.name.whereis() {
-                Err(NameError::NotRegistered(_)) => waker.wake(),
-                found => return Poll::Ready(found),
-            }
-            return Poll::Pending;
-        }
-        let next = registry.next;
-        registry.next += 1;
-        let unused = self.waiter.replace((key.clone(), next));
-        let unused = unused.and_then(|(key, number)| registry.remove_waiter(&key, number));
-        registry.waiters.entry(key).or_default().insert(next, waker);
-        drop(registry);
-        drop(unused);
-        note_wait(Reason::unspecified(Kind::Future));
-        Poll::Pending
-    }
-}
-
-impl<M> Drop for Registered<'_, M> {
-    fn drop(&mut self) {
-        if let Some((key, number)) = self.waiter.take() {
-            let waker = registry().remove_waiter(&key, number);
-            drop(waker);
-        }
-    }
-}
-
 impl<M> Clone for Name<M> {
     fn clone(&self) -> Name<M> {
         Name {
@@ -426,12 +375,6 @@ impl<M> fmt::Display for Name<M> {
 impl<M> fmt::Debug for Name<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Name").field(&self.name).finish()
-    }
-}
-
-impl<M> fmt::Debug for Registered<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Registered").field(self.name).finish()
     }
 }
 

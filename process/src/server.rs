@@ -19,10 +19,12 @@ use crate::{
     call::{Call, Reply},
     exit::ExitReason,
     inbox::Inbox,
+    names::{Name, RegisterError},
     pid::Pid,
     signal::{
         link::exit,
         monitor::{Down, MonitorRef, monitor},
+        signals::ProcessId,
         trap::Exit,
     },
     spawn::Builder,
@@ -123,7 +125,8 @@ pub trait Server: Sized + Send + 'static {
     }
 
     /// An exit signal came: servers trap exits. By default the server stops for the same reason, except for
-    /// [`Normal`](ExitReason::Normal).
+    /// [`Normal`](ExitReason::Normal). It is not called when the unit ends that spawned the server linked: then the server
+    /// stops, whatever the reason.
     fn exit(
         &mut self,
         exit: Exit,
@@ -185,7 +188,11 @@ pub struct ServerRef<S: Server>(Pid<ServerMessage<S>>);
 
 /// What a server's functions may use of its process.
 #[derive(Debug)]
-pub struct ServerScope<S: Server>(Inbox<ServerMessage<S>>);
+pub struct ServerScope<S: Server> {
+    inbox: Inbox<ServerMessage<S>>,
+    /// The unit that the server ends with, if it was spawned linked.
+    parent: Option<ProcessId>,
+}
 
 impl<S: Server> ServerRef<S> {
     /// Starts a server. Its first step runs concurrently with the caller.
@@ -194,7 +201,23 @@ impl<S: Server> ServerRef<S> {
     /// As [`spawn`](crate::spawn()).
     #[track_caller]
     pub fn start(builder: Builder, server: S) -> Result<ServerRef<S>, SpawnError> {
-        let process = builder.spawn(move |inbox| serve(server, inbox, None))?;
+        let parent = builder.parent();
+        let process = builder.spawn(move |inbox| serve(server, inbox, None, parent))?;
+        Ok(ServerRef(process.into_pid()))
+    }
+
+    /// As [`start`](ServerRef::start); the server has the name before it runs. If the name is taken, nothing is started.
+    ///
+    /// # Errors
+    /// If the name is taken, or as [`spawn`](crate::spawn()).
+    #[track_caller]
+    pub fn start_as(
+        name: &Name<ServerMessage<S>>,
+        builder: Builder,
+        server: S,
+    ) -> Result<ServerRef<S>, RegisterError> {
+        let parent = builder.parent();
+        let process = name.spawn(builder, move |inbox| serve(server, inbox, None, parent))?;
         Ok(ServerRef(process.into_pid()))
     }
 
@@ -276,13 +299,14 @@ impl<S: Server> ServerRef<S> {
 impl<S: Server> ServerScope<S> {
     /// The address of this server.
     pub fn server(&self) -> ServerRef<S> {
-        ServerRef(self.0.pid())
+        ServerRef(self.inbox.pid())
     }
 
     /// Sends an info to this server once `duration` has passed; see [`Pid::send_after`].
     #[track_caller]
     pub fn info_after(&self, duration: Duration, info: S::Info) -> Timer {
-        self.0.send_after(duration, ServerMessage(Kind::Info(info)))
+        self.inbox
+            .send_after(duration, ServerMessage(Kind::Info(info)))
     }
 
     /// Watches `unit`: its end comes as the info that `convert` makes; see [`Inbox::monitor`].
@@ -291,20 +315,25 @@ impl<S: Server> ServerScope<S> {
         unit: &impl AsUnit,
         convert: impl FnOnce(Down) -> S::Info + Send + 'static,
     ) -> MonitorRef {
-        self.0
+        self.inbox
             .monitor(unit, |down| ServerMessage(Kind::Info(convert(down))))
     }
 
     /// Ends a monitor; see [`Inbox::demonitor`].
     pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
-        self.0.demonitor(monitor)
+        self.inbox.demonitor(monitor)
     }
 }
 
 /// The life of a server.
-async fn serve<S: Server>(mut server: S, mut inbox: Inbox<ServerMessage<S>>, ready: Option<Ready>) {
+async fn serve<S: Server>(
+    mut server: S,
+    mut inbox: Inbox<ServerMessage<S>>,
+    ready: Option<Ready>,
+    parent: Option<ProcessId>,
+) {
     inbox.trap_exits(|exit| ServerMessage(Kind::Exit(exit)));
-    let mut scope = ServerScope(inbox);
+    let mut scope = ServerScope { inbox, parent };
     let mut step = server.begin(&mut scope).await;
     let refused = match step {
         Step::Stop(_) => ready,
@@ -345,9 +374,9 @@ async fn receive<S: Server>(
         let message = match deadline {
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(now());
-                scope.0.receive().after(left).await.ok()
+                scope.inbox.receive().after(left).await.ok()
             }
-            None => Some(scope.0.receive().await),
+            None => Some(scope.inbox.receive().await),
         };
         let step = match message.map(|message| message.0) {
             Some(Kind::Work(work)) => match work.run(server, scope).await {
@@ -355,6 +384,7 @@ async fn receive<S: Server>(
                 None => continue,
             },
             Some(Kind::Info(info)) => server.info(info, scope).await,
+            Some(Kind::Exit(exit)) if exit.is_end_of(scope.parent) => Step::Stop(exit.reason),
             Some(Kind::Exit(exit)) => server.exit(exit, scope).await,
             Some(Kind::Stop) => Step::Stop(ExitReason::Normal),
             None => server.timed_out(scope).await,
@@ -377,7 +407,8 @@ impl ChildSpec {
         let spec = ChildSpec::new(id, move |starting| {
             let (ready, server) = (starting.ready(), make());
             let builder = Builder::new().name(name.clone()).site(site).link();
-            let process = builder.spawn(move |inbox| serve(server, inbox, Some(ready)))?;
+            let parent = builder.parent();
+            let process = builder.spawn(move |inbox| serve(server, inbox, Some(ready), parent))?;
             Ok::<_, SpawnError>(process.into_pid())
         });
         spec.ready_within(Duration::MAX)

@@ -18,7 +18,7 @@ use crate::{
     signal::{
         link::link_new,
         monitor::{Monitor, monitor_unit},
-        signals::Signals,
+        signals::{ProcessId, Signals},
     },
 };
 
@@ -202,9 +202,18 @@ impl Builder {
     }
 
     #[inline]
+    #[track_caller]
     fn links(&self) -> Option<Arc<Signals>> {
-        self.is_linked
-            .then(|| Signals::current("spawn_link, or Builder::link,"))
+        match self.is_linked {
+            true => Some(Signals::current("spawn_link, or Builder::link,")),
+            false => None,
+        }
+    }
+
+    /// The running unit, if the process is to be linked with it.
+    pub(crate) fn parent(&self) -> Option<ProcessId> {
+        let parent = Unit::current().filter(|_| self.is_linked);
+        parent.as_ref().map(ProcessId::of)
     }
 }
 

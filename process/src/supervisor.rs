@@ -23,19 +23,20 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::{SpawnError, Unit, report_given_up, yield_now};
+use weald_kernel::{Unit, report_given_up, yield_now};
 
 use crate::{
     call::answer,
     exit::ExitReason,
     inbox::Inbox,
+    names::Name,
     signal::{link::exit, signals::ProcessId},
-    spawn::Builder,
+    spawn::{Builder, Process},
     supervisor::{
         address::{StopAtDrop, SupervisorPid, ended},
         children::{Activity, Children},
         error::{GaveUp, StartError},
-        spec::{ChildSpec, ChildState, Message, Shutdown, Strategy},
+        spec::{ChildSpec, ChildState, Message, Shutdown, Strategy, SupervisorMessage},
         units::reason_to_end,
     },
 };
@@ -70,6 +71,7 @@ use crate::{
 #[must_use = "a supervisor does nothing until it is started"]
 pub struct Supervisor {
     builder: Builder,
+    name: Option<Name<SupervisorMessage>>,
     strategy: Strategy,
     intensity: (usize, Duration),
     limit: usize,
@@ -81,6 +83,7 @@ impl Supervisor {
     pub fn new(strategy: Strategy) -> Supervisor {
         Supervisor {
             builder: Builder::new(),
+            name: None,
             strategy,
             intensity: (1, Duration::from_secs(5)),
             limit: usize::MAX,
@@ -92,6 +95,32 @@ impl Supervisor {
     /// with the running one, however that ends, even if it returns. The end of any other unit does not end it.
     pub fn builder(self, builder: Builder) -> Supervisor {
         Supervisor { builder, ..self }
+    }
+
+    /// It has this name from before its first child starts, so that others find it also after it was started again: by
+    /// [`Name::registered`] and [`SupervisorPid::of`].
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use weald_process::{ChildSpec, Inbox, Name, Strategy, Supervisor, SupervisorMessage, SupervisorPid};
+    ///
+    /// static ROOMS: Name<SupervisorMessage> = Name::new("rooms");
+    ///
+    /// let rooms = ChildSpec::supervisor("rooms", || {
+    ///     Supervisor::new(Strategy::OneForOne).register(&ROOMS)
+    /// });
+    /// let root = Supervisor::new(Strategy::OneForOne).child(rooms).start().await?;
+    /// let rooms = SupervisorPid::of(ROOMS.registered().await.unwrap());
+    /// let room = ChildSpec::process("1", async |mut inbox: Inbox<()>| inbox.receive().await);
+    /// rooms.start_child(room).await?;
+    /// assert_eq!(rooms.count_children().await?.running, 1);
+    /// root.stop().await;
+    /// # Ok::<(), weald_process::StartError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn register(self, name: &Name<SupervisorMessage>) -> Supervisor {
+        let name = Some(name.clone());
+        Supervisor { name, ..self }
     }
 
     /// It gives up after more than `restarts` restarts within `period`: it reports which child was the last, and what
@@ -156,13 +185,14 @@ impl Supervisor {
         self,
         builder: Builder,
         tell: impl FnOnce(Result<(), StartError>) + Send + 'static,
-    ) -> Result<SupervisorPid, SpawnError> {
+    ) -> Result<SupervisorPid, StartError> {
         let parent = Unit::current().as_ref().map(ProcessId::of);
         let cause = Arc::new(OnceLock::new());
         let noted = cause.clone();
-        let process = builder.spawn(move |inbox| async move {
-            let mut inbox = inbox;
-            inbox.trap_exits(Message::Exit);
+        let name = self.name.clone();
+        let body = move |inbox| async move {
+            let mut inbox: Inbox<SupervisorMessage> = inbox;
+            inbox.trap_exits(|exit| SupervisorMessage(Message::Exit(exit)));
             let mut children = Children::new(self.strategy, self.intensity, parent);
             let limit = self.limit;
             if let Err(error) = self.start_children(&mut inbox, &mut children).await {
@@ -181,14 +211,18 @@ impl Supervisor {
             });
             children.stop_all().await;
             exit(reason)
-        })?;
+        };
+        let process: Process<_, ()> = match name {
+            Some(name) => name.spawn(builder, body)?,
+            None => builder.spawn(body)?,
+        };
         Ok(SupervisorPid::new(process.into_pid(), cause))
     }
 
     /// Starts the children, in order.
     async fn start_children(
         self,
-        inbox: &mut Inbox<Message>,
+        inbox: &mut Inbox<SupervisorMessage>,
         children: &mut Children,
     ) -> Result<(), StartError> {
         for child in self.children {
@@ -232,7 +266,7 @@ impl ChildSpec {
 /// # Errors
 /// If its children ended too often.
 async fn supervise(
-    inbox: &mut Inbox<Message>,
+    inbox: &mut Inbox<SupervisorMessage>,
     children: &mut Children,
     limit: usize,
     parent: Option<ProcessId>,
@@ -255,7 +289,9 @@ async fn supervise(
             })
             .await
         };
-        let Some(message) = message else { continue };
+        let Some(SupervisorMessage(message)) = message else {
+            continue;
+        };
         let is_child = match units::ended(&message) {
             Some((unit, reason)) => children.ended(unit, reason).await?,
             None => false,
@@ -269,7 +305,7 @@ async fn supervise(
 
 async fn request(
     message: Message,
-    inbox: &mut Inbox<Message>,
+    inbox: &mut Inbox<SupervisorMessage>,
     children: &mut Children,
     limit: usize,
 ) {

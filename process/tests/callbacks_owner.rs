@@ -7,6 +7,7 @@
 mod tools;
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
     time::Duration,
 };
@@ -213,6 +214,26 @@ fn a_callback_started_for_an_owner_that_has_ended_is_dropped() {
             assert_eq!(Arc::strong_count(&held), 1);
         });
     });
+}
+
+#[test]
+fn a_callback_cannot_link_or_end_the_job_that_happens_to_run_it() {
+    for seed in 0..20 {
+        Runtime::test(seed).block_on(async {
+            let other = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
+            let pid = other.pid().clone();
+            let (sender, receiver) = mpsc::channel();
+            callback::spawn(move || {
+                let linked = catch_unwind(AssertUnwindSafe(|| process::link(&pid)));
+                let exited = catch_unwind(|| process::exit(process::ExitReason::Killed));
+                sender.send((linked.is_err(), exited.is_err())).unwrap();
+            })
+            .detach();
+            weald_kernel::sleep(Duration::from_millis(1)).await;
+            assert_eq!(receiver.try_recv(), Ok((true, true)));
+            assert!(!other.is_finished());
+        });
+    }
 }
 
 #[test]

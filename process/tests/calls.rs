@@ -14,7 +14,7 @@ use std::{
 
 use tools::{Latch, Random, for_seeds, on_each, runtime, watch};
 use weald_kernel::{Runtime, now, sleep, spawn, timeout, yield_now};
-use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply};
+use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply, callback};
 
 enum Request {
     Double(u32, Reply<u32>),
@@ -184,6 +184,26 @@ fn a_reply_is_passed_on_and_the_end_of_whoever_has_it_answers() {
         let reason = ExitReason::custom("the helper");
         assert_eq!(call, Err(CallError::Died(reason)));
         assert!(pid.is_alive());
+    });
+}
+
+#[test]
+fn a_reply_that_a_callback_drops_in_its_panic_has_no_unit_that_ended() {
+    everywhere(async || {
+        let process = process::spawn(async |mut inbox: Inbox<Request>| {
+            loop {
+                let request = inbox.receive().await;
+                callback::spawn(move || {
+                    let _request = request;
+                    panic!("on purpose");
+                })
+                .detach();
+            }
+        });
+        let process = process.unwrap();
+        let answer = process.pid().call(Request::Refuse).await;
+        assert_eq!(answer, Err(CallError::NoReply));
+        process.kill();
     });
 }
 

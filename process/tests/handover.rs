@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use tools::{on_each, watch};
 use weald_kernel::{Runtime, catch_panic};
-use weald_process::{ChildSpec, Handover, Inbox, Name, Reply, Strategy, Supervisor, monitor};
+use weald_process::{
+    self as process, ChildSpec, ExitReason, Handover, Inbox, Name, Reply, Strategy, Supervisor,
+    monitor,
+};
 
 static KEEPER: Name<Request> = Name::new("keeper");
 
@@ -19,6 +22,8 @@ enum Request {
     Get(Reply<(u32, bool)>),
     Crash,
     Return,
+    /// Unwinds, and is no panic.
+    Exit,
     Discard,
 }
 
@@ -34,6 +39,7 @@ fn keeper(place: &Handover<u32>) -> ChildSpec {
                     Request::Get(reply) => drop(reply.send((*sum, sum.was_left_by_panic()))),
                     Request::Crash => panic!("on purpose"),
                     Request::Return => return,
+                    Request::Exit => process::exit(ExitReason::Shutdown),
                     Request::Discard => return sum.discard(),
                 }
             }
@@ -75,6 +81,8 @@ fn a_successor_gets_what_was_left_however_the_child_ended() {
         victim.kill();
         down.await;
         assert_eq!(get().await, (102, false));
+        end_with(Request::Exit).await;
+        assert_eq!(get().await, (103, false));
         assert!(place.claim(|| 0).is_err());
         end_with(Request::Discard).await;
         assert_eq!(get().await, (100, false));

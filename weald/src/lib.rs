@@ -21,8 +21,9 @@ pub use weald_kernel::{
     BuildError, Builder, Elapsed, HeldUpJob, Interval, JobName, JoinError, JoinHandle, JoinSet,
     Kills, LongChannel, LongMailbox, Metrics, Panic, Runtime, Scope, Seeds, ShutdownReport, Sleep,
     Spawn, SpawnError, TestRuntime, UnendedJob, UnreadMailbox, Wait, WaitingJob, Waits,
-    available_workers, block_in_place, block_on, blocking, current_name, fork, fork::join,
-    interval, now, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout, yield_now,
+    available_workers, block_in_place, block_on, blocking, catch_panic, current_name, fork,
+    fork::join, interval, now, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout,
+    yield_now,
 };
 
 /// The database: named trees that keep their versions. See also [`tree`].

@@ -11,7 +11,7 @@ use crate::{
         JobRef,
         attachment::{self, Attachment, Ending},
     },
-    report::JobName,
+    report::{JobName, panic_site},
     scheduler::workers::{cancel, context, current::with_current, shared::Shared},
 };
 
@@ -44,13 +44,28 @@ impl Unit {
 
     /// The running unit, if it is ending: it panics, was cancelled, or has closed its mailbox. For destructors that run
     /// because of that.
+    /// None in a callback, whose panic ends no unit.
     pub fn current_if_ending() -> Option<Unit> {
         let cx = context::again();
         let job = cx.job_ref()?;
         let header = job.header();
         let closed = header.is_counted() && header.state.is_closed();
         let ending = std::thread::panicking() || cx.is_dropping() || closed;
-        ending.then_some(Unit(job))
+        let unit = Unit(job);
+        (ending && !unit.runs_callbacks()).then_some(unit)
+    }
+
+    /// Whether it is a job of the kernel's that runs callbacks, one after the other.
+    pub fn runs_callbacks(&self) -> bool {
+        let extensions = self.0.header().extensions.lock_existing();
+        extensions.is_some_and(|extensions| extensions.callback.is_some())
+    }
+
+    /// Whether the caller runs because the running unit panics. The unwinding by which a unit leaves that was told to end is
+    /// no panic; while it is unwound so, an older panic that the thread has caught may still count.
+    pub fn is_panicking() -> bool {
+        let cancelled = || Unit::current().is_some_and(|unit| unit.is_cancelled());
+        std::thread::panicking() && (!cancelled() || panic_site::is_noted())
     }
 
     /// If the running unit survives the panic that unwinds it now, [`Attachment::survived`] is called at the latest at its next

@@ -206,8 +206,9 @@ impl Kills {
 
     /// The unit is at a wait.
     fn may_kill(&self, unit: Unit) {
+        // A unit that has ended is no place for a kill: counted, it would look as if there were no further place.
         // Relaxed: all of it runs on one thread.
-        if self.0.seen.fetch_add(1, Ordering::Relaxed) != self.0.wait || unit.has_ended() {
+        if unit.has_ended() || self.0.seen.fetch_add(1, Ordering::Relaxed) != self.0.wait {
             return;
         }
         self.0.was_done.store(true, Ordering::Relaxed);

@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{now, timeout};
+use weald_kernel::{now, timeout, wanted_until};
 use weald_sync::semaphore::{Permit, TryAcquireError};
 
 use crate::{
     call::{CallError, Reply, answer},
-    deadline,
     exit::ExitReason,
     gate::{Overflow, Room},
     kinds::bounded::BoundedPid,
@@ -136,7 +135,7 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let deadline = [self.deadline, deadline::current()];
+            let deadline = [self.deadline, wanted_until()];
             let deadline = deadline.into_iter().flatten().min();
             let admit = self.pid.admit(self.room);
             let permit = match deadline {

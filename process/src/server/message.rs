@@ -2,11 +2,10 @@
 
 use std::pin::Pin;
 
-use weald_kernel::catch_panic;
+use weald_kernel::{catch_panic, wanted_by};
 
 use crate::{
     call::Reply,
-    deadline::cover,
     server::{Accept, Answer, Server, ServerScope, Step},
 };
 
@@ -34,7 +33,9 @@ impl<S: Answer<R>, R: Send + 'static> Work<S> for Asked<R, S::Value> {
     fn run<'a>(self: Box<Self>, server: &'a mut S, scope: &'a mut ServerScope<S>) -> Handled<'a> {
         let Asked { request, reply } = *self;
         let deadline = reply.deadline();
-        Box::pin(async move { Some(cover(deadline, server.answer(request, reply, scope)).await) })
+        Box::pin(
+            async move { Some(wanted_by(deadline, server.answer(request, reply, scope)).await) },
+        )
     }
 }
 

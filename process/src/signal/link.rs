@@ -35,7 +35,8 @@ use crate::{
 /// ```
 ///
 /// # Panics
-/// Outside of units.
+/// Outside of units, and in a callback.
+#[track_caller]
 pub fn link(other: &impl AsUnit) {
     let own = Signals::current("link");
     let other = other.as_unit();
@@ -59,7 +60,8 @@ pub(crate) fn link_new(new: &Unit, own: &Arc<Signals>) {
 /// from the link any longer; one that was trapped before may be in the mailbox.
 ///
 /// # Panics
-/// Outside of units.
+/// Outside of units, and in a callback.
+#[track_caller]
 pub fn unlink(other: &impl AsUnit) {
     let own = Signals::current("unlink");
     let peer = other
@@ -73,7 +75,8 @@ pub fn unlink(other: &impl AsUnit) {
 /// The units that the running one is linked with, in ascending order.
 ///
 /// # Panics
-/// Outside of units.
+/// Outside of units, and in a callback.
+#[track_caller]
 pub fn links() -> Vec<ProcessId> {
     Signals::current("links").lock().links()
 }
@@ -84,7 +87,8 @@ pub fn links() -> Vec<ProcessId> {
 /// If the unit was asked to end already, the former reason counts.
 ///
 /// # Panics
-/// Outside of units; and in a destructor that runs because the unit ends.
+/// Outside of units; in a callback; and in a destructor that runs because the unit ends.
+#[track_caller]
 pub fn exit(reason: ExitReason) -> ! {
     let own = Signals::current("exit");
     own.ask(&reason);

@@ -153,12 +153,14 @@ impl Signals {
     /// Those of the running unit.
     ///
     /// # Panics
-    /// Outside of units.
+    /// Outside of units, and in a callback.
+    #[track_caller]
     pub(crate) fn current(what: &str) -> Arc<Signals> {
-        let unit = Unit::current();
-        let signals = unit.as_ref().and_then(Signals::of);
-        signals
-            .unwrap_or_else(|| panic!("{what} needs a running unit: call it in a process or a job"))
+        let unit = Unit::current().filter(|unit| !unit.runs_callbacks());
+        match unit.as_ref().and_then(Signals::of) {
+            Some(signals) => signals,
+            None => panic!("{what} needs a running unit: call it in a process or a job"),
+        }
     }
 
     pub(crate) fn id(&self) -> ProcessId {

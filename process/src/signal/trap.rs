@@ -22,6 +22,13 @@ pub struct Exit {
     pub(crate) by_link: bool,
 }
 
+impl Exit {
+    /// Whether a link tells that `unit` has ended.
+    pub(crate) fn is_end_of(&self, unit: Option<ProcessId>) -> bool {
+        self.by_link && unit.is_some() && self.from == unit
+    }
+}
+
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {

@@ -14,28 +14,43 @@ use crate::{
     },
     supervisor::{
         error::{GaveUp, StartError},
-        spec::{ChildCounts, ChildSpec, ChildState, Message},
+        spec::{ChildCounts, ChildSpec, ChildState, Message, SupervisorMessage},
     },
 };
 
 /// The address of a supervisor.
 #[derive(Clone, Debug)]
 pub struct SupervisorPid {
-    pid: Pid<Message>,
+    pid: Pid<SupervisorMessage>,
     /// Why it gave up, once it has.
     gave_up: Arc<OnceLock<GaveUp>>,
 }
 
 impl SupervisorPid {
-    pub(crate) fn new(pid: Pid<Message>, gave_up: Arc<OnceLock<GaveUp>>) -> SupervisorPid {
+    pub(crate) fn new(
+        pid: Pid<SupervisorMessage>,
+        gave_up: Arc<OnceLock<GaveUp>>,
+    ) -> SupervisorPid {
         SupervisorPid { pid, gave_up }
+    }
+
+    /// The supervisor that has this pid, such as one that a [`Name`](crate::Name) leads to. Why that has given up, if it has,
+    /// is known only to the address that its [start](crate::Supervisor::start) returned.
+    pub fn of(pid: Pid<SupervisorMessage>) -> SupervisorPid {
+        SupervisorPid::new(pid, Arc::default())
+    }
+
+    /// The pid of its process.
+    pub fn pid(&self) -> &Pid<SupervisorMessage> {
+        &self.pid
     }
 
     /// Starts one more child, behind the others. As with the other requests here, the supervisor does it also if the future is
     /// dropped after its first poll; nobody hears of the result then.
     ///
     /// # Errors
-    /// If it does not start, or there is one with its id, or the supervisor has ended.
+    /// If it does not start, or there is one with its id, or the supervisor has ended. In the answer to a request that has a
+    /// deadline, [`StartError::TimedOut`] when that has passed; the supervisor does what was asked all the same.
     pub async fn start_child(&self, child: ChildSpec) -> Result<(), StartError> {
         self.ask(|reply| Message::Start(child, reply)).await
     }
@@ -75,7 +90,10 @@ impl SupervisorPid {
     /// # Errors
     /// If the supervisor has ended.
     pub async fn children(&self) -> Result<Vec<ChildState>, StartError> {
-        let children = self.pid.call(Message::Children).await;
+        let children = self
+            .pid
+            .call(|reply| SupervisorMessage(Message::Children(reply)))
+            .await;
         children.map_err(|error| ended(self, error))
     }
 
@@ -84,7 +102,10 @@ impl SupervisorPid {
     /// # Errors
     /// If the supervisor has ended.
     pub async fn count_children(&self) -> Result<ChildCounts, StartError> {
-        let counts = self.pid.call(Message::Count).await;
+        let counts = self
+            .pid
+            .call(|reply| SupervisorMessage(Message::Count(reply)))
+            .await;
         counts.map_err(|error| ended(self, error))
     }
 
@@ -92,7 +113,7 @@ impl SupervisorPid {
     /// return from this call. If the future is dropped after its first poll, the supervisor ends all the same.
     pub async fn stop(&self) {
         let down = monitor(&self.pid);
-        self.pid.send(Message::Stop);
+        self.pid.send(SupervisorMessage(Message::Stop));
         down.await;
     }
 
@@ -105,6 +126,7 @@ impl SupervisorPid {
         &self,
         request: impl FnOnce(Reply<Result<(), StartError>>) -> Message,
     ) -> Result<(), StartError> {
+        let request = |reply| SupervisorMessage(request(reply));
         match self.pid.call(request).await {
             Ok(result) => result,
             Err(error) => Err(ended(self, error)),
@@ -122,6 +144,9 @@ impl AsUnit for SupervisorPid {
 pub(crate) fn ended(supervisor: &SupervisorPid, error: CallError) -> StartError {
     if let Some(gave_up) = supervisor.gave_up.get() {
         return StartError::GaveUp(gave_up.clone());
+    }
+    if error == CallError::TimedOut {
+        return StartError::TimedOut;
     }
     StartError::Ended(match error {
         CallError::Died(reason) if reason != ExitReason::NoProcess => reason,
@@ -149,7 +174,7 @@ impl StopAtDrop {
 impl Drop for StopAtDrop {
     fn drop(&mut self) {
         if let Some(supervisor) = &self.0 {
-            supervisor.pid.send(Message::Stop);
+            supervisor.pid.send(SupervisorMessage(Message::Stop));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     signal::signals::ProcessId,
     supervisor::{
         error::{ChildFault, GaveUp, StartError},
-        spec::{ChildCounts, ChildSpec, Message, Restart, Strategy},
+        spec::{ChildCounts, ChildSpec, Restart, Strategy, SupervisorMessage},
         units::{Place, Units, stop},
     },
 };
@@ -162,7 +162,7 @@ impl Children {
     /// Starts one more child, behind the others.
     pub(crate) async fn add(
         &mut self,
-        inbox: &mut Inbox<Message>,
+        inbox: &mut Inbox<SupervisorMessage>,
         spec: ChildSpec,
     ) -> Result<(), StartError> {
         if self.by_id.contains_key(&spec.id) {
@@ -190,7 +190,7 @@ impl Children {
     /// Starts a child that does not run.
     pub(crate) async fn start(
         &mut self,
-        inbox: &mut Inbox<Message>,
+        inbox: &mut Inbox<SupervisorMessage>,
         place: Place,
     ) -> Result<(), StartError> {
         let started = self.launch(inbox, place).await;
@@ -198,7 +198,11 @@ impl Children {
         started.map_err(|fault| not_started(id(place), fault))
     }
 
-    async fn launch(&mut self, inbox: &mut Inbox<Message>, place: Place) -> Result<(), ChildFault> {
+    async fn launch(
+        &mut self,
+        inbox: &mut Inbox<SupervisorMessage>,
+        place: Place,
+    ) -> Result<(), ChildFault> {
         self.set_due(place, None);
         if let Some(child) = self.list.get_mut(&place) {
             let unit = self.units.launch(inbox, &mut child.spec).await?;
@@ -317,6 +321,9 @@ impl Children {
 
     fn is_one_restart_too_many(&mut self) -> bool {
         let (most, period) = self.intensity;
+        if most == usize::MAX {
+            return false;
+        }
         let now = now();
         let is_old = |time: &Instant| now - *time > period;
         while self.restarts.front().is_some_and(is_old) {
@@ -353,7 +360,10 @@ impl Children {
     }
 
     /// Starts the children that are due, in order. One that fails counts as a restart, unless the supervisor is to end.
-    pub(crate) async fn start_due(&mut self, inbox: &mut Inbox<Message>) -> Result<(), GaveUp> {
+    pub(crate) async fn start_due(
+        &mut self,
+        inbox: &mut Inbox<SupervisorMessage>,
+    ) -> Result<(), GaveUp> {
         let now = now();
         let due = self.dues.iter().take_while(|(due, _)| *due <= now);
         let mut places: Vec<Place> = due.map(|(_, place)| *place).collect();

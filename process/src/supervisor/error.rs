@@ -4,7 +4,9 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use weald_kernel::{SpawnError, catch_panic};
 
-use crate::{exit::ExitReason, guarded::Guarded, supervisor::spec::StartFailure};
+use crate::{
+    exit::ExitReason, guarded::Guarded, names::RegisterError, supervisor::spec::StartFailure,
+};
 
 /// Why a supervisor or a child was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,12 +41,29 @@ pub enum StartError {
     /// The supervisor has ended, because its children did so too often.
     #[error("the supervisor has given up: {0}")]
     GaveUp(GaveUp),
+    /// The request for whose sake this was asked is not waited for any longer. The supervisor may still do it.
+    #[error(
+        "the supervisor has not answered before the deadline of the request that is served; it may still do what was asked"
+    )]
+    TimedOut,
+    /// The supervisor was to have a name, which it could not get.
+    #[error(transparent)]
+    Register(RegisterError),
     /// The supervisor has ended, for this reason.
     #[error("the supervisor has ended: {0}")]
     Ended(ExitReason),
     /// The supervisor could not be spawned.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+}
+
+impl From<RegisterError> for StartError {
+    fn from(error: RegisterError) -> StartError {
+        match error {
+            RegisterError::Spawn(error) => StartError::Spawn(error),
+            error => StartError::Register(error),
+        }
+    }
 }
 
 /// What became of a child that its supervisor starts again, or that did not start.

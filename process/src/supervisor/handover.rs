@@ -8,8 +8,9 @@ use std::{
     fmt,
     ops::{Deref, DerefMut},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
 };
+
+use weald_kernel::Unit;
 
 /// The place where a child leaves its state for its successor. Clones are the same place.
 ///
@@ -108,7 +109,8 @@ impl<T> Handover<T> {
 }
 
 impl<T> Estate<T> {
-    /// Whether the predecessor left it because it panicked: the state may be half changed.
+    /// Whether the predecessor left it because it panicked: the state may be half changed. It may be so, too, if the
+    /// predecessor waited in the middle of a change, and was told to end there.
     pub fn was_left_by_panic(&self) -> bool {
         self.by_panic
     }
@@ -121,7 +123,7 @@ impl<T> Estate<T> {
 
 impl<T> Drop for Estate<T> {
     fn drop(&mut self) {
-        let by_panic = thread::panicking();
+        let by_panic = Unit::is_panicking();
         let left = self.state.take().map(|state| Left { state, by_panic });
         let mut place = lock(&self.place);
         place.left = left;

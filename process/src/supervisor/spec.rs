@@ -294,7 +294,16 @@ pub struct ChildCounts {
     pub restarting: usize,
 }
 
-/// What a supervisor receives.
+/// What a supervisor receives. It is made by [`SupervisorPid`](crate::SupervisorPid); a [`Name`](crate::Name) of a supervisor
+/// has it as its message.
+pub struct SupervisorMessage(pub(crate) Message);
+
+impl fmt::Debug for SupervisorMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupervisorMessage").finish_non_exhaustive()
+    }
+}
+
 pub(crate) enum Message {
     Exit(Exit),
     /// A unit had ended before it could be linked.

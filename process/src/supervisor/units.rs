@@ -22,7 +22,7 @@ use crate::{
     },
     supervisor::{
         error::{ChildFault, Failure},
-        spec::{ChildSpec, Message, Readiness, Shutdown, Starting},
+        spec::{ChildSpec, Message, Readiness, Shutdown, Starting, SupervisorMessage},
     },
 };
 
@@ -57,7 +57,7 @@ impl Units {
     /// Starts a child that does not run.
     pub(crate) async fn launch(
         &mut self,
-        inbox: &mut Inbox<Message>,
+        inbox: &mut Inbox<SupervisorMessage>,
         spec: &mut ChildSpec,
     ) -> Result<Unit, ChildFault> {
         if self.told_to_end.is_some() {
@@ -101,12 +101,12 @@ impl Units {
     /// not keep it. The child may have passed the right to say that it is ready on to somebody who lives longer.
     async fn readiness(
         &mut self,
-        inbox: &mut Inbox<Message>,
+        inbox: &mut Inbox<SupervisorMessage>,
         ready: Answered<Readiness>,
         child: ProcessId,
     ) -> Readiness {
         let parent = self.parent;
-        let news = inbox.receive_if(|message| {
+        let news = inbox.receive_if(|SupervisorMessage(message)| {
             let is_child = ended(message).is_some_and(|(unit, _)| unit == child);
             is_child || reason_to_end(message, parent).is_some()
         });
@@ -119,7 +119,7 @@ impl Units {
         });
         let news = match readiness.await {
             Ok(word) => return word.unwrap_or_else(|error| Err(not_ready(error))),
-            Err(news) => news,
+            Err(SupervisorMessage(news)) => news,
         };
         match ended(&news) {
             Some((unit, reason)) if unit == child => Err(ChildFault::Ended(reason.clone())),
@@ -174,12 +174,12 @@ fn how_to_end(fault: &ChildFault, shutdown: Shutdown) -> Shutdown {
 
 /// Links a unit. If it has ended, its end is told by a message, as a link would; the exit signal of a unit that was
 /// linked when it was spawned may have come before.
-fn adopt(inbox: &mut Inbox<Message>, unit: &Unit) {
+fn adopt(inbox: &mut Inbox<SupervisorMessage>, unit: &Unit) {
     let own = Signals::current("a supervisor");
     let is_linked = Signals::of(unit).is_some_and(|child| Signals::link(&own, &child));
     if !is_linked {
         let ended = Message::Ended(ProcessId::of(unit), Signals::end_of(unit));
-        inbox.pid().send(ended);
+        inbox.pid().send(SupervisorMessage(ended));
     }
 }
 

@@ -312,6 +312,7 @@ fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Po
 /// What the poll had noted in the context when a wait began in it; restored when the wait ends.
 struct SavedFlags {
     before: PollNotes,
+    wanted_until: Option<Instant>,
     suspended: bool,
 }
 
@@ -327,6 +328,7 @@ impl SavedFlags {
         }
         SavedFlags {
             before: cx.begin_wait(),
+            wanted_until: cx.set_wanted_until(None),
             suspended: false,
         }
     }
@@ -336,7 +338,9 @@ impl Drop for SavedFlags {
     #[inline]
     fn drop(&mut self) {
         // Read again: a fiber that migrates may be on another thread.
-        context::again().end_wait(self.before, self.suspended);
+        let cx = context::again();
+        cx.end_wait(self.before, self.suspended);
+        cx.set_wanted_until(self.wanted_until);
     }
 }
 

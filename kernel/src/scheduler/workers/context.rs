@@ -9,6 +9,7 @@ mod budget;
 pub(crate) mod nested_run;
 mod poll_notes;
 mod stacks;
+mod work;
 
 pub(crate) use crate::scheduler::workers::context::{nested_run::OuterRun, poll_notes::PollNotes};
 
@@ -20,6 +21,7 @@ use std::{
     sync::Arc,
     task::Waker,
     thread,
+    time::Instant,
 };
 
 use crate::scheduler::workers::context::nested_run::OuterRuns;
@@ -68,6 +70,9 @@ pub(crate) struct Context {
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
     /// What the running job's poll has noted.
     noted: Cell<PollNotes>,
+    /// Until when the caller waits for whose sake the running job works. None while other code than that runs, such as
+    /// another job on top of it, or while the stack of that job is suspended.
+    wanted_until: Cell<Option<Instant>>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
     /// The outer runs in which the present one is nested.
@@ -96,6 +101,7 @@ pub(crate) struct NestedRun<'a> {
     /// The number and the budget of the outer run's unit.
     unit: (usize, u32),
     noted: PollNotes,
+    wanted_until: Option<Instant>,
     dropping: bool,
 }
 
@@ -112,6 +118,7 @@ thread_local! {
             thread_fork: Cell::new(None),
             spare_thread_fork: Cell::new(None),
             noted: Cell::new(PollNotes::NOTHING),
+            wanted_until: Cell::new(None),
             dropping: Cell::new(false),
             outer_runs: OuterRuns::new(),
             ending: Cell::new(false),
@@ -316,6 +323,7 @@ impl Context {
             thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::set_aside),
             noted: self.noted.get(),
+            wanted_until: self.wanted_until.take(),
             dropping: self.dropping.replace(false),
         }
     }
@@ -383,16 +391,6 @@ impl Context {
         self.noted.set(self.noted.get().and(also));
     }
 
-    /// The running job unwinds, and its attachment wants to know if it survives that.
-    pub(crate) fn note_panic(&self) {
-        self.note(PollNotes::PANICKED);
-    }
-
-    /// The running job has survived the panic that it noted.
-    pub(crate) fn forget_panic(&self) {
-        self.noted.set(self.noted.get().without_panic());
-    }
-
     /// What the running job's poll has noted.
     #[inline(always)]
     pub(crate) fn noted(&self) -> PollNotes {
@@ -421,6 +419,7 @@ impl Drop for NestedRun<'_> {
         self.here.thread_fork.set(self.thread_fork);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
         self.here.noted.set(self.noted);
+        self.here.wanted_until.set(self.wanted_until);
         self.here.dropping.set(self.dropping);
     }
 }
