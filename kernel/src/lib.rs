@@ -359,7 +359,7 @@ pub use api::{
     admission::SpawnError,
     answer::{AnswerReceiver, AnswerSender, answer},
     blocking::blocking,
-    catch_panic::{catch_panic, catch_panic_message},
+    catch_panic::{catch_panic, catch_panic_message, catch_unwinding},
     give_up::report_given_up,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},

@@ -5,7 +5,7 @@
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
 //! does the caller monitor that unit, for the reason. A unit that panics may survive that: if
 //! [`catch_panic`](weald_kernel::catch_panic) catches it, those callers are told at once that they get no reply, and at the
-//! unit's next wait if anything else does.
+//! unit's next wait, or at the end of its poll, if anything else does.
 
 use std::{
     fmt,
@@ -86,7 +86,7 @@ impl<T> Reply<T> {
     }
 
     /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, by themselves. It must
-    /// not be spawned or joined with other work in the middle: what another unit does is not covered.
+    /// not be spawned, forked or joined with other work in the middle: what another unit does is not covered.
     ///
     /// The functions of a [`Server`](crate::Server) need not ask for it.
     ///
@@ -173,8 +173,8 @@ enum Stage<M, T, F> {
 impl<M> Pid<M> {
     /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
     /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason;
-    /// a process that has dropped its inbox answers so when it ends, also the requests that it drops from then on. If the unit drops the request before, or panics
-    /// and goes on, the call fails with [`NoReply`](CallError::NoReply).
+    /// a process that has dropped its inbox answers so when it ends, also the requests that it drops from then on. If the
+    /// unit drops the request before, or panics and goes on, the call fails with [`NoReply`](CallError::NoReply).
     ///
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
     ///
@@ -320,11 +320,16 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         else {
             unreachable!("the caller has checked it");
         };
-        assert!(
-            !self.is_to_behaviour || !address.is_of_running_job(),
-            "a server or a state machine calls itself, which it could not answer: call a function of its own, or send it \
-             a message"
-        );
+        if self.is_to_behaviour && address.is_of_running_job() {
+            // A destructor of its state: a panic there could end the program.
+            if Unit::current_if_ending().is_some() {
+                return Err(CallError::Died(ExitReason::NoProcess));
+            }
+            panic!(
+                "a server or a state machine calls itself, which it could not answer: call a function of its own, or send \
+                 it a message"
+            );
+        }
         self.deadline = [self.deadline, wanted_until()].into_iter().flatten().min();
         let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));
         let message = request(Reply(Some(reply)));

@@ -1,6 +1,6 @@
 //! A value of the user's that others carry about: its destructor does not panic in theirs.
 
-use weald_kernel::catch_panic;
+use weald_kernel::catch_unwinding;
 
 /// A value whose destructor stands alone: if it panics, that is reported, and the unit that drops this goes on.
 pub(crate) struct Guarded<T>(
@@ -21,6 +21,6 @@ impl<T> Guarded<T> {
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         let value = self.0.take();
-        let _panicked = catch_panic(|| drop(value));
+        let _unwound = catch_unwinding(|| drop(value));
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tools::{on_each, watch};
+use tools::{Latch, on_each, watch};
 use weald_kernel::{Runtime, SpawnError, Wait, blocking, now, sleep, spawn, wanted_by};
 use weald_process::{
     self as process, ChildSpec, Inbox, Pid, Reply, StartError, Strategy, Supervisor,
@@ -115,10 +115,12 @@ async fn each_has_its_own(serve: Serve) {
 #[test]
 fn a_supervisor_that_is_asked_for_the_sake_of_a_request_is_not_dead_when_its_time_is_over() {
     everywhere(async || {
-        let slow = ChildSpec::new("slow", |starting| {
-            let ready = starting.ready();
+        let latch = Latch::default();
+        let late = latch.clone();
+        let slow = ChildSpec::new("slow", move |starting| {
+            let (ready, late) = (starting.ready(), late.clone());
             let process = process::spawn(async move |mut inbox: Inbox<()>| {
-                sleep(30 * MS).await;
+                late.await;
                 ready.say();
                 inbox.receive().await;
             })?;
@@ -128,6 +130,7 @@ fn a_supervisor_that_is_asked_for_the_sake_of_a_request_is_not_dead_when_its_tim
         let start = supervisor.start_child(slow.ready_within(HOUR));
         let started = wanted_by(Some(now() + 10 * MS), start).await;
         assert_eq!(started, Err(StartError::TimedOut));
+        latch.open();
         // It does what was asked all the same.
         let children = supervisor.children().await.unwrap();
         assert!(children[0].unit.is_some());

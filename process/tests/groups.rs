@@ -5,6 +5,8 @@
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
+use std::sync::{Arc, Mutex};
+
 use tools::{Latch, for_seeds, on_each, watch};
 use weald_kernel::{Runtime, spawn, yield_now};
 use weald_process::{
@@ -144,6 +146,40 @@ fn a_receiver_whose_messages_panic_when_they_are_dropped_harms_no_other_one() {
         assert_eq!(heard.await, Ok((3, 3)));
         drop((watches_in_vain, watches));
         deaf.kill();
+    });
+}
+
+#[test]
+fn a_watch_that_ends_while_it_tells_harms_no_other_one_although_its_closure_panics_when_it_is_dropped()
+ {
+    everywhere(async || {
+        let member = process::spawn(async |mut inbox: Inbox<Message>| {
+            let mut changes = 0;
+            while let Message::Changed(_) = inbox.receive().await {
+                changes += 1;
+            }
+            changes
+        });
+        let member = member.unwrap();
+        let own = Arc::new(Mutex::new(None));
+        let (watch, bomb) = (own.clone(), Bomb);
+        let (_, dropped) = GROUP
+            .watch(member.pid(), move |change| {
+                let _held = &bomb;
+                drop(watch.lock().unwrap().take());
+                Message::Changed(change)
+            })
+            .unwrap();
+        *own.lock().unwrap() = Some(dropped);
+        let (_, kept) = GROUP.watch(member.pid(), Message::Changed).unwrap();
+        GROUP
+            .join(member.pid(), Slow::Queue, Message::Number)
+            .unwrap();
+        assert!(GROUP.leave(member.pid()));
+        member.pid().send(Message::Stop);
+        // The first change for both, the second for the one that is left.
+        assert_eq!(member.await, Ok(3));
+        drop(kept);
     });
 }
 

@@ -22,7 +22,7 @@ enum Request {
     Get(Reply<(u32, bool)>),
     Crash,
     Return,
-    /// Unwinds, and is no panic.
+    /// Unwinds, and is no panic, though one was caught before.
     Exit,
     Discard,
 }
@@ -39,7 +39,10 @@ fn keeper(place: &Handover<u32>) -> ChildSpec {
                     Request::Get(reply) => drop(reply.send((*sum, sum.was_left_by_panic()))),
                     Request::Crash => panic!("on purpose"),
                     Request::Return => return,
-                    Request::Exit => process::exit(ExitReason::Shutdown),
+                    Request::Exit => {
+                        let _survived = catch_panic(|| panic!("on purpose"));
+                        process::exit(ExitReason::Shutdown)
+                    }
                     Request::Discard => return sum.discard(),
                 }
             }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tools::{on_each, watch};
-use weald_kernel::{Runtime, now, sleep};
+use weald_kernel::{Runtime, Wait, now, sleep};
 use weald_process::{
     self as process, Accept, Answer, Builder, CallError, ChildSpec, Exit, ExitReason, Inbox, Reply,
     Server, ServerRef, ServerScope, Step, Strategy, Supervisor, monitor,
@@ -186,6 +186,60 @@ fn a_server_that_calls_itself_crashes_and_does_not_wait_for_ever() {
             panic!("it has not crashed");
         };
         assert!(crash.message().contains("calls itself"), "{crash:?}");
+    });
+}
+
+/// A server whose state asks the server in its destructor, and notes the answer.
+#[derive(Default)]
+struct Selfish(Option<ServerRef<Selfish>>, Arc<Mutex<Vec<CallError>>>);
+
+impl Server for Selfish {
+    type Info = Step;
+
+    async fn begin(&mut self, scope: &mut ServerScope<Selfish>) -> Step {
+        self.0 = Some(scope.server());
+        Step::Receive
+    }
+
+    async fn info(&mut self, step: Step, _: &mut ServerScope<Selfish>) -> Step {
+        if let Step::ReceiveWithin(_) = step {
+            panic!("on purpose");
+        }
+        step
+    }
+}
+
+impl Drop for Selfish {
+    fn drop(&mut self) {
+        let answer = self.0.take().unwrap().state(|_| ()).wait();
+        self.1.lock().unwrap().extend(answer.err());
+    }
+}
+
+#[test]
+fn a_state_that_asks_its_own_server_in_its_destructor_gets_an_error_at_once() {
+    let end = async |step: Option<Step>| {
+        let notes = Arc::default();
+        let server = Selfish(None, Arc::clone(&notes));
+        let server = ServerRef::start(Builder::new(), server).unwrap();
+        server.state(|_| ()).await.unwrap();
+        let down = monitor(&server);
+        match step {
+            Some(step) => server.info(step),
+            None => server.pid().kill(),
+        }
+        let reason = down.await.reason;
+        let gone = CallError::Died(ExitReason::NoProcess);
+        assert_eq!(*notes.lock().unwrap(), [gone]);
+        reason
+    };
+    everywhere(async || {
+        for reason in [ExitReason::Normal, ExitReason::Shutdown] {
+            assert_eq!(end(Some(Step::Stop(reason.clone()))).await, reason);
+        }
+        assert_eq!(end(None).await, ExitReason::Killed);
+        let crash = end(Some(Step::ReceiveWithin(MS))).await;
+        assert!(matches!(crash, ExitReason::Crash(_)));
     });
 }
 

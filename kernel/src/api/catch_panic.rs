@@ -6,7 +6,10 @@ use crate::{
     job::attachment,
     report::payload::{self, Payload},
     report::{self, JobName},
-    scheduler::workers::{context, run},
+    scheduler::{
+        stackful::wait,
+        workers::{context, run},
+    },
 };
 
 /// Calls `code`. If it panics, the panic is reported, with the name that the running job has at that moment, and the
@@ -47,6 +50,26 @@ pub fn catch_panic_message<T>(code: impl FnOnce() -> T) -> Result<T, String> {
             let message = run::message_of(&payload);
             caught(payload);
             Err(message)
+        }
+    }
+}
+
+/// As [`catch_panic`], for code of others without which the caller's own work would stop halfway: no unwinding leaves it,
+/// whatever causes it. If the running job is cancelled, the waits of `code` go on to their ends. The job's next wait
+/// afterwards unwinds.
+pub fn catch_unwinding<T>(code: impl FnOnce() -> T) -> Option<T> {
+    let _shield = wait::shield_if_cancelled();
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(value) => Some(value),
+        // It was cancelled meanwhile.
+        Err(payload) if run::is_own_cancel(&payload) => {
+            wait::deliver_cancel_again();
+            payload::discard(payload);
+            None
+        }
+        Err(payload) => {
+            caught(payload);
+            None
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         JobRef,
         attachment::{self, Attachment, Ending},
     },
-    report::{JobName, panic_site},
+    report::JobName,
     scheduler::workers::{cancel, context, current::with_current, shared::Shared},
 };
 
@@ -62,10 +62,17 @@ impl Unit {
     }
 
     /// Whether the caller runs because the running unit panics. The unwinding by which a unit leaves that was told to end is
-    /// no panic; while it is unwound so, an older panic that the thread has caught may still count.
+    /// no panic.
     pub fn is_panicking() -> bool {
-        let cancelled = || Unit::current().is_some_and(|unit| unit.is_cancelled());
-        std::thread::panicking() && (!cancelled() || panic_site::is_noted())
+        let cx = context::again();
+        let unwinds_for_cancel = || {
+            let job = cx.job_ref();
+            job.is_some_and(|job| {
+                let extensions = job.header().extensions.lock_existing();
+                extensions.is_some_and(|extensions| extensions.unwound)
+            })
+        };
+        cx.is_panicking() && !unwinds_for_cancel()
     }
 
     /// If the running unit survives the panic that unwinds it now, [`Attachment::survived`] is called at the latest at its next

@@ -16,7 +16,7 @@ use crate::{
     scheduler::services::ForkWait,
     scheduler::{
         stackful::wait,
-        workers::{context, run, shared},
+        workers::{run, shared},
     },
 };
 
@@ -54,15 +54,7 @@ pub(super) fn wait_for<F: Future>(
 pub(super) fn give_way(owed: Option<Payload>) {
     let Some(payload) = owed else { return };
     if run::is_cancel(&payload) {
-        deliver_cancel_again();
+        wait::deliver_cancel_again();
     }
     payload::discard(payload);
-}
-
-/// A cancel has unwound the running job, and another panic hides that. If the panic is caught, the job's next wait
-/// unwinds for the cancel again.
-pub(super) fn deliver_cancel_again() {
-    if let Some(job) = context::here().job_ref() {
-        job.header().extensions.lock().unwound = false;
-    }
 }

@@ -35,7 +35,10 @@ use crate::{
     job::JobRef,
     report,
     report::payload::{self, Payload},
-    scheduler::workers::{context, run, shared},
+    scheduler::{
+        stackful::wait,
+        workers::{context, run, shared},
+    },
     sys::{Mutex, lock},
 };
 
@@ -131,7 +134,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         if !cancel::is_own_cancel(&payload) {
             losers.into_iter().for_each(forked_wait::give_way);
             if hides_cancel {
-                forked_wait::deliver_cancel_again();
+                wait::deliver_cancel_again();
             }
         }
         resume_unwind(payload)

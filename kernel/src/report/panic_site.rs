@@ -50,12 +50,6 @@ pub(crate) fn note(info: &PanicHookInfo<'_>) {
     let _former = LAST.try_with(|last| last.replace(noted));
 }
 
-/// Whether a panic was noted on the calling thread that nobody has taken.
-pub(crate) fn is_noted() -> bool {
-    LAST.try_with(|last| last.borrow().is_some())
-        .unwrap_or(false)
-}
-
 /// Takes the place of the last panic on the calling thread, if its message was `message`.
 pub(crate) fn take(message: &str) -> Option<PanicSite> {
     let noted = LAST.try_with(RefCell::take).ok().flatten()?;

@@ -9,6 +9,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use weald_kernel::catch_unwinding;
+
 use super::{forget_if_unused, groups};
 use crate::signal::signals::{HeldKey, ProcessId};
 
@@ -62,7 +64,8 @@ impl Changes {
                 let tell = state.watchers.get(&watcher).cloned();
                 drop(state);
                 if let Some(tell) = tell {
-                    tell(change);
+                    // The last reference may be this one: what `convert` holds is dropped here, too.
+                    catch_unwinding(move || tell(change));
                 }
                 state = self.lock();
             }

@@ -86,6 +86,9 @@ pub fn links() -> Vec<ProcessId> {
 ///
 /// If the unit was asked to end already, the former reason counts.
 ///
+/// Not within a fork: the half that another thread has taken is a unit of its own for `exit` and for links, and a call
+/// whose request is dropped in its panic fails as if that unit had ended.
+///
 /// # Panics
 /// Outside of units; in a callback; and in a destructor that runs because the unit ends.
 #[track_caller]

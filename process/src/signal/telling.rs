@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use weald_kernel::catch_panic;
+use weald_kernel::catch_unwinding;
 
 use crate::{
     exit::ExitReason,
@@ -45,12 +45,12 @@ pub(crate) fn tell(ended: Ended) {
         none => *none = Some(VecDeque::new()),
     });
     let Some(first) = ended else { return };
-    tell_peers(first);
+    isolated(|| tell_peers(first));
     // Without the list, because the thread ends, each unit tells its peers itself.
     while is_later.is_ok()
         && let Some(next) = next()
     {
-        tell_peers(next);
+        isolated(|| tell_peers(next));
     }
 }
 
@@ -88,7 +88,8 @@ fn tell_peers(ended: Ended) {
     }
 }
 
-/// Calls `code`, which may call user code, so that a panic of it keeps no other unit from its signal.
+/// Calls `code`, which may call user code, so that neither its panic nor a cancel of the running unit, which may be the
+/// one that has ended, keeps another unit from its signal.
 pub(crate) fn isolated(code: impl FnOnce()) {
-    let _panicked = catch_panic(code);
+    let _unwound = catch_unwinding(code);
 }

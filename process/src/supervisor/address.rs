@@ -48,6 +48,9 @@ impl SupervisorPid {
     /// Starts one more child, behind the others. As with the other requests here, the supervisor does it also if the future is
     /// dropped after its first poll; nobody hears of the result then.
     ///
+    /// While the supervisor waits for a child that is not ready, it looks once at each message that waits for itself: so
+    /// that [`stop`](SupervisorPid::stop) ends that wait, before requests that came earlier.
+    ///
     /// # Errors
     /// If it does not start, or there is one with its id, or the supervisor has ended. In the answer to a request that has a
     /// deadline, [`StartError::TimedOut`] when that has passed; the supervisor does what was asked all the same.

@@ -1,8 +1,8 @@
 //! State that a child hands over to its successor.
 //!
 //! A start function has a [`Handover`], and each child that it starts claims the state. However the child ends, its state
-//! returns when it is dropped, which is before anyone is told of the end, and so before the supervisor starts the
-//! successor. At most one child has the state at a time.
+//! returns when it is dropped, which is before anyone is told of the end, and so before the same supervisor starts the
+//! successor; another supervisor may start one earlier, whose claim fails. At most one child has the state at a time.
 
 use std::{
     fmt,

@@ -207,7 +207,7 @@ impl<F: FnMut()> CalledOnce<F> {
 }
 
 /// While it lives, a cancel unwinds no wait of the running job.
-struct Shield(Option<JobRef>);
+pub(crate) struct Shield(Option<JobRef>);
 
 impl Shield {
     fn begin() -> Shield {
@@ -216,6 +216,19 @@ impl Shield {
         Shield(
             job.filter(|job| !std::mem::replace(&mut job.header().extensions.lock().unwound, true)),
         )
+    }
+}
+
+/// A shield, if the running job is cancelled already.
+pub(crate) fn shield_if_cancelled() -> Option<Shield> {
+    let is_cancelled = context::again().job().is_some_and(is_cancelled);
+    is_cancelled.then(Shield::begin)
+}
+
+/// A cancel has unwound the running job, and that went no further. The job's next wait unwinds for the cancel again.
+pub(crate) fn deliver_cancel_again() {
+    if let Some(job) = context::again().job_ref() {
+        job.header().extensions.lock().unwound = false;
     }
 }
 

@@ -47,7 +47,8 @@ impl Attachment for Signals {
             let Some(unit) = unit else { return };
             let reason = ExitReason::of_ending(ending, asked, || unit.name());
             for ((_, key), release) in held {
-                release(&key, self.id);
+                // It tells the watchers of a group: code of theirs.
+                telling::isolated(|| release(&key, self.id));
             }
             return self.end(self.lock(), reason);
         }
