@@ -7,6 +7,7 @@
 //! for its name (`late_name`).
 
 mod abort;
+mod kills;
 mod late_name;
 mod operation;
 mod output;
@@ -25,6 +26,7 @@ use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::Audience;
 
 pub(crate) use abort::abort;
+pub(crate) use kills::{hangs_at_end, pending_kill};
 pub use late_name::Describe;
 pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
@@ -41,7 +43,8 @@ pub struct JobName {
     pub name: Option<String>,
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
-    /// Where the job was spawned, the callback was started, or the fork was called.
+    /// Where the job was spawned, the callback was started, or the fork was called. Of a waker that was registered outside
+    /// of units it is a line of Weald: print the whole name, which leaves it out.
     pub site: &'static Location<'static>,
     /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,
@@ -110,21 +113,6 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
             "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}{killed}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
         )
     });
-}
-
-/// A job that was reported as stuck was asked to end, and has not waited since.
-pub(crate) fn pending_kill(named: LateName, pending: Duration) {
-    let pending_ms = u64::try_from(pending.as_millis()).unwrap_or(u64::MAX);
-    of_job_late(
-        ReportKind::PendingKill { pending_ms },
-        named,
-        move |named| {
-            format!(
-                "{named} still blocks or computes without a wait; a kill has been pending for {pending:.1?}, until its next \
-             wait. It holds a thread until then: let long computations yield."
-            )
-        },
-    );
 }
 
 /// A job's thread is detached, and the jobs `held_up` can run only there.

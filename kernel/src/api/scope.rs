@@ -4,7 +4,7 @@
 //! empty.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::Location,
     pin::pin,
     sync::{Arc, Mutex},
@@ -36,7 +36,8 @@ pub struct Scope {
 }
 
 /// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. No job of the scope is left when
-/// `scope` ends, whether `body` returned or panicked, or the future was cancelled.
+/// `scope` ends, whether `body` returned or panicked, or the future was cancelled; except that a runtime that stops ends the
+/// wait for children that compute or block on beyond the deadline.
 ///
 /// Dropping the future cancels the children and waits, with the stack, until they have ended. A child's panic is
 /// returned by its handle, and does not end the other children.
@@ -94,15 +95,16 @@ impl Scope {
         }
     }
 
-    /// Whether the runtime is stopping: it then ends the children itself, and names those that do not end.
+    /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end.
     fn runtime_is_gone(&self) -> bool {
-        let children = lock(&self.children);
-        let runtime = children
-            .live
-            .values()
-            .next()
-            .map(|child| child.header().runtime());
-        runtime.is_some_and(|id| shared::find(id).is_none_or(|shared| shared.is_stopped()))
+        let is_gone = |id| shared::find(id).is_none_or(|shared| shared.is_stopped());
+        // Out of the lock: the last reference to a runtime drops values of the user.
+        let runtimes: BTreeSet<u16> = {
+            let children = lock(&self.children);
+            let live = children.live.values();
+            live.map(|child| child.header().runtime()).collect()
+        };
+        runtimes.into_iter().all(is_gone)
     }
 
     fn take_in(&self, job: JobRef) {

@@ -72,7 +72,9 @@ pub(crate) fn install() {
             && is_printed
             && let Some(name) = current_name()
         {
-            let line = format!("weald: the panic was in {name}\n");
+            let name = name.to_string();
+            // A name may end with a clause in commas.
+            let line = format!("weald: the panic was in {}\n", name.trim_end_matches(','));
             // Not `eprint`, which panics if the line cannot be written.
             let _written = io::stderr().write_all(line.as_bytes());
         }

@@ -30,7 +30,7 @@ use crate::{
     report::{JobName, LateName},
     scheduler::{
         stackful::{pinned::PinnedQueue, wait::block::block_in_place},
-        threads::pool::is_in_pool_of,
+        threads::{monitor, pool::is_in_pool_of},
         workers::{cancel, config::FOREVER, context, shared::Shared},
     },
 };
@@ -44,12 +44,14 @@ const SHORT: Duration = Duration::from_micros(50);
 /// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
+/// How much longer the thread of the shutdown's own has, beyond the deadline, for each job that the workers left to it.
+const PER_JOB: Duration = Duration::from_micros(10);
+
 /// How a shutdown went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Jobs that had not ended when the runtime stopped, and that the stop cancelled: they waited, or had not had their
-    /// turn.
+    /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their turn.
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
     /// named by their site. They continue without a runtime until they return or the program exits. The job that shuts
@@ -80,7 +82,7 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     asked.retain(|job| !job.header().state.is_cancelled() && !is_running_here(job));
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
     let patience = || deadline.max(Instant::now() + GRACE);
-    if !shared.is_driven() {
+    if !shared.is_driven() && has_other_workers(shared) {
         cancel_on_workers(shared, &mut live, patience());
     }
     // From here on every thread cancels what it finds.
@@ -91,9 +93,8 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let mut live = end_leftovers(shared, patience());
     let is_left_to_caller = left_to_caller(shared);
     live.retain(|job| !is_running_here(job) && !is_left_to_caller(job));
-    // Those whose future is gone: an exit hook or the destructor of the output holds the thread.
-    let mut ending = shared.detached.unannounced_jobs();
-    ending.retain(|job| job.header().state.is_done() && !is_running_here(job));
+    let mut ending = ending_jobs(shared);
+    ending.retain(|job| live.iter().all(|other| other.ptr() != job.ptr()));
     let held = live.iter().chain(&ending);
     let not_stopped = held
         .map(|job| JobName::of(job.header()))
@@ -108,6 +109,15 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
         cancelled: asked.iter().filter(is_cancelled).count(),
         not_stopped,
     }
+}
+
+/// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the output.
+fn ending_jobs(shared: &Shared) -> Vec<JobRef> {
+    let mut ending = shared.detached.jobs();
+    // Without a monitor, or without a spare thread, one that holds a worker was not detached.
+    ending.extend(monitor::jobs_on_workers(shared));
+    ending.retain(|job| job.header().state.is_done() && !is_running_here(job));
+    ending
 }
 
 /// Whether the calling thread is in the middle of a run of `job`.
@@ -130,6 +140,11 @@ fn left_to_caller(shared: &Shared) -> impl Fn(&JobRef) -> bool {
     }
 }
 
+/// Whether somebody runs jobs while the caller shuts down. A caller that no spare thread could relieve keeps its worker.
+fn has_other_workers(shared: &Shared) -> bool {
+    shared.workers.len() > 1 || context::here().worker_of(shared.id()).is_none()
+}
+
 /// Cancels the jobs in `live`, and lets the workers end them, until none but waiting ones are left, or until `deadline`.
 /// The runtime is closed, so there are no others. Those that have ended leave the list.
 fn cancel_on_workers(shared: &Arc<Shared>, live: &mut Vec<JobRef>, deadline: Instant) {
@@ -149,8 +164,8 @@ fn cancel_on_workers(shared: &Arc<Shared>, live: &mut Vec<JobRef>, deadline: Ins
 }
 
 /// Ends what the workers have not ended, on a thread of its own: a destructor may block for ever. Returns when nothing
-/// is left to do, or when a destructor holds the thread at `deadline` and for a grace period. Returns the jobs that are
-/// left.
+/// is left to do; or at `deadline` if a destructor holds the thread for a grace period, and somewhat later, by the number of
+/// jobs, in any case. Returns the jobs that are left.
 fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) -> Vec<JobRef> {
     let live = shared.live_jobs();
     if live.iter().all(is_running_here) {
@@ -169,22 +184,26 @@ fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
     let of_thread = shared.clone();
     let thread = thread::Builder::new().name("weald-shutdown".to_owned());
     let started = thread.spawn(move || {
+        let _reports = of_thread.subscriber.enter();
         end_rounds(&of_thread);
         let _nobody_waits = ended.send(());
     });
     if started.is_err() {
+        // No thread can be had, so that a destructor that blocks here delays the shutdown.
         return end_rounds(shared);
     }
+    // Very many jobs take their time. Many destructors that each take long do not get it.
+    let end = deadline + PER_JOB * u32::try_from(left).unwrap_or(u32::MAX);
     loop {
-        let patience = deadline
-            .saturating_duration_since(Instant::now())
-            .max(GRACE);
+        let now = Instant::now();
+        let patience = deadline.saturating_duration_since(now).max(GRACE);
+        let patience = patience.min(end.saturating_duration_since(now));
         if is_over.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
             return;
         }
-        // Very many jobs take their time. As long as they become fewer, none holds the thread.
+        // As long as they become fewer, none holds the thread.
         let now = shared.live_jobs().len();
-        if now >= left {
+        if now >= left || Instant::now() >= end {
             return;
         }
         left = now;

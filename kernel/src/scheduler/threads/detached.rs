@@ -10,7 +10,10 @@
 //! priority: no more of these compute than there are workers, and they wait for each other.
 //!
 //! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
-//! counted and listed, and the monitor reports, once, each that is older than `stuck_after`.
+//! counted and listed, and the monitor reports, once, each that is older than `stuck_after`; and each that has come to its
+//! wait and is held up at its end by a destructor for as long.
+//!
+//! The lock of a job's extensions is taken under that of the list, never the other way.
 
 use std::{
     collections::HashMap,
@@ -22,7 +25,7 @@ use crate::{
     job::JobRef,
     report::{LateName, LateNames},
     scheduler::threads::{
-        detached_run::{Activity, Cause, DetachedRun, Overdue, PendingKill, RunningCode},
+        detached_run::{Activity, Cause, DetachedRun, Overdue, PendingKill, Round, RunningCode},
         priority::{self, Share},
         thread_times::ThreadTimes,
     },
@@ -67,37 +70,10 @@ struct DetachedThread {
     held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
     killed: Option<Instant>,
-    /// Whether a report has told that, or need not.
+    /// Since when it is known to come to that end, and a destructor to hold the thread.
+    ends: Option<Instant>,
+    /// Whether a report has told that it does not end, or need not.
     kill_reported: bool,
-}
-
-/// What one look at the detached threads has found.
-pub(crate) struct Round {
-    /// How long a run may take.
-    bound: Duration,
-    /// Threads in quarantine.
-    pub(crate) quarantined: usize,
-    /// Those of them that run and have not exceeded the bound, or that wait for a core.
-    pub(crate) busy: usize,
-    /// Jobs in quarantine whose own code has reached half the bound since the last look.
-    pub(crate) long: Vec<JobRef>,
-    /// The jobs to be reported.
-    pub(crate) overdue: Vec<Overdue>,
-    /// Those that were reported before they were asked to end, and have not ended within the bound.
-    pub(crate) unended: Vec<PendingKill>,
-}
-
-impl Round {
-    fn new(bound: Duration) -> Round {
-        Round {
-            bound,
-            quarantined: 0,
-            busy: 0,
-            long: Vec::new(),
-            overdue: Vec::new(),
-            unended: Vec::new(),
-        }
-    }
 }
 
 /// A detached thread and the job that holds it.
@@ -145,6 +121,7 @@ impl DetachedThreads {
             reported,
             held_up_reported: false,
             killed: is_killed.then(Instant::now),
+            ends: None,
             kill_reported: reported,
         });
     }
@@ -315,7 +292,16 @@ impl DetachedThreads {
         }
     }
 
-    /// The jobs that hold a thread at this moment, and have not announced it.
+    /// The jobs that hold a thread at this moment.
+    pub(crate) fn jobs(&self) -> Vec<JobRef> {
+        let threads = lock(&self.threads);
+        threads
+            .iter()
+            .map(|thread| thread.run.job.clone())
+            .collect()
+    }
+
+    /// Those that have not announced it.
     pub(crate) fn unannounced_jobs(&self) -> Vec<JobRef> {
         let threads = lock(&self.threads);
         let runs = threads.iter().map(|thread| &thread.run);
@@ -361,15 +347,20 @@ impl DetachedThread {
         self.run.activity == Activity::Send && self.run.sends.depends_on_time()
     }
 
-    /// The kill of its job, if the job has not come to a wait since. Once it has, it is being ended, and what holds the
-    /// thread is a destructor.
+    /// The kill of its job, if the job has not come to a wait since.
     fn pending_kill(&self, now: Instant) -> Option<PendingKill> {
+        self.kill(now).filter(|kill| !kill.has_come)
+    }
+
+    /// The kill of its job, if the job holds the thread.
+    fn kill(&self, now: Instant) -> Option<PendingKill> {
         let killed = self.killed?;
-        let job = &self.run.job;
-        let is_pending = !job.header().state.is_waiting() && !job.header().is_being_ended();
-        is_pending.then(|| PendingKill {
-            job: job.clone(),
-            pending: now.saturating_duration_since(killed),
+        let header = self.run.job.header();
+        let holds = !header.state.is_waiting();
+        holds.then(|| PendingKill {
+            job: self.run.job.clone(),
+            pending: now.saturating_duration_since(self.ends.unwrap_or(killed)),
+            has_come: header.is_being_ended(),
         })
     }
 
@@ -378,8 +369,11 @@ impl DetachedThread {
         if self.kill_reported || !self.reported {
             return None;
         }
-        let pending = self.pending_kill(Instant::now());
-        let due = pending.filter(|it| it.pending >= bound);
+        let now = Instant::now();
+        if self.kill(now).is_some_and(|kill| kill.has_come) {
+            self.ends.get_or_insert(now);
+        }
+        let due = self.kill(now).filter(|it| it.pending >= bound);
         self.kill_reported = due.is_some();
         due
     }
@@ -473,6 +467,7 @@ mod tests {
             reported: false,
             held_up_reported: false,
             killed: None,
+            ends: None,
             kill_reported: false,
         }
     }
@@ -648,5 +643,24 @@ mod tests {
         let round = look(&mut thread, Some(times(0, true)), BOUND);
         assert_eq!((round.long.len(), round.overdue.len()), (0, 1));
         assert!(!thread.is_sampled(2 * BOUND, BOUND));
+    }
+
+    /// A job that was reported, is then killed and comes to its end, where a destructor holds the thread.
+    #[test]
+    fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
+        let mut thread = in_quarantine();
+        thread.reported = true;
+        thread.killed = Some(Instant::now());
+        thread.run.job.header().note_cancelled();
+        let threads = DetachedThreads::new(1);
+        lock(&threads.threads).push(thread);
+        assert!(threads.look(10_000 * BOUND).unended.is_empty());
+        assert!(threads.is_any_unreported());
+        lock(&threads.threads)[0].ends = Instant::now().checked_sub(BOUND);
+        let unended = threads.look(BOUND).unended;
+        assert!(unended.len() == 1 && unended[0].has_come);
+        assert!(threads.look(BOUND).unended.is_empty());
+        assert!(!threads.is_any_unreported());
+        assert!(threads.pending_kills().is_empty());
     }
 }

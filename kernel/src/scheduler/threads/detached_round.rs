@@ -12,8 +12,7 @@ use crate::{
     report::{self, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached::Round,
-            detached_run::{Cause, RunningCode},
+            detached_run::{Cause, Round, RunningCode},
             held_up, quarantine, serve,
             suspects::LongRun,
         },
@@ -54,7 +53,11 @@ pub(super) fn run(shared: &Arc<Shared>) {
         }
     }
     for kill in &round.unended {
-        report::pending_kill(LateName::of(kill.job.header()), kill.pending);
+        let name = LateName::of(kill.job.header());
+        match kill.has_come {
+            true => report::hangs_at_end(name, kill.pending),
+            false => report::pending_kill(name, kill.pending),
+        }
     }
     for job in &round.long {
         note_long_run(shared, job);

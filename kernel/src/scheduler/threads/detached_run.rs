@@ -1,4 +1,5 @@
-//! What a detached thread runs, why it is [detached](super::detached), and what is reported of that.
+//! What a detached thread runs, why it is [detached](super::detached), and what is reported of that: data of the looks at
+//! these threads.
 
 use std::time::{Duration, Instant};
 
@@ -73,9 +74,40 @@ pub(crate) struct Overdue {
     pub(crate) killed: Option<Duration>,
 }
 
-/// A job that was asked to end, and has not waited since.
+/// A job that was asked to end, and has not ended.
 pub(crate) struct PendingKill {
     pub(crate) job: JobRef,
-    /// How long ago it was asked, at least.
+    /// How long ago it was asked, at least. If it has come to a wait since: how long it has been ending.
     pub(crate) pending: Duration,
+    /// Whether it has come to a wait since, so that it is being ended, and a destructor holds the thread.
+    pub(crate) has_come: bool,
+}
+
+/// What one look at the detached threads has found.
+pub(crate) struct Round {
+    /// How long a run may take.
+    pub(super) bound: Duration,
+    /// Threads in quarantine.
+    pub(crate) quarantined: usize,
+    /// Those of them that run and have not exceeded the bound, or that wait for a core.
+    pub(crate) busy: usize,
+    /// Jobs in quarantine whose own code has reached half the bound since the last look.
+    pub(crate) long: Vec<JobRef>,
+    /// The jobs to be reported.
+    pub(crate) overdue: Vec<Overdue>,
+    /// Those that were reported before they were asked to end, and have not ended within the bound.
+    pub(crate) unended: Vec<PendingKill>,
+}
+
+impl Round {
+    pub(super) fn new(bound: Duration) -> Round {
+        Round {
+            bound,
+            quarantined: 0,
+            busy: 0,
+            long: Vec::new(),
+            overdue: Vec::new(),
+            unended: Vec::new(),
+        }
+    }
 }

@@ -327,6 +327,13 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<(JobRef, RunningCode
     Some((job, code))
 }
 
+/// The jobs that hold the workers' own threads at this moment.
+pub(crate) fn jobs_on_workers(shared: &Shared) -> Vec<JobRef> {
+    let runs = shared.workers.iter();
+    let runs = runs.filter_map(|worker| running_job(worker, worker.running()));
+    runs.map(|(job, _)| job).collect()
+}
+
 /// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
 /// thread is no longer stuck. Without memory only an idle thread is a spare one, and nothing is reported.
 fn retake(

@@ -132,6 +132,7 @@ pub(super) fn hold_in_job<F: Future>(
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
     let parker = Parker::woken();
     let waker = parker.waker();
+    let mut knows_stop = false;
     loop {
         unwind_if_cancelled(job.header());
         if parker.take() {
@@ -161,7 +162,7 @@ pub(super) fn hold_in_job<F: Future>(
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
         hand_off_worker(job.clone());
-        park_in_job(&job, &parker, gives_way);
+        park_in_job(&job, &parker, &mut knows_stop, gives_way);
     }
 }
 
@@ -197,23 +198,29 @@ fn fire_timers_if_stopped(runtime: u16) -> bool {
     stopped.is_some()
 }
 
-fn park_in_job(job: &JobRef, parker: &Arc<Parker>, gives_way: &dyn Fn() -> bool) {
+/// Parks until the parker is woken, or the wait is over for another reason. `knows_stop`: whether the future was polled, or
+/// is about to be, since the runtime has stopped.
+fn park_in_job(
+    job: &JobRef,
+    parker: &Arc<Parker>,
+    knows_stop: &mut bool,
+    gives_way: &dyn Fn() -> bool,
+) {
     let header = job.header();
     header.extensions.lock().blocked = Some(thread::current());
     // A job that unwinds waits to the end, because it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
         let mut reported = false;
-        let mut was_stopped = fire_timers_if_stopped(header.runtime());
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
-            parker.park_timeout(LOOK);
             let is_stopped = fire_timers_if_stopped(header.runtime());
-            if is_stopped && !was_stopped {
+            if is_stopped && !*knows_stop {
                 // The future looks again: a scope does not wait for what a stopped runtime ends itself.
-                was_stopped = true;
+                *knows_stop = true;
                 parker.waker().wake();
             }
+            parker.park_timeout(LOOK);
             let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
             if !reported && pinned > 0 && !is_over() && !gives_way() {
                 report::holds_pinned_jobs(&JobName::of(header), pinned);
