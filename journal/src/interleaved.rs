@@ -68,7 +68,7 @@ impl Turns {
         self.state.lock().unwrap()
     }
 
-    /// A number that belongs to the interleaving. Only who has the turn asks.
+    /// A number that belongs to the interleaving. Only the thread that has the turn asks.
     fn below(&self, bound: usize) -> usize {
         self.state().random.below(bound)
     }

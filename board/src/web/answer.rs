@@ -78,7 +78,7 @@ pub(crate) fn tagged(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Ans
     }
 }
 
-/// The answer to one who has what has this tag.
+/// The answer to a client that has the version with this tag.
 pub(crate) fn known(ask: &Ask, tag: &str) -> Option<Response<Body>> {
     has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag).then(|| {
         let mut response = Response::new(Body::empty());

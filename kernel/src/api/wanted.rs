@@ -12,7 +12,7 @@ pub fn wanted_until() -> Option<Instant> {
     context::again().wanted_until()
 }
 
-/// Runs `future` for somebody who waits until `deadline`. An earlier one that holds already remains.
+/// Runs `future` for a caller that waits until `deadline`. An earlier one that holds already remains.
 pub async fn wanted_by<F: Future>(deadline: Option<Instant>, future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
