@@ -14,25 +14,28 @@ const MOST: usize = 4;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// One of those threads, until it ends, also by a panic.
-struct Held;
+struct Held(&'static AtomicUsize);
 
 impl Held {
-    fn new() -> Option<Self> {
-        let more = |held| (held < MOST).then_some(held + 1);
-        let held = HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        held.is_ok().then_some(Self)
+    fn new(held: &'static AtomicUsize) -> Option<Self> {
+        let more = |held: usize| (held < MOST).then(|| held + 1);
+        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        // Only now: what is dropped gives back what it has taken.
+        taken.ok().map(|_| Self(held))
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        HELD.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Has `event` logged. Never waits for a subscriber.
 pub(crate) fn log(event: impl FnOnce() + Send + 'static) {
-    let Some(held) = Held::new() else { return };
+    let Some(held) = Held::new(&HELD) else {
+        return;
+    };
     let dispatch = tracing::dispatcher::get_default(Clone::clone);
     let log = move || {
         let _held = held;
@@ -41,4 +44,21 @@ pub(crate) fn log(event: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("journal-notice".into());
     // Without a thread, the event is left out.
     let _ = thread.spawn(log);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_are_held_than_may_be_and_each_is_given_back() {
+        static HELD: AtomicUsize = AtomicUsize::new(0);
+        for _ in 0..3 {
+            let held: Vec<_> = (0..MOST).filter_map(|_| Held::new(&HELD)).collect();
+            assert_eq!(held.len(), MOST);
+            assert!(Held::new(&HELD).is_none());
+            drop(held);
+            assert_eq!(HELD.load(Ordering::Relaxed), 0);
+        }
+    }
 }
