@@ -1,7 +1,7 @@
 //! A test: authors who write, and threads that write, sync and prepare, take turns at every operation of the medium, in an
 //! order that a seed chooses; and at any of these operations the power goes off, or one fails.
 //!
-//! - Each actor is a thread, and only the one that has the turn runs. It gives the turn away before and after each operation
+//! - Each party is a thread, and only the one that has the turn runs. It gives the turn away before and after each operation
 //!   of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
 //! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable also after the loss of power.
 
@@ -33,21 +33,21 @@ const HANDS: usize = 3;
 const RECORDS: usize = 6;
 
 thread_local! {
-    /// Which actor this thread is.
-    static ACTOR: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Which party this thread is.
+    static PARTY: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Whose turn it is.
 struct Turns {
     state: Mutex<State>,
-    /// Where each actor waits for its turn.
+    /// Where each party waits for its turn.
     calls: [Condvar; AUTHORS + HANDS],
 }
 
 struct State {
     random: Random,
     turn: usize,
-    /// The actors that have not ended.
+    /// The parties that have not ended.
     left: Vec<usize>,
 }
 
@@ -73,9 +73,9 @@ impl Turns {
         self.state().random.below(bound)
     }
 
-    fn wait(&self, mut state: MutexGuard<'_, State>, actor: usize) {
-        while state.turn != actor {
-            state = self.calls[actor].wait(state).unwrap();
+    fn wait(&self, mut state: MutexGuard<'_, State>, party: usize) {
+        while state.turn != party {
+            state = self.calls[party].wait(state).unwrap();
         }
     }
 
@@ -87,32 +87,32 @@ impl Turns {
         }
     }
 
-    /// Lets somebody go on, perhaps the same actor.
+    /// Lets somebody go on, perhaps the same party.
     fn pass(&self) {
-        let Some(actor) = ACTOR.get() else { return };
+        let Some(party) = PARTY.get() else { return };
         let mut state = self.state();
         self.choose(&mut state);
-        self.wait(state, actor);
+        self.wait(state, party);
     }
 
-    fn begin(&self, actor: usize) {
-        ACTOR.set(Some(actor));
-        self.wait(self.state(), actor);
+    fn begin(&self, party: usize) {
+        PARTY.set(Some(party));
+        self.wait(self.state(), party);
     }
 
-    fn end(&self, actor: usize) {
+    fn end(&self, party: usize) {
         let mut state = self.state();
-        state.left.retain(|other| *other != actor);
+        state.left.retain(|other| *other != party);
         self.choose(&mut state);
     }
 
     /// Whether an author is left.
     fn is_on(&self) -> bool {
-        self.state().left.iter().any(|actor| *actor < AUTHORS)
+        self.state().left.iter().any(|party| *party < AUTHORS)
     }
 }
 
-/// Ends an actor, also if it panics.
+/// Ends a party, also if it panics.
 struct End<'a>(&'a Turns, usize);
 
 impl Drop for End<'_> {
@@ -343,12 +343,12 @@ fn run(seed: u64, disk: &SimulatedDisk) -> Told {
         told: Mutex::default(),
     };
     thread::scope(|scope| {
-        for actor in 0..AUTHORS + HANDS {
+        for party in 0..AUTHORS + HANDS {
             let run = &run;
             scope.spawn(move || {
-                let _end = End(run.turns, actor);
-                run.turns.begin(actor);
-                match actor.checked_sub(AUTHORS) {
+                let _end = End(run.turns, party);
+                run.turns.begin(party);
+                match party.checked_sub(AUTHORS) {
                     None => run.author(),
                     Some(hand) => run.hand(hand),
                 }

@@ -113,11 +113,11 @@ fn the_deadline_of_a_call_passes_on_also_if_its_event_is_postponed() {
             assert!(asked.is_err());
             // An event that is no call has no deadline, whatever came before.
             front.send(Event::AskWithin(500 * MS));
-            let lates = reader.await.unwrap().map(|(answer, took)| {
+            let late_ones = reader.await.unwrap().map(|(answer, took)| {
                 assert_eq!(answer, Err(CallError::TimedOut));
                 took
             });
-            assert_eq!(lates, [60 * MS, 20 * MS, 500 * MS]);
+            assert_eq!(late_ones, [60 * MS, 20 * MS, 500 * MS]);
             front.stop().await;
         });
     }

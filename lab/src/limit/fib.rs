@@ -38,7 +38,7 @@ struct Public {
     answers: Vec<AtomicU64>,
 }
 
-struct Crew {
+struct Partners {
     threads: Vec<Public>,
     /// How many threads are hungry, so that a fork looks at one word.
     hungry: AtomicU64,
@@ -47,7 +47,7 @@ struct Crew {
 
 /// A thread with its forks.
 struct Worker<'a> {
-    shared: &'a Crew,
+    shared: &'a Partners,
     me: usize,
     forks: [u32; PLACES],
     top: usize,
@@ -68,7 +68,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         asks: AtomicU64::new(CALM),
         answers: (0..PLACES).map(|_| AtomicU64::new(PENDING)).collect(),
     };
-    let shared = Crew {
+    let shared = Partners {
         threads: (0..workers).map(public).collect(),
         hungry: AtomicU64::new(0),
         ended: AtomicBool::new(false),
@@ -116,7 +116,7 @@ fn measure(worker: &mut Worker<'_>, n: u32) -> Result<Vec<f64>, Error> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(shared: &'a Crew, me: usize) -> Self {
+    fn new(shared: &'a Partners, me: usize) -> Self {
         Self {
             shared,
             me,
