@@ -125,7 +125,8 @@ impl SimulatedDisk {
         self.0.released.notify_all();
     }
 
-    /// The next sync of a file fails.
+    /// The next sync of a file fails that was synced before. So a file that is just being prepared by another thread does
+    /// not use the fault up.
     pub fn fail_next_sync(&self) {
         self.disk().faults.fails_sync = true;
     }
@@ -418,7 +419,8 @@ impl MediumFile for SimulatedFile {
             let waited = self.disk.0.released.wait(disk);
             disk = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        let fails = std::mem::take(&mut disk.faults.fails_sync);
+        let fails = disk.faults.fails_sync && !disk.files[self.number].durable.is_empty();
+        disk.faults.fails_sync &= !fails;
         disk.end()?;
         let file = &mut disk.files[self.number];
         let covered = covered.min(file.unsynced.len());
