@@ -212,14 +212,11 @@ impl TreeHandle {
 
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a
     /// node, or to which the attribute referred because it, or its tree, was copied: whoever has the reference, in every
-    /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. The
+    /// version, snapshot and export, and in the history of the journal, then reads `Erased`. It works in a deleted tree, too. The
     /// forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before stay with
     /// their holder. It is acknowledged when it has reached the strongest level that the journal has, whatever level the
     /// forest was built with. If the journal refuses commits before it, because it is full, the erasure is not refused with
     /// them, and comes before all others.
-    ///
-    /// Where an attribute had a *copy* of a reference, and only the history of the journal still has that, nobody knows so any
-    /// more, and the bytes stay there: erase at the attribute for which they were put.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than

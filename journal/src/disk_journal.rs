@@ -373,6 +373,18 @@ impl Journal for DiskJournal {
         })
     }
 
+    fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {
+        let last = self.core.state().log.last;
+        let last = last.map_or(Position::default(), |(last, _)| last);
+        Box::pin(async move {
+            // Its key is there when it is written.
+            match self.core.when_written(last).await {
+                Durability::Reached => Ok(self.core.keys().has(id)),
+                Durability::Unknown => Err(ReadError::Failed("the journal has failed".into())),
+            }
+        })
+    }
+
     fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
         let (at, journal) = {
             let state = self.core.state();

@@ -318,6 +318,10 @@ impl Journal for ReadOnlyJournal {
         now(keys.get(id).map(read).transpose().map_err(ReadError::from))
     }
 
+    fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {
+        now(Ok(self.0.keys.get(id).is_some()))
+    }
+
     /// The records that it has. Then it fails, because it does not learn of more.
     fn follow(&self, after: Position) -> Box<dyn Follower> {
         Box::new(Remaining {

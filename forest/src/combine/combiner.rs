@@ -360,14 +360,14 @@ impl Combiner {
         match made {
             Made::One(state, new) => {
                 forest.blobs.add(new.blobs);
-                forest.blobs.note(state.number, new.references);
+                forest.blobs.note((state.number, number), new.references);
                 self.publisher.collect(state, new.root);
                 self.has_collected = true;
             }
             Made::Many(versions) => {
                 let roots = versions.into_iter().map(|(state, new)| {
                     forest.blobs.add(new.blobs);
-                    forest.blobs.note(state.number, new.references);
+                    forest.blobs.note((state.number, number), new.references);
                     (state, new.root)
                 });
                 let roots: Vec<_> = roots.collect();
@@ -375,7 +375,7 @@ impl Combiner {
                 garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
             }
             Made::Create(name, state, references) => {
-                forest.blobs.note(state.number, references);
+                forest.blobs.note((state.number, number), references);
                 forest.stats.published(commit.version.number);
                 forest
                     .names_mut()

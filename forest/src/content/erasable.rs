@@ -169,21 +169,21 @@ impl Blobs {
         held.iter().fold(attributes, with)
     }
 
-    /// References that a commit brought to a tree: what they refer to can be erased there, too.
-    pub(crate) fn note(&self, tree: u64, references: Vec<Referred>) {
+    /// References that a commit of this number brought to a tree: what they refer to can be erased there, too.
+    pub(crate) fn note(&self, (tree, number): (u64, u64), references: Vec<Referred>) {
         if references.is_empty() {
             return;
         }
-        let mut guard = self.write();
-        let Shelves { blobs, places, .. } = &mut *guard;
+        let mut shelves = self.write();
         for (node, name, id) in references {
             let place = (tree, node, name);
-            let ids = places.part_mut(&place);
-            if let Some(shelf) = blobs.part_mut(&id).get_mut(&id)
-                && !matches!(shelf.content, Content::Erased(_))
-                && ids.entry(place.clone()).or_default().insert(id)
-            {
-                shelf.copies.push(place);
+            let is_copy = match shelves.blobs.get(&id) {
+                // It may be in the history, and have come from there.
+                None => shelves.keeps_copies,
+                Some(shelf) => shelf.place != place && !matches!(shelf.content, Content::Erased(_)),
+            };
+            if is_copy {
+                shelves.copy_to(place, id, number);
             }
         }
     }
@@ -198,12 +198,7 @@ impl Blobs {
             shelves.put_at(&place, blob.id);
             shelves.bytes += blob.bytes.len();
             let content = Content::Stored(blob.bytes);
-            let copies = Vec::new();
-            let shelf = Shelf {
-                place,
-                copies,
-                content,
-            };
+            let shelf = Shelf { place, content };
             shelves.blobs.part_mut(&blob.id).insert(blob.id, shelf);
         }
     }
@@ -278,6 +273,56 @@ impl Blobs {
     }
 }
 
+/// Copies of references, for a forest whose journal has a history: an attribute whose copy only the history has can be erased, too.
+impl Blobs {
+    /// Copies stay known when no version in memory has the reference any more, until they are
+    /// [forgotten](Self::forget_copies).
+    pub(crate) fn keeping_copies() -> Self {
+        let blobs = Self::default();
+        blobs.write().keeps_copies = true;
+        blobs
+    }
+
+    /// All copies that commits up to this number have made.
+    pub(crate) fn copies(&self, upto: u64) -> Vec<(BlobId, Place)> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for (id, copies) in shelves.copies.iter() {
+            let copies = copies.iter().filter(|(number, _)| *number <= upto);
+            all.extend(copies.map(|(_, place)| (*id, place.clone())));
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// A copy that an earlier opening knew, in a checkpoint of this number.
+    pub(crate) fn add_copy(&self, (id, place): (BlobId, Place), number: u64) {
+        self.write().copy_to(place, id, number);
+    }
+
+    /// There were references in an earlier opening, and its history may still have them.
+    pub(crate) fn note_use(&self) {
+        self.were_used.store(true, Ordering::Relaxed);
+    }
+
+    /// What was copied and is not stored here any more. Only the journal knows whether its history has it.
+    pub(crate) fn copied_and_gone(&self) -> Vec<BlobId> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = |id: &BlobId| match shelves.blobs.get(id) {
+            Some(shelf) => matches!(shelf.content, Content::Erased(_)),
+            // An edit that is yet to be committed may bring it.
+            None => !shelves.holders.has(id),
+        };
+        let copied = shelves.copies.iter().map(|(id, _)| *id);
+        copied.filter(is_gone).collect()
+    }
+
+    /// Nobody can ask for a blob any more, not in the history either.
+    pub(crate) fn forget_copies(&self, id: BlobId) {
+        self.write().forget_copies(id);
+    }
+}
+
 /// Reading a forest back.
 impl Blobs {
     /// Bytes that the journal has.
@@ -285,16 +330,32 @@ impl Blobs {
         let mut shelves = self.write();
         let place = (tree, at.node, at.name);
         shelves.put_at(&place, at.id);
-        let shelf = Shelf {
-            place,
-            copies: Vec::new(),
-            content: Content::Absent,
-        };
+        let content = Content::Absent;
+        let shelf = Shelf { place, content };
         shelves.blobs.part_mut(&at.id).insert(at.id, shelf);
     }
 
     pub(crate) fn set_erased(&self, id: BlobId, when: SystemTime) {
         self.write().erase(id, when);
+    }
+
+    /// The bytes that were erased.
+    pub(crate) fn erased(&self) -> Vec<BlobId> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let erased = shelves.blobs.iter();
+        let erased = erased.filter(|(_, shelf)| matches!(shelf.content, Content::Erased(_)));
+        erased.map(|(id, _)| *id).collect()
+    }
+
+    /// The journal has bytes whose erasure did not last.
+    pub(crate) fn set_absent(&self, id: BlobId) {
+        let mut guard = self.write();
+        let shelves = &mut *guard;
+        if let Some(shelf) = shelves.blobs.part_mut(&id).get_mut(&id) {
+            shelf.content = Content::Absent;
+            let place = shelf.place.clone();
+            shelves.put_at(&place, id);
+        }
     }
 
     /// Forgets what nothing refers to.

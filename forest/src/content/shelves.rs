@@ -25,8 +25,12 @@ const PARTS: usize = 64;
 #[derive(Default)]
 pub(super) struct Shelves {
     pub(super) blobs: Parts<BlobId, Shelf>,
-    /// The blobs that were not erased, by the attribute for which they were put.
+    /// The blobs that were not erased, by the attribute for which they were put, and by those to which they were copied.
     pub(super) places: Parts<Place, Ids>,
+    /// The attributes to which a reference was copied, with the number of the commit that did it first.
+    pub(super) copies: Parts<BlobId, Vec<(u64, Place)>>,
+    /// Whether copies stay known when no version in memory has the blob: a history on disk may have it.
+    pub(super) keeps_copies: bool,
     /// The bytes of all blobs together.
     pub(super) bytes: usize,
     /// How many references there are that were made apart from each other.
@@ -35,8 +39,6 @@ pub(super) struct Shelves {
 
 pub(super) struct Shelf {
     pub(super) place: Place,
-    /// Other attributes to which the reference was copied.
-    pub(super) copies: Vec<Place>,
     pub(super) content: Content,
 }
 
@@ -190,9 +192,12 @@ impl Shelves {
             return None;
         }
         let gone = std::mem::replace(&mut shelf.content, Content::Erased(when));
-        let copies = std::mem::take(&mut shelf.copies);
-        for place in copies.iter().chain([&shelf.place]) {
+        leave(&mut self.places, &shelf.place, id);
+        for (_, place) in self.copies.get(&id).into_iter().flatten() {
             leave(&mut self.places, place, id);
+        }
+        if !self.keeps_copies {
+            self.copies.take(&id);
         }
         let Content::Stored(bytes) = gone else {
             return None;
@@ -207,10 +212,27 @@ impl Shelves {
         if let Content::Stored(bytes) = &shelf.content {
             self.bytes -= bytes.len();
         }
-        for place in shelf.copies.iter().chain([&shelf.place]) {
-            leave(&mut self.places, place, id);
+        leave(&mut self.places, &shelf.place, id);
+        if !self.keeps_copies {
+            self.forget_copies(id);
         }
         Some(shelf)
+    }
+
+    /// The attribute has a reference that was brought for another one, since a commit of this number.
+    pub(super) fn copy_to(&mut self, place: Place, id: BlobId, number: u64) {
+        let ids = self.places.part_mut(&place).entry(place.clone());
+        if ids.or_default().insert(id) {
+            let copies = self.copies.part_mut(&id).entry(id).or_default();
+            copies.push((number, place));
+        }
+    }
+
+    /// A blob is nowhere any more, or only where it was brought.
+    pub(super) fn forget_copies(&mut self, id: BlobId) {
+        for (_, place) in self.copies.take(&id).into_iter().flatten() {
+            leave(&mut self.places, &place, id);
+        }
     }
 }
 

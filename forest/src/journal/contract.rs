@@ -233,6 +233,13 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::Failed`].
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>>;
 
+    /// Whether [`blob`](Self::blob) would give bytes. It is asked for each reference that was copied and is in memory no more,
+    /// when a checkpoint is made.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`].
+    fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>>;
+
     /// The records after a position, and those that are to come.
     fn follow(&self, after: Position) -> Box<dyn Follower>;
 

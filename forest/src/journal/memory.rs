@@ -369,6 +369,10 @@ impl Journal for MemoryJournal {
         now(Ok(found))
     }
 
+    fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {
+        now(Ok(self.inner().blobs.contains_key(&id)))
+    }
+
     fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
         let inner = self.inner();
         let found = inner.checkpoint.as_ref().map(|kept| StoredCheckpoint {

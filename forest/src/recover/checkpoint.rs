@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weald_tree::NodeId;
 
-use super::frames::{BASE, BLOBS, END, FOREST, FORMAT, IDS, NODES, STEP, TAG, TREE, put};
+use super::frames::{BASE, BLOBS, COPIES, END, FOREST, FORMAT, IDS, NODES, STEP, TAG, TREE, put};
 use crate::combine::request::{Answer, Moment, Request};
 use crate::combine::submission::Submission;
 use crate::content::erasable::Blobs;
@@ -18,6 +18,7 @@ use crate::journal::encode::{
     put_bytes, put_nodes, put_number, put_operation, put_time, put_version,
 };
 use crate::journal::{Checkpoint, CheckpointError};
+use crate::state::forest::ForestState;
 use crate::state::root::Root;
 use crate::state::tree::TreeState;
 use crate::version::{Committed, Version};
@@ -54,11 +55,13 @@ impl Forest {
             };
             let at = moment.position.ok_or(CheckpointError::NoSuchPosition)?;
             let forest = &shared.forest;
+            forget_copies(forest).await;
             let blobs = forest.blobs.all();
             let mut head = Vec::new();
             put_head(&mut head, &moment, &forest.openings);
             put_blobs(&mut head, &forest.blobs);
             let upto = moment.version;
+            put_copies(&mut head, &forest.blobs, upto.number);
             let trees = moment.trees.into_iter();
             let trees = trees
                 .flat_map(move |(name, state, head)| TreePieces::new((name, &state), &head, upto));
@@ -116,6 +119,38 @@ fn put_blobs(out: &mut Vec<u8>, blobs: &Blobs) {
             }
         }
         put(out, &frame);
+    }
+}
+
+/// Those that later commits have made are left out: if these are lost, nothing was copied.
+fn put_copies(out: &mut Vec<u8>, blobs: &Blobs, upto: u64) {
+    if !blobs.were_used() {
+        return;
+    }
+    let copies = blobs.copies(upto);
+    let (some, rest) = copies.split_at(copies.len().min(ITEMS));
+    for copies in std::iter::once(some).chain(rest.chunks(ITEMS)) {
+        let mut frame = vec![COPIES];
+        put_number(&mut frame, copies.len() as u64);
+        for (id, (tree, node, name)) in copies {
+            frame.extend_from_slice(&id.0.to_le_bytes());
+            put_number(&mut frame, *tree);
+            put_number(&mut frame, node.get());
+            put_bytes(&mut frame, name.as_bytes());
+        }
+        put(out, &frame);
+    }
+}
+
+/// Forgets the copies of what the history has no longer.
+async fn forget_copies(forest: &ForestState) {
+    let Some(journal) = &forest.journal else {
+        return;
+    };
+    for id in forest.blobs.copied_and_gone() {
+        if journal.inner.has_blob(id).await == Ok(false) {
+            forest.blobs.forget_copies(id);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! | forest | the format, the newest version and its time, the last versions of the openings |
 //! | ids | commits whose authors gave them an id, with the digests of what they asked for |
 //! | blobs | erasable bytes: their ids, their places, and whether they were erased |
+//! | copies | to which attributes references to erasable bytes were copied; also without any, if there ever was a reference |
 //! | tree | a tree: its number, its name, its first version, the number up to which versions were let go |
 //! | tag | a tag of it |
 //! | nodes | nodes of its oldest version, by rising ids; several frames |
@@ -18,8 +19,8 @@ use crate::journal::decode::Reader;
 use crate::journal::encode::put_bytes;
 use crate::journal::{ReadError, RecordError};
 
-/// The format of a checkpoint.
-pub(super) const FORMAT: u64 = 1;
+/// The format of a checkpoint. In format 1 there were no copies.
+pub(super) const FORMAT: u64 = 2;
 
 pub(super) const FOREST: u8 = 1;
 pub(super) const IDS: u8 = 2;
@@ -30,6 +31,7 @@ pub(super) const NODES: u8 = 6;
 pub(super) const BASE: u8 = 7;
 pub(super) const STEP: u8 = 8;
 pub(super) const END: u8 = 9;
+pub(super) const COPIES: u8 = 10;
 
 /// Appends a frame.
 pub(super) fn put(out: &mut Vec<u8>, frame: &[u8]) {

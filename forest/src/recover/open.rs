@@ -199,6 +199,12 @@ async fn read<'a>(
     let mut recovery = Recovery::new(keep, needed);
     if let Some(checkpoint) = journal.checkpoint().await? {
         recovery.read(checkpoint)?;
+        // The checkpoint may have seen an erasure that came after it, and was lost.
+        for id in recovery.blobs.erased() {
+            if journal.has_blob(id).await? {
+                recovery.blobs.set_absent(id);
+            }
+        }
     }
     loop {
         let after = recovery.position.unwrap_or_default();

@@ -9,7 +9,7 @@ use weald_tree::{Bytes, Ids, NodeRecord, Operation, Tree};
 
 use super::error::RecoverError;
 use super::frames::{
-    BASE, BLOBS, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
+    BASE, BLOBS, COPIES, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
 };
 use super::line::{Line, Stamp, Step, TagAt};
 use crate::combine::commit_ids::CommitIds;
@@ -55,7 +55,7 @@ impl<'a> Recovery<'a> {
             keep,
             needed,
             passed: Vec::new(),
-            blobs: Arc::default(),
+            blobs: Arc::new(Blobs::keeping_copies()),
             lines: BTreeMap::new(),
             tree_of_checkpoint: 0,
             last: nothing,
@@ -107,7 +107,8 @@ impl<'a> Recovery<'a> {
         match change {
             Change::Create { name, content } => {
                 let first = (stored.version, stored.id);
-                self.blobs.note(number, references_of_tree(&content));
+                self.blobs
+                    .note((number, number), references_of_tree(&content));
                 let line = Line::new((number, name.into()), first, (content, stamp));
                 self.lines.insert(number, line);
             }
@@ -119,7 +120,7 @@ impl<'a> Recovery<'a> {
                 for place in blobs {
                     self.blobs.add_absent(tree, place);
                 }
-                self.blobs.note(tree, references_in(&operations));
+                self.blobs.note((tree, number), references_in(&operations));
                 self.step(tree, (stamp, operations), None)?;
             }
             Change::AddIndex { tree, attribute } => {
@@ -221,6 +222,11 @@ impl<'a> Recovery<'a> {
                 reader.list(|reader| self.read_blob(reader))?;
                 Ok(())
             }
+            COPIES => {
+                self.blobs.note_use();
+                reader.list(|reader| self.read_copy(reader))?;
+                Ok(())
+            }
             TREE => {
                 *tree = Some(TreeHead::read(&mut reader)?);
                 Ok(())
@@ -247,7 +253,7 @@ impl<'a> Recovery<'a> {
                 let tree = tree.take().ok_or(RecordError::Invalid("a tree"))?;
                 let (stamp, indexed) = read_stamp(&mut reader)?;
                 let (line, references) = tree.begin(stamp, indexed)?;
-                self.blobs.note(line.number, references);
+                self.blobs.note((line.number, self.last.number), references);
                 self.tree_of_checkpoint = line.number;
                 self.lines.insert(line.number, line);
                 Ok(())
@@ -274,7 +280,7 @@ impl<'a> Recovery<'a> {
     }
 
     fn read_forest(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
-        if reader.number()? != FORMAT {
+        if !(1..=FORMAT).contains(&reader.number()?) {
             return Err(RecordError::Invalid("a format"));
         }
         (self.last, self.time) = (reader.version()?, reader.time()?);
@@ -293,6 +299,13 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    fn read_copy(&self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
+        let id = reader.blob_id()?;
+        let place = (reader.number()?, reader.node()?, reader.text()?.into());
+        self.blobs.add_copy((id, place), self.last.number);
+        Ok(())
+    }
+
     /// The next version of the tree that was begun last.
     fn read_step(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
         let keep = self.keep;
@@ -305,7 +318,8 @@ impl<'a> Recovery<'a> {
         let (stamp, indexed) = read_stamp(reader)?;
         let ids = |_| Some(tree_ids.clone());
         let operations = reader.list(|reader| reader.operation(number, &mut { ids }))?;
-        self.blobs.note(number, references_in(&operations));
+        self.blobs
+            .note((number, self.last.number), references_in(&operations));
         let step = Step {
             stamp,
             operations,

@@ -71,7 +71,10 @@ impl ForestState {
             names: RwLock::default(),
             clock,
             stats: Counts::default(),
-            blobs: Arc::default(),
+            blobs: Arc::new(match journal {
+                Some(_) => Blobs::keeping_copies(),
+                None => Blobs::default(),
+            }),
             reentrancy: Reentrancy::new(running),
             pacing,
             happenings: Happenings::default(),

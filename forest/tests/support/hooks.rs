@@ -24,6 +24,7 @@ type Asked = Box<dyn FnMut() + Send>;
 pub(crate) struct Hooks {
     look: Arc<Mutex<Option<Look>>>,
     asked: Arc<Mutex<Option<Asked>>>,
+    asked_for_blob: Arc<Mutex<Option<Asked>>>,
     restless: Arc<AtomicUsize>,
     /// Whether records of many bytes find no room, and how many bytes their authors have asked for.
     narrow: Arc<AtomicBool>,
@@ -42,6 +43,7 @@ impl Hooks {
         Self {
             look: Arc::default(),
             asked: Arc::default(),
+            asked_for_blob: Arc::default(),
             restless: Arc::default(),
             narrow: Arc::default(),
             wanted: Arc::default(),
@@ -76,6 +78,14 @@ impl Hooks {
     pub(crate) fn when_asked(&self, work: impl FnMut() + Send + 'static) {
         let mut known = self.asked.lock().unwrap_or_else(|lock| lock.into_inner());
         *known = Some(Box::new(work));
+    }
+
+    /// Does this once, when the journal is asked for the first time whether it has a blob.
+    pub(crate) fn when_asked_for_blob(&self, work: impl FnOnce() + Send + 'static) {
+        let mut work = Some(work);
+        let asked = Box::new(move || work.take().into_iter().for_each(|work| work()));
+        let known = self.asked_for_blob.lock();
+        *known.unwrap_or_else(|lock| lock.into_inner()) = Some(asked);
     }
 
     /// Looks at each record from now on.
@@ -174,6 +184,13 @@ impl Journal for Hooks {
 
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
         self.journal.blob(id)
+    }
+
+    fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {
+        let asked = self.asked_for_blob.lock();
+        let asked = asked.unwrap_or_else(|lock| lock.into_inner()).take();
+        asked.into_iter().for_each(|mut asked| asked());
+        self.journal.has_blob(id)
     }
 
     fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {

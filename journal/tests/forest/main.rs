@@ -2,6 +2,7 @@
 
 mod automatic;
 mod beside;
+mod copied;
 mod full;
 mod full_disk;
 mod kill;

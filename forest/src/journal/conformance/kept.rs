@@ -87,6 +87,10 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
             let text = format!("the secret of {at}").into_bytes();
             let due = due.contains(&at).then_some(text);
             must(found == due, || format!("of bytes {at} it has {found:?}"))?;
+            let has = wait(journal.has_blob(BlobId(at.into())));
+            must(has == Ok(found.is_some()), || {
+                format!("of bytes {at} it tells {has:?} and gives {found:?}")
+            })?;
         }
         Ok::<_, String>(())
     };
