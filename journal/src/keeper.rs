@@ -3,7 +3,7 @@
 //! While it waits, the thread holds no handle of the forest, so it keeps no forest open. Whoever drops the last handle of the forest
 //! ends it, and waits for that: then nobody has the forest's files any more.
 
-use std::fmt::Display;
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -134,96 +134,130 @@ impl Core {
 fn serve(core: &Core, kept: &Weak<Kept>) {
     while core.wait_for_growth() {
         let Some(kept) = kept.upgrade() else { return };
-        if let Err(error) = pollster::block_on(keep(core, &kept))
-            && !core.is_keeper_over()
-        {
-            let (name, error) = (core.medium.name(), error.to_string());
-            notices::log(move || {
-                tracing::warn!(
-                    "{name}: no checkpoint was put, so the next opening takes longer: {error}"
-                );
-            });
+        let warn = |what: &'static str, error: CheckpointError| {
+            let (name, is_over) = (core.medium.name(), core.is_keeper_over());
+            if !is_over {
+                notices::log(move || tracing::warn!("{name}: {what}: {error}"));
+            }
+        };
+        if let Err(error) = pollster::block_on(put_checkpoint(&kept)) {
+            warn(
+                "no checkpoint was put, so the next opening takes longer",
+                error,
+            );
             // Not again at once: there may be no room.
             let mut state = core.state();
             state.grown_enough = state
                 .grown
                 .saturating_add(core.settings.checkpoint.unwrap_or(0));
+        } else if let Err(error) = pollster::block_on(trim(core, &kept)) {
+            warn(
+                "history that is too old was not removed; after the next checkpoint it is tried again",
+                error,
+            );
         }
     }
 }
 
-async fn keep(core: &Core, kept: &Kept) -> Result<(), CheckpointError> {
+async fn put_checkpoint(kept: &Kept) -> Result<(), CheckpointError> {
     let checkpoint = kept.forest().checkpoint().await?;
-    kept.journal.put_checkpoint(checkpoint).await?;
+    kept.journal.put_checkpoint(checkpoint).await
+}
+
+async fn trim(core: &Core, kept: &Kept) -> Result<(), CheckpointError> {
     match oldest_wanted(core)? {
         Some(at) => kept.journal.trim(at).await,
         None => Ok(()),
     }
 }
 
-/// The checkpoint to trim to; `None` if no history limit is set.
+/// The checkpoint to trim to; `None`, if all of the history is to stay.
 fn oldest_wanted(core: &Core) -> Result<Option<Position>, CheckpointError> {
     let history = core.settings.history;
     let checkpoints = core.state().checkpoints.clone();
-    let mut wanted = 0;
+    // What was trimmed before is trimmed to its end.
+    let is_begun = core.is_trimmed() && history.is_limited();
+    let mut wanted = readable(core, &checkpoints, 0).filter(|at| is_begun && *at == 0);
     if let Some(time) = history.time {
-        wanted = within_time(core, &checkpoints, time)?;
+        wanted = within_time(core, &checkpoints, time).or(wanted);
     }
     if let Some(bytes) = history.bytes {
         wanted = within_bytes(core, &checkpoints, (wanted, bytes))?;
     }
-    let has_limit = history.time.is_some() || history.bytes.is_some();
-    Ok(checkpoints.get(wanted).copied().filter(|_| has_limit))
+    Ok(wanted.map(|wanted| checkpoints[wanted]))
 }
 
-/// The last checkpoint that is at least so old, so that the history reaches back that far; the first, if none is.
-fn within_time(
-    core: &Core,
-    checkpoints: &[Position],
-    time: Duration,
-) -> Result<usize, CheckpointError> {
-    let journal = core.state().log.head.journal;
+/// The last checkpoint that is at least so old, so that the history reaches back that far.
+fn within_time(core: &Core, checkpoints: &[Position], time: Duration) -> Option<usize> {
     let now = core.settings.clock.now();
     let begin = now.checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut wanted = 0;
-    while let Some(at) = checkpoints.get(wanted + 1) {
-        let stored = checkpoint::get(&*core.medium, journal, *at).map_err(failed)?;
-        let (_, time) = stored.newest().map_err(failed)?;
-        if time > begin {
-            break;
+    let mut wanted = None;
+    for (number, at) in checkpoints.iter().enumerate() {
+        match read_time(core, *at) {
+            Some(time) if time > begin => break,
+            Some(_) => wanted = Some(number),
+            None => {}
         }
-        wanted += 1;
     }
-    Ok(wanted)
+    wanted
 }
 
 /// The first checkpoint from `wanted` on with which the files have so many bytes at most; the newest, if all have more.
 fn within_bytes(
     core: &Core,
     checkpoints: &[Position],
-    (mut wanted, bytes): (usize, u64),
-) -> Result<usize, CheckpointError> {
-    let segments = core.state().log.chain.newest_first();
-    let len = |name: String| {
-        let len = core.medium.open(&name).and_then(|file| file.len());
-        len.map_err(failed)
-    };
-    while wanted + 1 < checkpoints.len() {
-        let kept = &checkpoints[wanted..];
-        let since = Place::of(kept[0]).segment;
-        let segments = segments.iter().take_while(|segment| **segment >= since);
-        let names = segments.map(|segment| names::segment(*segment));
-        let names = names.chain(kept.iter().map(|at| names::checkpoint(*at)));
-        if names.map(len).sum::<Result<u64, _>>()? <= bytes {
-            break;
+    (mut wanted, bytes): (Option<usize>, u64),
+) -> Result<Option<usize>, CheckpointError> {
+    while bytes_since(core, checkpoints, wanted)? > bytes {
+        let next = wanted.map_or(0, |wanted| wanted + 1);
+        match readable(core, checkpoints, next) {
+            Some(next) => wanted = Some(next),
+            None => break,
         }
-        wanted += 1;
     }
     Ok(wanted)
 }
 
-fn failed(error: impl Display) -> CheckpointError {
-    CheckpointError::Failed(error.to_string())
+/// How long the files are together that are left with a checkpoint; all files, without one.
+fn bytes_since(
+    core: &Core,
+    checkpoints: &[Position],
+    oldest: Option<usize>,
+) -> Result<u64, CheckpointError> {
+    let segments = core.state().log.chain.newest_first();
+    let since = oldest.map(|oldest| Place::of(checkpoints[oldest]).segment);
+    let segments = segments.iter().take_while(|it| Some(**it) >= since);
+    let kept = checkpoints[oldest.unwrap_or(0)..].iter();
+    let names = segments.map(|segment| names::segment(*segment));
+    let names = names.chain(kept.map(|at| names::checkpoint(*at)));
+    let len = |name: String| match core.medium.open(&name).and_then(|file| file.len()) {
+        // Somebody has removed a damaged checkpoint.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        len => len.map_err(|error| CheckpointError::Failed(error.to_string())),
+    };
+    names.map(len).sum()
+}
+
+/// The first checkpoint from this one on that can be read. The history can begin with no other.
+fn readable(core: &Core, checkpoints: &[Position], from: usize) -> Option<usize> {
+    (from..checkpoints.len()).find(|number| read_time(core, checkpoints[*number]).is_some())
+}
+
+/// The time of a checkpoint; `None`, if it cannot be read.
+fn read_time(core: &Core, at: Position) -> Option<SystemTime> {
+    let journal = core.state().log.head.journal;
+    let stored = checkpoint::get(&*core.medium, journal, at).map_err(|error| error.to_string());
+    let newest = stored.and_then(|stored| stored.newest().map_err(|error| error.to_string()));
+    if let Err(error) = &newest {
+        let (name, error) = (core.medium.name(), error.clone());
+        notices::log(move || {
+            tracing::warn!(
+                "{name}: a checkpoint cannot be read, so what it is for cannot be shown until it is put back from a copy \
+                 or removed: {error}"
+            );
+        });
+    }
+    newest.ok().map(|(_, time)| time)
 }
 
 #[cfg(test)]

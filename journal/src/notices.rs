@@ -1,8 +1,8 @@
 //! What the journal tells of its own accord, as events of `tracing`.
 //!
-//! A subscriber is foreign code. It may panic, as one that writes to a full disk or a closed pipe may, and it may block. So
-//! an event leaves on a thread of its own, after everybody who waits has been answered. If subscribers hold [`MOST`]
-//! threads, or there is no further thread, the event is left out.
+//! A subscriber is foreign code. It may block, and it may panic, for example because it writes to a full disk or a closed
+//! pipe. So the journal first answers the commits that wait, and then gives each event to a thread of its own. If subscribers
+//! hold [`MOST`] threads already, or no thread can be started, the event is lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -31,6 +31,12 @@ pub(crate) struct History {
     pub(crate) time: Option<Duration>,
 }
 
+impl History {
+    pub(crate) fn is_limited(self) -> bool {
+        self.bytes.is_some() || self.time.is_some()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -56,19 +56,21 @@ fn checkpoints_are_put_by_themselves_and_an_opening_begins_with_the_newest() {
     assert_eq!(past.list(), ["t"]);
 }
 
+fn limited(by_time: bool) -> Settings {
+    let settings = Settings::new()
+        .segment(4 << 10)
+        .checkpoint_after(Some(4 << 10));
+    match by_time {
+        true => settings.history_time(Duration::ZERO),
+        false => settings.history_bytes(40 << 10),
+    }
+}
+
 #[test]
 fn history_that_is_too_long_is_removed_and_the_newest_stays() {
     for by_time in [false, true] {
         let disk = SimulatedDisk::new();
-        let settings = Settings::new()
-            .segment(4 << 10)
-            .checkpoint_after(Some(4 << 10));
-        let settings = if by_time {
-            settings.history_time(Duration::ZERO)
-        } else {
-            settings.history_bytes(40 << 10)
-        };
-        let forest = open(&disk, settings);
+        let forest = open(&disk, limited(by_time));
         let tree = block_on(forest.create("t")).unwrap();
         let first = tree.view().version();
         let is_gone = || {
@@ -81,6 +83,49 @@ fn history_that_is_too_long_is_removed_and_the_newest_stays() {
         let newest = tree.view().version();
         let past = block_on(forest.at(Moment::Version(newest))).unwrap();
         assert_eq!(past.get("t").unwrap().view().version(), newest);
+    }
+}
+
+#[test]
+fn history_within_its_limits_stays_also_before_the_first_checkpoint() {
+    let disk = SimulatedDisk::new();
+    let settings = Settings::new()
+        .segment(4 << 10)
+        .checkpoint_after(Some(4 << 10))
+        .history_time(Duration::from_secs(3600))
+        .history_bytes(1 << 30);
+    let forest = open(&disk, settings);
+    let tree = block_on(forest.create("t")).unwrap();
+    let first = tree.view().version();
+    append_until(&tree, || checkpoints(&disk).len() >= 4);
+    block_on(forest.at(Moment::Version(first))).unwrap();
+}
+
+#[test]
+fn history_is_removed_although_old_checkpoints_are_damaged() {
+    for by_time in [false, true] {
+        let disk = SimulatedDisk::new();
+        let settings = Settings::new()
+            .segment(4 << 10)
+            .checkpoint_after(Some(4 << 10));
+        let forest = open(&disk, settings);
+        let tree = block_on(forest.create("t")).unwrap();
+        append_until(&tree, || checkpoints(&disk).len() >= 4);
+        drop((tree, forest));
+        let mut old = checkpoints(&disk);
+        old.sort_unstable();
+        old.pop();
+        for name in &old {
+            let mut bytes = disk.file(name).unwrap();
+            bytes.iter_mut().for_each(|byte| *byte ^= 1);
+            disk.set_file(name, Some(&bytes));
+        }
+        let forest = open(&disk, limited(by_time));
+        let tree = forest.get("t").unwrap();
+        append_until(&tree, || {
+            let names = checkpoints(&disk);
+            !old.iter().any(|old| names.contains(old))
+        });
     }
 }
 
