@@ -227,20 +227,9 @@ impl Disk {
 
     /// Counts an operation. The power may go off in it.
     fn begin(&mut self) -> io::Result<()> {
-        if self.faults.is_off {
-            return Err(io::Error::other("the power is off"));
-        }
-        if self.faults.is_broken {
-            return Err(io::Error::other("the disk is broken"));
-        }
-        if self.faults.off_at == Some(self.operations) {
-            self.faults.is_off = true;
-        }
+        self.faults.must_be_on()?;
         self.operations += 1;
-        match self.faults.fails_at {
-            Some(at) if at + 1 == self.operations => Err(io::Error::other("an operation failed")),
-            _ => Ok(()),
-        }
+        self.faults.begin(self.operations - 1)
     }
 
     fn end(&self) -> io::Result<()> {
