@@ -30,6 +30,7 @@ pub mod model {
 
     mod board_at;
 
+    mod addresses;
     mod refusals;
     mod search_index;
     mod thread;
@@ -37,10 +38,12 @@ pub mod model {
     // All boards: writing, changing, history, search, moderation.
     mod audit;
     mod boards;
+    mod create;
     mod difference;
     mod exchange;
     mod follow;
     mod history;
+    mod measures;
     mod names;
     mod revise;
     mod room;
@@ -51,7 +54,8 @@ pub mod model {
     pub(crate) use author::hash;
     pub use author::{Owner, Requester, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
-    pub use boards::{Boards, MAX_ABOUT};
+    pub use boards::Boards;
+    pub use create::MAX_ABOUT;
     pub use difference::{Piece, difference};
     pub(crate) use draft::one_line;
     pub use draft::{
@@ -92,6 +96,8 @@ mod web {
     pub(crate) mod client;
     pub(crate) mod counts;
     pub(crate) mod limiter;
+
+    pub(crate) mod guesses;
     pub(crate) mod moderators;
     pub(crate) mod pairs;
     pub(crate) mod proofs;
@@ -142,6 +148,7 @@ mod web {
         pub(crate) mod boards;
         pub(crate) mod change;
         pub(crate) mod feed;
+        pub(crate) mod measures;
         pub(crate) mod moderate;
         pub(crate) mod names;
         pub(crate) mod search;

@@ -18,6 +18,8 @@ mod exchange;
 mod limits;
 #[path = "web/live.rs"]
 mod live;
+#[path = "web/measures.rs"]
+mod measures;
 #[path = "web/moderating.rs"]
 mod moderating;
 #[path = "web/names.rs"]

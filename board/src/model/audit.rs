@@ -3,8 +3,8 @@
 //! - The log is a tree of the forest's own, `audit`, whose root has an entry for each measure, in order.
 //! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not in
 //!   the log; an entry without an outcome was interrupted.
-//! - It names the message by its board and its number, and never what it says. The name of a person and the reason are
-//!   erasable.
+//! - It names the board by its tree, and the message by its number, and never says how a board is called or what a message
+//!   says. The name of a person and the reason are erasable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,25 +30,25 @@ const ENTRIES: usize = 50;
 pub const MAX_WHY: usize = 200;
 
 /// The names of the attributes.
-mod of_entry {
-    pub(super) const TIME: &str = "time";
-    pub(super) const WHO: &str = "who";
-    pub(super) const MEASURE: &str = "measure";
-    pub(super) const BOARD: &str = "board";
-    pub(super) const MESSAGE: &str = "message";
-    pub(super) const NAME: &str = "name";
-    pub(super) const WHY: &str = "why";
-    pub(super) const OUTCOME: &str = "outcome";
+pub(super) mod of_entry {
+    pub(in crate::model) const TIME: &str = "time";
+    pub(in crate::model) const WHO: &str = "who";
+    pub(in crate::model) const MEASURE: &str = "measure";
+    pub(in crate::model) const BOARD: &str = "board";
+    pub(in crate::model) const MESSAGE: &str = "message";
+    pub(in crate::model) const NAME: &str = "name";
+    pub(in crate::model) const WHY: &str = "why";
+    pub(in crate::model) const OUTCOME: &str = "outcome";
 }
 
-/// What a moderator does to a message, or to a protected name.
+/// What a moderator does to a message, to a board, or to a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// It is hidden; only a moderator can restore it.
     Delete,
     /// It is shown again.
     Restore,
-    /// It is removed from every version, for good.
+    /// It is removed from every version, for good: what a message says, or what a board is called.
     Erase,
     /// The name is no longer protected: anybody may use it.
     Free,
@@ -65,10 +65,10 @@ pub struct Entry {
     pub measure: Option<Measure>,
     /// The name, if it was one.
     pub name: Option<String>,
-    /// The address of the board.
+    /// The address that the board has now.
     pub board: String,
-    /// The number of the message.
-    pub message: u64,
+    /// The number of the message; `None` if it was about the board as a whole, or about a name.
+    pub message: Option<u64>,
     /// Why.
     pub why: String,
     /// `done`, or why it was refused; `None` if it was interrupted.
@@ -88,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// The measure against a message that has this name.
+    /// The measure against a message or a board that has this name.
     pub fn of_message(word: &str) -> Option<Self> {
         Self::of_word(word).filter(|measure| *measure != Self::Free)
     }
@@ -112,9 +112,9 @@ impl Boards {
         (who, why): (&str, &str),
     ) -> Result<Version, BoardError> {
         let why = check(why)?;
-        self.board(board)?.message(id)?;
+        self.board_or_deleted(board)?.message(id)?;
         let entry = entry_of(who, measure)
-            .with(of_entry::BOARD, board.as_str())
+            .with(of_entry::BOARD, self.board_of_entry(board)?)
             .with(of_entry::MESSAGE, id.get().to_sortable());
         let noted = self.note(entry, [(of_entry::WHY, &why)]).await?;
         let requester = Requester {
@@ -153,7 +153,7 @@ impl Boards {
     }
 
     /// Puts an entry into the log, with texts that can be erased.
-    async fn note<const N: usize>(
+    pub(super) async fn note<const N: usize>(
         &self,
         entry: Attributes,
         texts: [(&str, &String); N],
@@ -168,7 +168,7 @@ impl Boards {
     }
 
     /// Adds to an entry what came of it.
-    async fn conclude<T>(
+    pub(super) async fn conclude<T>(
         &self,
         noted: NodeId,
         outcome: Result<T, BoardError>,
@@ -201,6 +201,9 @@ impl Boards {
         let mut entries: Vec<_> = nodes
             .map(|node| entry(node, |name| trees.value(node, name)))
             .collect();
+        for entry in &mut entries {
+            entry.board = self.address_of_entry(&entry.board);
+        }
         entries.reverse();
         Ok((entries, pages))
     }
@@ -221,7 +224,7 @@ impl Boards {
 }
 
 /// What every entry has.
-fn entry_of(who: &str, measure: Measure) -> Attributes {
+pub(super) fn entry_of(who: &str, measure: Measure) -> Attributes {
     Attributes::new()
         .with(of_entry::TIME, SystemTime::now().to_sortable())
         .with(of_entry::WHO, who)
@@ -244,15 +247,13 @@ fn entry<'a>(node: Node<'a>, value: impl Fn(&str) -> Option<Value<'a>>) -> Entry
         measure: node.get_str(of_entry::MEASURE).and_then(Measure::of_word),
         name: erasable(of_entry::NAME),
         board: text(of_entry::BOARD).unwrap_or_default(),
-        message: message
-            .and_then(|bytes| u64::from_sortable(bytes).ok())
-            .unwrap_or(0),
+        message: message.and_then(|bytes| u64::from_sortable(bytes).ok()),
         why: erasable(of_entry::WHY).unwrap_or_default(),
         outcome: text(of_entry::OUTCOME),
     }
 }
 
-fn check(why: &str) -> Result<String, Invalid> {
+pub(super) fn check(why: &str) -> Result<String, Invalid> {
     let why = one_line(why);
     let mut invalid = Invalid::default();
     invalid.expect_some(Field::Why, "Say why; it stands in the log.", &why);

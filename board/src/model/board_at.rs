@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is deleted in the newest version is not shown in an older one either.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use weald::forest::{Node, NodeId, Query, Snapshot, Version};
@@ -11,7 +12,7 @@ use super::message::{Body, Message, attribute, deleted_by};
 use super::name::BoardName;
 use super::pages::Pages;
 use super::post::Post;
-use super::store::Source;
+use super::store::{Source, Store};
 
 /// How many topics are on a page of a board.
 pub const TOPICS: usize = 20;
@@ -19,17 +20,46 @@ pub const TOPICS: usize = 20;
 /// How many answers of a topic are counted; beyond that a page says "more than".
 const COUNTED: usize = 99;
 
-/// The names of the attributes of a board's root.
+/// The names of the attributes of a board's root. The title, what it is about, and the address are erasable; the id is
+/// random, and never changes.
 pub(crate) mod of_board {
     pub(crate) const TITLE: &str = "title";
     pub(crate) const ABOUT: &str = "about";
     pub(crate) const TOKEN: &str = "token";
+    pub(crate) const ADDRESS: &str = "address";
+    pub(crate) const ID: &str = "id";
+    pub(crate) const HIDDEN: &str = "hidden";
+    pub(crate) const CHANGED: &str = "changed";
+}
+
+/// What a board is called. That never changes, except that it is erased; so it is the same in every version, and is read
+/// from the tree when the forest is opened.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) title: String,
+    pub(crate) about: String,
+}
+
+impl Called {
+    /// What the root of a board has.
+    pub(crate) fn of(board: &Snapshot, store: &Store) -> Self {
+        let root = board.tree().root();
+        let text = |name| {
+            let value = store.trees().value(root, name)?;
+            Some(String::from_utf8_lossy(value.bytes()?).into_owned())
+        };
+        Self {
+            title: text(of_board::TITLE).unwrap_or_else(|| "Erased title".to_owned()),
+            about: text(of_board::ABOUT).unwrap_or_default(),
+        }
+    }
 }
 
 /// A board in one version.
 #[derive(Clone, Debug)]
 pub struct BoardAt {
     name: BoardName,
+    called: Arc<Called>,
     snapshot: Snapshot,
     source: Source,
     /// If this is an older version: the newest one.
@@ -75,13 +105,14 @@ pub enum Answers {
 
 impl BoardAt {
     pub(crate) fn new(
-        name: BoardName,
+        (name, called): (BoardName, Arc<Called>),
         (snapshot, source): (Snapshot, Source),
         newest: Option<Snapshot>,
     ) -> Self {
         let newest = newest.filter(|newest| newest.version() != snapshot.version());
         Self {
             name,
+            called,
             snapshot,
             source,
             newest,
@@ -119,23 +150,41 @@ impl BoardAt {
             name: self.name.clone(),
             title: self.title().to_owned(),
             about: self.about().to_owned(),
-            topics: self.root().child_count(),
-            messages: self.snapshot.tree().len() - 1,
+            topics: self.topic_count(),
+            messages: self.message_count(),
             changed: self.time(),
             version: self.version(),
         }
     }
 
+    /// How many topics it has.
+    pub fn topic_count(&self) -> usize {
+        self.root().child_count()
+    }
+
+    /// How many messages it has, deleted ones included.
+    pub fn message_count(&self) -> u64 {
+        self.snapshot.tree().len() - 1
+    }
+
     /// Its title.
     pub fn title(&self) -> &str {
-        self.root()
-            .get_str(of_board::TITLE)
-            .unwrap_or(self.name.as_str())
+        &self.called.title
     }
 
     /// What it is about, which may be empty.
     pub fn about(&self) -> &str {
-        self.root().get_str(of_board::ABOUT).unwrap_or_default()
+        &self.called.about
+    }
+
+    /// What names it for ever, whatever its address is; empty only before a board of an older program was opened again.
+    pub fn id(&self) -> &str {
+        self.root().get_str(of_board::ID).unwrap_or_default()
+    }
+
+    /// Whether a moderator has deleted it, in the newest version.
+    pub fn is_deleted(&self) -> bool {
+        is_hidden(self.newest.as_ref().unwrap_or(&self.snapshot))
     }
 
     /// A message.
@@ -153,10 +202,9 @@ impl BoardAt {
     pub fn topics(&self, page: usize) -> Result<(Vec<Topic>, Pages), BoardError> {
         let root = self.root();
         let pages = pages(page, TOPICS, root.child_count())?;
-        let nodes = root.children_in(pages.range_from_end());
-        let mut topics: Vec<_> = nodes.map(|node| self.topic(node)).collect();
-        topics.reverse();
-        Ok((topics, pages))
+        let nodes: Vec<_> = root.children_in(pages.range_from_end()).collect();
+        let topics = nodes.into_iter().rev().map(|node| self.topic(node));
+        Ok((topics.collect(), pages))
     }
 
     /// The newest messages, the newest first.
@@ -209,6 +257,11 @@ impl BoardAt {
         let value = self.source.value(node, attribute::POST)?;
         value.bytes().map(|bytes| Post::of_bytes(bytes.into()))
     }
+}
+
+/// Whether a board is deleted.
+pub(crate) fn is_hidden(board: &Snapshot) -> bool {
+    board.tree().root().get(of_board::HIDDEN).is_some()
 }
 
 pub(crate) fn pages(number: usize, size: usize, items: usize) -> Result<Pages, BoardError> {

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weald::forest::disk::Moment;
-use weald::forest::{Attributes, CommitError, NameError, Stats, Tree, Version};
+use weald::forest::{Level, Snapshot, Stats, TreeHandle, Version};
 use weald::sync::{Mutex, Semaphore};
 
-use super::author::Token;
-use super::board_at::{BoardAt, BoardInfo, of_board};
-use super::draft::{Field, Invalid, MAX_TITLE, one_line};
+use super::addresses::{Addressed, Addresses};
+use super::board_at::{BoardAt, BoardInfo, is_hidden, of_board};
 use super::error::BoardError;
 use super::message::attribute;
 use super::name::BoardName;
@@ -18,9 +17,6 @@ use super::refusals::Refusals;
 use super::replays::Replays;
 use super::search_index::SearchIndex;
 use super::store::{Source, Store, tree_at};
-
-/// The most bytes of what a board says that it is about.
-pub const MAX_ABOUT: usize = 500;
 
 /// How many messages are made into commits at once. All of them go through the one order of the forest's commits, so more
 /// would only wait there, each with a thread, if the machine has so much to do that they count as stuck.
@@ -32,6 +28,7 @@ pub struct Boards(pub(crate) Arc<Parts>);
 
 pub(crate) struct Parts {
     pub(crate) store: Store,
+    pub(crate) addresses: Addresses,
     pub(crate) replays: Replays,
     pub(crate) turns: Turns,
     /// Who writes a message takes a place here until the commit is on its way.
@@ -44,98 +41,93 @@ impl Boards {
     /// The boards that a forest has.
     ///
     /// # Errors
-    /// [`BoardError::Storage`], if a board has no index yet, and none can be made.
+    /// [`BoardError::Storage`], if a board lacks what an older program did not give it, and that cannot be stored.
     pub async fn of(store: Store) -> Result<Self, BoardError> {
         let searches = Mutex::new(HashMap::new());
+        let (addresses, refusals) = (Addresses::of(&store), Refusals::of(&store));
         let boards = Self(Arc::new(Parts {
             store,
+            addresses,
             replays: Replays::new(),
             turns: Turns::new(),
             writing: Semaphore::new(WRITING),
-            refusals: Refusals::default(),
+            refusals,
             searches,
         }));
         boards.forget_interim().await?;
-        for board in boards.list() {
-            // A creation that was interrupted left a board without its index.
-            boards.index(&board.name).await?;
+        for (_, board) in boards.0.addresses.all() {
+            complete(&board.tree).await?;
         }
         Ok(boards)
     }
 
-    /// All boards at one moment; the one that was changed last comes first.
+    /// All boards at one moment that are not deleted; the one that was changed last comes first.
     pub fn list(&self) -> Vec<BoardInfo> {
-        let trees = self.0.store.trees();
-        let names = trees.list_prefix(BoardName::prefix());
-        let handles: Vec<_> = names
-            .iter()
-            .filter_map(|name| trees.get(name).ok())
-            .collect();
+        let all = self.0.addresses.all();
+        let handles: Vec<_> = all.iter().map(|(_, board)| &board.tree).collect();
         // Only a tree of another forest is refused.
-        let snapshots = trees
-            .snapshot_all(&handles.iter().collect::<Vec<_>>())
-            .unwrap_or_default();
-        let boards = handles
+        let snapshots = self.0.store.trees().snapshot_all(&handles);
+        let mut boards: Vec<_> = all
             .iter()
-            .zip(snapshots)
-            .filter_map(|(handle, snapshot)| {
-                let name = BoardName::of_tree(&handle.name())?;
-                let source = Source::Now(self.0.store.clone());
-                Some(BoardAt::new(name, (snapshot, source), None).info())
-            });
-        let mut boards: Vec<_> = boards.collect();
+            .zip(snapshots.unwrap_or_default())
+            .filter(|(_, snapshot)| !is_hidden(snapshot))
+            .map(|((name, board), snapshot)| self.of_now(name, board, snapshot).info())
+            .collect();
         boards.sort_by_key(|board| std::cmp::Reverse(board.changed));
         boards
-    }
-
-    /// Creates a board, whose address is made of its title. Sent again with the same token, it is the same board.
-    ///
-    /// # Errors
-    /// [`BoardError::BoardTaken`], [`BoardError::Invalid`], [`BoardError::Storage`].
-    pub async fn create(
-        &self,
-        title: &str,
-        about: &str,
-        token: Option<Token>,
-    ) -> Result<BoardName, BoardError> {
-        let (title, about) = (one_line(title), one_line(about));
-        let name = check(&title, &about)?;
-        let token = token.map(|token| token.id().0.to_le_bytes());
-        let root = Attributes::new()
-            .with(of_board::TITLE, title)
-            .with(of_board::ABOUT, about);
-        let root = match &token {
-            Some(token) => root.with(of_board::TOKEN, token),
-            None => root,
-        };
-        let created = self
-            .0
-            .store
-            .trees()
-            .create_from(&name.tree(), Tree::with_root(root));
-        match self.noted(created.await) {
-            Ok(_) => self.index(&name).await?,
-            Err(CommitError::Name(NameError::Taken(_))) => {
-                let other = self.board(&name)?;
-                let is_same = token
-                    .is_some_and(|token| other.root().get(of_board::TOKEN) == Some(&token[..]));
-                if !is_same {
-                    return Err(BoardError::BoardTaken(name.to_string()));
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(name)
     }
 
     /// A board as it is now.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`].
+    /// [`BoardError::NoBoard`], [`BoardError::BoardGone`].
     pub fn board(&self, name: &BoardName) -> Result<BoardAt, BoardError> {
-        let snapshot = self.0.store.tree(name)?.snapshot();
+        let board = self.board_or_deleted(name)?;
+        match board.is_deleted() {
+            false => Ok(board),
+            true => Err(BoardError::BoardGone),
+        }
+    }
+
+    /// A board as it is now, also if it is deleted, for moderators.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`].
+    pub fn board_or_deleted(&self, name: &BoardName) -> Result<BoardAt, BoardError> {
+        let board = self.find(name)?;
+        let snapshot = board.tree.snapshot();
+        Ok(self.of_now(name, &board, snapshot))
+    }
+
+    fn of_now(&self, name: &BoardName, board: &Addressed, snapshot: Snapshot) -> BoardAt {
         let source = Source::Now(self.0.store.clone());
-        Ok(BoardAt::new(name.clone(), (snapshot, source), None))
+        let known = (name.clone(), board.called.clone());
+        BoardAt::new(known, (snapshot, source), None)
+    }
+
+    fn find(&self, name: &BoardName) -> Result<Addressed, BoardError> {
+        let found = self.0.addresses.find(name);
+        found.ok_or_else(|| BoardError::NoBoard(name.to_string()))
+    }
+
+    /// The tree of a board.
+    ///
+    /// # Errors
+    /// As [`board`](Self::board).
+    pub(crate) fn tree(&self, name: &BoardName) -> Result<TreeHandle, BoardError> {
+        let tree = self.tree_or_deleted(name)?;
+        match is_hidden(&tree.snapshot()) {
+            false => Ok(tree),
+            true => Err(BoardError::BoardGone),
+        }
+    }
+
+    /// The tree of a board, also if it is deleted.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`].
+    pub(crate) fn tree_or_deleted(&self, name: &BoardName) -> Result<TreeHandle, BoardError> {
+        Ok(self.find(name)?.tree)
     }
 
     /// A board as it was: in memory if that keeps the version, otherwise read from the disk.
@@ -143,11 +135,11 @@ impl Boards {
     /// # Errors
     /// [`BoardError::NoBoard`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many ask for what only the disk has.
     pub async fn board_at(&self, name: &BoardName, moment: Moment) -> Result<BoardAt, BoardError> {
-        let newest = self.board(name)?;
+        let (newest, board) = (self.board(name)?, self.find(name)?);
         let Parts { store, replays, .. } = &*self.0;
-        let found = tree_at((store, replays), name, moment).await?;
+        let found = tree_at((store, replays), &board.tree, moment).await?;
         Ok(BoardAt::new(
-            name.clone(),
+            (name.clone(), board.called),
             found,
             Some(newest.snapshot().clone()),
         ))
@@ -158,7 +150,7 @@ impl Boards {
     /// # Errors
     /// [`BoardError::NoBoard`].
     pub fn versions(&self, name: &BoardName) -> Result<Vec<Version>, BoardError> {
-        let versions = self.0.store.tree(name)?.versions();
+        let versions = self.tree_or_deleted(name)?.versions();
         Ok(versions.iter().map(|version| version.version()).collect())
     }
 
@@ -182,32 +174,23 @@ impl Boards {
             forest.close().await;
         }
     }
-
-    async fn index(&self, name: &BoardName) -> Result<(), BoardError> {
-        let tree = self.0.store.tree(name)?;
-        let has_index = tree.view().indexes().any(|index| index == attribute::TIME);
-        if !has_index {
-            tree.add_index(attribute::TIME).await?;
-        }
-        Ok(())
-    }
 }
 
-/// The address of a board with this title.
-pub(crate) fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
-    let mut invalid = Invalid::default();
-    invalid.expect_some(Field::Title, "A board needs a title.", title);
-    invalid.expect_line(Field::Title, title, MAX_TITLE);
-    invalid.expect_text(about, MAX_ABOUT);
-    let name = BoardName::of_title(title);
-    if name.is_none() && invalid.0.is_empty() {
-        let sentence = "The title needs a letter or a digit from a to z or 0 to 9, of which its address is made.";
-        invalid.note(Field::Title, sentence.to_owned());
+/// Gives a board what it must have, and what one of an older program has not: its index, and its id.
+pub(crate) async fn complete(tree: &TreeHandle) -> Result<(), BoardError> {
+    let has_index = tree.view().indexes().any(|index| index == attribute::TIME);
+    if !has_index {
+        tree.add_index(attribute::TIME)
+            .level(Level::Accepted)
+            .await?;
     }
-    match name {
-        Some(name) if invalid.0.is_empty() => Ok(name),
-        _ => Err(invalid),
+    if tree.snapshot().tree().root().get(of_board::ID).is_none() {
+        let mut edit = tree.edit();
+        let root = edit.root();
+        edit.put_attribute(root, of_board::ID, BoardName::random().as_str())?;
+        edit.commit().level(Level::Accepted).await?;
     }
+    Ok(())
 }
 
 impl std::fmt::Debug for Boards {

@@ -46,6 +46,15 @@ pub enum BoardError {
     /// The message was deleted or erased.
     #[error("the message is gone")]
     Gone,
+    /// A moderator has deleted the board.
+    #[error("the board was deleted by a moderator")]
+    BoardGone,
+    /// A program stored what the board is called before that could be erased.
+    #[error(
+        "the title is no longer shown, but older versions on the disk still have it, because it was stored before titles \
+         could be erased"
+    )]
+    StaysOnDisk,
     /// The message was never changed.
     #[error("there is no change of this message to take back")]
     NothingToUndo,

@@ -6,23 +6,20 @@
 //! - The messages get new numbers, and their histories begin anew.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use weald::forest::{
-    Attributes, CommitError, Level, NameError, NodeId, Sortable, Tree, TreeHandle,
-};
+use weald::forest::{Attributes, Level, NodeId, Sortable, TreeHandle};
 
 use super::author::Owner;
-use super::board_at::{BoardAt, of_board};
-use super::boards::{Boards, check};
+use super::board_at::BoardAt;
+use super::boards::Boards;
+use super::create::check;
 use super::error::BoardError;
 use super::message::{Body, Deed, DeletedBy, attribute};
 use super::name::BoardName;
 use super::post::Post;
 use super::write::MAX_DEPTH;
 
-const TREES: &str = "import/";
 /// How many messages, and about how many bytes of them, are in one commit.
 const MESSAGES: usize = 256;
 const BYTES: usize = 64 << 10;
@@ -129,42 +126,16 @@ impl Boards {
         messages: &[Traveller],
     ) -> Result<(), BoardError> {
         check(title, about)?;
-        if self.board(name).is_ok() {
+        if self.0.addresses.find(name).is_some() {
             return Err(BoardError::BoardTaken(name.to_string()));
         }
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let interim = format!("{TREES}{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let root = Attributes::new()
-            .with(of_board::TITLE, title)
-            .with(of_board::ABOUT, about);
-        let trees = self.0.store.trees();
-        let tree = trees.create_from(&interim, Tree::with_root(root)).await?;
-        let arrived = async {
-            fill(&tree, messages).await?;
-            tree.add_index(attribute::TIME).await?;
-            match trees.rename(&interim, &name.tree()).await {
-                Ok(_) => Ok(()),
-                Err(CommitError::Name(NameError::Taken(_))) => {
-                    Err(BoardError::BoardTaken(name.to_string()))
-                }
-                Err(error) => Err(error.into()),
-            }
-        };
-        let outcome = arrived.await;
-        if outcome.is_err() {
+        let interim = self.interim((name, title, about), None).await?;
+        if let Err(error) = fill(&interim, messages).await {
             // Otherwise the next start does it.
-            let _ = trees.delete(&interim).await;
+            let _ = self.0.store.trees().delete(&interim.name()).await;
+            return Err(error);
         }
-        outcome
-    }
-
-    /// Deletes what interrupted imports have left.
-    pub(crate) async fn forget_interim(&self) -> Result<(), CommitError> {
-        let trees = self.0.store.trees();
-        for name in trees.list_prefix(TREES) {
-            trees.delete(&name).await?;
-        }
-        Ok(())
+        self.become_board(interim, name).await
     }
 }
 

@@ -15,6 +15,7 @@ use super::store::Store;
 /// The changes of a board after a version. Each is durable, or whatever the forest acknowledges.
 pub struct Follow {
     boards: Boards,
+    name: BoardName,
     tree: TreeHandle,
     /// The version of the last change that was told.
     last: Version,
@@ -31,7 +32,7 @@ impl Boards {
     /// # Errors
     /// [`BoardError::NoBoard`].
     pub fn newest(&self, name: &BoardName) -> Result<Version, BoardError> {
-        Ok(self.0.store.tree(name)?.view().version())
+        Ok(self.tree(name)?.view().version())
     }
 
     /// The changes of a board after a version, or from now on.
@@ -62,10 +63,11 @@ impl Boards {
         since: Option<Version>,
         may_replay: bool,
     ) -> Result<Follow, BoardError> {
-        let tree = self.0.store.tree(name)?;
+        let tree = self.tree(name)?;
         let last = since.unwrap_or_else(|| tree.view().version());
         let mut follow = Follow {
             boards: self.clone(),
+            name: name.clone(),
             tree,
             last,
             may_replay,
@@ -106,7 +108,7 @@ impl Follow {
                 }
                 // It was too slow, so what memory has let go comes from the disk.
                 Err(WatchEnd::Lagged { .. }) => self.watch = None,
-                Err(WatchEnd::Deleted) => return Err(BoardError::NoBoard(self.tree.name())),
+                Err(WatchEnd::Deleted) => return Err(BoardError::NoBoard(self.name.to_string())),
                 Err(end) => return Err(BoardError::NoVersion(end.to_string())),
             }
         }
@@ -134,7 +136,7 @@ impl std::fmt::Debug for Follow {
         write!(
             f,
             "Follow {{ board: {:?}, last: {} }}",
-            self.tree.name(),
+            self.name.as_str(),
             self.last
         )
     }

@@ -1,4 +1,4 @@
-//! The address of a board: what stands in its links, and the name of its tree.
+//! The address of a board: what stands in its links; and the name of its tree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,12 +40,19 @@ impl BoardName {
         name.trim_end_matches('-').parse().ok()
     }
 
+    /// One that nobody can guess, and that no title suggests.
+    pub(crate) fn random() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the system has random numbers");
+        Self(format!("{:032x}", u128::from_le_bytes(bytes)))
+    }
+
     /// As it stands in a link.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of its tree.
+    /// The name of the tree that has this address unless it has another one.
     pub(crate) fn tree(&self) -> String {
         format!("{PREFIX}{}", self.0)
     }
@@ -55,7 +62,7 @@ impl BoardName {
         PREFIX
     }
 
-    /// The board of a tree, if it is that of a board.
+    /// The address of a tree that has no other one, if it is that of a board.
     pub(crate) fn of_tree(tree: &str) -> Option<Self> {
         tree.strip_prefix(PREFIX)?.parse().ok()
     }

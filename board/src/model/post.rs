@@ -65,6 +65,15 @@ impl Post {
         &self.bytes
     }
 
+    /// The name of its author, the title and the text at once, for those who need all of them.
+    pub fn parts(&self) -> (&str, &str, &str) {
+        let all = std::str::from_utf8(&self.bytes).unwrap_or_default();
+        let part = |from, to| all.get(from..to).unwrap_or_default();
+        let author = part(0, self.title - 1);
+        let title = part(self.title, self.text - 1);
+        (author, title, part(self.text, all.len()))
+    }
+
     fn part(&self, from: usize, to: usize) -> &str {
         // The whole is UTF-8, and the ends are beside line breaks.
         std::str::from_utf8(&self.bytes[from..to]).unwrap_or_default()
@@ -82,6 +91,7 @@ mod tests {
         assert_eq!(again, post);
         let parts = (again.author(), again.title(), again.text());
         assert_eq!(parts, ("Ada", "Tée", "one\ntwo\n"));
+        assert_eq!(again.parts(), parts);
     }
 
     #[test]

@@ -1,17 +1,50 @@
-//! Whether the disk has room: a commit that it refused is noted, and the next one that it takes is, too.
+//! Whether the disk has room: a commit that it refused is noted, and the next one that it takes is, too. And whether the
+//! journal has failed, which no page may have to ask it anew.
 //!
 //! While the disk is full, whoever asks whether messages are taken has that tried, at most once a second: with a commit as
 //! large as a message, which changes nothing that anybody sees.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex as StdMutex, PoisonError};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use weald::sync::Mutex;
 
-/// What the disk has done with the last commit.
-#[derive(Default)]
+use super::store::{Failure, Store};
+
+/// What the disk has done with the last commit, and whether the journal takes any.
 pub(crate) struct Refusals {
     /// It refused it. Relaxed everywhere: it is a hint, and orders nothing.
     pub(crate) is_full: AtomicBool,
     pub(crate) tried: Mutex<Option<Instant>>,
+    /// Waits for the failure; `None` after it, or if there can be none.
+    failure: StdMutex<Option<Failure>>,
+    has_failed: AtomicBool,
+}
+
+impl Refusals {
+    pub(crate) fn of(store: &Store) -> Self {
+        Self {
+            is_full: AtomicBool::new(false),
+            tried: Mutex::new(None),
+            failure: StdMutex::new(store.when_failed()),
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the journal has failed, after which it takes no commit.
+    pub(crate) fn has_failed(&self) -> bool {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waits) = &mut *failure
+            && waits
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        {
+            *failure = None;
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        self.has_failed.load(Ordering::Relaxed)
+    }
 }

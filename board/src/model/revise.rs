@@ -9,7 +9,7 @@
 use std::time::SystemTime;
 
 use weald::forest::disk::Moment;
-use weald::forest::{CommitError, Edit, NodeId, Sortable, Terms, Value, Version};
+use weald::forest::{CommitError, Edit, NodeId, Sortable, Terms, TreeHandle, Value, Version};
 
 use super::author::{Owner, Requester};
 use super::boards::Boards;
@@ -163,8 +163,8 @@ impl Boards {
     /// # Errors
     /// As [`delete`](Self::delete); [`BoardError::Gone`], if it was erased before.
     pub async fn erase(&self, target: Target<'_>) -> Result<Version, BoardError> {
-        let tree = self.0.store.tree(target.board)?;
-        let message = self.board(target.board)?.message(target.id)?;
+        let tree = self.tree_for(target)?;
+        let message = self.board_or_deleted(target.board)?.message(target.id)?;
         // Whose it was is gone, too. A moderator may end what was interrupted.
         if matches!(message.body, Body::Erased(_)) && !target.requester.is_moderator {
             return Err(BoardError::Gone);
@@ -207,6 +207,14 @@ impl Boards {
         Ok(mark.await?.1.version)
     }
 
+    /// The tree that a change is for; only moderators change what is in a deleted board.
+    fn tree_for(&self, target: Target<'_>) -> Result<TreeHandle, BoardError> {
+        match target.requester.is_moderator {
+            true => self.tree_or_deleted(target.board),
+            false => self.tree(target.board),
+        }
+    }
+
     /// Runs `change` on the newest version, with the note of what it was; runs it again if others changed the same.
     async fn revise(
         &self,
@@ -214,7 +222,7 @@ impl Boards {
         terms: Terms,
         mut change: impl FnMut(&mut Edit) -> Result<Deed, Outcome>,
     ) -> Result<Version, BoardError> {
-        let tree = self.0.store.tree(target.board)?;
+        let tree = self.tree_for(target)?;
         let update = tree.update_with(terms, |edit| {
             let was = edit.base().version().to_string();
             if !is_message(edit, target.id) {
@@ -238,7 +246,7 @@ impl Boards {
         match update.await {
             Ok(((), made)) => Ok(made.version),
             Err(weald::forest::UpdateError::GivenUp(Outcome::Unchanged)) => {
-                Ok(self.board(target.board)?.version())
+                Ok(tree.view().version())
             }
             Err(weald::forest::UpdateError::GivenUp(Outcome::Refused(error))) => Err(error),
             Err(weald::forest::UpdateError::Commit(error)) => Ok(self.noted(Err(error))?),

@@ -16,12 +16,13 @@ impl Boards {
     /// Whether messages can be written, as far as is known: the journal has not failed, and the disk had room for the last
     /// one.
     pub fn takes_commits(&self) -> bool {
-        self.0.store.takes_commits() && !self.0.refusals.is_full.load(Ordering::Relaxed)
+        let refusals = &self.0.refusals;
+        !refusals.is_full.load(Ordering::Relaxed) && !refusals.has_failed()
     }
 
     /// The same; if the disk was full, it is tried whether it still is.
     pub async fn would_take_commits(&self) -> bool {
-        if self.0.store.takes_commits() && !self.takes_commits() {
+        if !self.0.refusals.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
                 // What comes of it is noted.

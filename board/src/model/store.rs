@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::task::{Context, Waker};
 
 use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
 use weald::forest::{Forest, Journal, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
 
 use super::error::BoardError;
-use super::name::BoardName;
 use super::replays::Replays;
+
+/// What waits for a failure of the journal.
+pub(crate) type Failure = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The methods that both kinds of forest have.
 type Trees = <Forest as Deref>::Target;
@@ -32,21 +33,12 @@ impl Store {
         }
     }
 
-    /// Whether the journal has not failed.
-    pub(crate) fn takes_commits(&self) -> bool {
+    /// Waits until the journal has failed; `None`, if there is none.
+    pub(crate) fn when_failed(&self) -> Option<Failure> {
         match self {
-            Self::Memory(_) => true,
-            Self::Disk(forest) => {
-                let mut failed = forest.journal().when_failed();
-                let cx = &mut Context::from_waker(Waker::noop());
-                Pin::new(&mut failed).poll(cx).is_pending()
-            }
+            Self::Memory(_) => None,
+            Self::Disk(forest) => Some(forest.journal().when_failed()),
         }
-    }
-
-    pub(crate) fn tree(&self, board: &BoardName) -> Result<TreeHandle, BoardError> {
-        let found = self.trees().get(&board.tree());
-        found.map_err(|_| BoardError::NoBoard(board.to_string()))
     }
 }
 
@@ -70,30 +62,22 @@ impl Source {
 /// The tree of a board at a moment: from memory if that keeps it, otherwise from the disk.
 pub(crate) async fn tree_at(
     (store, replays): (&Store, &Replays),
-    board: &BoardName,
+    tree: &TreeHandle,
     moment: Moment,
 ) -> Result<(Snapshot, Source), BoardError> {
-    let tree = store.tree(board);
-    if let Ok(tree) = &tree {
-        let kept = match moment {
-            Moment::Version(version) => tree.kept_at(version),
-            Moment::Time(time) => tree.at_time(time).await,
-        };
-        match (kept, store) {
-            (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
-            (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
-                return Err(BoardError::NoVersion(error.to_string()));
-            }
-            (Err(_), Store::Disk(_)) => {}
+    let kept = match moment {
+        Moment::Version(version) => tree.kept_at(version),
+        Moment::Time(time) => tree.at_time(time).await,
+    };
+    let forest = match (kept, store) {
+        (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
+        (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
+            return Err(BoardError::NoVersion(error.to_string()));
         }
-    }
-    let Store::Disk(forest) = store else {
-        return Err(tree
-            .err()
-            .unwrap_or_else(|| BoardError::NoBoard(board.to_string())));
+        (Err(_), Store::Disk(forest)) => forest,
     };
     let past = replays.at(forest, moment).await?;
-    let tree = past.get(&board.tree()).map_err(|error| match error {
+    let tree = past.get(&tree.name()).map_err(|error| match error {
         NameError::Missing(_) => BoardError::NoVersion("the board is younger".to_owned()),
         error => BoardError::NoVersion(error.to_string()),
     })?;

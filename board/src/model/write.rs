@@ -55,7 +55,7 @@ impl Boards {
     /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
     /// [`BoardError::TokenUsed`], [`BoardError::Storage`].
     pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
-        let tree = self.0.store.tree(board)?;
+        let tree = self.tree(board)?;
         let turn = self.0.writing.acquire().await;
         let mut edit = tree.edit().blind();
         let place = place(edit.tree(), new.parent)?;

@@ -1,5 +1,6 @@
 //! Times as people and programs read them. All are UTC.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
@@ -12,11 +13,11 @@ const MONTHS: [&str; 12] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// How long ago it was: `5 minutes ago`.
-    pub(crate) relative: String,
+    pub(crate) relative: Cow<'static, str>,
     /// When it was: `23 Nov 2026, 21:44 UTC`.
     pub(crate) exact: String,
     /// The same for programs: `2026-11-23T21:44:05Z`.
-    pub(crate) machine: String,
+    pub(crate) machine: Rfc3339,
 }
 
 impl Stamp {
@@ -26,7 +27,7 @@ impl Stamp {
         Self {
             relative: relative(now.duration_since(time).unwrap_or_default()),
             exact: exact(&civil, machine.as_str()),
-            machine: machine.as_str().to_owned(),
+            machine,
         }
     }
 }
@@ -51,10 +52,10 @@ pub(crate) fn freshness(newest: SystemTime, now: SystemTime) -> u64 {
     }
 }
 
-fn relative(age: Duration) -> String {
+fn relative(age: Duration) -> Cow<'static, str> {
     let seconds = age.as_secs();
     let (count, unit) = match seconds {
-        0..60 => return "just now".to_owned(),
+        0..60 => return Cow::Borrowed("just now"),
         60..3_600 => (seconds / 60, "minute"),
         3_600..86_400 => (seconds / 3_600, "hour"),
         86_400..2_592_000 => (seconds / 86_400, "day"),
@@ -62,7 +63,7 @@ fn relative(age: Duration) -> String {
         _ => (seconds / 31_536_000, "year"),
     };
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural} ago")
+    Cow::Owned(format!("{count} {unit}{plural} ago"))
 }
 
 /// As RFC 3339 writes it, in whole seconds.
@@ -72,7 +73,7 @@ pub(crate) fn machine(time: SystemTime) -> String {
 
 /// A time as RFC 3339 writes it, in whole seconds. Every message has one, so it is made without formatting and without an
 /// allocation.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rfc3339([u8; 20]);
 
 impl Rfc3339 {
@@ -279,7 +280,7 @@ mod tests {
         let time = parse("2026-11-23T21:44:05Z").unwrap();
         let stamp = Stamp::new(time, time + Duration::from_secs(3_700));
         assert_eq!(
-            (stamp.relative.as_str(), stamp.exact.as_str()),
+            (&*stamp.relative, stamp.exact.as_str()),
             ("1 hour ago", "23 Nov 2026, 21:44 UTC")
         );
         let stamp = Stamp::new(parse("2027-01-03T04:05").unwrap(), time);

@@ -7,11 +7,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
+pub(crate) use super::ask::Answer;
 use super::ask::Ask;
 use super::problem::Problem;
-
-/// What a request is answered with.
-pub(crate) type Answer = Result<Response<Body>, Problem>;
 
 /// The build, so that a page of another one is not taken for this one's.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");

@@ -74,7 +74,12 @@ impl App {
 impl Shared {
     /// How long the board has been served.
     pub(crate) fn age(&self) -> Duration {
-        self.began.elapsed()
+        self.age_at(Instant::now())
+    }
+
+    /// The same at a moment that is known already.
+    pub(crate) fn age_at(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
     }
 }
 

@@ -1,14 +1,16 @@
 //! A request as the pages and the API see it: its path, its query, its form, and who asks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, RawPathParams};
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardAt, BoardName, Draft};
+use crate::model::{BoardAt, BoardError, BoardName, Draft};
 use crate::text::moment;
 
 use super::app::App;
@@ -24,6 +26,9 @@ pub(crate) const MAX_BODY: usize = 64 << 10;
 /// The most bytes of a form that is read to its end, so that it comes back with what was written even if it is too large.
 pub(crate) const MAX_FORM: usize = 256 << 10;
 
+/// What a request is answered with.
+pub(crate) type Answer = Result<Response<Body>, Problem>;
+
 /// A request.
 pub(crate) struct Ask {
     pub(crate) app: App,
@@ -34,6 +39,8 @@ pub(crate) struct Ask {
     pub(crate) body: Bytes,
     pub(crate) now: SystemTime,
     params: Pairs,
+    /// Whether it took a token of writing.
+    has_paid: AtomicBool,
 }
 
 impl Ask {
@@ -59,7 +66,11 @@ impl Ask {
         if length.is_some_and(|length: usize| length > most) {
             return Err(Problem::too_large(told));
         }
-        let body = to_bytes(body, most).await.map_err(|error| {
+        let body = match body.is_end_stream() {
+            true => Ok(Bytes::new()),
+            false => to_bytes(body, most).await,
+        };
+        let body = body.map_err(|error| {
             let is_long = std::error::Error::source(&error)
                 .is_some_and(|it| it.to_string().contains("limit"));
             match is_long {
@@ -78,6 +89,7 @@ impl Ask {
             visitor: Visitor::of(&parts.headers),
             query: Pairs::of_form(parts.uri.query().unwrap_or_default().as_bytes()),
             params: params.unwrap_or_default(),
+            has_paid: AtomicBool::new(false),
             headers: parts.headers,
             now: SystemTime::now(),
             app,
@@ -106,7 +118,13 @@ impl Ask {
         let name = self.board_name()?;
         let boards = &self.app.boards;
         match self.query.text("at") {
-            "" => Ok(boards.board(&name)?),
+            "" => match boards.board(&name) {
+                // Who may restore it may look at it first.
+                Err(BoardError::BoardGone) if self.moderator().is_some() => {
+                    Ok(boards.board_or_deleted(&name)?)
+                }
+                board => Ok(board?),
+            },
             at => {
                 let moment = at_moment(at).ok_or_else(|| {
                     let at: String = at.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -150,7 +168,23 @@ impl Ask {
     /// 429.
     pub(crate) fn may_write(&self) -> Result<(), Problem> {
         let taken = self.app.writes.take(self.client.network(), self.app.age());
-        taken.map_err(Problem::too_many)
+        taken.map_err(Problem::too_many)?;
+        // Relaxed: one request is answered by one after the other.
+        self.has_paid.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives the token of writing back, if nothing was written because a field was wrong: ten typing errors are no flood.
+    pub(crate) fn settle(&self, answer: &Answer) {
+        let status = match answer {
+            Ok(response) => response.status(),
+            Err(problem) => problem.status,
+        };
+        if status == StatusCode::UNPROCESSABLE_ENTITY
+            && self.has_paid.swap(false, Ordering::Relaxed)
+        {
+            self.app.writes.give_back(self.client.network());
+        }
     }
 
     /// Whether a form came from a page of this board, and is not too large.

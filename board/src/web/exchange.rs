@@ -42,7 +42,7 @@ pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
 /// `POST /api/import`, by a moderator: it brings names and times of others.
 pub(crate) async fn import(ask: Arc<Ask>) -> Answer {
     let who = ask.must_moderate_by_key()?;
-    let arriving = lines::read(&ask.body).map_err(|sentence| {
+    let arriving = lines::read(&ask.body, ask.now).map_err(|sentence| {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Problem::new(status, sentence)
     })?;

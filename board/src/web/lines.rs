@@ -1,8 +1,11 @@
 //! A board as lines of JSON: the first is the board's, each other one a message, after the one that it answers.
 
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BoardAt, BoardName, DeletedBy, Draft, Kind, Owner, Post, Traveller};
+use crate::model::{BoardAt, BoardName, DeletedBy, Draft, Kind, MAX_DEPTH, Owner, Post, Traveller};
 use crate::text::moment::{machine, machine_exact, parse_exact};
 
 use super::visitor::{hex, of_hex};
@@ -98,11 +101,14 @@ fn line(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
+/// How far the clock of the other place may be ahead.
+const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+
 /// Reads all lines.
 ///
 /// # Errors
 /// A sentence with the number of the line that is wrong.
-pub(crate) fn read(bytes: &[u8]) -> Result<Arriving, String> {
+pub(crate) fn read(bytes: &[u8], now: SystemTime) -> Result<Arriving, String> {
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
     let (_, first) = lines.next().unwrap_or((0, &[]));
     let board: BoardLine = parse(0, first)?;
@@ -112,9 +118,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Arriving, String> {
     let name = board.name.parse();
     let name = name.map_err(|error: crate::model::NotAName| wrong(0, &error.to_string()))?;
     let mut messages = Vec::new();
+    let mut depths = HashMap::new();
     for (at, text) in lines.filter(|(_, text)| !text.is_empty()) {
         let read = parse(at, text)?;
-        messages.push(traveller(read).map_err(|why| wrong(at, &why))?);
+        let message = traveller(read).map_err(|why| wrong(at, &why))?;
+        fits(&message, &mut depths, now + AHEAD).map_err(|why| wrong(at, &why))?;
+        messages.push(message);
     }
     Ok(Arriving {
         name,
@@ -122,6 +131,35 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Arriving, String> {
         about: board.about,
         messages,
     })
+}
+
+/// Whether a message fits behind those that came before it, each of which has its depth here.
+fn fits(
+    message: &Traveller,
+    depths: &mut HashMap<u64, usize>,
+    latest: SystemTime,
+) -> Result<(), String> {
+    let depth = match message.parent {
+        None => 0,
+        Some(parent) => match depths.get(&parent) {
+            Some(depth) => depth + 1,
+            None => {
+                return Err(format!(
+                    "message {parent}, which it answers, comes nowhere before it"
+                ));
+            }
+        },
+    };
+    if depth > MAX_DEPTH {
+        return Err(format!("its thread is deeper than {MAX_DEPTH} answers"));
+    }
+    if message.edited.unwrap_or(message.time).max(message.time) > latest {
+        return Err("its time is still to come".to_owned());
+    }
+    match depths.insert(message.id, depth) {
+        None => Ok(()),
+        Some(_) => Err(format!("there was a message {} before", message.id)),
+    }
 }
 
 fn parse<'a, T: Deserialize<'a>>(at: usize, text: &'a [u8]) -> Result<T, String> {
@@ -181,6 +219,15 @@ mod tests {
     const HEAD: &str = "{\"format\":\"weald-board 1\",\"name\":\"tea\",\"title\":\"Tea\"}\n";
     const TIME: &str = "\"time\":\"2026-11-23T21:44:05.000000007Z\"";
 
+    fn now() -> SystemTime {
+        parse_exact("2026-11-24T00:00:00.000000000Z").unwrap()
+    }
+
+    fn deep() -> String {
+        let answers = (1..60).map(|id| format!("{{\"id\":{},\"parent\":{id},{TIME}}}\n", id + 1));
+        format!("{HEAD}{{\"id\":1,{TIME}}}\n{}", answers.collect::<String>())
+    }
+
     #[test]
     fn a_message_comes_back_as_it_left() {
         let lines = [
@@ -190,7 +237,7 @@ mod tests {
                  \"deleted\":\"author\",\"owner\":\"000102030405060708090a0b0c0d0e0f\",\"proven\":true}}\n"
             ),
         ];
-        let arriving = read(format!("{HEAD}{}", lines.concat()).as_bytes()).unwrap();
+        let arriving = read(format!("{HEAD}{}", lines.concat()).as_bytes(), now()).unwrap();
         assert_eq!(
             (arriving.name.as_str(), arriving.title.as_str()),
             ("tea", "Tea")
@@ -217,8 +264,21 @@ mod tests {
             (said(",\"owner\":\"00\""), "Line 3: “00” is no owner."),
             (said(",\"x\":1"), "Line 3: unknown field `x`"),
             (said("").replace("44:05.0", "44:61.0"), "is no time."),
+            (
+                said("").replace("2026", "9999"),
+                "Line 3: its time is still to come.",
+            ),
+            (
+                said(",\"parent\":8"),
+                "Line 3: message 8, which it answers, comes nowhere before it.",
+            ),
+            (
+                format!("{}\n{{\"id\":7,{TIME}}}", said("")),
+                "Line 4: there was a message 7 before.",
+            ),
+            (deep(), "Line 53: its thread is deeper than 50 answers."),
         ] {
-            let error = read(text.as_bytes()).err().unwrap();
+            let error = read(text.as_bytes(), now()).err().unwrap();
             assert!(error.contains(told), "{error}");
         }
     }

@@ -166,6 +166,8 @@ async fn tell(
             _ = read.receive() => return Ok(()),
         };
         broadcast.tell(happened.version, event(&happened));
+        // The readers of a board that a moderator has just deleted come back, and learn that.
+        boards.newest(name)?;
     }
 }
 

@@ -12,20 +12,17 @@ use std::time::Duration;
 use crate::model::{Hashed, hash};
 
 use super::config::Rate;
-use super::limiter::Limiter;
+use super::guesses::Guesses;
 use super::visitor::random;
 
 /// How long a session lasts, at most.
 pub(crate) const LASTS: Duration = Duration::from_secs(12 * 3_600);
 /// How many sessions there may be.
 const MOST: usize = 1_000;
-/// How much oftener than one address all together may be wrong, so that nobody locks the moderators out soon.
-const ALL_TOGETHER: u32 = 5;
-
 /// The moderators of a board. Times are those since any fixed moment.
 pub(crate) struct Moderators {
     pub(crate) passphrase: Option<Hashed>,
-    pub(crate) tries: Limiter<()>,
+    pub(crate) tries: Guesses<()>,
     sessions: Mutex<HashMap<[u8; 16], Session>>,
 }
 
@@ -36,14 +33,10 @@ struct Session {
 
 impl Moderators {
     pub(crate) fn new(passphrase: Option<Hashed>, tries: Option<Rate>) -> Self {
-        let all_together = tries.map(|rate| Rate {
-            burst: rate.burst.saturating_mul(ALL_TOGETHER),
-            every: rate.every / ALL_TOGETHER,
-        });
         Self {
             passphrase,
             sessions: Mutex::default(),
-            tries: Limiter::new(all_together),
+            tries: Guesses::new(tries),
         }
     }
 

@@ -76,6 +76,16 @@ impl Problem {
         }
     }
 
+    pub(crate) fn no_name() -> Self {
+        let sentence = "Nobody has protected this name.";
+        Self::new(StatusCode::NOT_FOUND, sentence)
+    }
+
+    pub(crate) fn no_moderators_key() -> Self {
+        let sentence = "Only a moderator can do this. Bring the key that POST /api/moderators gives you: `Authorization: Bearer`.";
+        Self::new(StatusCode::UNAUTHORIZED, sentence)
+    }
+
     pub(crate) fn no_moderator() -> Self {
         let sentence = "Only a moderator can do this. Sign in at /moderate first.";
         Self::new(StatusCode::FORBIDDEN, sentence)
@@ -110,6 +120,15 @@ impl Problem {
         }
     }
 
+    pub(crate) fn opening() -> Self {
+        let retry_after = Some(Duration::from_secs(2));
+        let sentence = "The boards are just being opened. Try again in a few seconds.";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
+        }
+    }
+
     pub(crate) fn misled() -> Self {
         let sentence = "This board is for the machine that it runs on. To reach it under a name, start it with --origin, or \
             name its proxy with --proxy.";
@@ -132,10 +151,11 @@ impl From<BoardError> for Problem {
             | BoardError::NoMessage(_)
             | BoardError::NoVersion(_)
             | BoardError::NoPage(_) => new(StatusCode::NOT_FOUND),
-            BoardError::Gone => new(StatusCode::GONE),
-            BoardError::BoardTaken(_) | BoardError::TokenUsed | BoardError::NothingToUndo => {
-                new(StatusCode::CONFLICT)
-            }
+            BoardError::Gone | BoardError::BoardGone => new(StatusCode::GONE),
+            BoardError::StaysOnDisk
+            | BoardError::BoardTaken(_)
+            | BoardError::TokenUsed
+            | BoardError::NothingToUndo => new(StatusCode::CONFLICT),
             BoardError::NotYours => new(StatusCode::FORBIDDEN),
             BoardError::NameProtected | BoardError::WrongPassphrase => {
                 new(StatusCode::FORBIDDEN).about(Field::Passphrase)
@@ -168,7 +188,8 @@ fn sentence(error: &BoardError) -> String {
         BoardError::NoMessage(number) => format!("There is no message {number} on this board."),
         BoardError::NoPage(number) => format!("There is no page {number} here."),
         BoardError::BoardTaken(name) => format!("There is a board “{name}” already. Choose another title."),
-        BoardError::Invalid(_) => "Something is missing or too long; see below.".to_owned(),
+        // Each of them says where and why; a page has them beside its fields, too.
+        BoardError::Invalid(invalid) => invalid.to_string(),
         BoardError::Stale(_) => {
             "Somebody has changed this message since you opened it. Both texts are below; nothing is lost.".to_owned()
         }
@@ -185,6 +206,12 @@ fn sentence(error: &BoardError) -> String {
             "Nobody has protected this name. Protect it first, or leave the passphrase empty.".to_owned()
         }
         BoardError::Gone => "This message was deleted.".to_owned(),
+        BoardError::BoardGone => "A moderator has deleted this board.".to_owned(),
+        BoardError::StaysOnDisk => {
+            "The title is no longer shown. Older versions on the disk still have it, because it was stored before titles \
+             could be erased."
+                .to_owned()
+        }
         BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
         BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),
         BoardError::Storage(_) => {

@@ -5,9 +5,8 @@ use std::hash::Hash;
 use crate::model::{BoardError, NameKey, Requester};
 
 use super::ask::Ask;
-use super::limiter::Limiter;
+use super::guesses::{Guesses, Try};
 use super::problem::Problem;
-use super::proofs::Try;
 
 impl Ask {
     /// A try at a passphrase of something.
@@ -16,22 +15,12 @@ impl Ask {
     /// 429.
     pub(crate) fn may_try<'a, K: Eq + Hash + Copy>(
         &'a self,
-        of: &'a Limiter<K>,
+        of: &'a Guesses<K>,
         key: K,
     ) -> Result<Try<'a, K>, Problem> {
-        let (now, address) = (self.app.age(), self.client.network());
-        let by_address = &self.app.proofs.by_address;
-        by_address
-            .take(address, now)
-            .map_err(Problem::too_many_tries)?;
-        if let Err(wait) = of.take(key, now) {
-            by_address.give_back(address);
-            return Err(Problem::too_many_tries(wait));
-        }
-        Ok(Try {
-            address: (by_address, address),
-            what: (of, key),
-        })
+        let by_address = (&self.app.proofs.by_address, self.client.network());
+        let taken = of.take(key, by_address, self.app.age());
+        taken.map_err(Problem::too_many_tries)
     }
 
     /// Whether `requester` may write under a name: the requester, who has proven it if it is protected.
@@ -102,7 +91,12 @@ impl Ask {
     /// # Errors
     /// Those of [`Boards::free_name`](crate::model::Boards::free_name).
     pub(crate) async fn free_name(&self, name: &str, by: (&str, &str)) -> Result<(), Problem> {
-        self.app.boards.free_name(name, by).await?;
+        let freed = self.app.boards.free_name(name, by).await;
+        freed.map_err(|error| match error {
+            // There is no passphrase beside which this could be told.
+            BoardError::NoName => Problem::no_name(),
+            error => error.into(),
+        })?;
         if let Some(key) = NameKey::of(name) {
             self.app.proofs.forget(key);
         }

@@ -6,11 +6,14 @@
 //! 2. Refuse it, if too many are being answered, or this client has asked too often.
 //! 3. Answer it.
 //! 4. Add the headers of safety; count and log it.
+//!
+//! Until the boards are open, `/healthz` says that the program lives, and everything else gets a 503.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,7 @@ use super::client::Client;
 use super::origin::is_of_this_machine;
 use super::pages;
 use super::problem::Problem;
+use super::state;
 
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
 static SAFETY: [(HeaderName, HeaderValue); 6] = [
@@ -55,17 +59,40 @@ static SAFETY: [(HeaderName, HeaderValue); 6] = [
     ),
 ];
 
-/// The board as a service. A clone is the same board.
+/// The board as a service, once it is open. A clone is the same board.
 #[derive(Clone)]
-pub(crate) struct Responder {
+pub(crate) struct Responder(Arc<Door>);
+
+struct Door {
+    title: String,
+    open: OnceLock<Open>,
+}
+
+struct Open {
     app: App,
     router: Router,
 }
 
 impl Responder {
-    pub(crate) fn new(app: App) -> Self {
+    /// A board that is called so, and is not open yet.
+    pub(crate) fn new(title: String) -> Self {
+        let open = OnceLock::new();
+        Self(Arc::new(Door { title, open }))
+    }
+
+    /// From now on requests are answered.
+    pub(crate) fn open(&self, app: App) {
         let router = super::routes::routes(app.clone());
-        Self { app, router }
+        // It was not open before; and if it was, it stays as it is.
+        let _ = self.0.open.set(Open { app, router });
+    }
+
+    /// The answer before the boards are open.
+    fn too_early(&self, path: &str) -> Response<Body> {
+        if path == "/healthz" {
+            return state::alive();
+        }
+        told(&self.0.title, path, Problem::opening())
     }
 }
 
@@ -87,31 +114,52 @@ async fn respond(
     responder: Responder,
     mut request: Request<RequestBody>,
 ) -> Result<Response<Body>, Infallible> {
-    let Responder { app, mut router } = responder;
+    let Some(Open { app, router }) = responder.0.open.get() else {
+        let mut response = responder.too_early(request.uri().path());
+        put_safety(&mut response);
+        return Ok(response);
+    };
+    let mut router = router.clone();
     let began = Instant::now();
     let peer = request.body().peer().map(|peer| peer.ip());
     let client = Client::of(peer, request.headers(), &app.config.proxies);
     request.extensions_mut().insert(client);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let noted = tracing::enabled!(tracing::Level::INFO)
+        .then(|| (request.method().clone(), request.uri().path().to_owned()));
     let room = Room::take(app.clone());
     let is_misled = app.config.is_local() && names_another(request.headers());
-    let mut response = match refusal(&app, &room, (client, is_misled), &path) {
-        Some(problem) if path.starts_with("/api/") => api::refused(problem),
-        Some(problem) => pages::problem::show(&app.config.title, problem),
+    let path = request.uri().path();
+    let mut response = match refusal(app, &room, (client, is_misled), (path, began)) {
+        Some(problem) => told(&app.config.title, path, problem),
         None => match router.call(request.map(Body::new)).await {
             Ok(response) => response,
             Err(never) => match never {},
         },
     };
     drop(room);
-    for (name, value) in &SAFETY {
-        response.headers_mut().insert(name, value.clone());
-    }
+    put_safety(&mut response);
     let (status, took) = (response.status().as_u16(), began.elapsed());
     app.counts.count(status, took);
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    tracing::info!(%method, path, status, micros, client = %client.address, "answered");
+    if let Some((method, path)) = noted {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        tracing::info!(%method, path, status, micros, client = %client.address, "answered");
+    }
     Ok(response)
+}
+
+fn put_safety(response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    for (name, value) in &SAFETY {
+        headers.insert(name, value.clone());
+    }
+}
+
+/// A problem, as a page or as JSON.
+fn told(title: &str, path: &str, problem: Problem) -> Response<Body> {
+    match path.starts_with("/api/") {
+        true => api::refused(problem),
+        false => pages::problem::show(title, problem),
+    }
 }
 
 /// Whether a request asks for a name that another machine may have.
@@ -125,7 +173,7 @@ fn refusal(
     app: &App,
     room: &Room,
     (client, is_misled): (Client, bool),
-    path: &str,
+    (path, began): (&str, Instant),
 ) -> Option<Problem> {
     // Those who watch over the board always learn how it is.
     if matches!(path, "/healthz" | "/readyz" | "/metrics") {
@@ -137,7 +185,7 @@ fn refusal(
     if room.count > app.config.most_requests {
         return Some(Problem::overloaded());
     }
-    let taken: Result<(), Duration> = app.reads.take(client.network(), app.age());
+    let taken: Result<(), Duration> = app.reads.take(client.network(), app.age_at(began));
     taken.err().map(Problem::too_many)
 }
 

@@ -19,7 +19,8 @@ use super::exchange;
 use super::get_writes;
 use super::live;
 use super::pages::{
-    admin, board, boards, change, feed, history, moderate, names, problem, search, thread, write,
+    admin, board, boards, change, feed, history, measures, moderate, names, problem, search,
+    thread, write,
 };
 use super::problem::Problem;
 use super::signing::moderator_by_key;
@@ -40,6 +41,10 @@ pub(crate) fn routes(app: App) -> Router {
         .route(
             "/b/{board}/{message}/moderate",
             get(page(moderate::form)).post(page(moderate::take)),
+        )
+        .route(
+            "/b/{board}/moderate",
+            get(page(measures::form)).post(page(measures::take)),
         )
         .route("/names", get(page(names::show)).post(page(names::protect)))
         .route("/names/change", post(page(names::change)))
@@ -129,6 +134,10 @@ fn api() -> Router<App> {
             "/api/boards/{board}/messages/{message}/moderate",
             post(program(api::moderate::take)),
         )
+        .route(
+            "/api/boards/{board}/moderate",
+            post(program(api::moderate::take_board)),
+        )
         .route("/api/moderators", post(program(api::moderate::sign_in)))
         .route("/api/audit", get(program(api::moderate::audit)))
         .route("/api/names", post(program(api::names::protect)))
@@ -170,8 +179,10 @@ where
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
             let answered = async {
-                let ask = Ask::of(app.clone(), request, MAX_FORM).await?;
-                self.0(Arc::new(ask)).await
+                let ask = Arc::new(Ask::of(app.clone(), request, MAX_FORM).await?);
+                let answer = self.0(ask.clone()).await;
+                ask.settle(&answer);
+                answer
             };
             let told = |problem| problem::show(&app.config.title, problem);
             answered.await.unwrap_or_else(told)
@@ -189,8 +200,10 @@ where
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
             let answered = async {
-                let ask = Ask::of(app, request, MAX_BODY).await?;
-                self.0(Arc::new(ask)).await
+                let ask = Arc::new(Ask::of(app, request, MAX_BODY).await?);
+                let answer = self.0(ask.clone()).await;
+                ask.settle(&answer);
+                answer
             };
             answered.await.unwrap_or_else(api::refused)
         })

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use weald::JoinHandle;
 use weald::forest::Forest;
@@ -77,31 +78,74 @@ impl From<OpenError> for StartError {
 /// # Errors
 /// [`StartError`].
 pub async fn serve(config: Config) -> Result<Running, StartError> {
+    let listening = Listening::begin(&config)?;
+    let began = Instant::now();
+    if let Place::Directory(directory) = &config.place {
+        let directory = directory.display();
+        tracing::info!(%directory, "opening the boards; until they are open, everything but /healthz gets a 503");
+    }
+    match parts(config).await {
+        Ok((app, readers)) => {
+            let (boards, millis) = (app.boards.clone(), began.elapsed().as_millis());
+            let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+            tracing::info!(boards = boards.list().len(), millis, "the boards are open");
+            listening.responder.open(app);
+            Ok(Running {
+                address: listening.address,
+                boards,
+                readers,
+                stop: listening.stop,
+                ended: listening.ended,
+            })
+        }
+        Err(error) => {
+            let _ = listening.stop.send(());
+            let _ended = listening.ended.await;
+            Err(error)
+        }
+    }
+}
+
+/// A server that is not open yet: whoever asks is told to come again.
+struct Listening {
+    address: SocketAddr,
+    responder: Responder,
+    stop: weald::sync::oneshot::Sender<()>,
+    ended: JoinHandle<Result<Drained, ServeError>>,
+}
+
+impl Listening {
+    fn begin(config: &Config) -> Result<Self, StartError> {
+        let address = config.address;
+        let listening =
+            TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) =
+            listening.map_err(|error| StartError::Listen { address, error })?;
+        let responder = Responder::new(config.title.clone());
+        let (stop, mut stopped) = weald::sync::oneshot::channel();
+        let server = weald::http::serve(listener, responder.clone())
+            .drain_for(config.drain)
+            .until(async move { stopped.receive().await });
+        let ended = weald::spawn(async move { server.await });
+        Ok(Self {
+            address,
+            responder,
+            stop,
+            ended,
+        })
+    }
+}
+
+/// What a board is served with.
+async fn parts(config: Config) -> Result<(App, SupervisorPid), StartError> {
     let store = open(&config).await?;
     let boards = Boards::of(store).await?;
-    let address = config.address;
-    let listening =
-        TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (address, listener) = listening.map_err(|error| StartError::Listen { address, error })?;
-    let drain = config.drain;
     let readers = Supervisor::new(Strategy::OneForOne).limit(config.most_readers);
     let readers = readers
         .start()
         .await
         .map_err(|error| StartError::Readers(error.to_string()))?;
-    let responder = Responder::new(App::new(boards.clone(), config, readers.clone()));
-    let (stop, mut stopped) = weald::sync::oneshot::channel();
-    let server = weald::http::serve(listener, responder)
-        .drain_for(drain)
-        .until(async move { stopped.receive().await });
-    let ended = weald::spawn(async move { server.await });
-    Ok(Running {
-        address,
-        boards,
-        readers,
-        stop,
-        ended,
-    })
+    Ok((App::new(boards, config, readers.clone()), readers))
 }
 
 async fn open(config: &Config) -> Result<Store, StartError> {
@@ -140,5 +184,56 @@ impl Running {
             .map_err(|_| io::Error::other("the server's job ended"));
         self.boards.close().await;
         Ok(drained.map_err(ServeError::from)??)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn ask(address: SocketAddr, path: &str) -> String {
+        weald::block_in_place(|| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let head = "Host: localhost\r\nConnection: close\r\n\r\n";
+            write!(stream, "GET {path} HTTP/1.1\r\n{head}").unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text.to_ascii_lowercase()
+        })
+    }
+
+    #[test]
+    fn before_the_boards_are_open_whoever_asks_is_told_to_come_again() {
+        weald::block_on(async {
+            let config = Config {
+                address: "127.0.0.1:0".parse().unwrap(),
+                place: Place::Memory,
+                ..Config::default()
+            };
+            let listening = Listening::begin(&config).unwrap();
+            assert!(ask(listening.address, "/healthz").starts_with("http/1.1 200 "));
+            for (path, kind) in [
+                ("/", "text/html"),
+                ("/api/boards", "application/problem+json"),
+            ] {
+                let refused = ask(listening.address, path);
+                assert!(refused.starts_with("http/1.1 503 "), "{refused}");
+                for header in ["retry-after: 2\r\n", kind, "content-security-policy: "] {
+                    assert!(refused.contains(header), "{refused}");
+                }
+            }
+            let (app, readers) = parts(config).await.unwrap();
+            listening.responder.open(app);
+            for path in ["/healthz", "/", "/api/boards"] {
+                let answered = ask(listening.address, path);
+                assert!(answered.starts_with("http/1.1 200 "), "{answered}");
+            }
+            let _ = listening.stop.send(());
+            readers.stop().await;
+            listening.ended.await.unwrap().unwrap();
+        });
     }
 }

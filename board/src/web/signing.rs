@@ -39,9 +39,12 @@ impl Ask {
     /// The name of the moderator whose program asks.
     ///
     /// # Errors
-    /// As [`must_moderate`](Self::must_moderate).
+    /// As [`must_moderate`](Self::must_moderate); 401 without a key.
     pub(crate) fn must_moderate_by_key(&self) -> Result<String, Problem> {
         self.must_have_moderators()?;
+        if !self.headers.contains_key(header::AUTHORIZATION) {
+            return Err(Problem::no_moderators_key());
+        }
         moderator_by_key(&self.app, &self.headers).ok_or_else(Problem::no_moderator)
     }
 

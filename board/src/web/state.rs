@@ -14,6 +14,11 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// `GET /healthz`: the program answers.
 pub(crate) async fn healthy() -> Response<Body> {
+    alive()
+}
+
+/// The same before there is anything else to answer.
+pub(crate) fn alive() -> Response<Body> {
     fixed(StatusCode::OK, TEXT, "alive\n")
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct BoardLink {
     pub(crate) is_past: bool,
     /// Whether the reader is a moderator.
     pub(crate) is_moderated: bool,
+    /// Whether only moderators see it.
+    pub(crate) is_deleted: bool,
 }
 
 impl Frame {
@@ -91,6 +93,7 @@ impl Frame {
             changed: Stamp::new(board.time(), ask.now),
             is_past: board.is_past(),
             is_moderated: ask.moderator().is_some(),
+            is_deleted: board.is_deleted(),
         };
         Self {
             board: Some(link),

@@ -127,10 +127,10 @@ impl Browser {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answered {
-        let mut text = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
-            self.address
-        );
+        let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if headers.iter().all(|(name, _)| *name != "Host") {
+            text += &format!("Host: {}\r\n", self.address);
+        }
         for (name, value) in headers {
             text += &format!("{name}: {value}\r\n");
         }

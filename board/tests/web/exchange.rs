@@ -119,13 +119,13 @@ fn leave(author: &mut Browser) -> String {
 }
 
 fn arrive(mut program: Browser, whole: &str) {
-    assert_eq!(program.json("POST", "/api/import", &[], whole).status, 403);
+    assert_eq!(program.json("POST", "/api/import", &[], whole).status, 401);
     let key = sign_in(&mut program);
     let key = [("Authorization", key.as_str())];
     let no_parent = whole.replacen("\"parent\":", "\"parent\":77", 1);
     let no_field = whole.replacen("\"text\":", "\"txet\":", 1);
     for (broken, told) in [
-        (no_parent, "no message 77"),
+        (no_parent, "which it answers, comes nowhere before it."),
         (no_field, "Line 2: unknown field"),
     ] {
         let refused = program.json("POST", "/api/import", &key, &broken);

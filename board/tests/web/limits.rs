@@ -92,6 +92,36 @@ fn one_who_writes_too_often_waits_and_keeps_the_text() {
 }
 
 #[test]
+fn what_is_refused_because_of_a_field_costs_nothing() {
+    let writes = Some(Rate {
+        burst: 2,
+        every: SLOW,
+    });
+    with_config(
+        Config {
+            writes,
+            ..Config::default()
+        },
+        |mut browser| {
+            let wrong = |browser: &mut Browser| {
+                let refused = browser.fill("/new", &[("title", "")]);
+                assert_eq!(refused.status, 422);
+                assert!(refused.body.contains("A board needs a title."));
+                let refused = browser.json("POST", "/api/boards", &[], "{\"title\": \"\"}");
+                assert_eq!(refused.status, 422);
+                // There is nothing below, as there is on a page.
+                assert_eq!(refused.value()["detail"], "A board needs a title.");
+            };
+            wrong(&mut browser);
+            wrong(&mut browser);
+            let topic = topic(&mut browser, "one");
+            let refused = browser.fill(&topic, &[("text", "two"), ("author", "")]);
+            assert_eq!(refused.status, 429);
+        },
+    );
+}
+
+#[test]
 fn one_who_reads_too_often_waits_behind_a_proxy_too() {
     let reads = Some(Rate {
         burst: 2,

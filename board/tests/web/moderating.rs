@@ -89,7 +89,8 @@ fn a_moderator_frees_a_name_and_the_log_says_why() {
         assert_eq!(refused.status, 422);
         assert!(refused.body.contains("value=\"Ada\""), "{refused:?}");
         let unknown = grace.fill("/moderate", &[("name", "Alan"), ("why", "x")]);
-        assert_eq!(unknown.status, 422);
+        assert_eq!(unknown.status, 404);
+        assert!(unknown.body.contains("Nobody has protected this name."));
         assert_eq!(grace.fill("/moderate", &why).place(), "/moderate");
         let log = grace.get("/moderate").body;
         for text in ["Freed the name “ADA”", "she has forgotten it"] {
@@ -108,7 +109,8 @@ fn a_moderator_frees_a_name_and_the_log_says_why() {
         let mut program = Browser::new(ada.address);
         let body = "{\"name\": \"Ada\", \"why\": \"again\"}";
         let refused = program.json("POST", "/api/names/free", &[], body);
-        assert_eq!(refused.status, 403);
+        assert_eq!(refused.status, 401);
+        assert_eq!(refused.header("www-authenticate"), "Bearer");
         let key = key(program.clone());
         let key = [("Authorization", key.as_str())];
         let freed = program.json("POST", "/api/names/free", &key, body);
@@ -118,7 +120,7 @@ fn a_moderator_frees_a_name_and_the_log_says_why() {
         );
         assert_eq!(
             program.json("POST", "/api/names/free", &key, body).status,
-            422
+            404
         );
         let log = program.json("GET", "/api/audit", &key, "").value();
         assert_eq!(log["entries"][0]["measure"], "free");

@@ -165,6 +165,51 @@ fn programs_protect_names_and_prove_them() {
 }
 
 #[test]
+fn guesses_from_many_addresses_keep_the_owner_of_a_name_not_out() {
+    let tries = Some(Rate {
+        burst: 1,
+        every: Duration::from_secs(3_600),
+    });
+    let config = Config {
+        tries,
+        moderator: Some(weald_board::model::Hashed::of(SECRET)),
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        ..Config::default()
+    };
+    with_config(config, |mut ada| {
+        protect(&mut ada, "Ada").place();
+        topic(&mut ada, "one");
+        let says = |passphrase: &str, program: &mut Browser, of: &str| {
+            let said = serde_json::json!({"author": "Ada", "title": "T", "text": "x", "passphrase": passphrase});
+            let from = [("X-Forwarded-For", of)];
+            let messages = "/api/boards/tea/messages";
+            program
+                .json("POST", messages, &from, &said.to_string())
+                .status
+        };
+        let signs_in = |passphrase: &str, program: &mut Browser, of: &str| {
+            let body = serde_json::json!({"name": "Grace", "passphrase": passphrase});
+            let from = [("X-Forwarded-For", of)];
+            program
+                .json("POST", "/api/moderators", &from, &body.to_string())
+                .status
+        };
+        for number in 1..=10 {
+            let of = format!("192.0.2.{number}");
+            assert_eq!(says("a wrong horse", &mut ada, &of), 403, "its first guess");
+            assert_eq!(says(SECRET, &mut ada, &of), 429, "its second guess");
+            let of = format!("192.0.2.1{number}");
+            assert_eq!(signs_in("a wrong horse", &mut ada, &of), 403);
+            assert_eq!(signs_in(SECRET, &mut ada, &of), 429);
+        }
+        for _ in 0..3 {
+            assert_eq!(says(SECRET, &mut ada, "192.0.2.200"), 201);
+            assert_eq!(signs_in(SECRET, &mut ada, "192.0.2.201"), 201);
+        }
+    });
+}
+
+#[test]
 fn passphrases_cannot_be_tried_without_end() {
     let tries = Some(Rate {
         burst: 2,

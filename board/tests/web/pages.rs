@@ -374,12 +374,38 @@ fn a_feed_has_the_newest_messages() {
         for text in [
             "<title>Tea · Board</title>",
             "<title>An answer by Alan in Tea</title>",
-            &format!("<id>{address}</id>"),
+            &format!("href=\"{address}\""),
             "&#60;p&#62;&#60;em&#62;one&#60;/em&#62; &#38;amp; &#38;lt;two&#38;gt;&#60;/p&#62;",
         ] {
             assert!(feed.body.contains(text), "{text}: {}", feed.body);
         }
         assert_eq!(feed.body.matches("<entry>").count(), 2);
+        let ids = |feed: &str| {
+            let ids = feed
+                .split("<id>")
+                .skip(1)
+                .map(|rest| &rest[..rest.find('<').unwrap()]);
+            ids.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let all = ids(&feed.body);
+        assert!(
+            all.iter()
+                .all(|id| id.starts_with("urn:uuid:") && id.len() == 45),
+            "{all:?}"
+        );
+        assert_eq!(
+            all.iter().collect::<std::collections::BTreeSet<_>>().len(),
+            3
+        );
+        // They are the same under another name of the board.
+        let elsewhere = browser
+            .ask("GET", "/b/tea/feed", &[("Host", "localhost")], "")
+            .body;
+        assert!(
+            elsewhere.contains("href=\"http://localhost/b/tea\""),
+            "{elsewhere}"
+        );
+        assert_eq!(ids(&elsewhere), all);
         let tag = feed.header("etag").to_owned();
         assert_eq!(
             browser

@@ -41,6 +41,11 @@ struct Freed {
 }
 
 #[derive(Serialize)]
+struct MadeValue {
+    version: String,
+}
+
+#[derive(Serialize)]
 struct LogValue {
     page: usize,
     pages: usize,
@@ -54,8 +59,9 @@ struct EntryValue {
     measure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// Neither has what was done to a name, and the second one not what was done to a board.
     board: String,
-    message: u64,
+    message: Option<u64>,
     why: String,
     outcome: Option<String>,
 }
@@ -71,14 +77,30 @@ pub(crate) async fn sign_in(ask: Arc<Ask>) -> Answer {
 pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
     let new: NewMeasure = read(&ask)?;
     let who = ask.must_moderate_by_key()?;
-    let measure = Measure::of_message(&new.measure).ok_or_else(|| {
-        let sentence = "A measure is delete, restore or erase.";
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
-    })?;
+    let measure = measure(&new)?;
     let (name, id) = (ask.board_name()?, ask.id()?);
     let by = (who.as_str(), new.why.as_str());
     let version = ask.app.boards.moderate((&name, id), measure, by).await?;
     receipt(StatusCode::OK, id, version)
+}
+
+/// `POST /api/boards/{board}/moderate`
+pub(crate) async fn take_board(ask: Arc<Ask>) -> Answer {
+    let new: NewMeasure = read(&ask)?;
+    let who = ask.must_moderate_by_key()?;
+    let measure = measure(&new)?;
+    let by = (who.as_str(), new.why.as_str());
+    let (boards, name) = (&ask.app.boards, ask.board_name()?);
+    let version = boards.moderate_board(&name, measure, by).await?;
+    let version = version.to_string();
+    json(StatusCode::OK, &MadeValue { version })
+}
+
+fn measure(new: &NewMeasure) -> Result<Measure, Problem> {
+    Measure::of_message(&new.measure).ok_or_else(|| {
+        let sentence = "A measure is delete, restore or erase.";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
+    })
 }
 
 /// `POST /api/names/free`

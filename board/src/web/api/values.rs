@@ -9,36 +9,48 @@ use super::super::json::Json;
 
 /// A board in the list of all.
 #[derive(Serialize)]
-pub(crate) struct BoardValue {
-    name: String,
-    title: String,
-    about: String,
+pub(crate) struct BoardValue<'a> {
+    name: &'a str,
+    title: &'a str,
+    about: &'a str,
     topics: usize,
     messages: u64,
-    changed: String,
+    changed: Rfc3339,
     version: String,
 }
 
-impl BoardValue {
-    pub(crate) fn new(board: &BoardInfo) -> Self {
+impl<'a> BoardValue<'a> {
+    pub(crate) fn new(board: &'a BoardInfo) -> Self {
         Self {
-            name: board.name.to_string(),
-            title: board.title.clone(),
-            about: board.about.clone(),
+            name: board.name.as_str(),
+            title: &board.title,
+            about: &board.about,
             topics: board.topics,
             messages: board.messages,
-            changed: machine(board.changed),
+            changed: Rfc3339::of(board.changed),
             version: board.version.to_string(),
         }
     }
 
+    fn of(board: &'a BoardAt) -> Self {
+        Self {
+            name: board.name().as_str(),
+            title: board.title(),
+            about: board.about(),
+            topics: board.topic_count(),
+            messages: board.message_count(),
+            changed: Rfc3339::of(board.time()),
+            version: board.version().to_string(),
+        }
+    }
+
     fn write(&self, json: &mut Json) {
-        json.raw("{\"name\":").text(&self.name);
-        json.raw(",\"title\":").text(&self.title);
-        json.raw(",\"about\":").text(&self.about);
+        json.raw("{\"name\":").text(self.name);
+        json.raw(",\"title\":").text(self.title);
+        json.raw(",\"about\":").text(self.about);
         json.raw(",\"topics\":").number(self.topics as u64);
         json.raw(",\"messages\":").number(self.messages);
-        json.raw(",\"changed\":").text(&self.changed);
+        json.raw(",\"changed\":").text(self.changed.as_str());
         json.raw(",\"version\":").text(&self.version);
         json.raw("}");
     }
@@ -47,16 +59,16 @@ impl BoardValue {
 /// A list of messages, on numbered pages of one version of a board.
 #[derive(Serialize)]
 pub(crate) struct ListValue<'a> {
-    board: BoardValue,
+    board: BoardValue<'a>,
     page: usize,
     pages: usize,
     messages: Vec<MessageValue<'a>>,
 }
 
 impl<'a> ListValue<'a> {
-    pub(crate) fn new(board: &BoardAt, pages: Pages, messages: Vec<MessageValue<'a>>) -> Self {
+    pub(crate) fn new(board: &'a BoardAt, pages: Pages, messages: Vec<MessageValue<'a>>) -> Self {
         Self {
-            board: BoardValue::new(&board.info()),
+            board: BoardValue::of(board),
             page: pages.number,
             pages: pages.count,
             messages,
@@ -104,10 +116,7 @@ pub(crate) struct MessageValue<'a> {
 
 impl<'a> MessageValue<'a> {
     pub(crate) fn new(message: &'a Message) -> Self {
-        let post = message.post();
-        let title = post
-            .map(|post| post.title())
-            .filter(|title| !title.is_empty());
+        let parts = message.post().map(crate::model::Post::parts);
         Self {
             id: message.id.get(),
             parent: message.parent.map(weald::forest::NodeId::get),
@@ -116,10 +125,10 @@ impl<'a> MessageValue<'a> {
                 Body::Deleted(_) => "deleted",
                 Body::Erased(_) => "erased",
             },
-            author: post.map(|post| post.author()),
-            proven: post.is_some() && message.is_proven,
-            title,
-            text: post.map(|post| post.text()),
+            author: parts.map(|(author, ..)| author),
+            proven: parts.is_some() && message.is_proven,
+            title: parts.map(|(_, title, _)| title).filter(|it| !it.is_empty()),
+            text: parts.map(|(.., text)| text),
             time: Rfc3339::of(message.time),
             edited: message.edited().map(Rfc3339::of),
             replies: message.replies,
@@ -252,13 +261,13 @@ mod tests {
             answers: None,
             level: Some(1),
         };
-        let board = |title: &str| BoardValue {
-            name: "tea".to_owned(),
-            title: title.to_owned(),
-            about: "\\".to_owned(),
+        let board = |title: &'static str| BoardValue {
+            name: "tea",
+            title,
+            about: "\\",
             topics: 1,
             messages: 2,
-            changed: time.as_str().to_owned(),
+            changed: time,
             version: "1.22".to_owned(),
         };
         for messages in [vec![], vec![said, gone]] {

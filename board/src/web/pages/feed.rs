@@ -1,17 +1,20 @@
 //! The newest messages of a board as an Atom feed (RFC 4287). What is deleted or erased is not in it.
+//!
+//! Its ids are made of the board's own, so they stay the same under whatever address the board is read.
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::http::{StatusCode, header};
 
-use crate::model::{BoardAt, Message};
+use crate::model::{BoardAt, Message, hash};
 use crate::text::markdown;
 use crate::text::moment::machine;
 
 use super::super::answer::{Answer, fixed, tagged};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
+use super::super::visitor::hex;
 
 /// How many messages a feed has.
 const MESSAGES: usize = 20;
@@ -21,6 +24,7 @@ const MESSAGES: usize = 20;
 struct Feed {
     site: String,
     title: String,
+    id: String,
     /// The address of the board.
     base: String,
     updated: String,
@@ -28,7 +32,9 @@ struct Feed {
 }
 
 struct EntryView {
-    id: u64,
+    /// The number of the message, and what names it for ever.
+    number: u64,
+    id: String,
     title: String,
     author: String,
     published: String,
@@ -44,6 +50,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         let feed = Feed {
             site: ask.app.config.title.clone(),
             title: board.title().to_owned(),
+            id: urn(&board, ""),
             base: format!("{}/b/{}", origin(&ask), board.name()),
             updated: machine(board.time()),
             entries: latest
@@ -77,6 +84,16 @@ fn origin(ask: &Ask) -> String {
     format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
+/// A name of the board, or of one of its messages, which no other feed has: a UUID of version 8 (RFC 9562).
+fn urn(board: &BoardAt, message: &str) -> String {
+    let mut bytes = hash("feed", &[board.id().as_bytes(), message.as_bytes()]);
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let digits = hex(&bytes);
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &digits[range]);
+    format!("urn:uuid:{}", parts.join("-"))
+}
+
 fn entry(board: &BoardAt, message: &Message) -> Option<EntryView> {
     let post = message.post()?;
     let title = match post.title() {
@@ -84,7 +101,8 @@ fn entry(board: &BoardAt, message: &Message) -> Option<EntryView> {
         title => title.to_owned(),
     };
     Some(EntryView {
-        id: message.id.get(),
+        number: message.id.get(),
+        id: urn(board, &message.id.get().to_string()),
         title,
         author: post.author().to_owned(),
         published: machine(message.time),

@@ -12,6 +12,7 @@ use super::super::answer::{Answer, later, page, see};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::super::views::{Frame, MessageView, PagesView};
+use super::measures::chosen;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -44,7 +45,7 @@ struct MeasureView {
     /// The name that was freed; without one it was about a message.
     name: Option<String>,
     board: String,
-    message: u64,
+    message: Option<u64>,
     why: String,
     outcome: String,
 }
@@ -138,15 +139,7 @@ async fn measure(ask: &Ask) -> Result<(), Problem> {
     let form = ask.form();
     let who = ask.must_moderate()?;
     ask.must_be_own_form(&form)?;
-    let measure = Measure::of_message(form.text("do")).ok_or_else(|| {
-        let sentence = "There is no such measure.";
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
-    })?;
-    if measure == Measure::Erase && form.text("sure") != "yes" {
-        let sentence =
-            "Tick the box, because what is erased does not come back. Nothing was erased.";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence));
-    }
+    let measure = chosen(&form)?;
     let (name, id) = (ask.board_name()?, ask.id()?);
     let by = (who.as_str(), form.text("why"));
     ask.app.boards.moderate((&name, id), measure, by).await?;
@@ -230,7 +223,7 @@ fn view(ask: &Ask, entry: Entry) -> MeasureView {
 }
 
 fn show_measures(ask: &Ask, problem: Option<Problem>) -> Answer {
-    let board = ask.app.boards.board(&ask.board_name()?)?;
+    let board = ask.app.boards.board_or_deleted(&ask.board_name()?)?;
     let message = board.message(ask.id()?)?;
     let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
     let template = ModeratePage {

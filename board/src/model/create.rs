@@ -1,0 +1,141 @@
+//! A new board: made under a name that is no board's, so that it appears whole or not at all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weald::forest::{Attributes, CommitError, Level, Tree, TreeHandle};
+
+use super::addresses::Addressed;
+use super::author::Token;
+use super::board_at::of_board;
+use super::boards::{Boards, complete};
+use super::draft::{Field, Invalid, MAX_TITLE, one_line};
+use super::error::BoardError;
+use super::name::BoardName;
+
+/// The most bytes of what a board says that it is about.
+pub const MAX_ABOUT: usize = 500;
+
+/// What the names of trees begin with that are no boards yet. One that is left by an interruption is deleted at the next
+/// start.
+const INTERIM: &str = "import/";
+
+impl Boards {
+    /// Creates a board, whose address is made of its title. Sent again with the same token, it is the same board.
+    ///
+    /// # Errors
+    /// [`BoardError::BoardTaken`], [`BoardError::Invalid`], [`BoardError::Storage`].
+    pub async fn create(
+        &self,
+        title: &str,
+        about: &str,
+        token: Option<Token>,
+    ) -> Result<BoardName, BoardError> {
+        let (title, about) = (one_line(title), one_line(about));
+        let name = check(&title, &about)?;
+        let token = token.map(|token| token.id().0.to_le_bytes());
+        if let Some(other) = self.0.addresses.find(&name) {
+            let other = other.tree.snapshot();
+            let other = other.tree().root().get(of_board::TOKEN);
+            return match token.is_some_and(|token| other == Some(&token[..])) {
+                true => Ok(name),
+                false => Err(BoardError::BoardTaken(name.to_string())),
+            };
+        }
+        let called = (&name, title.as_str(), about.as_str());
+        let interim = self.interim(called, token.as_ref().map(|token| &token[..]));
+        self.become_board(interim.await?, &name).await?;
+        Ok(name)
+    }
+
+    /// A tree that is no board yet, but is called like one.
+    pub(crate) async fn interim(
+        &self,
+        (address, title, about): (&BoardName, &str, &str),
+        token: Option<&[u8]>,
+    ) -> Result<TreeHandle, BoardError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = format!("{INTERIM}{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let root = match token {
+            Some(token) => Attributes::new().with(of_board::TOKEN, token),
+            None => Attributes::new(),
+        };
+        let trees = self.0.store.trees();
+        let tree = trees.create_from(&name, Tree::with_root(root));
+        let tree = self.noted(tree.level(Level::Accepted).await)?;
+        let mut edit = tree.edit();
+        let root = edit.root();
+        let texts = [
+            (of_board::ADDRESS, address.as_str()),
+            (of_board::TITLE, title),
+            (of_board::ABOUT, about),
+        ];
+        for (attribute, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            edit.put_erasable(root, attribute, text)?;
+        }
+        self.noted(edit.commit().level(Level::Accepted).await)?;
+        Ok(tree)
+    }
+
+    /// Makes a board of a tree, if nobody has its address meanwhile; otherwise the tree is deleted. The board is durable
+    /// when this returns. Dropped while it waits, it goes on.
+    ///
+    /// # Errors
+    /// [`BoardError::BoardTaken`], [`BoardError::Storage`].
+    pub(crate) async fn become_board(
+        &self,
+        interim: TreeHandle,
+        name: &BoardName,
+    ) -> Result<(), BoardError> {
+        let (boards, name) = (self.clone(), name.clone());
+        let became = weald::spawn(async move {
+            let trees = boards.0.store.trees();
+            let became = boards.rename(&interim, &name).await;
+            if became.is_err() {
+                // Otherwise the next start does it.
+                let _ = trees.delete(&interim.name()).await;
+            }
+            became
+        });
+        became.await.map_err(|_| BoardError::Crowded)?
+    }
+
+    async fn rename(&self, interim: &TreeHandle, name: &BoardName) -> Result<(), BoardError> {
+        complete(interim).await?;
+        let _turn = self.0.addresses.turn().await;
+        if self.0.addresses.find(name).is_some() {
+            return Err(BoardError::BoardTaken(name.to_string()));
+        }
+        let trees = self.0.store.trees();
+        let own = BoardName::random();
+        self.noted(trees.rename(&interim.name(), &own.tree()).await)?;
+        let board = Addressed::of(interim.clone(), &self.0.store);
+        self.0.addresses.put(name.clone(), board);
+        Ok(())
+    }
+
+    /// Deletes what interruptions have left.
+    pub(crate) async fn forget_interim(&self) -> Result<(), CommitError> {
+        let trees = self.0.store.trees();
+        for name in trees.list_prefix(INTERIM) {
+            trees.delete(&name).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The address of a board with this title.
+pub(crate) fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
+    let mut invalid = Invalid::default();
+    invalid.expect_some(Field::Title, "A board needs a title.", title);
+    invalid.expect_line(Field::Title, title, MAX_TITLE);
+    invalid.expect_text(about, MAX_ABOUT);
+    let name = BoardName::of_title(title);
+    if name.is_none() && invalid.0.is_empty() {
+        let sentence = "The title needs a letter or a digit from a to z or 0 to 9, of which its address is made.";
+        invalid.note(Field::Title, sentence.to_owned());
+    }
+    match name {
+        Some(name) if invalid.0.is_empty() => Ok(name),
+        _ => Err(invalid),
+    }
+}

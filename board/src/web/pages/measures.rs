@@ -1,0 +1,98 @@
+//! The page of measures against a board as a whole.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::StatusCode;
+
+use crate::model::{BoardInfo, Field, MAX_WHY, Measure};
+
+use super::super::answer::{Answer, later, page, see};
+use super::super::ask::Ask;
+use super::super::pairs::Pairs;
+use super::super::problem::Problem;
+use super::super::views::Frame;
+
+#[derive(Template)]
+#[template(path = "measures.html")]
+struct MeasuresPage {
+    frame: Frame,
+    board: BoardInfo,
+    is_deleted: bool,
+    why: String,
+    notice: Option<String>,
+    problem: Option<String>,
+    form: String,
+}
+
+/// `GET /b/{board}/moderate`
+pub(crate) async fn form(ask: Arc<Ask>) -> Answer {
+    ask.must_moderate()?;
+    show(&ask, None)
+}
+
+/// `POST /b/{board}/moderate`
+pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
+    match measure(&ask).await {
+        Ok(()) => see(&ask, "/moderate", None),
+        Err(problem) => {
+            // Nobody else learns what the page shows.
+            ask.must_moderate()?;
+            let wait = problem.retry_after;
+            later(show(&ask, Some(problem)), wait)
+        }
+    }
+}
+
+async fn measure(ask: &Ask) -> Result<(), Problem> {
+    let form = ask.form();
+    let who = ask.must_moderate()?;
+    ask.must_be_own_form(&form)?;
+    let measure = chosen(&form)?;
+    let by = (who.as_str(), form.text("why"));
+    let boards = &ask.app.boards;
+    boards
+        .moderate_board(&ask.board_name()?, measure, by)
+        .await?;
+    Ok(())
+}
+
+/// The measure that the button of a form names.
+///
+/// # Errors
+/// 422; also if something is to be erased, and the box was not ticked.
+pub(crate) fn chosen(form: &Pairs) -> Result<Measure, Problem> {
+    let refused = |sentence: &str| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence);
+    let measure = Measure::of_message(form.text("do"));
+    let measure = measure.ok_or_else(|| refused("There is no such measure."))?;
+    match measure == Measure::Erase && form.text("sure") != "yes" {
+        false => Ok(measure),
+        true => Err(refused(
+            "Tick the box, because what is erased does not come back. Nothing was erased.",
+        )),
+    }
+}
+
+fn show(ask: &Ask, problem: Option<Problem>) -> Answer {
+    let board = ask.app.boards.board_or_deleted(&ask.board_name()?)?;
+    let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let template = MeasuresPage {
+        frame: Frame::new(ask, "Moderate a board"),
+        is_deleted: board.is_deleted(),
+        board: board.info(),
+        why: ask.form().text("why").to_owned(),
+        problem: problem
+            .as_ref()
+            .and_then(|problem| problem.invalid.of(Field::Why))
+            .map(str::to_owned),
+        notice: problem.map(|problem| problem.sentence),
+        form: ask.visitor.form_token(),
+    };
+    page(ask, status, &template)
+}
+
+impl MeasuresPage {
+    fn most(&self) -> usize {
+        MAX_WHY
+    }
+}
