@@ -176,7 +176,7 @@ impl Core {
         let outcome = match step {
             NextStep::Write(batch, upto) => self.write(batch, upto),
             NextStep::Sync(from, upto) => self.sync(from, upto),
-            NextStep::Rest(_) | NextStep::Watch | NextStep::Stop => Ok(()),
+            NextStep::Gather | NextStep::Rest(_) | NextStep::Watch | NextStep::Stop => Ok(()),
         };
         if let Err(failure) = outcome {
             self.fail(&failure);

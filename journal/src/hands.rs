@@ -1,6 +1,7 @@
 //! The threads of a journal: how they wait, and how they are called for what is to be done.
 
 use std::sync::{MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use crate::core::Core;
@@ -39,15 +40,26 @@ impl Core {
                     state = self.rest(state, Some(LOOK));
                     state.leading.is_watched = false;
                 }
-                step => {
+                NextStep::Gather => {
                     self.wake_threads(state);
-                    self.carry_out(step);
+                    thread::yield_now();
                     state = self.state();
+                    if let Some(step) = state.end_gathering() {
+                        state = self.act(state, step);
+                    }
                 }
+                step => state = self.act(state, step),
             }
         }
         drop(state);
         self.hands.notify_all();
+    }
+
+    /// Does what was decided, and has others do what is due besides.
+    fn act<'a>(&'a self, state: MutexGuard<'a, State>, step: NextStep) -> MutexGuard<'a, State> {
+        self.wake_threads(state);
+        self.carry_out(step);
+        self.state()
     }
 
     /// Waits for a call, at most for this long.

@@ -3,6 +3,7 @@
 //! - One thread at a time writes, one syncs, one prepares; which thread does not matter. So a thread that has written
 //!   syncs as well, if nobody else waits; and while it syncs, another one writes.
 //!   An author may write, too (`lead.rs`); a thread leaves it the batch then, and looks soon.
+//! - A thread that is to write yields once before, if the batch before had much: then more commits come with one write.
 //! - A sync is due when somebody waits for it, when much was written since the last one, or when there was silence.
 
 use std::time::{Duration, Instant};
@@ -17,12 +18,18 @@ use crate::waiting::{Answer, Waiting};
 /// So many bytes are synced though nobody waits: the forest keeps every version until it is durable.
 const MUCH: u32 = 256 << 10;
 
+/// After a batch of so many bytes, a thread lets others run before it takes the next one.
+const GATHERED: usize = 6_000;
+
 /// What all threads of a journal share.
 pub(crate) struct State {
     pub(crate) log: Log,
     pub(crate) leading: Leading,
     pub(crate) waiting: Waiting,
+    /// Also while the one that is to write lets others run.
     pub(crate) is_writing: bool,
+    /// How many bytes were written last.
+    pub(crate) last_batch: usize,
     pub(crate) is_syncing: bool,
     pub(crate) is_preparing: bool,
     /// There was no room for the next segment when it was last tried.
@@ -46,6 +53,8 @@ pub(crate) struct State {
 
 /// The next thing to do.
 pub(crate) enum NextStep {
+    /// Let others run, and then see [`State::end_gathering`].
+    Gather,
     /// Write these bytes, after which everything before the place is written.
     Write(Batch, Place),
     /// Sync from the first to the last of these segments, after which everything before the place is durable.
@@ -70,7 +79,7 @@ impl State {
             return self.rest_or_stop(None);
         }
         if self.may_write() && !self.is_led() {
-            return self.begin_write();
+            return self.gather_or_write();
         }
         if self.may_sync() {
             return self.begin_sync();
@@ -119,11 +128,28 @@ impl State {
         !self.is_syncing && written > synced && is_due
     }
 
+    /// Where authors are many, those that are about to commit come with the same write.
+    fn gather_or_write(&mut self) -> NextStep {
+        if self.last_batch < GATHERED || self.is_closing {
+            return self.begin_write();
+        }
+        self.is_writing = true;
+        NextStep::Gather
+    }
+
+    /// Takes what has come meanwhile; nothing, if the journal has failed.
+    pub(crate) fn end_gathering(&mut self) -> Option<NextStep> {
+        self.is_writing = false;
+        let is_open = self.failed.is_none();
+        is_open.then(|| self.begin_write())
+    }
+
     /// Takes what is to be written; nobody else writes until that is done.
     pub(crate) fn begin_write(&mut self) -> NextStep {
         self.is_writing = true;
         self.leading.batch_taken(self.log.cursor.position());
         let batch = std::mem::take(&mut self.log.batch);
+        self.last_batch = batch.bytes;
         NextStep::Write(batch, self.log.cursor)
     }
 
@@ -189,11 +215,61 @@ mod tests {
 
     use weald_forest::CommitId;
 
+    use super::*;
     use crate::body::Share;
-    use crate::core::Work;
+    use crate::core::{Core, Work};
     use crate::open::open;
     use crate::settings::Settings;
     use crate::simulated::SimulatedDisk;
+
+    fn append(core: &Core, id: u128, len: usize) {
+        let put = |out: &mut Vec<u8>| out.resize(out.len() + len, 7);
+        let id = CommitId(id);
+        let position = core.state().log.put_short((len, Share::Most), id, put);
+        assert!(position.is_some());
+    }
+
+    #[test]
+    fn after_a_batch_with_much_others_may_join_the_next_one() {
+        let silence = Duration::from_secs(1000);
+        let settings = Settings::new().segment(1 << 20).by_hand();
+        let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        while core.work(Work::Prepare) || core.work(Work::Write) || core.work(Work::Sync) {}
+        append(&core, 1, GATHERED);
+        let step = core.state().next(silence);
+        assert!(matches!(step, NextStep::Write(..)), "there were no others");
+        core.carry_out(step);
+        append(&core, 2, 100);
+        assert!(matches!(core.state().next(silence), NextStep::Gather));
+        // Meanwhile nobody else writes, what was written can be synced, and more comes.
+        assert!(!core.work(Work::Write));
+        assert!(core.work(Work::Sync));
+        append(&core, 3, 100);
+        let step = core.state().end_gathering().unwrap();
+        let all = core.state().log.cursor;
+        assert!(matches!(&step, NextStep::Write(batch, upto) if *upto == all && batch.bytes > 200));
+        core.carry_out(step);
+        assert_eq!(core.state().log.written, all);
+        // That was little.
+        append(&core, 4, 100);
+        assert!(matches!(core.state().next(silence), NextStep::Write(..)));
+    }
+
+    #[test]
+    fn nobody_is_waited_for_at_the_end_or_after_a_failure() {
+        let silence = Duration::from_secs(1000);
+        let settings = Settings::new().segment(1 << 20).by_hand();
+        let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        append(&core, 1, GATHERED);
+        core.work(Work::Write);
+        append(&core, 2, 100);
+        let mut state = core.state();
+        assert!(matches!(state.next(silence), NextStep::Gather));
+        state.failed = Some(AppendError::Poisoned);
+        assert!(state.end_gathering().is_none() && !state.is_writing);
+        (state.failed, state.is_closing) = (None, true);
+        assert!(matches!(state.next(silence), NextStep::Write(..)));
+    }
 
     #[test]
     fn a_full_segment_is_synced_though_nobody_waits() {

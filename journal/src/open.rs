@@ -238,6 +238,7 @@ fn state(found: Found, (head, reserved): (Head, Option<u32>), settings: &Setting
         log,
         waiting: Waiting::default(),
         is_writing: false,
+        last_batch: 0,
         is_syncing: false,
         is_preparing: false,
         is_full: false,
