@@ -378,7 +378,7 @@ pub use api::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,
     },
-    unit::{AsUnit, Unit, current_runtime},
+    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime},
     wanted::{wanted_by, wanted_until},
 };
 pub use job::{

@@ -3,9 +3,9 @@
 //! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an answer is found at once behind
 //! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
-//! does the caller monitor that unit, for the reason. A unit that panics may survive that: if
-//! [`catch_panic`](weald_kernel::catch_panic) catches it, those callers are told at once that they get no reply, and at the
-//! unit's next wait, or at the end of its poll, if anything else does.
+//! does the caller monitor that unit, for the reason. A unit that panics may survive that, and one that has dropped its inbox
+//! may go on: those callers are told that they get no reply at the unit's next wait; and at once if
+//! [`catch_panic`](weald_kernel::catch_panic) has caught the panic.
 
 use std::{
     fmt,
@@ -15,8 +15,8 @@ use std::{
 };
 
 use weald_kernel::{
-    Address, AnswerReceiver, AnswerSender, Sleep, Unit, note_wait, now, poll_budget, wanted_by,
-    wanted_until,
+    Address, AnswerReceiver, AnswerSender, Certainty, Sleep, Unit, note_wait, now, poll_budget,
+    wanted_by, wanted_until,
 };
 use weald_sync::reason::{Kind, Reason};
 
@@ -25,7 +25,7 @@ use crate::{
     pid::Pid,
     signal::{
         monitor::{Monitor, monitor_panicking, monitor_unit},
-        signals::Signals,
+        signals::{Signals, Survived},
     },
 };
 
@@ -44,6 +44,12 @@ pub enum CallError {
     /// request to its last line drops it before it ends.
     #[error("the callee dropped the request without an answer")]
     NoReply,
+    /// A process calls itself: nobody would answer while it waits. Nothing was sent. It calls a function of its own instead,
+    /// sends itself a message, or spawns a job that calls.
+    #[error(
+        "a process cannot answer its own call while it waits; call a function, or send a message"
+    )]
+    Itself,
     /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for room.
     #[error("the mailbox of the callee is full; call again later")]
     Full,
@@ -54,8 +60,8 @@ enum Outcome<T> {
     Value(T),
     /// The reply was dropped.
     Dropped,
-    /// The reply was dropped by a unit that ends; or that panics, after it had survived so many panics.
-    DroppedBy(Unit, Option<u64>),
+    /// The reply was dropped by a unit that ends; or that panics, if it had survived those before.
+    DroppedBy(Unit, Option<Survived>),
 }
 
 /// The deadline is noted for the callee.
@@ -134,15 +140,16 @@ impl<T> Drop for Reply<T> {
 #[cold]
 fn dropped<T>(call: Replying<T>) {
     let answer = match Unit::current_if_ending() {
-        Some(unit) => {
+        Some((unit, certainty)) => {
             // Now, so that the reason of its end is kept: the caller may be late.
             let signals = Signals::of(&unit);
-            // A panic may be caught. Then the unit goes on, and the call has no reply.
-            let survived = std::thread::panicking()
-                .then(|| signals.map(|signals| signals.lock().panics_survived()))
-                .flatten();
+            // If the unit goes on, the call has no reply.
+            let survived = match certainty {
+                Certainty::Ends => None,
+                Certainty::MayGoOn => signals.map(|signals| signals.lock().panics_survived()),
+            };
             if survived.is_some() {
-                Unit::note_panic();
+                Unit::tell_if_it_goes_on();
             }
             Outcome::DroppedBy(unit, survived)
         }
@@ -157,8 +164,6 @@ fn dropped<T>(call: Replying<T>) {
 pub struct Call<M, T, F> {
     deadline: Option<Instant>,
     sleep: Option<Sleep>,
-    /// Whether the callee answers only while it makes no call of its own, so that it must not call itself.
-    is_to_behaviour: bool,
     stage: Stage<M, T, F>,
 }
 
@@ -166,15 +171,17 @@ enum Stage<M, T, F> {
     Begins(Address<M>, F),
     Waits(Awaiting<T>),
     /// The unit that had the request ends, or panics.
-    Ends(Unit, Option<u64>, Monitor),
+    Ends(Unit, Option<Survived>, Monitor),
     Over,
 }
 
 impl<M> Pid<M> {
     /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
-    /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason;
-    /// a process that has dropped its inbox answers so when it ends, also the requests that it drops from then on. If the
-    /// unit drops the request before, or panics and goes on, the call fails with [`NoReply`](CallError::NoReply).
+    /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason. If
+    /// it drops the request before, the call fails with [`NoReply`](CallError::NoReply): at once; or at the unit's next wait,
+    /// if the unit panics and goes on, or has dropped its inbox, with the requests in it.
+    ///
+    /// A process that calls itself gets [`Itself`](CallError::Itself) at once, even if it would receive beside the call.
     ///
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
     ///
@@ -202,7 +209,6 @@ impl<M> Pid<M> {
         Call {
             deadline: None,
             sleep: None,
-            is_to_behaviour: false,
             stage: Stage::Begins(self.0.clone(), request),
         }
     }
@@ -217,7 +223,6 @@ pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
     let waits = Call {
         deadline,
         sleep: None,
-        is_to_behaviour: false,
         stage: Stage::Waits(awaiting),
     };
     (Reply(Some(reply)), waits)
@@ -236,14 +241,6 @@ impl<M, T, F> Call<M, T, F> {
     pub fn until(mut self, deadline: Instant) -> Self {
         self.deadline = Some(self.deadline.map_or(deadline, |d| d.min(deadline)));
         self
-    }
-
-    /// The callee is a server or a state machine, which does one thing at a time.
-    pub(crate) fn into_behaviour(self) -> Self {
-        Call {
-            is_to_behaviour: true,
-            ..self
-        }
     }
 
     /// Makes the call for the sake of another one: its deadline counts here, too. So a caller that waits no longer lets
@@ -320,15 +317,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         else {
             unreachable!("the caller has checked it");
         };
-        if self.is_to_behaviour && address.is_of_running_job() {
-            // A destructor of its state: a panic there could end the program.
-            if Unit::current_if_ending().is_some() {
-                return Err(CallError::Died(ExitReason::NoProcess));
-            }
-            panic!(
-                "a server or a state machine calls itself, which it could not answer: call a function of its own, or send \
-                 it a message"
-            );
+        if address.is_of_running_job() {
+            return Err(CallError::Itself);
         }
         self.deadline = [self.deadline, wanted_until()].into_iter().flatten().min();
         let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));

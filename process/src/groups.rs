@@ -31,6 +31,7 @@ use weald_kernel::{Unit, catch_panic, current_runtime};
 
 use crate::{
     exit::ExitReason,
+    guarded::Guarded,
     pid::Pid,
     signal::{
         link::send_exit,
@@ -63,10 +64,13 @@ trait AnyMembers: Any + Send {
 
 struct Members<T>(Arc<BTreeMap<ProcessId, Arc<Member<T>>>>);
 
+/// Gives a member its message of a broadcast: code of the member's.
+type Deliver<T> = Box<dyn Fn(Broadcast<T>) + Send + Sync>;
+
 /// A process in a group.
 struct Member<T> {
     unit: Unit,
-    deliver: Box<dyn Fn(Broadcast<T>) + Send + Sync>,
+    deliver: Guarded<Deliver<T>>,
     slow: Slow,
     /// How far it is behind. None if that has no consequence.
     gauge: Option<Arc<Gauge>>,
@@ -229,9 +233,9 @@ impl<T: Send + Sync + 'static> Group<T> {
         let member = Arc::new(Member {
             unit,
             // A message that nobody takes is dropped here, by a destructor of the receiver's.
-            deliver: Box::new(move |broadcast| {
+            deliver: Guarded::new(Box::new(move |broadcast| {
                 let _panicked = catch_panic(|| receiver.send(convert(broadcast)));
-            }),
+            })),
             gauge: (slow != Slow::Queue).then(Arc::default),
             slow,
         });
@@ -302,7 +306,7 @@ impl<T: Send + Sync + 'static> Group<T> {
                 }
             }
             sent.sent += 1;
-            (member.deliver)(Broadcast::new(&value, member.gauge.as_ref()));
+            member.deliver.value()(Broadcast::new(&value, member.gauge.as_ref()));
         }
         Ok(sent)
     }

@@ -13,6 +13,10 @@ impl<T> Guarded<T> {
         Guarded(Some(value))
     }
 
+    pub(crate) fn value_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("it is there until it is dropped")
+    }
+
     pub(crate) fn value(&self) -> &T {
         self.0.as_ref().expect("it is there until it is dropped")
     }

@@ -62,8 +62,8 @@ impl<M> Inbox<M> {
 
     /// A mark behind all messages that have come: a [receive with it](Inbox::receive_since) looks only at later ones.
     ///
-    /// It costs what a receive does, and an allocation of 16 bytes. If the inbox has had no mark since it was last empty,
-    /// it counts the messages, too: O(n), once.
+    /// It costs what a receive does, and an allocation of 16 bytes. The first mark since the inbox was last empty costs O(n):
+    /// the inbox then counts its messages.
     pub fn mark(&mut self) -> Mark {
         self.0.mark()
     }

@@ -44,6 +44,7 @@ mod kinds {
     pub(crate) mod bounded_call;
     pub(crate) mod bounded_message;
     pub(crate) mod bounded_priority;
+    mod named;
     pub(crate) mod prioritized;
     pub(crate) mod priority;
     pub(crate) mod sorted;
@@ -83,7 +84,7 @@ pub use kinds::{
 pub use machine::{Machine, MachineMessage, MachineRef, MachineScope, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
-pub use server::{Accept, Answer, Server, ServerMessage, ServerRef, ServerScope, Step};
+pub use server::{Accept, Answer, Server, ServerMessage, ServerScope, Step, address::ServerRef};
 pub use set::ProcessSet;
 pub use signal::{
     link::{exit, link, links, unlink},

@@ -41,7 +41,7 @@ use crate::{
 /// What follows an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition<S, E> {
-    /// The machine stays in its state. So it does with [`Go`](Transition::Go) to the same state.
+    /// The machine stays in its state; [`Go`](Transition::Go) to the state that it is in does the same.
     Stay,
     /// It goes to this state.
     Go(S),
@@ -236,18 +236,14 @@ impl<M: Machine> MachineRef<M> {
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
-    ///
-    /// # Panics
-    /// The future panics in the machine itself, which could not answer.
     pub fn call<T, F: FnOnce(Reply<T>) -> M::Event>(
         &self,
         event: F,
     ) -> Call<MachineMessage<M>, T, impl FnOnce(Reply<T>) -> MachineMessage<M> + use<M, T, F>> {
-        let call = self.0.call(|reply: Reply<T>| {
+        self.0.call(|reply: Reply<T>| {
             let (deadline, event) = (reply.deadline(), event(reply));
             MachineMessage(Incoming::Event(Pending { event, deadline }))
-        });
-        call.into_behaviour()
+        })
     }
 
     /// The state, in its turn.
@@ -262,8 +258,7 @@ impl<M: Machine> MachineRef<M> {
         &self,
     ) -> Call<MachineMessage<M>, M::State, impl FnOnce(Reply<M::State>) -> MachineMessage<M> + use<M>>
     {
-        let call = self.0.call(|reply| MachineMessage(Incoming::State(reply)));
-        call.into_behaviour()
+        self.0.call(|reply| MachineMessage(Incoming::State(reply)))
     }
 
     /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is

@@ -4,6 +4,7 @@
 //! the registry may be taken under that of a unit's signals, never the other way round; it is never held while user
 //! code runs.
 
+mod error;
 mod registered;
 
 use std::{
@@ -16,11 +17,13 @@ use std::{
     task::Waker,
 };
 
-use weald_kernel::{AsUnit, SpawnError, Unit, catch_panic, current_runtime};
+use weald_kernel::{AsUnit, Unit, catch_panic, current_runtime};
 
+pub use error::{NameError, RegisterError};
 pub use registered::Registered;
 
 use crate::{
+    call::{Call, Reply},
     inbox::Inbox,
     pid::Pid,
     signal::signals::{Holding, ProcessId, Signals},
@@ -99,40 +102,6 @@ pub struct Name<M> {
     message: PhantomData<fn(M)>,
 }
 
-/// Why a name does not lead to a process.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NameError {
-    /// No process has the name.
-    #[error("no process is registered as `{0}`")]
-    NotRegistered(String),
-    /// The process that has the name takes other messages.
-    #[error("the process registered as `{name}` takes `{takes}` and not `{asked}`")]
-    WrongType {
-        /// The name.
-        name: String,
-        /// What it takes.
-        takes: &'static str,
-        /// What the name was looked up for.
-        asked: &'static str,
-    },
-}
-
-/// Why a process was not registered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegisterError {
-    /// Another process has the name, or the same one.
-    #[error("the name `{0}` is taken")]
-    Taken(String),
-    /// The process has ended.
-    #[error("the process that should be registered as `{0}` has ended")]
-    NoProcess(String),
-    /// The process could not be spawned.
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-}
-
 impl<M: Send + 'static> Name<M> {
     /// The name, as a constant.
     pub const fn new(name: &'static str) -> Name<M> {
@@ -181,8 +150,25 @@ impl<M: Send + 'static> Name<M> {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
+        self.spawn_prepared(builder, |_| {}, body)
+    }
+
+    /// As [`spawn`](Name::spawn); `prepare` is called before anyone can find the process by its name.
+    #[track_caller]
+    pub(crate) fn spawn_prepared<F, Fut>(
+        &self,
+        builder: Builder,
+        prepare: impl FnOnce(&Inbox<M>),
+        body: F,
+    ) -> Result<Process<M, Fut::Output>, RegisterError>
+    where
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
         let reserved = Reserved::new(self.key(current_runtime()), type_name::<M>())?;
         let process = builder.spawn(|inbox| {
+            prepare(&inbox);
             let given = reserved.give_to(&inbox.pid());
             given.expect("a process that has not run has not ended");
             body(inbox)
@@ -218,6 +204,30 @@ impl<M: Send + 'static> Name<M> {
     /// As [`whereis`](Name::whereis); the message is dropped.
     pub fn send(&self, message: M) -> Result<(), NameError> {
         self.whereis().map(|pid| pid.send(message))
+    }
+
+    /// Calls the process that has the name now; see [`Pid::call`].
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use weald_process::{Builder, Inbox, Name, Reply};
+    ///
+    /// static CLOCK: Name<Reply<u32>> = Name::new("clock");
+    ///
+    /// let clock = async |mut inbox: Inbox<Reply<u32>>| inbox.receive().await.send(12);
+    /// CLOCK.spawn(Builder::new(), clock)?.into_pid();
+    /// assert_eq!(CLOCK.call(|reply| reply)?.await?, 12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`whereis`](Name::whereis). The future returns a [`CallError`](crate::CallError).
+    pub fn call<T, F: FnOnce(Reply<T>) -> M>(
+        &self,
+        request: F,
+    ) -> Result<Call<M, T, F>, NameError> {
+        self.whereis().map(|pid| pid.call(request))
     }
 
     /// Waits until a process has the name, and returns it: whoever learns that the old one has ended finds its
@@ -380,6 +390,8 @@ impl<M> fmt::Debug for Name<M> {
 
 #[cfg(test)]
 mod tests {
+    use weald_kernel::SpawnError;
+
     use super::*;
 
     #[test]

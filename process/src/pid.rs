@@ -108,6 +108,6 @@ impl<M> std::hash::Hash for Pid<M> {
 
 impl<M> fmt::Debug for Pid<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pid({})", self.name())
+        write!(f, "Pid({}: {})", self.id(), self.name())
     }
 }

@@ -8,22 +8,21 @@
 //! and at last [`Server::end`]. They run in the server's process, one at a time. A panic in one of them ends the
 //! process as any panic does: then `end` is not called, because the state may be half changed.
 
+pub(crate) mod address;
 mod message;
 
 use std::{borrow::Cow, fmt, panic::Location, time::Duration};
 
-use message::{Asked, Cast, Read, Work};
-use weald_kernel::{AsUnit, SpawnError, Unit, now, yield_now};
+use message::Work;
+use weald_kernel::{AsUnit, SpawnError, now, yield_now};
 
 use crate::{
-    call::{Call, Reply},
+    call::Reply,
     exit::ExitReason,
     inbox::Inbox,
-    names::{Name, RegisterError},
-    pid::Pid,
     signal::{
         link::exit,
-        monitor::{Down, MonitorRef, monitor},
+        monitor::{Down, MonitorRef},
         signals::ProcessId,
         trap::Exit,
     },
@@ -41,10 +40,10 @@ pub enum Step {
     /// It waits for the next message.
     Receive,
     /// It waits for the next message, and calls [`Server::timed_out`] if none comes within this time. To
-    /// [read its state](ServerRef::state) is no message.
+    /// [read its state](crate::ServerRef::state) is no message.
     ReceiveWithin(Duration),
     /// It calls [`Server::proceed`], before it takes any message: for work that should not hold up the answer before it.
-    /// A server that says this for ever takes no message, no exit signal and no [stop](ServerRef::stop); only a kill ends
+    /// A server that says this for ever takes no message, no exit signal and no [stop](crate::ServerRef::stop); only a kill ends
     /// it.
     Continue,
     /// It calls [`Server::end`], and ends for this reason.
@@ -173,7 +172,7 @@ pub trait Accept<C>: Server {
     ) -> impl Future<Output = Step> + Send;
 }
 
-/// What a server receives. It is made by [`ServerRef`]; a [`Name`](crate::Name) of a server has it as its message.
+/// What a server receives. It is made by [`ServerRef`](crate::ServerRef); a [`Name`](crate::Name) of a server has it as its message.
 pub struct ServerMessage<S: Server>(Kind<S>);
 
 enum Kind<S: Server> {
@@ -183,9 +182,6 @@ enum Kind<S: Server> {
     Stop,
 }
 
-/// The address of a server.
-pub struct ServerRef<S: Server>(Pid<ServerMessage<S>>);
-
 /// What a server's functions may use of its process.
 #[derive(Debug)]
 pub struct ServerScope<S: Server> {
@@ -194,114 +190,7 @@ pub struct ServerScope<S: Server> {
     parent: Option<ProcessId>,
 }
 
-impl<S: Server> ServerRef<S> {
-    /// Starts a server. Its first step runs concurrently with the caller.
-    ///
-    /// # Errors
-    /// As [`spawn`](crate::spawn()).
-    #[track_caller]
-    pub fn start(builder: Builder, server: S) -> Result<ServerRef<S>, SpawnError> {
-        let parent = builder.parent();
-        let process = builder.spawn(move |inbox| serve(server, inbox, None, parent))?;
-        Ok(ServerRef(process.into_pid()))
-    }
-
-    /// As [`start`](ServerRef::start); the server has the name before it runs. If the name is taken, nothing is started.
-    ///
-    /// # Errors
-    /// If the name is taken, or as [`spawn`](crate::spawn()).
-    #[track_caller]
-    pub fn start_as(
-        name: &Name<ServerMessage<S>>,
-        builder: Builder,
-        server: S,
-    ) -> Result<ServerRef<S>, RegisterError> {
-        let parent = builder.parent();
-        let process = name.spawn(builder, move |inbox| serve(server, inbox, None, parent))?;
-        Ok(ServerRef(process.into_pid()))
-    }
-
-    /// The server that has this pid, such as one that a [`Name`](crate::Name) leads to.
-    pub fn of(pid: Pid<ServerMessage<S>>) -> ServerRef<S> {
-        ServerRef(pid)
-    }
-
-    /// The pid of its process.
-    pub fn pid(&self) -> &Pid<ServerMessage<S>> {
-        &self.0
-    }
-
-    /// Sends a request and waits for its answer, as [`Pid::call`]: deadlines are set on the future.
-    ///
-    /// # Errors
-    /// The future returns a [`CallError`](crate::CallError).
-    ///
-    /// # Panics
-    /// The future panics in the server itself, which could not answer.
-    #[allow(
-        clippy::type_complexity,
-        reason = "the closure that makes the request has no name"
-    )]
-    pub fn request<R: Send + 'static>(
-        &self,
-        request: R,
-    ) -> Call<
-        ServerMessage<S>,
-        S::Value,
-        impl FnOnce(Reply<S::Value>) -> ServerMessage<S> + use<S, R>,
-    >
-    where
-        S: Answer<R>,
-    {
-        let call = self.0.call(|reply| {
-            let request = Asked { request, reply };
-            ServerMessage(Kind::Work(Box::new(request)))
-        });
-        call.into_behaviour()
-    }
-
-    /// Sends a cast. Never waits.
-    pub fn cast<C: Send + 'static>(&self, cast: C)
-    where
-        S: Accept<C>,
-    {
-        self.0.send(ServerMessage(Kind::Work(Box::new(Cast(cast)))));
-    }
-
-    /// Sends an info. Never waits.
-    pub fn info(&self, info: S::Info) {
-        self.0.send(ServerMessage(Kind::Info(info)));
-    }
-
-    /// Reads the state in its turn, as `sys:get_state`: `read` runs in the server's process. If it panics, that is
-    /// reported, the call fails, and the server goes on.
-    ///
-    /// # Errors
-    /// The future returns a [`CallError`](crate::CallError).
-    #[allow(clippy::type_complexity, reason = "as above")]
-    pub fn state<T: Send + 'static, F: FnOnce(&S) -> T + Send + 'static>(
-        &self,
-        read: F,
-    ) -> Call<ServerMessage<S>, T, impl FnOnce(Reply<T>) -> ServerMessage<S> + use<S, T, F>> {
-        let read = |reply| ServerMessage(Kind::Work(Box::new(Read { read, reply })));
-        self.0.call(read).into_behaviour()
-    }
-
-    /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
-    /// dropped after its first poll, the server stops all the same.
-    pub async fn stop(&self) {
-        let down = monitor(&self.0);
-        self.0.send(ServerMessage(Kind::Stop));
-        down.await;
-    }
-}
-
 impl<S: Server> ServerScope<S> {
-    /// The address of this server.
-    pub fn server(&self) -> ServerRef<S> {
-        ServerRef(self.inbox.pid())
-    }
-
     /// Sends an info to this server once `duration` has passed; see [`Pid::send_after`].
     #[track_caller]
     pub fn info_after(&self, duration: Duration, info: S::Info) -> Timer {
@@ -412,24 +301,6 @@ impl ChildSpec {
             Ok::<_, SpawnError>(process.into_pid())
         });
         spec.ready_within(Duration::MAX)
-    }
-}
-
-impl<S: Server> Clone for ServerRef<S> {
-    fn clone(&self) -> ServerRef<S> {
-        ServerRef(self.0.clone())
-    }
-}
-
-impl<S: Server> AsUnit for ServerRef<S> {
-    fn as_unit(&self) -> Option<Unit> {
-        self.0.as_unit()
-    }
-}
-
-impl<S: Server> fmt::Debug for ServerRef<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ServerRef").field(&self.0).finish()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
     signal::{link::exit, signals::ProcessId},
     spawn::{Builder, Process},
     supervisor::{
-        address::{StopAtDrop, SupervisorPid, ended},
+        address::{StopAtDrop, SupervisorPid, start_error_of},
         children::{Activity, Children},
         error::{GaveUp, StartError},
         spec::{ChildSpec, ChildState, Message, Shutdown, Strategy, SupervisorMessage},
@@ -154,8 +154,8 @@ impl Supervisor {
     /// Starts the supervisor and its children, in order; returns when all of them run. The supervisor is linked with nobody,
     /// unless its [builder](Supervisor::builder) says so.
     ///
-    /// Not cancel-safe in the sense that it could go on: if the future is dropped before it is done, the supervisor ends, with
-    /// the children that it has started.
+    /// Not cancel-safe: if the future is dropped before it is done, the supervisor ends, with the children that it has
+    /// started.
     ///
     /// # Errors
     /// The first child that does not start. Those before it are ended, and the supervisor is.
@@ -175,7 +175,7 @@ impl Supervisor {
             unfinished.disarm();
             match started {
                 Ok(started) => started.map(|()| pid),
-                Err(error) => Err(ended(&pid, error)),
+                Err(error) => Err(start_error_of(&pid, error)),
             }
         }
     }

@@ -8,11 +8,12 @@ mod tools;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc,
+    time::Duration,
 };
 
 use tools::{Latch, on_each};
-use weald_kernel::{Wait, fork::join};
-use weald_process::{self as process, ExitReason, Inbox, callback};
+use weald_kernel::{Wait, catch_panic, fork::join, fork::scope, sleep};
+use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply, callback};
 
 fn sum(numbers: &[u64]) -> u64 {
     match numbers {
@@ -119,5 +120,141 @@ fn a_half_of_a_callback_panics_and_the_callback_catches_it() {
             callback::spawn(forks).detach();
         });
         assert_eq!(caught.recv(), Ok(true));
+    });
+}
+
+/// Runs `part` as the second half of a join, which another thread has taken, or as a part of a scope.
+fn elsewhere<T: Send>(in_scope: bool, part: impl FnOnce() -> T + Send) -> T {
+    let begun = Latch::default();
+    let mut value = None;
+    let runs = || {
+        begun.open();
+        value = Some(part());
+    };
+    // The caller waits until the part runs.
+    match in_scope {
+        true => scope(|scope| {
+            scope.spawn(runs);
+            begun.clone().wait();
+        }),
+        false => drop(join(|| begun.clone().wait(), runs)),
+    }
+    value.unwrap()
+}
+
+fn for_both(test: impl AsyncFn(bool)) {
+    on_each(|runtime| {
+        for in_scope in [false, true] {
+            runtime.block_on(test(in_scope));
+        }
+    });
+}
+
+#[test]
+fn a_part_of_a_fork_that_exits_ends_the_process_with_its_reason() {
+    for_both(async |in_scope| {
+        let process = process::spawn(async move |_: Inbox<()>| {
+            elsewhere(in_scope, || process::exit(ExitReason::custom(7)))
+        });
+        let ended: Result<(), _> = process.unwrap().await;
+        assert_eq!(ended, Err(ExitReason::custom(7)));
+    });
+}
+
+#[test]
+fn a_part_of_a_fork_links_the_process() {
+    for_both(async |in_scope| {
+        let peer = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
+        let pid = peer.pid().clone();
+        let process = process::spawn(async move |_: Inbox<()>| {
+            let links = elsewhere(in_scope, || {
+                process::link(&pid);
+                process::links()
+            });
+            assert_eq!(links, [pid.id()]);
+            assert_eq!(process::links(), links);
+            process::exit(ExitReason::custom(7))
+        });
+        let ended: Result<(), _> = process.unwrap().await;
+        assert_eq!(ended, Err(ExitReason::custom(7)));
+        assert_eq!(peer.await, Err(ExitReason::custom(7)));
+    });
+}
+
+/// Drops the reply while it panics.
+fn breaks(reply: Reply<()>) {
+    let _reply = reply;
+    panic!("on purpose");
+}
+
+async fn call(pid: &Pid<Reply<()>>) -> CallError {
+    pid.call(|reply| reply).await.unwrap_err()
+}
+
+#[test]
+fn a_call_whose_request_is_dropped_in_the_panic_of_a_part_of_a_fork_has_the_reason_of_the_process()
+{
+    for_both(async |in_scope| {
+        let crashes = process::spawn(async move |mut inbox: Inbox<Reply<()>>| {
+            let reply = inbox.receive().await;
+            elsewhere(in_scope, || breaks(reply));
+        });
+        match call(crashes.unwrap().pid()).await {
+            CallError::Died(ExitReason::Crash(crash)) => assert_eq!(crash.message(), "on purpose"),
+            other => panic!("{other}"),
+        }
+    });
+}
+
+#[test]
+fn a_call_whose_request_is_dropped_in_a_panic_that_a_fork_survives_has_no_reply() {
+    for_both(async |in_scope| {
+        let serve = move |catch: fn(&mut dyn FnMut())| {
+            let process = process::spawn(async move |mut inbox: Inbox<Reply<()>>| {
+                loop {
+                    let mut reply = Some(inbox.receive().await);
+                    catch(&mut || elsewhere(in_scope, || breaks(reply.take().unwrap())));
+                    reply = Some(inbox.receive().await);
+                    elsewhere(in_scope, || catch(&mut || breaks(reply.take().unwrap())));
+                }
+            });
+            let process: process::Process<_, ()> = process.unwrap();
+            process
+        };
+        let by_std = serve(|act| assert!(catch_unwind(AssertUnwindSafe(act)).is_err()));
+        let by_weald = serve(|act| assert_eq!(catch_panic(act), None));
+        for process in [by_std, by_weald] {
+            for _ in 0..4 {
+                assert_eq!(call(process.pid()).await, CallError::NoReply);
+            }
+            process.kill();
+        }
+    });
+}
+
+#[test]
+fn a_half_that_panics_while_the_other_one_waits_elsewhere_has_the_reason_of_the_process() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<Reply<()>>| {
+                let reply = inbox.receive().await;
+                let begun = Latch::default();
+                let first = || {
+                    begun.clone().wait();
+                    breaks(reply);
+                };
+                let second = || {
+                    begun.open();
+                    sleep(Duration::from_millis(1)).wait();
+                };
+                join(first, second)
+            });
+            match call(process.unwrap().pid()).await {
+                CallError::Died(ExitReason::Crash(crash)) => {
+                    assert_eq!(crash.message(), "on purpose");
+                }
+                other => panic!("{other}"),
+            }
+        });
     });
 }

@@ -312,3 +312,39 @@ fn a_watch_tells_every_change_in_its_order() {
         assert!(runtime.block_on(async { GROUP.members() }).is_empty());
     });
 }
+
+/// A value whose destructor panics.
+struct Breaks;
+
+impl Drop for Breaks {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_member_that_leaves_during_a_broadcast_drops_what_it_held_without_harm_to_the_sender() {
+    everywhere(async || {
+        let (first, second) = (listener(), listener());
+        // The members are told in ascending order.
+        assert!(first.pid().id() < second.pid().id());
+        let (pid, held) = (second.pid().clone(), Breaks);
+        let leaves = move |number| {
+            GROUP.leave(&pid);
+            Message::Number(number)
+        };
+        GROUP.join(first.pid(), Slow::Queue, leaves).unwrap();
+        let holds = move |number| {
+            let _held = &held;
+            Message::Number(number)
+        };
+        GROUP.join(second.pid(), Slow::Queue, holds).unwrap();
+        let broadcasts = process::spawn(async |_: Inbox<()>| GROUP.broadcast(1).unwrap().sent);
+        assert_eq!(broadcasts.unwrap().await, Ok(2));
+        assert_eq!(GROUP.members(), [first.pid().id()]);
+        for listener in [first, second] {
+            listener.kill();
+            let _killed = listener.await;
+        }
+    });
+}

@@ -20,8 +20,8 @@ use reports::{collect_reports, flushed, reports};
 use weald_kernel::{Runtime, SpawnError, now, sleep, timeout};
 use weald_process::{
     self as process, AsUnit, Builder, ChildFault, ChildSpec, ExitReason, Inbox, Machine,
-    MachineScope, Name, Server, ServerScope, StartError, Step, Strategy, Supervisor, SupervisorPid,
-    Transition, Unit, monitor, registered,
+    MachineScope, Name, Restart, Server, ServerScope, StartError, Step, Strategy, Supervisor,
+    SupervisorPid, Transition, Unit, monitor, registered,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -322,4 +322,37 @@ fn supervised_units_are_named_by_lines_of_the_program() {
 fn a_builder_that_links_outside_of_units_says_what_to_do() {
     let supervisor = Supervisor::new(Strategy::OneForOne).builder(Builder::new().link());
     let _unstarted = Runtime::test(1).block_on(supervisor.start());
+}
+
+/// A value whose destructor panics.
+struct Breaks;
+
+impl Drop for Breaks {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_start_function_that_panics_when_it_is_dropped_harms_no_supervisor() {
+    on_seeds(async || {
+        let spec = |id| {
+            let held = Breaks;
+            ChildSpec::process(id, move |mut inbox: Inbox<Order>| {
+                let _held = &held;
+                Name::of(id).register(&inbox.pid()).unwrap();
+                async move {
+                    let _order = inbox.receive().await;
+                }
+            })
+            .restart(Restart::Temporary)
+        };
+        let supervisor = Supervisor::new(Strategy::OneForOne).limit(1);
+        let supervisor = supervisor.child(spec("a")).start().await.unwrap();
+        let full = supervisor.start_child(spec("b")).await;
+        assert_eq!(full, Err(StartError::TooManyChildren { limit: 1 }));
+        order("a", Order::Return).await;
+        assert!(supervisor.children().await.unwrap().is_empty());
+        supervisor.stop().await;
+    });
 }

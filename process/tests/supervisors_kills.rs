@@ -35,6 +35,11 @@ impl Model {
         }
     }
 
+    /// Sees what the children have noted.
+    fn follow(&mut self, log: &Log) {
+        log.take().iter().for_each(|what| self.see(what));
+    }
+
     fn see(&mut self, what: &str) {
         let (sign, id) = what.split_at(1);
         let place = IDS.iter().position(|known| *known == id).unwrap();
@@ -75,8 +80,19 @@ impl Model {
     }
 }
 
+const STRATEGIES: [Strategy; 3] = [
+    Strategy::OneForOne,
+    Strategy::OneForAll,
+    Strategy::RestForOne,
+];
+
+/// A supervisor without children, which never gives up.
+fn patient(strategy: Strategy) -> Supervisor {
+    Supervisor::new(strategy).intensity(usize::MAX, HOUR)
+}
+
 async fn supervisor(strategy: Strategy, log: &Log) -> SupervisorPid {
-    let supervisor = Supervisor::new(strategy).intensity(usize::MAX, HOUR);
+    let supervisor = patient(strategy);
     let children = IDS.map(|id| child(id, log));
     let supervisor = children.into_iter().fold(supervisor, Supervisor::child);
     supervisor.start().await.unwrap()
@@ -99,7 +115,7 @@ async fn kill_at_random(strategy: Strategy, random: &mut Random) {
     }
     sleep(10 * MS).await;
     let mut model = Model::new(strategy);
-    log.take().iter().for_each(|what| model.see(what));
+    model.follow(&log);
     // A child that the supervisor was ending when it was killed makes no restart of its own.
     let kills = match strategy {
         Strategy::OneForOne => kills,
@@ -107,7 +123,7 @@ async fn kill_at_random(strategy: Strategy, random: &mut Random) {
     };
     model.finish(kills);
     supervisor.stop().await;
-    log.take().iter().for_each(|what| model.see(what));
+    model.follow(&log);
     assert_eq!(model.runs, [false; IDS.len()]);
 }
 
@@ -136,11 +152,7 @@ fn rest_for_one_holds_its_rule_under_kills() {
 #[test]
 fn a_supervisor_that_is_killed_at_any_wait_leaves_nobody() {
     let _watch = watch();
-    for strategy in [
-        Strategy::OneForOne,
-        Strategy::OneForAll,
-        Strategy::RestForOne,
-    ] {
+    for strategy in STRATEGIES {
         let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
             let log = Log::default();
             let supervisor = supervisor(strategy, &log).await;
@@ -189,21 +201,16 @@ async fn wait(mut inbox: Inbox<Order>, ready: Ready, _life: Life) {
 #[test]
 fn a_child_that_is_killed_at_any_wait_is_started_again_or_has_failed_to_start() {
     let _watch = watch();
-    for strategy in [
-        Strategy::OneForOne,
-        Strategy::OneForAll,
-        Strategy::RestForOne,
-    ] {
+    for strategy in STRATEGIES {
         let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
             let log = Log::default();
-            let supervisor = Supervisor::new(strategy).intensity(usize::MAX, HOUR);
-            let supervisor = supervisor.child(child("a", &log));
+            let supervisor = patient(strategy).child(child("a", &log));
             let supervisor = supervisor.child(waiting_child("b", &log, &kills));
             let started = supervisor.child(child("c", &log)).start().await;
             let mut model = Model::new(strategy);
             let Ok(supervisor) = started else {
                 assert!(kills.has_killed());
-                log.take().iter().for_each(|what| model.see(what));
+                model.follow(&log);
                 return assert_eq!(model.runs, [false; IDS.len()]);
             };
             Name::<Order>::of("a").whereis().unwrap().kill();
@@ -218,12 +225,12 @@ fn a_child_that_is_killed_at_any_wait_is_started_again_or_has_failed_to_start() 
             let asked = asks.unwrap().await;
             assert!(asked.is_err() <= kills.has_killed(), "{asked:?}");
             sleep(10 * MS).await;
-            log.take().iter().for_each(|what| model.see(what));
+            model.follow(&log);
             assert_eq!(model.runs, [true, true, true, false]);
             let states = supervisor.children().await.unwrap();
             assert!(states[..3].iter().all(|child| child.unit.is_some()));
             supervisor.stop().await;
-            log.take().iter().for_each(|what| model.see(what));
+            model.follow(&log);
             assert_eq!(model.runs, [false; IDS.len()]);
             assert!(registered().is_empty(), "{:?}", registered());
         });

@@ -85,7 +85,7 @@ fn caught(payload: Payload) {
     payload::discard(payload);
     // A destructor that catches its own panic does not stop the one that runs it.
     if !std::thread::panicking()
-        && let Some(job) = context::again().job_ref()
+        && let Some(job) = context::again().unit_ref()
     {
         attachment::tell_survived(job.header());
     }

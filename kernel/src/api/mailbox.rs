@@ -64,7 +64,7 @@ unsafe impl<M: Send> Sync for Address<M> {}
 impl<M> Address<M> {
     /// Whether the job of this mailbox runs the caller.
     pub fn is_of_running_job(&self) -> bool {
-        context::again().job() == Some(self.job.ptr())
+        context::again().unit_job() == Some(self.job.ptr())
     }
 }
 

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     api::join::JoinHandle,
     job::{
-        JobRef,
+        JobPtr, JobRef,
         attachment::{self, Attachment, Ending},
     },
     report::JobName,
@@ -20,9 +20,29 @@ use crate::{
 #[derive(Clone)]
 pub struct Unit(JobRef);
 
+/// The place of a unit in memory. No other unit has it before that one has ended.
+#[derive(Clone, Copy)]
+pub struct UnitPlace(JobPtr);
+
+impl UnitPlace {
+    /// Whether the caller runs in the unit, if that has not ended.
+    pub fn is_of_current(self) -> bool {
+        context::again().unit_job() == Some(self.0)
+    }
+}
+
 /// The number of the current runtime: the one that runs the caller, else the default one, which starts if need be.
 pub fn current_runtime() -> u16 {
     with_current(Shared::id)
+}
+
+/// Whether a unit that seems to end does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// Its code has ended.
+    Ends,
+    /// It panics, which code of its own may catch, or has closed its mailbox.
+    MayGoOn,
 }
 
 /// A value that stands for a unit: a pid, a handle.
@@ -36,23 +56,32 @@ impl Unit {
         Unit(job)
     }
 
-    /// The unit that runs the caller; none outside of jobs. A callback has no unit of its own: it gets that of the job
-    /// that runs it.
+    /// The unit that runs the caller; none outside of jobs. A part of a fork is one of the unit that forked, whichever thread
+    /// runs it. A callback has no unit of its own: it gets that of the job that runs it.
     pub fn current() -> Option<Unit> {
-        context::again().job_ref().map(Unit)
+        context::again().unit_ref().map(Unit)
+    }
+
+    /// The place of the unit, by which the unit itself is known without a count.
+    pub fn place(&self) -> UnitPlace {
+        UnitPlace(self.0.ptr())
     }
 
     /// The running unit, if it is ending: it panics, was cancelled, or has closed its mailbox. For destructors that run
     /// because of that.
     /// None in a callback, whose panic ends no unit.
-    pub fn current_if_ending() -> Option<Unit> {
+    pub fn current_if_ending() -> Option<(Unit, Certainty)> {
         let cx = context::again();
-        let job = cx.job_ref()?;
+        let job = cx.unit_ref()?;
         let header = job.header();
-        let closed = header.is_counted() && header.state.is_closed();
-        let ending = std::thread::panicking() || cx.is_dropping() || closed;
+        let closed = || header.is_counted() && header.state.is_closed();
+        let certainty = match cx.is_dropping() {
+            true => Certainty::Ends,
+            false if std::thread::panicking() || closed() => Certainty::MayGoOn,
+            false => return None,
+        };
         let unit = Unit(job);
-        (ending && !unit.runs_callbacks()).then_some(unit)
+        (!unit.runs_callbacks()).then_some((unit, certainty))
     }
 
     /// Whether it is a job of the kernel's that runs callbacks, one after the other.
@@ -75,9 +104,9 @@ impl Unit {
         cx.is_panicking() && !unwinds_for_cancel()
     }
 
-    /// If the running unit survives the panic that unwinds it now, [`Attachment::survived`] is called at the latest at its next
-    /// wait, whatever catches the panic. For destructors that run because of the panic.
-    pub fn note_panic() {
+    /// If the running unit goes on, [`Attachment::survived`] is called at the latest at its next wait, whatever catches the
+    /// panic that unwinds it now. For destructors of a unit that [may go on](Certainty::MayGoOn).
+    pub fn tell_if_it_goes_on() {
         context::again().note_panic();
     }
 
@@ -163,6 +192,6 @@ impl Eq for Unit {}
 
 impl fmt::Debug for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Unit({})", self.name())
+        write!(f, "Unit({}: {})", self.number(), self.name())
     }
 }

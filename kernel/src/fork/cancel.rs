@@ -33,6 +33,21 @@ pub(super) fn inherit(fork_deque: &ForkDeque) {
     }
 }
 
+/// A part of a fork has run as a job of its own. If it noted a panic and `returned`, some code of its own has caught that, so
+/// the unit that forked has survived it; otherwise the join raises the panic again, and notes it there.
+pub(super) fn tell_if_survived(returned: bool) {
+    let cx = context::again();
+    if !cx.noted().has_panicked() {
+        return;
+    }
+    match cx.unit_ref() {
+        Some(unit) if returned && !unit.header().state.is_cancelled() => {
+            run::tell_survived(cx, unit.header());
+        }
+        _ => cx.forget_panic(),
+    }
+}
+
 /// Whether `payload` unwinds the running job for its own cancel, or for that of its root job.
 pub(super) fn is_own_cancel(payload: &Payload) -> bool {
     if !run::is_cancel(payload) {

@@ -116,7 +116,7 @@ fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A
         Ok(a) => a,
         Err(payload) => {
             settle_unwinding(fork_deque, &half, place, &payload);
-            resume_unwind(payload)
+            raise_again(payload)
         }
     };
     // SAFETY: as above; entries that were pushed later have been popped.
@@ -150,10 +150,10 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
             let outcome = unsafe { half.take_outcome() };
             match (unwinding, outcome) {
                 (None, Ok(b)) => return b,
-                (None, Err(payload)) => resume_unwind(payload),
+                (None, Err(payload)) => raise_again(payload),
                 (Some(payload), unused) => {
                     discard_outcome(unused);
-                    resume_unwind(payload)
+                    raise_again(payload)
                 }
             }
         }
@@ -170,6 +170,15 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
     }
 }
 
+/// Unwinds with the panic of a half. Of the two halves, one may have dropped what is to be told if the unit survives that,
+/// and was not told while the other half was waited for.
+#[cold]
+#[inline(never)]
+fn raise_again(payload: Payload) -> ! {
+    context::again().note_panic();
+    resume_unwind(payload)
+}
+
 /// Ends the stack job at `place` after the first half unwound with `payload`.
 #[cold]
 #[inline(never)]
@@ -179,6 +188,8 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     place: usize,
     payload: &Payload,
 ) {
+    // Not while the other half is waited for: the unit has not survived it.
+    context::again().forget_panic();
     let cancelled = cancel::is_own_cancel(payload);
     let mut owed = None;
     // SAFETY: the fork deque is that of the calling thread's root fork; later entries have been popped.

@@ -116,6 +116,10 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             env: PhantomData,
         };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        if result.is_err() {
+            // Not while the parts are waited for: the unit has not survived it.
+            context::again().forget_panic();
+        }
         if result.as_ref().is_err_and(cancel::is_own_cancel) {
             parts.cancel();
         }
@@ -137,6 +141,8 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
                 wait::deliver_cancel_again();
             }
         }
+        // A part that another thread ran may have dropped what is to be told if the unit survives this.
+        context::again().note_panic();
         resume_unwind(payload)
     })
 }
@@ -224,6 +230,7 @@ impl ScopeParts {
             true => drop(taken.part),
             false => (taken.part)(),
         }));
+        cancel::tell_if_survived(ended.is_ok());
         if let Err(payload) = ended {
             // The owner's cancel unwinds whichever part the owner runs, and cancels the whole scope.
             if cancel::is_own_cancel(&payload) {

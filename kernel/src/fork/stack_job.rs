@@ -22,8 +22,8 @@ pub(super) type ClosureResult<B> = Result<B, Box<dyn Any + Send>>;
 
 /// What thieves see of a stack job.
 pub(super) struct EntryHeader {
-    /// Runs the closure, and keeps its outcome in the stack job.
-    run: unsafe fn(*const EntryHeader),
+    /// Runs the closure, and keeps its outcome in the stack job. Returns whether it returned.
+    run: unsafe fn(*const EntryHeader) -> bool,
 }
 
 /// A stack job whose closure is `G`.
@@ -73,14 +73,16 @@ impl<G: FnOnce() -> B, B> StackJob<G, B> {
         unsafe { outcome.assume_init_read() }
     }
 
-    unsafe fn run(entry: *const EntryHeader) {
+    unsafe fn run(entry: *const EntryHeader) -> bool {
         // SAFETY: `entry` came from `as_entry` of a stack job of this very type, whose frame stays.
         let stack_job = unsafe { &*entry.cast::<StackJob<G, B>>() };
         // SAFETY: thief: the closure is its own.
         let func = unsafe { stack_job.take() };
         let outcome = catch_unwind(AssertUnwindSafe(func));
+        let has_returned = outcome.is_ok();
         // SAFETY: thief: nobody else touches the stack job.
         unsafe { (*stack_job.outcome.get()).write(outcome) };
+        has_returned
     }
 }
 
@@ -97,11 +99,11 @@ impl StolenEntry {
         StolenEntry(entry)
     }
 
-    /// Runs the closure; a panic is kept in the stack job.
-    pub(super) fn run(self) {
+    /// Runs the closure; a panic is kept in the stack job. Returns whether it returned.
+    pub(super) fn run(self) -> bool {
         // SAFETY: thief: the stack job is alive, because its join waits for the stolen job.
         let run = unsafe { (*self.0).run };
         // SAFETY: thief, once: `self` is consumed.
-        unsafe { run(self.0) };
+        unsafe { run(self.0) }
     }
 }

@@ -16,6 +16,7 @@ use std::{panic::Location, pin::Pin, sync::Arc};
 use crate::{
     api::join::{JoinError, JoinHandle},
     fork::{
+        self,
         fork_deque::ForkDeque,
         fork_deques, forked_wait,
         root_fork::{Origin, RootFork},
@@ -72,7 +73,8 @@ impl StolenBody {
             report::impossible("a runtime ended while a job was stolen in it");
         };
         let _root_fork = RootFork::enter(context::here(), &shared, self.site, Some(self.origin));
-        self.entry.run();
+        let returned = self.entry.run();
+        fork::cancel::tell_if_survived(returned);
     }
 }
 

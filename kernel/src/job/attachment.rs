@@ -36,9 +36,9 @@ pub trait Attachment: Send + Sync + 'static {
     /// woken yet. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
 
-    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it; or something else has, after
-    /// [`Unit::note_panic`](crate::Unit::note_panic). Called in the job, when nothing of it unwinds any longer; perhaps more
-    /// than once for a panic.
+    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Or it goes on after
+    /// [`Unit::tell_if_it_goes_on`](crate::Unit::tell_if_it_goes_on), for another reason. Called in the job, or in a part of
+    /// its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
     fn survived(&self) {}
 
     /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.

@@ -48,8 +48,8 @@ pub struct BoundedPid<M> {
 
 /// The receiving end of a bounded mailbox. A message that is received makes room for another one.
 pub struct BoundedInbox<M> {
-    inbox: Inbox<Bounded<M>>,
-    gate: Arc<Gate>,
+    pub(super) inbox: Inbox<Bounded<M>>,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl Builder {
@@ -110,13 +110,18 @@ impl Builder {
     {
         let gate = Arc::new(gate);
         let process = self.spawn(|inbox: Inbox<Bounded<M>>| {
-            let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
-            signals.lock().gate = Some(gate.clone());
+            bind(&inbox, &gate);
             body(inbox, gate.clone())
         })?;
         let pid = process.pid().clone();
         Ok((process, BoundedPid { pid, gate }))
     }
+}
+
+/// Those that have only the pid of this process, which has not run, find its gate from now on.
+pub(super) fn bind<M>(inbox: &Inbox<Bounded<M>>, gate: &Arc<Gate>) {
+    let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
+    signals.lock().gate = Some(gate.clone());
 }
 
 impl<M> BoundedPid<M> {
@@ -193,7 +198,7 @@ impl<M> BoundedPid<M> {
             && let Some(signals) = Signals::of(&unit)
         {
             let capacity = gate.capacity;
-            signals.ask(&ExitReason::custom(Overflowed { capacity }));
+            signals.note_asked(&ExitReason::custom(Overflowed { capacity }));
             unit.kill();
         }
     }

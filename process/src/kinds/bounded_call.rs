@@ -135,6 +135,9 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
+            if self.pid.pid.0.is_of_running_job() {
+                return Err(CallError::Itself);
+            }
             let deadline = [self.deadline, wanted_until()];
             let deadline = deadline.into_iter().flatten().min();
             let admit = self.pid.admit(self.room);

@@ -41,8 +41,8 @@ use crate::{
 /// The receiving end of a bounded mailbox with urgent messages, which are received before all others. A message that is
 /// received makes room for another one.
 pub struct BoundedPriorityInbox<M> {
-    sorted: Sorted<Bounded<Prioritized<M>>>,
-    gate: Arc<Gate>,
+    pub(super) sorted: Sorted<Bounded<Prioritized<M>>>,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl<M> Urgency for Bounded<Prioritized<M>> {
@@ -105,8 +105,8 @@ impl Builder {
     }
 }
 
-/// What a process that takes urgent messages first has beside the methods of every bounded one. Those treat an urgent
-/// message as any other while it waits for room: it passes the others only in the mailbox.
+/// What a process that takes urgent messages first has beside the methods of every bounded one. An urgent message that is
+/// sent with those takes usual room, and waits for it behind all others; it passes them only in the mailbox.
 impl<M> BoundedPid<Prioritized<M>> {
     /// Sends an urgent message, for which only other urgent ones take room; see [`BoundedPid::send`]. Cancel-safe, as that.
     ///

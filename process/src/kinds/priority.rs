@@ -34,7 +34,7 @@ use crate::{
 
 /// The receiving end of a mailbox with urgent messages, which are received before all others. Among the urgent ones, and
 /// among the others, the order is that of arrival.
-pub struct PriorityInbox<M>(Sorted<Prioritized<M>>);
+pub struct PriorityInbox<M>(pub(super) Sorted<Prioritized<M>>);
 
 impl Builder {
     /// Spawns a process that takes urgent messages before the others.

@@ -47,7 +47,7 @@ pub fn link(other: &impl AsUnit) {
         _ => {}
     }
     let id = other.as_ref().map(ProcessId::of);
-    own.exit(Origin::Call(id), &ExitReason::NoProcess);
+    own.receive_exit(Origin::Call(id), &ExitReason::NoProcess);
 }
 
 /// Links a unit that was just created with the running one, before it runs.
@@ -84,17 +84,22 @@ pub fn links() -> Vec<ProcessId> {
 /// Ends the running process, or other unit, with `reason`, at once: its stack unwinds and runs its destructors.
 /// Trapping exits does not matter. The panic hook is not run.
 ///
-/// If the unit was asked to end already, the former reason counts.
+/// If the unit was asked to end already, the former reason counts. In a part of a fork it ends the unit that forked,
+/// whichever thread runs the part.
 ///
-/// Not within a fork: the half that another thread has taken is a unit of its own for `exit` and for links, and a call
-/// whose request is dropped in its panic fails as if that unit had ended.
+/// Code that catches all panics, with [`std::panic::catch_unwind`], catches this unwinding, too;
+/// [`catch_panic`](weald_kernel::catch_panic) lets it pass. Then the unit goes on until it next waits in an `await`, and ends
+/// there for this reason. Its waits with the stack ([`Wait::wait`](weald_kernel::Wait::wait)) last to their ends, because a cancel
+/// unwinds once, and if it returns first, it has returned: whoever catches the unwinding may repair, as after any other
+/// cancel. So code that catches everything and must not go on raises it again, with
+/// [`resume_unwind`](std::panic::resume_unwind).
 ///
 /// # Panics
 /// Outside of units; in a callback; and in a destructor that runs because the unit ends.
 #[track_caller]
 pub fn exit(reason: ExitReason) -> ! {
     let own = Signals::current("exit");
-    own.ask(&reason);
+    own.note_asked(&reason);
     if let Some(unit) = Unit::current() {
         unit.kill();
     }
@@ -106,7 +111,7 @@ pub fn exit(reason: ExitReason) -> ! {
 pub(crate) fn send_exit(to: &Unit, reason: &ExitReason) {
     if let Some(signals) = Signals::of(to) {
         let from = Unit::current().as_ref().map(ProcessId::of);
-        signals.exit(Origin::Call(from), reason);
+        signals.receive_exit(Origin::Call(from), reason);
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_kernel::{Address, AsUnit, Unit, catch_panic};
+use weald_kernel::{Address, AsUnit, Unit, UnitPlace, catch_panic};
 use weald_sync::{
     Source,
     reason::{Kind, Reason},
@@ -23,7 +23,7 @@ use crate::{
     cell::Cell,
     exit::ExitReason,
     inbox::Inbox,
-    signal::signals::{MonitorNumber, ProcessId, Signals, Watcher},
+    signal::signals::{MonitorNumber, ProcessId, Signals, Survived, Watcher},
 };
 
 /// The notice that a unit has ended. By then its names are free, what it held is dropped, and it is not alive.
@@ -41,7 +41,7 @@ pub struct Down {
 impl fmt::Display for Down {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.process {
-            Some(process) => write!(f, "{process} is down: {}", self.reason),
+            Some(process) => write!(f, "process {process} is down: {}", self.reason),
             None => write!(f, "down: {}", self.reason),
         }
     }
@@ -145,9 +145,13 @@ pub struct Monitor {
     /// None if there was nobody to watch.
     target: Option<Arc<Signals>>,
     cell: Arc<Cell<Down>>,
+    /// The unit's own place in memory, which no other unit has before the notice is there.
+    place: Option<UnitPlace>,
 }
 
 /// Watches `unit`: a process, a thread, a job. O(1) on average, whatever the number of its monitors; two allocations.
+///
+/// A unit may make a monitor of itself for others, but cannot await it: that panics, because the notice would never come.
 ///
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -178,11 +182,12 @@ pub(crate) fn monitor_unit(unit: Option<&Unit>) -> Monitor {
         number: monitor.0,
         target,
         cell,
+        place: unit.map(Unit::place),
     }
 }
 
 /// Watches a unit that dropped a request while it panicked, until it ends or survives that panic.
-pub(crate) fn monitor_panicking(unit: &Unit, survived: u64) -> Monitor {
+pub(crate) fn monitor_panicking(unit: &Unit, survived: Survived) -> Monitor {
     let monitor = MonitorRef::next();
     let cell = Arc::new(Cell::new());
     let subject = Subject {
@@ -211,6 +216,8 @@ pub(crate) fn monitor_panicking(unit: &Unit, survived: u64) -> Monitor {
         number: monitor.0,
         target,
         cell,
+        // A unit learns of the end of its own panic when that is over.
+        place: None,
     }
 }
 
@@ -231,7 +238,12 @@ impl Source for Monitor {
     type Output = Down;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.cell.poll_full(cx, self.reason())
+        let is_full = self.cell.poll_full(cx, self.reason());
+        assert!(
+            is_full.is_ready() || !self.place.is_some_and(UnitPlace::is_of_current),
+            "a unit waits for its own end, of which it could never be told: spawn a job that waits for it"
+        );
+        is_full
     }
 
     fn take(self: Pin<&mut Self>) -> Down {

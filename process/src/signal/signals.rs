@@ -46,6 +46,10 @@ impl fmt::Display for ProcessId {
     }
 }
 
+/// How many panics a unit has survived: it is one more when a panic was caught.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Survived(u64);
+
 /// The number of a monitor, which no other one has.
 pub(crate) type MonitorNumber = u64;
 
@@ -68,8 +72,7 @@ pub(crate) struct SignalState {
     monitors: Few<MonitorNumber, Box<dyn Watcher>>,
     /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
     answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
-    /// How many panics the unit has survived.
-    survived: u64,
+    survived: Survived,
     /// Whether there were links or monitors when it ended.
     was_watched: bool,
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
@@ -89,6 +92,9 @@ pub(crate) type Guard<'a> = MutexGuard<'a, SignalState>;
 /// How a process takes exit signals.
 pub(crate) trait Trap: Send + Sync {
     /// Posts the signal as a message. False if it no longer counts. A conversion that panics loses the message only.
+    ///
+    /// `admit` is called after the conversion, which is user code; the message is posted under the lock that it returns, so
+    /// that none comes after an unlink, and the receiver is woken once that is released.
     fn deliver(self: Arc<Self>, origin: Origin, reason: ExitReason, admit: Admit<'_, '_>) -> bool;
 }
 
@@ -141,7 +147,7 @@ impl Signals {
                 links: Few::None,
                 monitors: Few::None,
                 answers: BTreeMap::new(),
-                survived: 0,
+                survived: Survived::default(),
                 was_watched: false,
                 held: Some(BTreeMap::new()),
                 monitoring: Few::None,
@@ -177,10 +183,10 @@ impl Signals {
         !unit.is_done() || !unit.attachment().is_none_or(has_ended)
     }
 
-    /// Whether the unit has survived more than so many panics.
-    pub(crate) fn has_survived(unit: &Unit, panics: u64) -> bool {
+    /// Whether the unit has survived a panic since it had survived those.
+    pub(crate) fn has_survived(unit: &Unit, before: Survived) -> bool {
         let signals = unit.attachment::<Signals>();
-        signals.is_some_and(|signals| signals.lock().survived > panics)
+        signals.is_some_and(|signals| signals.lock().survived > before)
     }
 
     /// Why a unit that is done ended.
@@ -241,7 +247,7 @@ impl Signals {
     }
 
     /// Takes an exit signal.
-    pub(crate) fn exit(&self, origin: Origin, reason: &ExitReason) {
+    pub(crate) fn receive_exit(&self, origin: Origin, reason: &ExitReason) {
         loop {
             let trap = match self.take_exit(origin, reason) {
                 Effect::Nothing => return,
@@ -281,7 +287,7 @@ impl Signals {
         let from_itself = origin == Origin::Call(Some(self.id));
         let answer = match *reason == ExitReason::Normal && !from_itself {
             true => Effect::Nothing,
-            false => state.end_with(reason),
+            false => state.ask_to_end(reason),
         };
         drop(state);
         drop(broken);
@@ -289,13 +295,14 @@ impl Signals {
     }
 
     /// Records why the unit is about to end, unless it was asked before.
-    pub(crate) fn ask(&self, reason: &ExitReason) {
-        let _unit = self.lock().end_with(reason);
+    pub(crate) fn note_asked(&self, reason: &ExitReason) {
+        let _unit = self.lock().ask_to_end(reason);
     }
 }
 
 impl SignalState {
-    fn end_with(&mut self, reason: &ExitReason) -> Effect {
+    /// Notes why the unit is to end, unless it was asked before. The caller kills it, outside the lock.
+    fn ask_to_end(&mut self, reason: &ExitReason) -> Effect {
         let Some(unit) = self.unit.clone() else {
             return Effect::Nothing;
         };
@@ -347,16 +354,16 @@ impl SignalState {
         self.was_watched || !self.links.is_empty() || !self.monitors.is_empty()
     }
 
-    pub(crate) fn panics_survived(&self) -> u64 {
+    pub(crate) fn panics_survived(&self) -> Survived {
         self.survived
     }
 
-    /// Adds a caller whose request was dropped when the unit had survived so many panics. The caller is given back if it
-    /// has survived that one.
+    /// Adds a caller whose request was dropped in a panic, when the unit had `survived` those before. The caller is given
+    /// back if it has survived that one, too.
     pub(crate) fn add_caller(
         &mut self,
         number: MonitorNumber,
-        survived: u64,
+        survived: Survived,
         caller: Box<dyn Watcher>,
     ) -> Option<Box<dyn Watcher>> {
         if self.survived > survived {

@@ -81,7 +81,7 @@ fn tell_peers(ended: Ended) {
         isolated(|| drop(watcher));
     }
     for (_, peer) in links.iter() {
-        isolated(|| peer.exit(Origin::Link(id), &reason));
+        isolated(|| peer.receive_exit(Origin::Link(id), &reason));
     }
     for watcher in monitors.into_values().chain(answers.into_values()) {
         isolated(|| watcher.tell(reason.clone()));

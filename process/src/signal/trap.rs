@@ -32,7 +32,7 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {
-            Some(from) => write!(f, "exit signal from {from}: {}", self.reason),
+            Some(from) => write!(f, "exit signal from process {from}: {}", self.reason),
             None => write!(f, "exit signal: {}", self.reason),
         }
     }

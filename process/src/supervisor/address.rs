@@ -97,7 +97,7 @@ impl SupervisorPid {
             .pid
             .call(|reply| SupervisorMessage(Message::Children(reply)))
             .await;
-        children.map_err(|error| ended(self, error))
+        children.map_err(|error| start_error_of(self, error))
     }
 
     /// How many children there are, and how many of them run: as `children`, without a copy of each. O(1). Cancel-safe.
@@ -109,7 +109,7 @@ impl SupervisorPid {
             .pid
             .call(|reply| SupervisorMessage(Message::Count(reply)))
             .await;
-        counts.map_err(|error| ended(self, error))
+        counts.map_err(|error| start_error_of(self, error))
     }
 
     /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
@@ -132,7 +132,7 @@ impl SupervisorPid {
         let request = |reply| SupervisorMessage(request(reply));
         match self.pid.call(request).await {
             Ok(result) => result,
-            Err(error) => Err(ended(self, error)),
+            Err(error) => Err(start_error_of(self, error)),
         }
     }
 }
@@ -144,12 +144,14 @@ impl AsUnit for SupervisorPid {
 }
 
 /// Why a supervisor did not answer.
-pub(crate) fn ended(supervisor: &SupervisorPid, error: CallError) -> StartError {
+pub(crate) fn start_error_of(supervisor: &SupervisorPid, error: CallError) -> StartError {
     if let Some(gave_up) = supervisor.gave_up.get() {
         return StartError::GaveUp(gave_up.clone());
     }
-    if error == CallError::TimedOut {
-        return StartError::TimedOut;
+    match error {
+        CallError::TimedOut => return StartError::TimedOut,
+        CallError::Itself => return StartError::Itself,
+        _ => {}
     }
     StartError::Ended(match error {
         CallError::Died(reason) if reason != ExitReason::NoProcess => reason,

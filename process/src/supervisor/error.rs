@@ -46,6 +46,11 @@ pub enum StartError {
         "the supervisor has not answered before the deadline of the request that is served; it may still do what was asked"
     )]
     TimedOut,
+    /// A supervisor cannot answer itself: its start functions run in its own process.
+    #[error(
+        "a start function cannot ask its own supervisor and wait; ask from the child, or from another process"
+    )]
+    Itself,
     /// The supervisor was to have a name, which it could not get.
     #[error(transparent)]
     Register(RegisterError),

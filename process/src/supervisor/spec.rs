@@ -7,6 +7,7 @@ use weald_kernel::{AsUnit, SpawnError, Unit};
 use crate::{
     call::Reply,
     exit::ExitReason,
+    guarded::Guarded,
     inbox::Inbox,
     signal::{signals::ProcessId, trap::Exit},
     spawn::Builder,
@@ -117,7 +118,7 @@ type Start = Box<dyn FnMut(&mut Starting) -> Result<Unit, StartFailure> + Send>;
 /// A child of a [`Supervisor`](crate::Supervisor).
 pub struct ChildSpec {
     pub(crate) id: Cow<'static, str>,
-    pub(crate) start: Start,
+    pub(crate) start: Guarded<Start>,
     pub(crate) restart: Restart,
     pub(crate) shutdown: Shutdown,
     pub(crate) ready_within: Option<Duration>,
@@ -159,10 +160,10 @@ impl ChildSpec {
         let mut start = start;
         ChildSpec {
             id: id.into(),
-            start: Box::new(move |starting| {
+            start: Guarded::new(Box::new(move |starting| {
                 let started = start(starting).map_err(Into::into)?;
                 started.as_unit().ok_or_else(|| NoUnit.into())
-            }),
+            })),
             restart: Restart::default(),
             shutdown: Shutdown::After(Duration::from_secs(5)),
             ready_within: None,

@@ -2,13 +2,9 @@
 //!
 //! This is code of the supervisor's process, for `children.rs` alone.
 
-use std::{
-    collections::BTreeMap,
-    pin::{Pin, pin},
-    task::Poll,
-};
+use std::{collections::BTreeMap, pin::Pin, task::Poll};
 
-use weald_kernel::{Unit, catch_panic_message, now, timeout};
+use weald_kernel::{Mark, Unit, catch_panic_message, now, timeout};
 
 use crate::{
     call::{Answered, CallError, answer},
@@ -36,6 +32,9 @@ pub(crate) struct Units {
     pub(crate) by_unit: BTreeMap<ProcessId, Place>,
     /// The unit that spawned the supervisor, if a unit did.
     parent: Option<ProcessId>,
+    /// Behind the messages that were looked at while the supervisor waited for a child. Those before it are no news: what
+    /// tells the supervisor to end is taken when it is seen, and what tells the end of a child comes after its start.
+    seen: Mark,
     /// Why the supervisor is to end, if it was told so while it waited for a child. It starts none from then on.
     told_to_end: Option<ExitReason>,
 }
@@ -45,6 +44,7 @@ impl Units {
         Units {
             by_unit: BTreeMap::new(),
             parent,
+            seen: Mark::oldest(),
             told_to_end: None,
         }
     }
@@ -68,7 +68,7 @@ impl Units {
         let mut starting = Starting {
             ready: within.map(|_| reply),
         };
-        let started = catch_panic_message(|| (spec.start)(&mut starting));
+        let started = catch_panic_message(|| spec.start.value_mut()(&mut starting));
         let is_ready_taken = starting.ready.take().is_none();
         let unit = match started {
             Ok(Ok(unit)) => unit,
@@ -106,16 +106,17 @@ impl Units {
         child: ProcessId,
     ) -> Readiness {
         let parent = self.parent;
-        let news = inbox.receive_if(|SupervisorMessage(message)| {
+        let is_news = |SupervisorMessage(message): &SupervisorMessage| {
             let is_child = ended(message).is_some_and(|(unit, _)| unit == child);
             is_child || reason_to_end(message, parent).is_some()
-        });
-        let (mut ready, mut news) = (ready, pin!(news));
+        };
+        let mut ready = ready;
+        let mut news = inbox.receive_since(&mut self.seen, is_news);
         let readiness = std::future::poll_fn(|cx| {
             if let Poll::Ready(word) = Pin::new(&mut ready).poll(cx) {
                 return Poll::Ready(Ok(word));
             }
-            news.as_mut().poll(cx).map(Err)
+            Pin::new(&mut news).poll(cx).map(Err)
         });
         let news = match readiness.await {
             Ok(word) => return word.unwrap_or_else(|error| Err(not_ready(error))),
@@ -159,7 +160,7 @@ fn tells_to_end(exit: &Exit, parent: Option<ProcessId>) -> bool {
 fn not_ready(error: CallError) -> ChildFault {
     match error {
         CallError::TimedOut => ChildFault::Late,
-        CallError::NoReply | CallError::Full => ChildFault::ReadyDropped,
+        CallError::NoReply | CallError::Full | CallError::Itself => ChildFault::ReadyDropped,
         CallError::Died(reason) => ChildFault::Ended(reason),
     }
 }
@@ -199,4 +200,57 @@ pub(crate) async fn stop(unit: &Unit, shutdown: Shutdown) {
         Shutdown::Infinity => send_exit(unit, &ExitReason::Shutdown),
     }
     monitor.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use weald_kernel::{Runtime, SpawnError, yield_now};
+
+    use super::*;
+    use crate::spawn::{spawn, spawn_link};
+
+    fn spec() -> ChildSpec {
+        let spec = ChildSpec::new("child", |starting| {
+            let ready = starting.ready();
+            let child = spawn_link(async |_: Inbox<()>| {
+                // So that the supervisor looks at its messages before the child is ready.
+                yield_now().await;
+                ready.say();
+                std::future::pending::<()>().await;
+            })?;
+            Ok::<_, SpawnError>(child.into_pid())
+        });
+        spec.ready_within(std::time::Duration::MAX)
+    }
+
+    #[test]
+    fn what_waits_for_a_supervisor_is_looked_at_once_however_many_children_start() {
+        const MESSAGES: usize = 10;
+        let looks = Runtime::test(1).block_on(async {
+            let supervisor = spawn(async |mut inbox: Inbox<SupervisorMessage>| {
+                let (own, mut units) = (inbox.pid(), Units::new(None));
+                let mut looks = Vec::new();
+                for _ in 0..3 {
+                    for _ in 0..MESSAGES {
+                        let no_news = Message::Ended(own.id(), ExitReason::Normal);
+                        own.send(SupervisorMessage(no_news));
+                    }
+                    let before = inbox.len();
+                    let launched = units.launch(&mut inbox, &mut spec()).await;
+                    assert!(launched.is_ok_and(|unit| !unit.has_ended()));
+                    let mut left = 0;
+                    let none = inbox.take_since(&mut units.seen, |_| {
+                        left += 1;
+                        false
+                    });
+                    assert!(none.is_none());
+                    looks.push((before, left));
+                }
+                looks
+            });
+            supervisor.unwrap().await
+        });
+        let seen = [1, 2, 3].map(|round| (round * MESSAGES, 0));
+        assert_eq!(looks.unwrap(), seen);
+    }
 }

@@ -322,6 +322,20 @@ fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Po
     future.poll(cx)
 }
 
+/// A wait begins, so the unit has survived what it has noted: not while it unwinds, since a destructor may wait; and not if
+/// the wait will end it.
+fn tell_if_survived(cx: &context::Context) {
+    if !cx.noted().has_panicked() || cx.is_panicking() {
+        return;
+    }
+    let Some(unit) = cx.unit_job() else { return };
+    // SAFETY: the caller runs the job, or a part of its fork, for which it waits.
+    let header = unsafe { unit.header() };
+    if !header.state.is_cancelled() {
+        run::tell_survived(cx, header);
+    }
+}
+
 /// What the poll had noted in the context when a wait began in it; restored when the wait ends.
 struct SavedFlags {
     before: PollNotes,
@@ -331,14 +345,7 @@ struct SavedFlags {
 
 impl SavedFlags {
     fn begin(cx: &context::Context) -> SavedFlags {
-        // Not while it unwinds: it may wait in a destructor.
-        if cx.noted().has_panicked()
-            && !std::thread::panicking()
-            && let Some(job) = cx.job()
-        {
-            // SAFETY: the caller runs the job.
-            run::tell_survived(cx, unsafe { job.header() });
-        }
+        tell_if_survived(cx);
         SavedFlags {
             before: cx.begin_wait(),
             wanted_until: cx.set_wanted_until(None),

@@ -281,10 +281,14 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     }
 }
 
-/// A part of [`park`]: the job has panicked, and some code of its own has caught that.
+/// A part of [`park`]: the job has panicked, and some code of its own has caught that; or it has dropped its mailbox. If it
+/// was cancelled, it ends in its next run.
 #[cold]
 fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
-    tell_survived(cx, job);
+    match job.state.is_cancelled() {
+        true => cx.forget_panic(),
+        false => tell_survived(cx, job),
+    }
     match cx.noted() {
         PollNotes::LISTENS => job.state.park(Listening::Yes),
         PollNotes::NOTHING => job.state.park(Listening::No),

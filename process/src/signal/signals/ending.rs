@@ -12,10 +12,11 @@ use crate::{
 
 impl Signals {
     /// Notes why the unit has ended, and tells its peers. What it held is released.
-    fn end(&self, mut state: Guard<'_>, reason: ExitReason) {
+    fn tell_end(&self, mut state: Guard<'_>, reason: ExitReason) {
         state.was_watched = state.is_watched();
         state.end = Some(reason.clone());
         let trap = state.trap.take();
+        // Outside of the lock: a reason is a value of the user's.
         let rest = (state.unit.take(), state.asked.take(), state.gate.take());
         let ended = Ended {
             id: self.id,
@@ -50,20 +51,20 @@ impl Attachment for Signals {
                 // It tells the watchers of a group: code of theirs.
                 telling::isolated(|| release(&key, self.id));
             }
-            return self.end(self.lock(), reason);
+            return self.tell_end(self.lock(), reason);
         }
         if state.unit.is_some() {
             let name = || unreachable!("only a crash has the name of its unit");
             // A copy: what does not count is a value of the user's, which must not be dropped under the lock.
             let reason = ExitReason::of_ending(ending, state.asked.clone(), name);
-            self.end(state, reason);
+            self.tell_end(state, reason);
         }
     }
 
     fn survived(&self) {
         let told = {
             let mut state = self.lock();
-            state.survived += 1;
+            state.survived.0 += 1;
             mem::take(&mut state.answers)
         };
         for caller in told.into_values() {

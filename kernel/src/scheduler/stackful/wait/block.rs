@@ -19,7 +19,7 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
-            wait::{is_unwinding, unwind_if_cancelled},
+            wait::{is_unwinding, tell_if_survived, unwind_if_cancelled},
         },
         threads::{
             detached_run::{Activity, Cause, DetachedRun, RunningCode},
@@ -133,6 +133,7 @@ pub(super) fn hold_in_job<F: Future>(
     let parker = Parker::woken();
     let waker = parker.waker();
     let mut knows_stop = false;
+    tell_if_survived(context::here());
     loop {
         unwind_if_cancelled(job.header());
         if parker.take() {

@@ -11,8 +11,8 @@ impl PollNotes {
     pub(crate) const LISTENS: PollNotes = PollNotes(1);
     /// The job yielded: it runs again without a wake.
     pub(super) const YIELDED: PollNotes = PollNotes(2);
-    /// The job has panicked, and what it left then is to be told if the job survives that: if this poll ends otherwise
-    /// than with the job, or comes to a wait.
+    /// The job has panicked, or dropped its mailbox, and what it left then is to be told if the job survives that: if this
+    /// poll ends otherwise than with the job, or comes to a wait.
     pub(super) const PANICKED: PollNotes = PollNotes(4);
 
     #[inline(always)]

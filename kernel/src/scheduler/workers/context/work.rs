@@ -1,10 +1,33 @@
-//! What the running job works at: for whose sake, and whether it is to be told if it survives a panic.
+//! What the running job works at: for which unit and for whose sake, and whether it is to be told if it survives a panic.
+
+#![allow(unsafe_code)]
 
 use std::time::Instant;
 
-use crate::scheduler::workers::context::{Context, PollNotes};
+use crate::{
+    job::{JobPtr, JobRef},
+    scheduler::workers::context::{Context, PollNotes},
+};
 
 impl Context {
+    /// The job as part of which the thread's code runs: the running one, or the one that forked, if that one runs a part
+    /// of a fork. None in a part of a fork that began outside of jobs.
+    pub(crate) fn unit_job(&self) -> Option<JobPtr> {
+        let job = self.job()?;
+        // SAFETY: the thread that runs a job keeps it alive.
+        let is_forked = unsafe { job.header() }.is_forked();
+        match self.thread_fork() {
+            Some(fork) if is_forked => fork.root_job(),
+            _ => Some(job),
+        }
+    }
+
+    /// As [`unit_job`](Context::unit_job), as a counted reference.
+    pub(crate) fn unit_ref(&self) -> Option<JobRef> {
+        // SAFETY: the thread that runs a job keeps it alive, and a job that forked waits for the parts.
+        self.unit_job().map(|job| unsafe { JobRef::new_for(job) })
+    }
+
     /// Until when the caller waits for whose sake the running job works.
     pub(crate) fn wanted_until(&self) -> Option<Instant> {
         self.wanted_until.get()
@@ -15,12 +38,12 @@ impl Context {
         self.wanted_until.replace(deadline)
     }
 
-    /// The running job unwinds, and its attachment wants to know if it survives that.
+    /// The running job unwinds, or drops its mailbox, and its attachment wants to know if it goes on after that.
     pub(crate) fn note_panic(&self) {
         self.note(PollNotes::PANICKED);
     }
 
-    /// The running job has survived the panic that it noted.
+    /// The running job has survived what it noted, or another job will tell.
     pub(crate) fn forget_panic(&self) {
         self.noted.set(self.noted.get().without_panic());
     }
