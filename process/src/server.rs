@@ -191,7 +191,7 @@ pub struct ServerScope<S: Server> {
 }
 
 impl<S: Server> ServerScope<S> {
-    /// Sends an info to this server once `duration` has passed; see [`Pid::send_after`].
+    /// Sends an info to this server once `duration` has passed; see [`Pid::send_after`](crate::Pid::send_after).
     #[track_caller]
     pub fn info_after(&self, duration: Duration, info: S::Info) -> Timer {
         self.inbox

@@ -109,7 +109,7 @@ impl<S: Server> ServerRef<S> {
         self.0.call(read)
     }
 
-    /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
+    /// Stops the server in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If the future is
     /// dropped after its first poll, the server stops all the same.
     pub async fn stop(&self) {
         let down = monitor(&self.0);
