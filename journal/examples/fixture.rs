@@ -59,6 +59,11 @@ fn erasable(tree: &TreeHandle) {
     edit.put_erasable(root, "erased", "erased bytes").unwrap();
     edit.put_erasable(root, "kept", "kept bytes").unwrap();
     block_on(edit.commit()).unwrap();
+    let view = tree.view();
+    let mut edit = tree.edit();
+    let reference = view.tree().root().get("kept").unwrap();
+    edit.put_attribute(root, "copied", reference).unwrap();
+    block_on(edit.commit()).unwrap();
     block_on(tree.erase(root, "erased")).unwrap();
 }
 

@@ -23,7 +23,10 @@ use crate::place::Place;
 const OPEN: [u8; 8] = *b"WEALDK\0\x01";
 
 /// The magic bytes of a file whose keys are sealed by a master key.
-const SEALED: [u8; 8] = *b"WEALDK\0\x02";
+const SEALED: [u8; 8] = *b"WEALDK\0\x03";
+
+/// The same in format 2, which has another proof.
+const FORMERLY_SEALED: [u8; 8] = *b"WEALDK\0\x02";
 
 /// What a head begins with: the magic bytes, the journal, how many entries it began with.
 const NAMED: usize = 8 + 16 + 8;
@@ -66,8 +69,7 @@ pub(crate) fn write_head(
     out.extend_from_slice(&journal.to_le_bytes());
     out.extend_from_slice(&(count as u64).to_le_bytes());
     if let Some(master) = master {
-        let proof = master.proof(&out[begin..]);
-        out.extend_from_slice(&proof);
+        out.extend_from_slice(&master.proof(journal));
     }
     let check = crc32c(&out[begin..]).to_le_bytes();
     out.extend_from_slice(&check);
@@ -114,7 +116,8 @@ pub(crate) fn read(
         taken: 0,
     };
     let head = reader.bytes(NAMED + master_key::TAG + 4)?;
-    let is_sealed = head.starts_with(&SEALED);
+    let is_former = head.starts_with(&FORMERLY_SEALED);
+    let is_sealed = is_former || head.starts_with(&SEALED);
     let named = head.get(..NAMED).ok_or_else(|| damaged(0))?;
     let checked = if is_sealed {
         NAMED + master_key::TAG
@@ -129,7 +132,10 @@ pub(crate) fn read(
     }
     let master = match is_sealed {
         true => {
-            let master = masters.that_made(&head[NAMED..checked], named);
+            let master = masters.that_made(&head[NAMED..checked], |key| match is_former {
+                true => key.former_proof(named),
+                false => key.proof(journal),
+            });
             Some(master.ok_or(Unreadable::Sealed {
                 has_key: masters.current.is_some(),
             })?)
@@ -309,6 +315,43 @@ mod tests {
         })
         .unwrap();
         assert_eq!((ids, broken), (vec![1, 2, 3], end));
+    }
+
+    #[test]
+    fn a_master_key_makes_one_proof_for_all_key_files_of_a_journal() {
+        let master = MasterKey::new([7; 32]);
+        let head = |journal, count| {
+            let mut head = Zeroizing::default();
+            write_head(&mut head, (journal, count), Some(&master));
+            head
+        };
+        let proof = |journal, count| head(journal, count)[NAMED..NAMED + master_key::TAG].to_vec();
+        assert_ne!(head(1, 0), head(1, 5));
+        assert_eq!(proof(1, 0), proof(1, 5));
+        assert_ne!(proof(1, 0), proof(2, 0));
+        // Nobody else has it, in either format.
+        let disk = SimulatedDisk::new();
+        let masters = |byte| MasterKeys {
+            current: Some(MasterKey::new([byte; 32])),
+            former: Vec::new(),
+        };
+        let mut former = head(1, 0);
+        former[..8].copy_from_slice(&FORMERLY_SEALED);
+        let made = master.former_proof(&former[..NAMED]);
+        former[NAMED..NAMED + master_key::TAG].copy_from_slice(&made);
+        let checked = former.len() - 4;
+        let check = crc32c(&former[..checked]).to_le_bytes();
+        former[checked..].copy_from_slice(&check);
+        for file in [head(1, 0), former] {
+            disk.set_file(&names::keys(1), Some(&file));
+            let read = |byte| {
+                read((&disk, 1), (1, &masters(byte)), |_, _| {
+                    panic!("it is empty")
+                })
+            };
+            assert_eq!(read(7).unwrap(), file.len() as u64);
+            assert!(matches!(read(8), Err(Unreadable::Sealed { .. })));
+        }
     }
 
     #[test]

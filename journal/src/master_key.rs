@@ -110,20 +110,26 @@ impl MasterKey {
         ChaCha20Poly1305::new(&Key::from(*self.0))
     }
 
-    /// What only this key makes of a head.
-    pub(crate) fn proof(&self, head: &[u8]) -> [u8; TAG] {
-        let payload = Payload {
-            msg: &[],
-            aad: head,
-        };
-        let proof = self.cipher().encrypt(&Nonce::default(), payload);
+    /// What only this key makes of a journal's number. All key files of a journal have the same one: two different texts
+    /// with one nonce would let others make a third.
+    pub(crate) fn proof(&self, journal: u128) -> [u8; TAG] {
+        self.tag(&nonce(journal), &journal.to_le_bytes())
+    }
+
+    /// The proof in format 2, which is of a whole head.
+    pub(crate) fn former_proof(&self, head: &[u8]) -> [u8; TAG] {
+        self.tag(&Nonce::default(), head)
+    }
+
+    fn tag(&self, nonce: &Nonce, aad: &[u8]) -> [u8; TAG] {
+        let proof = self.cipher().encrypt(nonce, Payload { msg: &[], aad });
         let proof = proof.expect("nothing is shorter than the cipher allows");
         proof.try_into().expect("it is as long as a tag")
     }
 
     /// Seals the key of a blob. The id is random, so no two blobs have a nonce in common.
     pub(crate) fn seal(&self, id: BlobId, key: &BlobKey) -> [u8; SEALED] {
-        let (nonce, aad) = (nonce(id), id.0.to_le_bytes());
+        let (nonce, aad) = (nonce(id.0), id.0.to_le_bytes());
         let payload = Payload {
             msg: &key[..],
             aad: &aad,
@@ -134,7 +140,7 @@ impl MasterKey {
     }
 
     pub(crate) fn open(&self, id: BlobId, sealed: &[u8; SEALED]) -> Option<BlobKey> {
-        let (nonce, aad) = (nonce(id), id.0.to_le_bytes());
+        let (nonce, aad) = (nonce(id.0), id.0.to_le_bytes());
         let payload = Payload {
             msg: &sealed[..],
             aad: &aad,
@@ -144,10 +150,10 @@ impl MasterKey {
     }
 }
 
-/// Never that of a proof: an id is not 0.
-fn nonce(id: BlobId) -> Nonce {
+/// Of a blob or of a journal. Their numbers are random, so no two have one in common.
+fn nonce(number: u128) -> Nonce {
     let mut nonce = Nonce::default();
-    nonce.copy_from_slice(&id.0.to_le_bytes()[..12]);
+    nonce.copy_from_slice(&number.to_le_bytes()[..12]);
     nonce
 }
 
@@ -178,10 +184,14 @@ pub(crate) struct MasterKeys {
 }
 
 impl MasterKeys {
-    /// The key that has made a proof of a head.
-    pub(crate) fn that_made(&self, proof: &[u8], head: &[u8]) -> Option<&MasterKey> {
+    /// The key that has made a proof.
+    pub(crate) fn that_made(
+        &self,
+        proof: &[u8],
+        make: impl Fn(&MasterKey) -> [u8; TAG],
+    ) -> Option<&MasterKey> {
         let mut all = self.current.iter().chain(&self.former);
-        all.find(|key| key.proof(head) == proof)
+        all.find(|key| make(key) == proof)
     }
 }
 

@@ -41,3 +41,10 @@ fn every_kind_of_record_with_sealed_keys_is_read() {
     let key = MasterKey::new([7; 32]);
     must_be_read("format-1-sealed", &Settings::new().master_key(key));
 }
+
+/// Here the key file is of format 3, and the checkpoint, of format 2, has a copy of a reference.
+#[test]
+fn keys_with_one_proof_for_a_journal_and_copies_in_a_checkpoint_are_read() {
+    let key = MasterKey::new([7; 32]);
+    must_be_read("format-1-copied", &Settings::new().master_key(key));
+}

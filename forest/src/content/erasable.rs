@@ -291,6 +291,7 @@ impl Blobs {
             let copies = copies.iter().filter(|(number, _)| *number <= upto);
             all.extend(copies.map(|(_, place)| (*id, place.clone())));
         }
+        drop(shelves); // Commits with erasable bytes wait for it.
         all.sort_unstable();
         all
     }
@@ -403,6 +404,7 @@ impl Blobs {
             (*id, shelf.place.clone(), erased)
         });
         let mut all: Vec<_> = all.collect();
+        drop(shelves);
         all.sort_unstable_by_key(|(id, ..)| *id);
         all
     }
