@@ -41,7 +41,9 @@ pub(crate) fn run(args: &Forest) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     };
     let (code, sentence) = failure.told()?;
-    complain(&sentence);
+    // It may have names.
+    let lines: Vec<_> = sentence.lines().map(text::name).collect();
+    complain(&lines.join("\n"));
     Ok(ExitCode::from(code))
 }
 

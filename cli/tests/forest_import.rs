@@ -285,3 +285,31 @@ fn an_erasable_value_under_too_long_a_name_is_a_fault_of_its_line() {
     );
     assert!(!path.exists(), "nothing was created");
 }
+
+#[test]
+fn a_name_is_shown_as_what_it_is_whatever_characters_it_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let name = "a\u{202e}b \"c\"";
+    let text = format!("{}\n", serde_json::json!({ "tree": {}, "name": name }));
+    let shown = "a\\u{202e}b \"c\"";
+    let (code, out, err) = weald(path, &["import", "--create"], &text);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with(&format!("{shown}: 1 node")), "{out}");
+    let forest = block_on(DiskForest::open(path)).unwrap();
+    let tree = forest.get(name).unwrap();
+    block_on(tree.tag("new\nline", tree.view().version())).unwrap();
+    drop((tree, forest));
+    let listed = says(path, &["ls"]);
+    assert!(listed.starts_with(shown), "{listed}");
+    assert!(listed.ends_with("  new\\nline\n"), "{listed}");
+    let log = says(path, &["log"]);
+    assert!(log.contains(&format!("create {shown}, 1 node")), "{log}");
+    assert!(
+        log.contains(&format!("{shown}: tag new\\nline on ")),
+        "{log}"
+    );
+    let (code, err) = fails(path, &["show", "\u{202e}"]);
+    assert_eq!(code, 4);
+    assert!(err.contains("no tree is named `\\u{202e}`"), "{err}");
+}

@@ -30,7 +30,7 @@ A MOMENT is a version, a time (2026-05-30, 2026-05-30T12:00:00Z), or a tag of th
 A version is printed as 1795455258574854548.17: the opening of the forest, and the number of the commit. 17 alone is \
 enough. The numbers rise, and each opening for writing skips about a million of them.
 Erasable values are shown, but `find` does not search them. In JSON they are {\"erasable\": value}, and those that were \
-erased are {\"erased\": seconds since 1970}.
+erased are {\"erased\": \"1795798408\"}, in seconds since 1970.
 
 Exit codes:
   0  all went well

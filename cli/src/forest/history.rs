@@ -204,6 +204,8 @@ fn number_of(stored: &Stored, change: &Recorded) -> u64 {
 }
 
 fn told(tree: &str, change: &Recorded) -> (String, Json) {
+    let shown = text::name;
+    let tree = shown(tree);
     match change {
         Recorded::Create { content, .. } => {
             let nodes = content.len();
@@ -220,28 +222,31 @@ fn told(tree: &str, change: &Recorded) -> (String, Json) {
             )
         }
         Recorded::Rename { name, .. } => (
-            format!("rename {tree} to {name}"),
+            format!("rename {tree} to {}", shown(name)),
             json!({ "rename": name }),
         ),
         Recorded::Delete { .. } => (format!("delete {tree}"), json!("delete")),
         Recorded::AddIndex { attribute, .. } => {
             let json = json!({ "add_index": attribute });
-            (format!("{tree}: index on {attribute}"), json)
+            (format!("{tree}: index on {}", shown(attribute)), json)
         }
         Recorded::DropIndex { attribute, .. } => {
             let json = json!({ "drop_index": attribute });
-            (format!("{tree}: no index on {attribute}"), json)
+            (format!("{tree}: no index on {}", shown(attribute)), json)
         }
         Recorded::Erase(erasure) => {
             let (_, node, name) = &erasure.place;
             let json = json!({ "erase": { "node": node.get(), "attribute": &**name } });
-            (format!("{tree}: erase {name} of {node}"), json)
+            (format!("{tree}: erase {} of {node}", shown(name)), json)
         }
         Recorded::Tag { tag, version, .. } => {
             let json = json!({ "tag": tag, "version": text::version_json(*version) });
-            (format!("{tree}: tag {tag} on {version}"), json)
+            (format!("{tree}: tag {} on {version}", shown(tag)), json)
         }
-        Recorded::Untag { tag, .. } => (format!("{tree}: no tag {tag}"), json!({ "untag": tag })),
+        Recorded::Untag { tag, .. } => (
+            format!("{tree}: no tag {}", shown(tag)),
+            json!({ "untag": tag }),
+        ),
         _ => (format!("{tree}: changed"), json!("other")),
     }
 }

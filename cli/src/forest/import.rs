@@ -83,6 +83,7 @@ pub(crate) fn import(directory: &Path, settings: Settings, what: &What<'_>) -> R
             }
             false => {
                 let nodes = text::count(nodes, "node");
+                let name = text::name(&name);
                 format!("{name}: {nodes}, version {version}\n")
             }
         })?;
@@ -120,7 +121,7 @@ fn skipped(tree: &Named, what: &What<'_>) -> Result<(), Failure> {
     let name = &tree.name;
     Ok(print(&match what.json {
         true => format!("{}\n", json!({ "name": name, "skipped": true })),
-        false => format!("{name}: skipped, there is one already\n"),
+        false => format!("{}: skipped, there is one already\n", text::name(name)),
     })?)
 }
 

@@ -109,15 +109,48 @@ fn no_tree(line: usize, error: &str) -> Failure {
     ))
 }
 
-/// The name that a line begins with, and the text of its tree. The tree is not read here, because it may be as deep as
-/// any.
+/// The name of a line, and the text of its tree. The tree is not read here, because it may be as deep as any.
 fn begin(line: &str) -> Option<(String, &str)> {
-    let rest = line.trim().strip_prefix("{\"name\":")?;
-    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
-    let name = values.next()?.ok()?;
-    let rest = rest.get(values.byte_offset()..)?;
-    let tree = rest.strip_prefix(",\"tree\":")?.strip_suffix('}')?;
-    Some((name, tree))
+    let mut rest = line.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let (mut name, mut tree) = (None, None);
+    loop {
+        let (key, after) = split_value(rest)?;
+        let (value, after) = split_value(after.strip_prefix(':')?)?;
+        match serde_json::from_str::<String>(key).ok()?.as_str() {
+            "name" if name.is_none() => name = Some(serde_json::from_str(value).ok()?),
+            "tree" if tree.is_none() => tree = Some(value),
+            _ => return None,
+        }
+        if after.is_empty() {
+            return Some((name?, tree?));
+        }
+        rest = after.strip_prefix(',')?;
+    }
+}
+
+/// The first value of a text, which is looked at no further than to find its end, and what follows it.
+fn split_value(text: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    let mut is_end = |byte: u8| {
+        if is_string {
+            is_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            return false;
+        }
+        let is_outside = depth == 0;
+        match byte {
+            b'"' => is_string = true,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' | b':' => return is_outside,
+            _ => {}
+        }
+        false
+    };
+    let end = text.bytes().position(&mut is_end);
+    let (value, rest) = text.split_at(end.unwrap_or(text.len()));
+    let value = value.trim();
+    (!value.is_empty()).then_some((value, rest))
 }
 
 #[cfg(test)]
@@ -125,11 +158,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_begins_with_a_name() {
-        let begun = begin(r#"{"name":"a \"b\",","tree":{"children":[{}]}}"#);
-        let name = "a \"b\",".to_owned();
-        assert_eq!(begun, Some((name, r#"{"children":[{}]}"#)));
-        for line in ["", "{}", r#"{"name":5,"tree":{}}"#, r#"{"name":"a"}"#] {
+    fn a_line_has_a_name_and_a_tree_as_any_json_has() {
+        let tree = r#"{"children":[{"attributes":{"a":"\\\"},{"}}]}"#;
+        let name = "a \"b\",: tree".to_owned();
+        for line in [
+            r#"{"name":"a \"b\",: tree","tree":TREE}"#,
+            r#" { "name": "a \"b\",: tree", "tree": TREE } "#,
+            "{\t\"name\"\t: \"a \\\"b\\\",: tree\" ,\"tree\" :TREE\t}",
+            r#"{"tree": TREE, "name": "a \u0022b\",: tree"}"#,
+        ] {
+            let line = line.replace("TREE", tree);
+            assert_eq!(begin(&line), Some((name.clone(), tree)), "{line}");
+        }
+        for line in [
+            "",
+            "{}",
+            "{",
+            r#"{"name":5,"tree":{}}"#,
+            r#"{"name":"a"}"#,
+            r#"{"name":"a","tree":}"#,
+            r#"{"name":"a","tree":{},}"#,
+            r#"{"name":"a","tree":{},"tree":{}}"#,
+            r#"{"name":"a","tree":{},"more":{}}"#,
+            r#"{"name":"a" "tree":{}}"#,
+        ] {
             assert_eq!(begin(line), None, "{line}");
         }
     }

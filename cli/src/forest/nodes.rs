@@ -26,9 +26,10 @@ pub(crate) fn list(forest: &Forest, prefix: &str, json: bool) -> Result<(), Fail
             lines.put(listed(&tree, &newest).to_string())?;
             continue;
         }
-        let tags: Vec<_> = tree.tags().into_iter().map(|(tag, _)| tag).collect();
+        let tags = tree.tags().into_iter();
+        let tags: Vec<_> = tags.map(|(tag, _)| text::name(&tag)).collect();
         rows.push(vec![
-            tree.name(),
+            text::name(&tree.name()),
             text::count(newest.tree().len(), "node"),
             newest.version().to_string(),
             times::shown(newest.time()),

@@ -41,6 +41,20 @@ pub(crate) fn shown(bytes: &[u8], most: Option<usize>) -> String {
     }
 }
 
+/// A name for people: what is not seen, or changes how the rest is seen, is shown as in `\u{202e}`.
+pub(crate) fn name(name: &str) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for part in name.split_inclusive(['"', '\'', '\\']) {
+        let (rest, mark) = match part.strip_suffix(['"', '\'', '\\']) {
+            Some(rest) => part.split_at(rest.len()),
+            None => (part, ""),
+        };
+        shown.extend(rest.escape_debug());
+        shown.push_str(mark);
+    }
+    shown
+}
+
 /// A node in one line: its number and its attributes.
 pub(crate) fn label(forest: &Forest, node: Node<'_>) -> String {
     let mut label = node.id().to_string();
