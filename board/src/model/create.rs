@@ -55,9 +55,10 @@ impl Boards {
     ) -> Result<TreeHandle, BoardError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = format!("{INTERIM}{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let root = Attributes::new().with(of_board::ID, BoardName::random().as_str());
         let root = match token {
-            Some(token) => Attributes::new().with(of_board::TOKEN, token),
-            None => Attributes::new(),
+            Some(token) => root.with(of_board::TOKEN, token),
+            None => root,
         };
         let trees = self.0.store.trees();
         let tree = trees.create_from(&name, Tree::with_root(root));

@@ -60,7 +60,11 @@ fn every_page_is_accessible_and_fits_light_dark_and_narrow() {
         tab.write("#passphrase", SECRET);
         tab.follow("main form .button");
         let moderate = format!("{topic}/moderate");
-        for (name, path) in [("moderate", moderate.as_str()), ("admin", "/admin")] {
+        for (name, path) in [
+            ("moderate", moderate.as_str()),
+            ("moderate-board", "/b/tea/moderate"),
+            ("admin", "/admin"),
+        ] {
             look(&tab, name, path);
         }
         // The page of the inside renews itself.
@@ -72,6 +76,11 @@ fn every_page_is_accessible_and_fits_light_dark_and_narrow() {
         assert!(tab.text(".gone").contains("Deleted by a moderator"));
         look(&tab, "log", "/moderate");
         look(&tab, "deleted", &topic);
+        tab.go("/b/tea/moderate");
+        tab.write("#why", "It is about coffee");
+        tab.follow("main form .button");
+        assert!(tab.text(".list h2").contains("the board tea"));
+        look(&tab, "deleted-board", "/b/tea");
     });
 }
 
