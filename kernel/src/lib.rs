@@ -167,6 +167,7 @@ mod scheduler {
         pub(crate) mod detached_run;
         pub(crate) mod evict;
         pub(crate) mod held_up;
+        pub(crate) mod leftovers;
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
         pub(crate) mod outbox;
@@ -240,7 +241,9 @@ pub mod callback {
     //! Rules:
     //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
     //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
-    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
+    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback for longer than
+    //!   its worker takes to be retaken. There is no quarantine for callbacks: more of them that block at once than
+    //!   there are spare threads hold up everybody.
     //! - When a callback's owner ends, the callback's closure is dropped at once.
     //!
     //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
@@ -309,6 +312,7 @@ pub mod fork {
 mod runtime {
     pub(crate) mod builder;
     pub(crate) mod handle;
+    mod own_runs;
     pub(crate) mod shutdown;
     pub(crate) mod testing;
 

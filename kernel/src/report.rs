@@ -15,6 +15,7 @@ pub(crate) mod panic_site;
 pub(crate) mod payload;
 mod queue;
 mod record;
+mod releases;
 mod reporter;
 mod subscriber;
 
@@ -209,11 +210,11 @@ pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: LateNames)
     });
 }
 
-/// The system refused a thread.
+/// The system refused a thread, for a worker or for jobs in quarantine.
 pub(crate) fn no_thread(error: Option<&io::Error>) {
     of_program(ReportKind::NoThread, || {
         let cause = error.map_or_else(|| "the bound was reached".to_owned(), ToString::to_string);
-        format!("no thread could be started for a worker ({cause}); trying again each round")
+        format!("no thread could be started ({cause}); trying again each round")
     });
 }
 

@@ -221,6 +221,26 @@ fn the_monitor_calls_no_waker() {
     }
 }
 
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker in a tool panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_when_a_tool_calls_it_is_reported() {
+    let _watch = watch();
+    collect_reports();
+    let _runtime = runtime(1);
+    let (sender, mut receiver) = weald_sync::oneshot::channel();
+    let mut receives = Box::pin(receiver.receive().into_future());
+    poll_once(&mut receives, &Waker::from(Arc::new(Panics)));
+    sender.send(1).unwrap();
+    until(|| !reports("weald::panic", "a waker panicked: a waker in a tool panics").is_empty());
+}
+
 /// Notes, when it is dropped, whether it is in a job; then panics.
 struct NotesItsDrop(Mutex<Sender<bool>>);
 

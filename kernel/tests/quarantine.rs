@@ -10,14 +10,18 @@ mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Wake, Waker},
 };
 
 use gate::Gate;
 use reports::{collect_reports, flushed, reports};
-use tools::{until, watch};
+use tools::{Latch, until, watch};
 use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, spawn, yield_now};
 
 fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
@@ -206,4 +210,35 @@ fn more_cancelled_jobs_whose_destructors_block_than_spare_threads_stop_no_other_
     for job in jobs {
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
     }
+}
+
+/// Blocks at the gate when it is woken.
+struct WakeBlocks(Gate);
+
+impl Wake for WakeBlocks {
+    fn wake(self: Arc<WakeBlocks>) {
+        self.0.block();
+    }
+}
+
+/// Another executor waits for jobs of the runtime, outside of any job.
+#[test]
+fn more_foreign_wakers_that_block_than_spare_threads_stop_no_other_kind() {
+    let _watch = watch();
+    let (runtime, gate, latch) = (with_spare_threads(2, 8), Gate::default(), Latch::default());
+    let waker = Waker::from(Arc::new(WakeBlocks(gate.clone())));
+    let poll_once = |mut job: JoinHandle<()>| {
+        let polled = pin!(&mut job).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        job
+    };
+    let jobs: Vec<_> = (0..100)
+        .map(|_| poll_once(runtime.spawn(latch.clone())))
+        .collect();
+    latch.open();
+    until(|| gate.begun() >= 7);
+    others_run(&runtime);
+    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
+    gate.open();
+    join_all(&runtime, jobs);
 }

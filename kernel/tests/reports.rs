@@ -22,7 +22,7 @@ use std::{
 
 use tools::{until, watch};
 use tracing::{field::Field, subscriber::with_default};
-use weald_kernel::{JoinHandle, Runtime, Spawn};
+use weald_kernel::{Describe, JoinHandle, Runtime, Spawn};
 
 const CHILD: &str = "WEALD_TEST_REPORTS";
 
@@ -125,6 +125,26 @@ fn a_subscriber_panics() {
     assert_eq!(report.not_stopped, []);
 }
 
+/// A description that is told is no report: it may flush what others wait for.
+fn is_told_that_it_stands_still(runtime: &Runtime) {
+    #[derive(Debug)]
+    struct Tells(Mutex<mpsc::Sender<()>>);
+    impl Describe for Tells {
+        fn name(&self) -> String {
+            "told".to_owned()
+        }
+
+        fn stands_still(&self) {
+            let _again = self.0.lock().unwrap().send(());
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    let described = Spawn::new().described_by(Arc::new(Tells(Mutex::new(tell))));
+    let blocks = async move { told.recv().unwrap() };
+    let job = runtime.block_on(async { described.spawn(blocks) });
+    runtime.block_on(job).unwrap();
+}
+
 fn a_subscriber_blocks() {
     let (release, released) = mpsc::channel::<()>();
     let (began, has_begun) = mpsc::channel();
@@ -141,6 +161,7 @@ fn a_subscriber_blocks() {
     let (second, go_second) = blocker(&runtime, "the second");
     still_serves(&runtime);
     until(|| runtime.metrics().detached >= 2);
+    is_told_that_it_stands_still(&runtime);
     drop((go_first, go_second));
     runtime.block_on(first).unwrap();
     runtime.block_on(second).unwrap();
@@ -292,6 +313,42 @@ fn run(case: &str) -> String {
 fn lines(stderr: &str) -> Vec<&str> {
     let ours = |line: &&str| line.starts_with("weald: ");
     stderr.lines().filter(ours).collect()
+}
+
+/// The runtime has stopped, so none of its threads runs the destructor.
+#[test]
+fn a_destructor_that_panics_in_a_shutdown_is_reported_to_the_runtimes_subscriber() {
+    let _watch = watch();
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let subscriber = Calls(move |text: &str, _| {
+        let _unheard = tell.lock().unwrap().send(text.to_owned());
+    });
+    let builder = Runtime::builder().workers(1).spare_threads(0);
+    let runtime = with_default(subscriber, || builder.build().unwrap());
+    let (begun, begins) = mpsc::channel();
+    let waits = async move {
+        let _panics = PanicsAtDrop;
+        begun.send(()).unwrap();
+        std::future::pending::<()>().await;
+    };
+    runtime.spawn(waits).detach();
+    begins.recv().unwrap();
+    // Holds the only worker.
+    let (holder, go) = blocker(&runtime, "the holder");
+    until(|| runtime.metrics().runnable == 0);
+    holder.detach();
+    runtime.shutdown(Duration::from_millis(20));
+    while !told.recv().unwrap().contains("in a leftover") {}
+    drop(go);
+}
+
+struct PanicsAtDrop;
+
+impl Drop for PanicsAtDrop {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new("in a leftover"));
+    }
 }
 
 #[test]

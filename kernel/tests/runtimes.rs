@@ -17,8 +17,8 @@ use std::{
 
 use tools::{Drops, Latch, until, watch};
 use weald_kernel::{
-    Runtime, Spawn, SpawnError, Wait, block_on, callback, cancel_point, fork, is_in_job, scope,
-    sleep, spawn, spawn_child, spawn_local,
+    Runtime, Spawn, SpawnError, Wait, block_on, blocking, callback, cancel_point, fork, is_in_job,
+    offload, scope, sleep, spawn, spawn_child, spawn_local,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -268,6 +268,42 @@ fn a_runtime_that_is_dropped_in_its_own_job_thread_or_callback_does_not_wait_for
         // Both end: at the next wait, and when the thread leaves.
         until(|| drops.count() == 2);
     }
+}
+
+/// The caller of the closure, and of the fork, waits for the code that drops the runtime.
+#[test]
+fn a_runtime_that_is_dropped_in_a_closure_or_a_part_of_a_fork_does_not_wait_for_its_caller() {
+    let _watch = watch();
+    for place in ["blocking", "offload", "fork"] {
+        let builder = Runtime::builder().workers(2).shutdown_deadline(HOUR);
+        let (runtime, (sender, own)) = (builder.build().unwrap(), mpsc::channel());
+        let (tell, told) = mpsc::channel();
+        let end = move || {
+            drop::<Runtime>(own.recv().unwrap());
+            tell.send(()).unwrap();
+        };
+        let job = async move {
+            match place {
+                "blocking" => blocking(end),
+                "offload" => offload(end).await.unwrap(),
+                _ => in_a_stolen_part(end),
+            }
+        };
+        runtime.spawn(job).detach();
+        sender.send(runtime).unwrap();
+        told.recv().unwrap();
+    }
+}
+
+/// Calls `act` in a part of a fork that another thread has stolen.
+fn in_a_stolen_part(act: impl FnOnce() + Send) {
+    let (begun, begins) = mpsc::channel();
+    let own = move || begins.recv().unwrap();
+    let stolen = move || {
+        begun.send(()).unwrap();
+        act();
+    };
+    fork::join(own, stolen);
 }
 
 #[test]

@@ -18,7 +18,10 @@
 //! The owner of a callback is the process (or job) that starts it. A callback that another one starts has the
 //! same owner; a callback that is started anywhere else belongs to the runtime. When the owner ends, its callbacks
 //! are dropped at once. A panic ends its callback alone and is reported to the owner: see [`Owner::on_panic`]. A
-//! callback may also block or wait: the monitor names it, and no other callback stops.
+//! callback may also block or wait: the monitor names it, and no other callback stops. It costs the others some
+//! milliseconds, so a burst of callbacks that block adds up, and more of them at once than there are
+//! [spare threads](weald_kernel::Builder::spare_threads) stop everybody: 700 that blocked for 1.5 s delayed others by
+//! 0.8 s. To avoid it: call what blocks inside [`blocking`](weald_kernel::blocking()), or in a process.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};

@@ -176,6 +176,9 @@ impl<T> JoinHandle<T> {
 
     /// Asks the job to end: at its next wait its future is dropped, and joining it returns
     /// [`Cancelled`](JoinError::Cancelled). Does nothing if the job has ended.
+    ///
+    /// A thread, and a job in [`wait()`](crate::Wait::wait), ends by unwinding its stack, as if it panicked. So a
+    /// destructor on that stack that panics is a second panic, and ends the program.
     pub fn cancel(&self) {
         if let Some(job) = &self.job {
             cancel::cancel(job);

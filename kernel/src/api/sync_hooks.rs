@@ -5,6 +5,7 @@
 //! hooks were installed.
 
 use std::{
+    any::Any,
     future::poll_fn,
     panic::Location,
     pin::pin,
@@ -19,6 +20,7 @@ use weald_sync::{
 
 use crate::{
     api::time,
+    job::foreign_waker,
     scheduler::{
         stackful::wait,
         workers::{context, shared::Shared},
@@ -70,6 +72,10 @@ impl Hooks for KernelHooks {
 
     fn note_site(&self, site: &'static Location<'static>) {
         context::note_site(site);
+    }
+
+    fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
+        foreign_waker::report_panic(payload);
     }
 
     fn give_way(&self, waker: &Waker) {

@@ -26,10 +26,13 @@ use crate::{
         start::{When, arm},
     },
     job::{self, JobPtr, Room, Spec, place, runnable::Runnable, transition::Inbox},
-    report::payload::{self, Payload},
+    report::{
+        JobName,
+        payload::{self, Payload},
+    },
     scheduler::services::Callbacks,
     scheduler::workers::{context, ready, run},
-    timer::entry_queue::EntryQueue,
+    timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
 /// How many callbacks a runner runs before other jobs have a turn.
@@ -73,6 +76,13 @@ impl Callbacks for Runners {
 
     fn discard(&self, callbacks: EntryQueue) {
         discard_all(callbacks);
+    }
+
+    fn name_of(&self, callback: EntryPtr) -> JobName {
+        // SAFETY: only callbacks are named here.
+        let callback = unsafe { CallbackPtr::of(callback) };
+        // SAFETY: the caller's claim.
+        JobName::of_callback(unsafe { callback.head() }.kind.name())
     }
 }
 

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_no_user_code_leaves_the_drop_to_the_reporting_thread() {
+    fn a_thread_that_runs_no_user_code_leaves_the_drop_to_the_releasing_thread() {
         struct Tells(mpsc::Sender<Option<String>>);
         impl Wake for Tells {
             fn wake(self: Arc<Self>) {}
@@ -316,7 +316,7 @@ mod tests {
             drop(word);
         });
         watcher.join().unwrap();
-        assert_eq!(dropped.recv().unwrap().as_deref(), Some("weald-reports"));
+        assert_eq!(dropped.recv().unwrap().as_deref(), Some("weald-releases"));
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
 //! - Each foreign waker then runs in a job of its own, so it is watched and retaken as any job is, holds up no other
 //!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
-//!   are one kind of job: while that kind is suspect, they run in quarantine. None runs on the monitor's thread, or on
+//!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is suspect,
+//!   they run in quarantine. None runs on the monitor's thread, or on
 //!   a worker outside of a job.
-//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. A stopped runtime
-//!   makes them at once.
+//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. In a stopped
+//!   runtime they are [leftovers](crate::scheduler::threads::leftovers).
 //! - A panic of a foreign waker is reported and ends there, and so does one of its destructor.
 //!
 //! The code that took the wakers out of a wheel, a reactor's slot or a job sorts them
@@ -23,7 +24,8 @@ use std::{
 
 use crate::{
     job::{
-        self, Room, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox,
+        self, Room, Spec, foreign_waker, kept_waker, runnable::Runnable, transition::Inbox,
+        work_kind::WorkKind,
     },
     report::{Describe, JobName, LateName, OUTSIDE_OF_UNITS},
 };
@@ -87,6 +89,10 @@ impl ForeignCalls {
         self.0.is_empty()
     }
 
+    pub(crate) fn into_calls(self) -> impl Iterator<Item = ForeignCall> {
+        self.0.into_iter()
+    }
+
     /// The jobs of this `runtime` that make the calls, in no queue.
     pub(crate) fn into_jobs(self, runtime: u16) -> impl Iterator<Item = Runnable> {
         self.0.into_iter().map(move |call| call.into_job(runtime))
@@ -116,6 +122,18 @@ impl ForeignCall {
         }
     }
 
+    /// How reports name the call while no job makes it.
+    pub(crate) fn name(&self) -> JobName {
+        let registrar = self.waker.as_ref().and_then(kept_waker::registrar);
+        let registrar = registrar.as_ref().map(LateName::known);
+        JobName {
+            name: Some(self.by.job_name(registrar)),
+            type_name: std::any::type_name::<Waker>(),
+            site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
+            waits_for: None,
+        }
+    }
+
     fn into_job(self, runtime: u16) -> Runnable {
         let registrar = self.waker.as_ref().and_then(kept_waker::registrar);
         let spec = Spec {
@@ -129,11 +147,18 @@ impl ForeignCall {
             flags: 0,
             refs: 0,
         };
+        let vtable = self
+            .waker
+            .as_ref()
+            .map_or(0, |waker| std::ptr::from_ref(waker.vtable()).addr());
         let by = self.by;
         let name = by.job_name(registrar.as_ref().map(LateName::known));
         let job = job::new(Room::needed(), spec, |_| self);
         if registrar.is_none() {
-            job.header().set_place(place::SERVES_MANY);
+            // Those of one executor are a kind.
+            let kind = WorkKind::new();
+            kind.set(vtable as u64);
+            job.header().extensions.lock().kind = Some(kind);
         }
         let described = registrar.filter(LateName::is_described);
         let mut extensions = job.header().extensions.lock();

@@ -1,6 +1,7 @@
 //! Calling wakers that may be foreign: user code, whose panic must not unwind a thread of the runtime.
 
 use std::{
+    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     task,
 };
@@ -22,7 +23,12 @@ pub(crate) fn discard(waker: task::Waker) {
 
 fn isolate(call: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
-        report::waker_panicked(&panic_message(payload.as_ref()));
-        payload::discard(payload);
+        report_panic(payload);
     }
+}
+
+/// Reports that a foreign waker panicked with `payload`, and drops that.
+pub(crate) fn report_panic(payload: Box<dyn Any + Send>) {
+    report::waker_panicked(&panic_message(payload.as_ref()));
+    payload::discard(payload);
 }

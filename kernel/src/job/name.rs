@@ -1,6 +1,6 @@
 //! How reports name a job.
 
-use std::panic::Location;
+use std::{fmt, panic::Location};
 
 use crate::{
     job::{Header, extensions::Extensions},
@@ -14,6 +14,12 @@ pub(crate) struct CallbackName {
     pub(crate) type_name: fn() -> &'static str,
     /// Where it was started.
     pub(crate) site: &'static Location<'static>,
+}
+
+impl fmt::Display for CallbackName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "callback {}", (self.type_name)())
+    }
 }
 
 /// How reports name a job that runs parts of a fork.
@@ -45,13 +51,24 @@ impl JobName {
         named.map_or_else(|| JobName::known(job, None), LateName::now)
     }
 
+    /// The name of a callback that no job runs.
+    pub(crate) fn of_callback(callback: CallbackName) -> JobName {
+        let type_name = (callback.type_name)();
+        JobName {
+            name: Some(callback.to_string()),
+            type_name,
+            site: callback.site,
+            waits_for: None,
+        }
+    }
+
     fn known(job: &Header, extensions: Option<&Extensions>) -> JobName {
         let callback = extensions.and_then(|extensions| extensions.callback);
         let given =
             || extensions.and_then(|extensions| extensions.name.as_deref().map(str::to_owned));
         JobName {
             name: match callback {
-                Some(callback) => Some(format!("callback {}", (callback.type_name)())),
+                Some(callback) => Some(callback.to_string()),
                 None if job.is_forked() => Some(PART_OF_A_FORK.to_owned()),
                 None => given(),
             },

@@ -18,7 +18,10 @@ use crate::{
         body::{Failure, stage},
         transition::Completed,
     },
-    report::payload::{self, Payload},
+    report::{
+        panic_message,
+        payload::{self, Payload},
+    },
 };
 
 /// The right to run a job once. There is never more than one for a job.
@@ -69,9 +72,9 @@ impl Runnable {
     }
 
     /// Drops the future, if it is still there, and puts `failure` in its place. If the future's destructor
-    /// panics, that panic becomes the failure.
-    pub(crate) fn fail(&self, failure: Failure) {
-        let mut failure = failure;
+    /// panics, that panic becomes the failure; its message is returned.
+    pub(crate) fn fail(&self, failure: Failure) -> Option<Box<str>> {
+        let (mut failure, mut message) = (failure, None);
         let header = self.header();
         if header.stage() == stage::FUTURE && !header.has_own_stack() {
             let drop_future = header.vtable.drop_future;
@@ -79,6 +82,7 @@ impl Runnable {
             let dropped =
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.as_raw()) }));
             if let Err(payload) = dropped {
+                message = Some(panic_message(payload.as_ref()).into());
                 let former = mem::replace(&mut failure, Failure::Panicked(payload));
                 if let Failure::Panicked(former) = former {
                     payload::discard(former);
@@ -87,6 +91,7 @@ impl Runnable {
         }
         // SAFETY: one runner; the body holds nothing now.
         unsafe { (header.vtable.fail)(self.0.as_raw(), failure) };
+        message
     }
 
     /// Makes the job done; its output or failure is in place. Returns the job's own reference.

@@ -29,8 +29,6 @@ const CAPACITY: usize = 1024;
 pub(super) enum QueueEntry {
     Report(ReportRecord),
     LeftOut(LeftOut),
-    /// A value of the user to drop.
-    Release(Box<dyn Send>),
     /// Everything that was queued before the flush of this number was made has been handled.
     Flush(u64),
 }
@@ -214,7 +212,7 @@ mod tests {
             match entry {
                 QueueEntry::Report(_) => reports += 1,
                 QueueEntry::LeftOut(left_out) => counts.push(left_out.count),
-                QueueEntry::Release(_) | QueueEntry::Flush(_) => {}
+                QueueEntry::Flush(_) => {}
             }
         }
         counts.retain(|count| *count > 0);

@@ -1,5 +1,5 @@
-//! The reporting thread: the only one that calls subscribers and writes reports to stderr. It also drops values of the
-//! user whose last holder must not run user code (the monitor).
+//! The reporting thread: the only one that calls subscribers and writes reports to stderr. Other user code that the
+//! monitor must not run goes to the [releasing thread](super::releases).
 //!
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
 //! refuses threads, and it never ends: runtimes come and go, and the count of reports left out is written up to a
@@ -26,6 +26,7 @@ use crate::{
         output,
         queue::{QueueEntry, ReportQueue},
         record::{ReportKind, ReportOrigin, ReportRecord},
+        releases,
     },
     sys::lock,
 };
@@ -62,8 +63,9 @@ thread_local! {
     static IS_FORBIDDEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Starts the thread, unless it runs. If the system refuses it, reports wait for the next attempt.
+/// Starts the thread, and the releasing one, unless they run. If the system refuses one, reports wait for the next attempt.
 pub(crate) fn start() {
+    releases::start();
     start_in(&mut lock(&REPORTER.state));
 }
 
@@ -107,30 +109,21 @@ pub(super) fn submit(report: ReportRecord) {
     drop(refused);
 }
 
-/// Hands a value of the user to the thread, which drops it.
-pub(super) fn release(value: Box<dyn Send>) {
-    let mut state = lock(&REPORTER.state);
-    start_in(&mut state);
-    state.queue.push(QueueEntry::Release(value));
-    drop(state);
-    REPORTER.queued.notify_one();
-}
-
 /// The calling thread runs no user code from now on.
 pub(crate) fn forbid_user_code() {
     IS_FORBIDDEN.set(true);
 }
 
-/// Drops `value`, which is the user's: here, or on the reporting thread if the calling thread must not run user code.
+/// Drops `value`, which is the user's: here, or on the releasing thread if the calling thread must not run user code.
 #[inline]
 pub(crate) fn drop_for_user(value: impl Send + 'static) {
     match IS_FORBIDDEN.get() {
-        true => release(Box::new(value)),
+        true => releases::push(Box::new(value)),
         false => drop(value),
     }
 }
 
-/// Calls `call`, which is user code: here, or on the reporting thread if the calling thread must not. A panic ends there.
+/// Calls `call`, which is user code: here, or on the releasing thread if the calling thread must not. A panic ends there.
 pub(crate) fn call_for_user(call: impl FnOnce() + Send + 'static) {
     let call = CallAtDrop(Some(call));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_for_user(call))) {
@@ -243,7 +236,6 @@ fn handle(entry: QueueEntry) {
     match entry {
         QueueEntry::Report(report) => output::report(report),
         QueueEntry::LeftOut(left_out) => output::left_out(left_out),
-        QueueEntry::Release(value) => drop(value),
         QueueEntry::Flush(number) => {
             lock(&REPORTER.state).flushed = number;
             REPORTER.flushed.notify_all();

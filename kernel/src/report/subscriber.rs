@@ -9,7 +9,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use tracing::{Dispatch, dispatcher, subscriber::NoSubscriber};
 
-use crate::report::reporter;
+use crate::report::releases;
 
 /// The subscriber that was current where a runtime was started.
 pub(crate) struct RuntimeSubscriber(Option<Dispatch>);
@@ -36,7 +36,7 @@ impl RuntimeSubscriber {
 impl Drop for RuntimeSubscriber {
     fn drop(&mut self) {
         if let Some(subscriber) = self.0.take() {
-            reporter::release(Box::new(subscriber));
+            releases::push(Box::new(subscriber));
         }
     }
 }

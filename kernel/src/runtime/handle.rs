@@ -223,11 +223,11 @@ impl Runtime {
     /// Shuts down in four steps: close (new jobs are refused), drain (jobs may end on their own, until the deadline),
     /// cancel (the remaining jobs end, each at its wait; workers run their destructors, beside each other), stop.
     /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
-    /// 150 ms at most and 10 µs for each job that is left, until threads are given up, and for 200 ms at most while reports
+    /// 200 ms at most and 10 µs for each job that is left, until threads are given up, and for 200 ms at most while reports
     /// are put out.
     ///
     /// The closures of callbacks that have not run, and the wakers of other executors that still wait for a timer or a
-    /// socket, are dropped and called on the calling thread. One that blocks delays the shutdown.
+    /// socket, are dropped and called on threads for that. One that blocks is named and left behind, as a job is.
     ///
     /// A job of this runtime may call this, too. Then nobody waits for this job or its thread, and it is not in the
     /// report: it is cancelled, continues to its next wait, and ends there; then its thread ends the jobs that are

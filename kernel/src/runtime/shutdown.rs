@@ -9,10 +9,11 @@
 //!    is retaken and named, and holds up no other one.
 //! 4. stop, when that is done or at the deadline: workers end between two jobs. What has not ended by then, such as a
 //!    job that had no turn, is ended on a thread of the shutdown's own. A job that holds a thread beyond the deadline is
-//!    named and left behind, and so is that thread if a destructor holds it.
+//!    named and left behind, and so is that thread if a destructor holds it. Closures of callbacks that have not run are
+//!    dropped, and foreign wakers called, on threads for [leftovers](crate::scheduler::threads::leftovers).
 //!
-//! The caller may be a job of the runtime itself. Nobody waits for that job or its thread then: it is cancelled like
-//! the others, ends at its next wait, and its thread then ends what is pinned to it. Its worker goes to another thread
+//! The caller may be a job of the runtime itself, or a closure that a job waits for. Nobody waits for that
+//! [job](crate::runtime::own_runs) or its thread then: it is cancelled like the others, ends at its next wait, and its thread then ends what is pinned to it. Its worker goes to another thread
 //! at once, as in [`blocking`].
 
 use std::{
@@ -28,6 +29,7 @@ use crate::{
     job::JobRef,
     observe::metrics::Metrics,
     report::{JobName, LateName},
+    runtime::own_runs::OwnRuns,
     scheduler::{
         stackful::{pinned::PinnedQueue, wait::block::block_in_place},
         threads::{monitor, pool::is_in_pool_of},
@@ -54,7 +56,8 @@ pub struct ShutdownReport {
     /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their turn.
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
-    /// named by their site. They continue without a runtime until they return or the program exits. The job that shuts
+    /// named by their site; also closures of callbacks and wakers of other executors, at most 100, that the shutdown
+    /// had not dropped or called by then, because one of them blocks. They continue without a runtime until they return or the program exits. The job that shuts
     /// its own runtime down is not among them.
     pub not_stopped: Vec<JobName>,
 }
@@ -73,34 +76,35 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
 
 fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> ShutdownReport {
     let deadline = Instant::now() + deadline.min(FOREVER);
+    let own = &OwnRuns::here(shared);
     shared.close();
     if drains == Drain::Yes {
-        drain(shared, deadline);
+        drain(shared, own, deadline);
     }
     let mut live = shared.live_jobs();
     let mut asked = live.clone();
-    asked.retain(|job| !job.header().state.is_cancelled() && !is_running_here(job));
+    asked.retain(|job| !job.header().state.is_cancelled() && !own.contain(job));
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
     let patience = || deadline.max(Instant::now() + GRACE);
     if !shared.is_driven() && has_other_workers(shared) {
-        cancel_on_workers(shared, &mut live, patience());
+        cancel_on_workers(shared, own, &mut live, patience());
     }
     // From here on every thread cancels what it finds.
     shared.stop();
     // Threads inside `wait()` leave the wait only when their jobs are woken. This runs no destructor.
     cancel::cancel_waiting(&live, |job| shared.inject_stopped(job));
-    shared.await_threads(patience());
-    let mut live = end_leftovers(shared, patience());
+    shared.await_threads(own.threads(), patience());
+    let mut live = end_leftovers(shared, own, patience());
     let is_left_to_caller = left_to_caller(shared);
-    live.retain(|job| !is_running_here(job) && !is_left_to_caller(job));
-    let mut ending = ending_jobs(shared);
+    live.retain(|job| !own.contain(job) && !is_left_to_caller(job));
+    let mut ending = ending_jobs(shared, own);
     ending.retain(|job| live.iter().all(|other| other.ptr() != job.ptr()));
     let held = live.iter().chain(&ending);
-    let not_stopped = held
-        .map(|job| JobName::of(job.header()))
-        .chain(shared.blocking.offloaded().into_iter().map(LateName::now))
-        .collect();
+    let held = held.map(|job| JobName::of(job.header()));
+    let offloaded = shared.blocking.offloaded().into_iter().map(LateName::now);
+    let mut not_stopped: Vec<JobName> = held.chain(offloaded).collect();
     shared.wake_leftovers();
+    not_stopped.extend(shared.leftovers.await_all(patience()));
     let is_cancelled = |job: &&JobRef| match job.header().state.is_done() {
         true => job.header().was_cancelled(),
         false => is_left_to_caller(job),
@@ -112,18 +116,12 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
 }
 
 /// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the output.
-fn ending_jobs(shared: &Shared) -> Vec<JobRef> {
+fn ending_jobs(shared: &Shared, own: &OwnRuns) -> Vec<JobRef> {
     let mut ending = shared.detached.jobs();
     // Without a monitor, or without a spare thread, one that holds a worker was not detached.
     ending.extend(monitor::jobs_on_workers(shared));
-    ending.retain(|job| job.header().state.is_done() && !is_running_here(job));
+    ending.retain(|job| job.header().state.is_done() && !own.contain(job));
     ending
-}
-
-/// Whether the calling thread is in the middle of a run of `job`.
-fn is_running_here(job: &JobRef) -> bool {
-    let cx = context::here();
-    cx.job() == Some(job.ptr()) || cx.outer_runs.contains(job.ptr())
 }
 
 /// Selects the jobs that will end on the caller's thread, once the job that runs there has ended: those pinned to that
@@ -145,17 +143,27 @@ fn has_other_workers(shared: &Shared) -> bool {
     shared.workers.len() > 1 || context::here().worker_of(shared.id()).is_none()
 }
 
-/// Cancels the jobs in `live`, and lets the workers end them, until none but waiting ones are left, or until `deadline`.
+/// Cancels the jobs in `live`, and lets the workers end them, until none is left that they can end, or until `deadline`.
 /// The runtime is closed, so there are no others. Those that have ended leave the list.
-fn cancel_on_workers(shared: &Arc<Shared>, live: &mut Vec<JobRef>, deadline: Instant) {
-    let others = live.iter().filter(|job| !is_running_here(job));
+fn cancel_on_workers(
+    shared: &Arc<Shared>,
+    own: &OwnRuns,
+    live: &mut Vec<JobRef>,
+    deadline: Instant,
+) {
+    let others = live.iter().filter(|job| !own.contain(job));
     others.for_each(cancel::cancel_alone);
     // Jobs that fork notice the cancel at their next fork.
     shared.forks.alert_all();
     let mut pause = SHORT;
     while Instant::now() < deadline {
         live.retain(|job| !job.header().state.is_done());
-        if all_wait(shared, live) {
+        // A cancel ends every wait but those of destructors, which the workers' timers and descriptors may end.
+        let waits_in_destructor = |job: &JobRef| {
+            let state = &job.header().state;
+            state.is_waiting() && state.is_cancelled() && !own.contain(job)
+        };
+        if all_wait(shared, own, live) && !live.iter().any(waits_in_destructor) {
             return;
         }
         poll_after(pause);
@@ -166,9 +174,9 @@ fn cancel_on_workers(shared: &Arc<Shared>, live: &mut Vec<JobRef>, deadline: Ins
 /// Ends what the workers have not ended, on a thread of its own: a destructor may block for ever. Returns when nothing
 /// is left to do; or at `deadline` if a destructor holds the thread for a grace period, and somewhat later, by the number of
 /// jobs, in any case. Returns the jobs that are left.
-fn end_leftovers(shared: &Arc<Shared>, deadline: Instant) -> Vec<JobRef> {
+fn end_leftovers(shared: &Arc<Shared>, own: &OwnRuns, deadline: Instant) -> Vec<JobRef> {
     let live = shared.live_jobs();
-    if live.iter().all(is_running_here) {
+    if live.iter().all(|job| own.contain(job)) {
         return live;
     }
     match shared.is_driven() {
@@ -237,16 +245,16 @@ fn end_waiting(shared: &Shared) -> usize {
 }
 
 /// Waits until every job is done, or every remaining job waits for something that no worker will cause.
-fn drain(shared: &Arc<Shared>, deadline: Instant) {
+fn drain(shared: &Arc<Shared>, own: &OwnRuns, deadline: Instant) {
     let mut last = None;
     while Instant::now() < deadline {
         let now = Metrics::of(shared);
         let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
-        let is_blocking = shared.blocking.calls() != (0, 0);
+        let is_blocking = shared.blocking.calls() != (own.closures(), 0);
         if asleep
             && !is_blocking
             && last == Some(now.polls)
-            && all_wait(shared, &shared.live_jobs())
+            && all_wait(shared, own, &shared.live_jobs())
         {
             return;
         }
@@ -265,13 +273,13 @@ fn poll_after(pause: Duration) {
 
 /// Whether every job in `live` waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue of a
 /// worker, but on its way to the thread that it is pinned to.
-fn all_wait(shared: &Shared, live: &[JobRef]) -> bool {
+fn all_wait(shared: &Shared, own: &OwnRuns, live: &[JobRef]) -> bool {
     // What is in the queue of the caller's thread cannot run before the caller returns.
     let is_of_runtime = context::here().shared().map(Shared::id) == Some(shared.id());
-    let own = match is_of_runtime {
+    let behind = match is_of_runtime {
         true => context::here().pinned_here().map_or(0, PinnedQueue::len),
         false => 0,
     };
-    let is_awake = |job: &&JobRef| !job.header().state.is_waiting() && !is_running_here(job);
-    live.iter().filter(is_awake).count() <= own
+    let is_awake = |job: &&JobRef| !job.header().state.is_waiting() && !own.contain(job);
+    live.iter().filter(is_awake).count() <= behind
 }

@@ -11,7 +11,8 @@ use std::{any::Any, panic::Location};
 
 use crate::{
     job::{JobPtr, JobRef, runnable::Runnable},
-    timer::entry_queue::EntryQueue,
+    report::JobName,
+    timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
 /// The table that the crate root fills in.
@@ -109,6 +110,9 @@ pub(crate) trait Callbacks: Sync {
 
     /// Cancels callbacks that are in no worker's list. Called outside every worker's lock: closures are dropped.
     fn discard(&self, callbacks: EntryQueue);
+
+    /// How reports name a callback. The caller has the scheduler's claim to the entry.
+    fn name_of(&self, callback: EntryPtr) -> JobName;
 }
 
 /// The driver of a test runtime: the one thread that runs everything.

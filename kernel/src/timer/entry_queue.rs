@@ -58,6 +58,16 @@ impl EntryQueue {
         self.len += 1;
     }
 
+    /// The first entry. The queue keeps the scheduler's claim.
+    pub(crate) fn first(&self) -> Option<EntryPtr> {
+        self.first
+    }
+
+    /// The entries in their order. The queue keeps the scheduler's claims.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = EntryPtr> {
+        std::iter::successors(self.first, |entry| links(*entry).next)
+    }
+
     /// Takes the first entry, with the scheduler's claim.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<EntryPtr> {

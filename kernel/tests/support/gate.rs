@@ -1,8 +1,13 @@
 //! A gate at which tests block OS threads.
 
-use std::sync::{
-    Arc, Condvar, Mutex,
-    atomic::{AtomicUsize, Ordering},
+#![allow(dead_code, reason = "each test file uses only some of it")]
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 /// Blocks threads until it is opened.
@@ -16,6 +21,17 @@ impl Gate {
         while !*open {
             open = self.0.1.wait(open).unwrap();
         }
+    }
+
+    /// Blocks until the gate is opened, but no longer than this.
+    pub(crate) fn block_for(&self, most: Duration) {
+        let open = self.0.0.lock().unwrap();
+        drop(
+            self.0
+                .1
+                .wait_timeout_while(open, most, |open| !*open)
+                .unwrap(),
+        );
     }
 
     /// How many have begun to block.

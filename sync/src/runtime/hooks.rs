@@ -2,6 +2,7 @@
 //! what a unit waits for. Without a runtime a thread parks, and one timer thread serves all deadlines.
 
 use std::{
+    any::Any,
     future::Future,
     panic::Location,
     pin::Pin,
@@ -12,6 +13,7 @@ use std::{
 
 pub use super::parker::Parker;
 use super::{alarm, parker, reason::Reason};
+use crate::queue::wake;
 
 /// A future that is ready at its deadline.
 pub type Alarm = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -40,6 +42,12 @@ pub trait Hooks: Sync {
     /// The unit's budget is used up: arranges that the unit, which polls with `waker`, is polled again after
     /// others had their turn.
     fn give_way(&self, waker: &Waker);
+
+    /// A waker panicked when a tool called it. Called while the tool is in use: it must not panic, and should not block.
+    fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
+        // Dropping it may panic as well.
+        std::mem::forget(payload);
+    }
 }
 
 /// Polls until `poll` is ready, and parks the calling thread between two polls: the wait of a thread that
@@ -59,6 +67,7 @@ static HOOKS: OnceLock<&'static dyn Hooks> = OnceLock::new();
 pub fn install(hooks: &'static dyn Hooks) {
     // A second runtime's hooks are not needed: the first ones serve every thread.
     let _first = HOOKS.set(hooks);
+    wake::tell_of_panics(|payload| self::hooks().waker_panicked(payload));
 }
 
 /// Arranges that the unit that polls with `waker`, and has used up its budget, is polled again after others had their

@@ -1,6 +1,7 @@
 //! User code that panics inside a tool: wakers, and `Clone`. No other unit is affected.
 
 use std::{
+    cell::Cell,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -136,4 +137,34 @@ fn a_wait_that_is_leaked_leaves_no_pointer_to_its_mutex() {
         .find_map(|offset| holders::holder(object + offset));
     assert_eq!(found, None);
     drop(other);
+}
+
+struct BadDrop<'a>(&'a Cell<u32>);
+
+impl Drop for BadDrop<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+        panic!("a destructor panics");
+    }
+}
+
+#[test]
+fn values_whose_destructors_panic_in_a_channel_do_not_abort() {
+    let dropped = Cell::new(0);
+    let filled = || {
+        let (sender, receiver) = channel::unbounded();
+        (0..3).for_each(|_| assert!(sender.try_send(BadDrop(&dropped)).is_ok()));
+        receiver
+    };
+    let receiver = filled();
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(receiver))).is_err());
+    assert_eq!(dropped.get(), 3);
+    // The same while the thread unwinds already.
+    let unwinds = || {
+        let _receiver = filled();
+        panic!("on purpose");
+    };
+    let payload = catch_unwind(AssertUnwindSafe(unwinds)).unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&"on purpose"));
+    assert_eq!(dropped.get(), 6);
 }

@@ -84,8 +84,8 @@ pub(crate) enum Caller {
 }
 
 thread_local! {
-    /// The caller whose closure runs on this blocking thread.
-    static SERVED: RefCell<Option<Caller>> = const { RefCell::new(None) };
+    /// The closure that runs on this blocking thread.
+    static SERVED: RefCell<Option<Arc<BlockingCall>>> = const { RefCell::new(None) };
 }
 
 /// The name of the job or future whose closure runs on the calling thread. None outside of such closures, and in
@@ -94,7 +94,7 @@ pub(crate) fn name_of_served() -> Option<JobName> {
     SERVED
         .try_with(|served| {
             let served = served.try_borrow().ok()?;
-            match served.as_ref()? {
+            match &served.as_ref()?.caller {
                 Caller::Job(job) => Some(JobName::try_of(job.header())),
                 future @ Caller::Future { .. } => Some(future.name().known().clone()),
                 Caller::Operation(_) => None,
@@ -103,12 +103,18 @@ pub(crate) fn name_of_served() -> Option<JobName> {
         .ok()?
 }
 
-/// While it lives, the calling thread runs the closure of a caller.
+/// The closure that the calling thread runs, if it is a blocking thread.
+pub(crate) fn served_here() -> Option<Arc<BlockingCall>> {
+    let served = SERVED.try_with(|served| served.try_borrow().ok()?.clone());
+    served.ok().flatten()
+}
+
+/// While it lives, the calling thread runs the closure of a call.
 pub(super) struct Serves(());
 
 impl Serves {
-    pub(super) fn begin(caller: &Caller) -> Serves {
-        SERVED.set(Some(caller.clone()));
+    pub(super) fn begin(call: &Arc<BlockingCall>) -> Serves {
+        SERVED.set(Some(call.clone()));
         Serves(())
     }
 }
@@ -153,6 +159,15 @@ impl Caller {
 }
 
 impl BlockingCall {
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The number of its runtime.
+    pub(crate) fn runtime(&self) -> u16 {
+        self.runtime
+    }
+
     pub(super) fn new(runtime: u16, fire: fn(u16, Waker), caller: Caller) -> Arc<BlockingCall> {
         Arc::new(BlockingCall {
             caller,

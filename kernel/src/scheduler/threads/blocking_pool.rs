@@ -27,8 +27,8 @@ use std::{
 };
 
 use crate::{
-    report::{self, LateName, LateNames, panic_message},
-    scheduler::threads::blocking_call::{BlockingCall, CallEnd, Serves},
+    report::{self, JobName, LateName, LateNames, panic_message},
+    scheduler::threads::blocking_call::{self, BlockingCall, CallEnd, Serves},
     sys::lock,
 };
 
@@ -103,7 +103,7 @@ pub(super) struct Look {
 }
 
 /// A closure in the queue.
-pub(super) struct Turn {
+pub(crate) struct Turn {
     work: Box<dyn FnOnce() + Send>,
     pub(super) call: Arc<BlockingCall>,
 }
@@ -122,9 +122,14 @@ pub(super) enum Queued {
 }
 
 impl Turn {
+    /// How reports name the closure.
+    pub(super) fn name(&self) -> JobName {
+        self.call.caller.name().known().clone()
+    }
+
     pub(super) fn run(self) {
         self.call.begin();
-        let _serves = Serves::begin(&self.call.caller);
+        let _serves = Serves::begin(&self.call);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
             // Only the destructor of an output that nobody takes can panic here.
             let message = panic_message(payload.as_ref());
@@ -133,7 +138,7 @@ impl Turn {
         }
     }
 
-    fn refuse(self, end: CallEnd) {
+    pub(super) fn refuse(self, end: CallEnd) {
         // A closure that is dropped may run a user's destructors.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self.work))) {
             let message = panic_message(payload.as_ref());
@@ -264,14 +269,19 @@ impl BlockingPool {
     }
 
     fn refuse_queued(&self, end: CallEnd, which: impl Fn(&Arc<BlockingCall>) -> bool) {
+        let refused = self.take_queued(which).into_iter();
+        refused.for_each(|turn| turn.refuse(end));
+    }
+
+    fn take_queued(&self, which: impl Fn(&Arc<BlockingCall>) -> bool) -> Vec<Turn> {
         let mut inner = lock(&self.inner);
         let queue = std::mem::take(&mut inner.queue);
-        let (refused, rest): (BTreeMap<u64, Turn>, BTreeMap<u64, Turn>) =
+        let (taken, rest): (BTreeMap<u64, Turn>, BTreeMap<u64, Turn>) =
             queue.into_iter().partition(|(_, turn)| which(&turn.call));
         inner.queue = rest;
         inner.note_shorter();
         drop(inner);
-        refused.into_values().for_each(|turn| turn.refuse(end));
+        taken.into_values().collect()
     }
 
     /// The first closure for a thread that has started; see [`next`](Self::next).
@@ -332,12 +342,12 @@ impl BlockingPool {
         }
     }
 
-    /// The runtime stops: idle threads end, and the closures of futures that have not begun are refused. A job takes
+    /// The runtime stops: idle threads end. Returns the closures of futures that have not begun, to be refused. A job takes
     /// its own closure back when it is cancelled; one that cannot be, because it unwinds, still gets its turn.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&self) -> Vec<Turn> {
         lock(&self.inner).is_stopped = true;
         self.queued.notify_all();
-        self.refuse_queued(CallEnd::NeverRan, |call| call.caller.is_future());
+        self.take_queued(|call| call.caller.is_future())
     }
 
     /// How many threads there are.
@@ -351,10 +361,16 @@ impl BlockingPool {
         (inner.running.len(), inner.queue.len())
     }
 
-    /// The futures whose closures run; they are no jobs.
+    /// The futures whose closures run, apart from one that runs on the calling thread; they are no jobs.
     pub(crate) fn offloaded(&self) -> Vec<LateName> {
+        let own = blocking_call::served_here();
+        let is_other =
+            |call: &Arc<BlockingCall>| own.as_ref().is_none_or(|own| !Arc::ptr_eq(own, call));
         let inner = lock(&self.inner);
-        let running = inner.running.iter().map(|running| &running.call.caller);
+        let running = inner.running.iter().map(|running| &running.call);
+        let running = running
+            .filter(|call| is_other(call))
+            .map(|call| &call.caller);
         let futures = running.filter(|caller| caller.is_future());
         futures.map(|caller| caller.name()).collect()
     }

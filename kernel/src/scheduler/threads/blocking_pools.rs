@@ -7,7 +7,7 @@ use crate::{
     scheduler::{
         threads::{
             blocking_call::Purpose,
-            blocking_pool::{BlockingPool, Bounds},
+            blocking_pool::{BlockingPool, Bounds, Turn},
         },
         workers::config::Config,
     },
@@ -48,8 +48,11 @@ impl BlockingPools {
     }
 
     /// The runtime stops; see [`BlockingPool::stop`].
-    pub(crate) fn stop(&self) {
-        self.all().iter().for_each(|pool| pool.stop());
+    pub(crate) fn stop(&self) -> Vec<Turn> {
+        self.all()
+            .into_iter()
+            .flat_map(BlockingPool::stop)
+            .collect()
     }
 
     /// How many threads there are.

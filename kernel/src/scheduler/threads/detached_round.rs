@@ -13,7 +13,8 @@ use crate::{
     scheduler::{
         threads::{
             detached_run::{Cause, Round, RunningCode},
-            held_up, quarantine, serve,
+            held_up, quarantine,
+            serve::{self, NoQuarantineThread},
             suspects::LongRun,
         },
         workers::{ready, shared::Shared},
@@ -106,9 +107,13 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
         ready::inject_all(shared, shared.quarantine.take_released(&shared.suspects));
     }
     let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
-    let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
-    if room == 0 || !have_started {
-        serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
+    let mut refusals = (0..starts).filter_map(|_| serve::start_quarantine(shared).err());
+    match refusals.next() {
+        Some(NoQuarantineThread::Refused(error)) => serve::report_refused_thread(shared, &error),
+        None if room > 0 => {}
+        Some(NoQuarantineThread::AtBound) | None => {
+            serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
+        }
     }
 }
 

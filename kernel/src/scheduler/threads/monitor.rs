@@ -1,7 +1,8 @@
 //! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for too
 //! long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
 //!
-//! A round begins with the orphans: workers for which no spare thread was found are handed out again.
+//! A round begins with the orphans: workers for which no spare thread was found are handed out again. If there is still
+//! no thread for one, step 1 is done for it: the threads that are missing may all wait for its timers.
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves the next slot, the overflow queue and some ready
@@ -163,7 +164,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             let may_sleep = || is_quiet(shared) && !shared.is_stopped();
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
-        hand_off_orphans(shared);
+        hand_off_orphans(shared, memory);
         for (worker, (watched, ring_watch)) in shared.workers.iter().zip(&mut watched) {
             lend_long_queue(shared, worker, ring_watch);
             observe(shared, worker, watched, memory);
@@ -188,13 +189,13 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
     }
 }
 
-/// Tries again to give threads to the workers for which there was none. The list has room for all workers.
-fn hand_off_orphans(shared: &Arc<Shared>) {
-    let count = lock(&shared.orphans).len();
-    for _ in 0..count {
-        let handoff = lock(&shared.orphans).swap_remove(0);
-        if let Err(refused) = serve::hand_off(shared, handoff) {
-            lock(&shared.orphans).push(refused.handoff);
+/// Tries again to give threads to the workers for which there was none. Does what is due at those that get none.
+fn hand_off_orphans(shared: &Arc<Shared>, memory: RoundMemory) {
+    serve::hand_off_orphans(shared);
+    for worker in (0..).map_while(|index| serve::orphan(shared, index)) {
+        take_overdue(shared, &shared.workers[worker], RunWord::NONE, memory);
+        if memory.is_enough() {
+            take_ready(shared);
         }
     }
 }

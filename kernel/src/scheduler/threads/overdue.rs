@@ -18,7 +18,9 @@ use crate::{
 /// worker's lock, and whichever worker finds the callbacks moves them to its own queue. A queue of a million that moved
 /// as a whole in each round would go back and forth between workers and never run.
 const TAKEN_AT_ONCE: usize = 256;
-/// Moves jobs, callbacks and due timers of a worker that is still in the run `running`. Without memory, only jobs.
+
+/// Moves jobs, callbacks and due timers of a worker that is still in the run `running`, or in none. Without memory, only
+/// jobs.
 pub(super) fn take_overdue(
     shared: &Shared,
     worker: &Worker,

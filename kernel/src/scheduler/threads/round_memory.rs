@@ -11,8 +11,8 @@ use std::hint::black_box;
 
 /// More than a round allocates, unless hundreds of jobs are stuck at once. A test knows the beginning of a round by it.
 const FOR_ROUND: usize = 64 << 10;
-/// More than the standard library allocates to start a thread.
-const FOR_THREAD: usize = 8 << 10;
+/// More than the standard library allocates to start a thread. A test knows the start by it.
+const FOR_THREAD: usize = (8 << 10) + 24;
 
 /// What an attempt has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

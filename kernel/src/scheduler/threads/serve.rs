@@ -63,30 +63,60 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
     }
 }
 
-/// Lets a thread run the jobs of the quarantine: a spare one without pinned jobs, or else a new one, or else (at the
-/// bound) a spare one with pinned jobs, which a job that blocks then holds up. False if there is none. Called by the
-/// monitor.
-pub(super) fn start_quarantine(shared: &Arc<Shared>) -> bool {
-    shared.quarantine.begin_start();
-    let is_given = give_quarantine(shared);
-    if !is_given {
-        shared.quarantine.end_start();
-    }
-    is_given
+/// Takes the worker that has waited longest for a thread. The list has room for all workers.
+fn take_orphan(shared: &Shared) -> Option<Handoff> {
+    let mut orphans = lock(&shared.orphans);
+    (!orphans.is_empty()).then(|| orphans.remove(0))
 }
 
-fn give_quarantine(shared: &Arc<Shared>) -> bool {
+/// The worker at this place of the list, if the list is so long.
+pub(super) fn orphan(shared: &Shared, index: usize) -> Option<usize> {
+    lock(&shared.orphans).get(index).map(|orphan| orphan.worker)
+}
+
+/// Tries again to give threads to the workers in the list. Called by the monitor. Under the lock, so that a thread of the
+/// quarantine that looks for one meanwhile does not miss it.
+pub(super) fn hand_off_orphans(shared: &Arc<Shared>) {
+    let mut orphans = lock(&shared.orphans);
+    for _ in 0..orphans.len() {
+        let handoff = orphans.remove(0);
+        if let Err(refused) = hand_off(shared, handoff) {
+            orphans.push(refused.handoff);
+        }
+    }
+}
+
+/// Why no thread could be had.
+pub(super) enum NoQuarantineThread {
+    AtBound,
+    /// The system refused one.
+    Refused(std::io::Error),
+}
+
+/// Lets a thread run the jobs of the quarantine: a spare one without pinned jobs, or else a new one, or else (at the
+/// bound) a spare one with pinned jobs, which a job that blocks then holds up. Called by the monitor.
+pub(super) fn start_quarantine(shared: &Arc<Shared>) -> Result<(), NoQuarantineThread> {
+    shared.quarantine.begin_start();
+    let given = give_quarantine(shared);
+    if given.is_err() {
+        shared.quarantine.end_start();
+    }
+    given
+}
+
+fn give_quarantine(shared: &Arc<Shared>) -> Result<(), NoQuarantineThread> {
     if let Some(member) = shared.pool.take_spare(PinnedJobs::No) {
         member.accept(Offer::Quarantine);
-        return true;
+        return Ok(());
     }
     if let Some(number) = shared.pool.count_new(shared.most_threads()) {
-        return start_thread(shared, number, Offer::Quarantine).is_ok();
+        let started = start_thread(shared, number, Offer::Quarantine);
+        return started.map_err(|(_, error)| NoQuarantineThread::Refused(error));
     }
     let member = shared.pool.take_spare(PinnedJobs::Any);
-    member
-        .map(|member| member.accept(Offer::Quarantine))
-        .is_some()
+    let member = member.ok_or(NoQuarantineThread::AtBound)?;
+    member.accept(Offer::Quarantine);
+    Ok(())
 }
 
 /// Starts the thread with this number in the pool, which was counted before. Returns the offer if the system refuses.
@@ -161,10 +191,14 @@ impl PoolService<'_> {
             .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }
 
-    /// Runs jobs of the quarantine, until there is none or one is pinned to this thread.
+    /// Runs jobs of the quarantine, until there is none, or one is pinned to this thread, or a worker needs it more.
     fn run_quarantined(&self) -> Flow {
         self.shared.quarantine.end_start();
         while !self.shared.is_stopped() {
+            if let Some(orphan) = take_orphan(self.shared) {
+                self.begin(&orphan);
+                break;
+            }
             let Some(job) = self.shared.quarantine.pop() else {
                 if self.lingers() {
                     continue;
@@ -383,6 +417,13 @@ fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_
 fn await_promised(member: &PoolThread) {
     while lock(&member.offer).is_none() {
         thread::park();
+    }
+}
+
+/// The system refused a thread for the quarantine: reports it, once until there is a thread again.
+pub(super) fn report_refused_thread(shared: &Shared, error: &std::io::Error) {
+    if !shared.at_bound.swap(true, Ordering::Relaxed) {
+        report::no_thread(Some(error));
     }
 }
 

@@ -27,6 +27,7 @@ use crate::{
     queue::injector::JobBatch,
     scheduler::{
         threads::{
+            leftovers::Leftovers,
             outbox::{Outbox, Outgoing},
             pool::is_in_pool_of,
         },
@@ -217,7 +218,8 @@ pub(crate) fn inject_quietly(shared: &Shared, batch: JobBatch<Header>) {
     }
 }
 
-/// Queues each call as a job behind all others. If the runtime has stopped, makes the calls here. Any thread.
+/// Queues each call as a job behind all others. If the runtime has stopped, they are
+/// [leftovers](crate::scheduler::threads::leftovers). Any thread.
 #[inline]
 pub(crate) fn ready_calls(shared: &Shared, calls: ForeignCalls) {
     if !calls.is_empty() {
@@ -229,7 +231,7 @@ pub(crate) fn ready_calls(shared: &Shared, calls: ForeignCalls) {
 #[inline(never)]
 fn ready_some_calls(shared: &Shared, calls: ForeignCalls) {
     if shared.is_stopped() {
-        return drop(calls);
+        return shared.leave(Leftovers::of_calls(calls));
     }
     let jobs = calls.into_jobs(shared.id());
     match context::here().worker_of(shared.id()) {

@@ -107,7 +107,8 @@ fn resume(cx: &Context, job: &Runnable) {
     }
 }
 
-/// Puts `failure` in the place of the job's future. Returns the message, if it is a panic.
+/// Puts `failure` in the place of the job's future. Returns the message, if it is a panic, or if a destructor of the
+/// future panics.
 // Returned in registers, so that `poll` need not build its result in memory.
 #[cold]
 fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
@@ -116,24 +117,32 @@ fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
         Failure::Cancelled => None,
     };
     if let Some(message) = &message {
-        let site = panic_site::take(message);
-        let mut extensions = job.header().extensions.lock();
-        extensions.panic_message = Some(message.clone());
-        extensions.panic_site = site;
+        note_panic(job.header(), message);
     }
-    fail(job, failure);
-    message
+    fail(job, failure).or(message)
+}
+
+/// Notes on the job with which message it panicked, and where.
+fn note_panic(job: &Header, message: &str) {
+    let site = panic_site::take(message);
+    let mut extensions = job.extensions.lock();
+    extensions.panic_message = Some(message.into());
+    extensions.panic_site = site;
 }
 
 /// Puts `failure` in the place of the job's future, or of what is left of the future. If a destructor of the future waits,
-/// a cancel does not unwind it.
-fn fail(job: &Runnable, failure: Failure) {
+/// a cancel does not unwind it; if one panics, that is the failure, and its message is returned.
+fn fail(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     if matches!(failure, Failure::Cancelled) {
         job.header().note_cancelled();
     }
     let before = context::here().set_dropping(true);
-    job.fail(failure);
+    let message = job.fail(failure);
     context::here().set_dropping(before);
+    if let Some(message) = &message {
+        note_panic(job.header(), message);
+    }
+    message
 }
 
 fn failure_of(job: &Header, payload: Payload) -> Failure {
@@ -352,8 +361,8 @@ pub(crate) fn cancel(job: Runnable) {
     context::with(|cx| {
         let before = cx.set_job(Some(job.ptr()));
         let ending = cx.set_ending(true);
-        fail(&job, Failure::Cancelled);
-        let ended = finish(job, None);
+        let panic = fail(&job, Failure::Cancelled);
+        let ended = finish(job, panic);
         cx.set_ending(ending);
         cx.set_job(before);
         drop(ended);

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, REPEATS, foreign_call::ForeignCalls, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable},
     memory,
     queue::{
         injector::{Injector, JobBatch},
@@ -25,8 +25,9 @@ use crate::{
         threads::{
             blocking_pools::BlockingPools,
             detached::DetachedThreads,
+            leftovers::{LeftoverThreads, Leftovers},
             monitor_sleep::MonitorSleep,
-            pool::{self, Handoff, ThreadPool},
+            pool::{Handoff, ThreadPool},
             quarantine::Quarantine,
             queue_watch::QueueWatch,
             suspects::Suspects,
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) at_bound: AtomicBool,
     /// Workers for which no thread was found; the monitor tries again each round. It has room for all workers.
     pub(crate) orphans: Mutex<Vec<Handoff>>,
+    /// Run the user code that is left once the runtime has stopped.
+    pub(crate) leftovers: Arc<LeftoverThreads>,
     phase: AtomicU8,
     /// Signalled when a thread of the runtime ends.
     ended: (std::sync::Mutex<()>, Condvar),
@@ -139,6 +142,7 @@ impl Shared {
             clock::ClockKind::Virtual => REPEATS,
             clock::ClockKind::Real => 0,
         };
+        let subscriber = RuntimeSubscriber::current();
         let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
         let shared = Arc::new(Shared {
             id: number | repeats,
@@ -152,7 +156,8 @@ impl Shared {
             monitor: MonitorSleep::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
-            subscriber: RuntimeSubscriber::current(),
+            leftovers: LeftoverThreads::new(subscriber.clone()),
+            subscriber,
             forks: (FEATURES.forks)(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
@@ -246,7 +251,9 @@ impl Shared {
             sleeper.wake(self);
         }
         self.pool.dismiss();
-        self.blocking.stop();
+        let mut refused = Leftovers::default();
+        refused.turns = self.blocking.stop();
+        self.leave(refused);
         self.monitor.wake();
     }
 
@@ -256,10 +263,9 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no blocking thread and no pool thread is left, apart from the caller if it is one; at most until
-    /// `deadline`. Meanwhile fires the timers that are due.
-    pub(crate) fn await_threads(&self, deadline: Instant) {
-        let own = usize::from(pool::is_in_pool_of(self.id));
+    /// Waits until no blocking thread and no pool thread is left, apart from `own` that cannot end before the caller
+    /// returns; at most until `deadline`. Meanwhile fires the timers that are due.
+    pub(crate) fn await_threads(&self, own: usize, deadline: Instant) {
         let mut guard = lock(&self.ended.0);
         while self.pool.threads() + self.blocking.threads() > own {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -333,7 +339,7 @@ impl Shared {
         }
     }
 
-    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are due. Only once the runtime is
+    /// Fires the sleeps that are due in every wheel, and leaves the callbacks that are due to be dropped. Only once the runtime is
     /// stopped: no worker does it any longer, and a destructor may sleep.
     pub(crate) fn fire_due_after_stop(&self) {
         let now = self.clock.tick_at(self.clock.now());
@@ -346,9 +352,9 @@ impl Shared {
         });
     }
 
-    /// Fires every timer, so that nothing waits for ever for a runtime that is gone, and drops the callbacks. A sleep
-    /// that fires early starts anew in a runtime that lives.
-    pub(crate) fn close_timers(&self) {
+    /// Fires every timer, so that nothing waits for ever for a runtime that is gone, and leaves the callbacks to be
+    /// dropped. A sleep that fires early starts anew in a runtime that lives.
+    fn close_timers(&self) {
         self.fire_all(|worker, core, due| {
             core.close(&worker.arrivals);
             let mut take = |entry| due.add(entry, &mut core.callbacks);
@@ -357,21 +363,28 @@ impl Shared {
         });
     }
 
-    /// Fires what `take` takes out of each worker's wheel, and drops the callbacks that it returns. Foreign wakers are
-    /// called, and closures dropped, last, and on the calling thread, because no worker is left.
+    /// Fires what `take` takes out of each worker's wheel. Foreign wakers, and the callbacks that it returns, are
+    /// leftovers, because no worker is left.
     fn fire_all(&self, mut take: impl FnMut(&Worker, &mut WorkerCore, &mut Due) -> EntryQueue) {
-        let mut calls = ForeignCalls::default();
-        let mut closures = Vec::new();
+        let mut found = Leftovers::default();
         for worker in &self.workers {
             let mut due = Due::default();
             let mut core = worker.core.enter_foreign();
-            closures.push(take(worker, &mut core, &mut due));
-            search::fire_and_unlock(worker, core, due, &mut calls);
+            let mut callbacks = take(worker, &mut core, &mut due);
+            search::fire_and_unlock(worker, core, due, &mut found.calls);
+            while let Some(callback) = callbacks.pop() {
+                found.closures.push_unlisted(callback);
+            }
         }
-        drop(calls);
-        closures
-            .into_iter()
-            .for_each(|closures| FEATURES.callbacks.discard(closures));
+        self.leave(found);
+    }
+
+    /// Runs the user code that was found after the stop, on threads for it.
+    pub(crate) fn leave(&self, found: Leftovers) {
+        match self.is_driven() {
+            true => drop(found),
+            false => self.leftovers.add(found),
+        }
     }
 
     /// Wakes whatever still waits for a timer or a descriptor of this runtime, which has stopped.

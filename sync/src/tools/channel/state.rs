@@ -7,7 +7,15 @@
 
 #![allow(unsafe_code)]
 
-use std::{any, collections::VecDeque, panic::Location, ptr, task::Waker};
+use std::{
+    any,
+    collections::VecDeque,
+    mem::ManuallyDrop,
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
+    ptr,
+    task::Waker,
+    thread,
+};
 
 use super::error::{TryReceiveError, TrySendError};
 use crate::{
@@ -203,7 +211,24 @@ impl<T> Channel<T> {
         if is_last {
             self.close();
         }
-        drop(lost);
+        drop_each(lost);
+    }
+}
+
+/// Drops each value, also behind one whose destructor panics. The first panic then goes on, unless the caller unwinds
+/// already.
+fn drop_each<T>(values: VecDeque<T>) {
+    let mut first = None;
+    for value in values {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            // Dropping a payload may panic as well.
+            first.get_or_insert(ManuallyDrop::new(payload));
+        }
+    }
+    if let Some(payload) = first
+        && !thread::panicking()
+    {
+        resume_unwind(ManuallyDrop::into_inner(payload));
     }
 }
 

@@ -109,7 +109,7 @@ fn announce_detached(cx: &context::Context) {
 fn hand_off_or_orphan(shared: &Arc<Shared>, handoff: Handoff) {
     if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
-        // The monitor tries again each round.
+        // The monitor tries again each round, and fires the timers of this worker, which the caller may wait for.
         lock(&shared.orphans).push(refused.handoff);
     }
 }

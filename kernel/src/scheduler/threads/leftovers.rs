@@ -1,0 +1,233 @@
+//! Leftovers: user code that a stopped runtime still owes. These are wakers of other executors, which it calls, and
+//! closures of callbacks and of [`offload`](crate::offload()) that have not run, which it drops.
+//!
+//! No worker is left to run it, and the thread that finds it has something else to do: it shuts the runtime down, ends
+//! other jobs, or waits in a destructor. So leftovers run on threads of their own, each of which takes one after the
+//! other; wakers first, because somebody waits for them. The *keeper* is a thread that runs no leftover: while the queue
+//! is not empty, it starts a thread when each one has been held by one leftover for [`HELD`]. A shutdown waits for all
+//! leftovers until its deadline, and names those that have not ended then.
+//!
+//! The thread of a test runtime runs its leftovers itself.
+//!
+//! Invariant: while the queue is not empty, there is a keeper. It ends only under the lock, when it has seen that the
+//! queue is empty.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex},
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    FEATURES,
+    job::foreign_call::{ForeignCall, ForeignCalls},
+    report::{JobName, RuntimeSubscriber},
+    scheduler::threads::{blocking_call::CallEnd, blocking_pool::Turn},
+    sys::lock,
+    timer::entry_queue::EntryQueue,
+};
+
+/// How long a leftover may hold its thread before another thread takes those behind it.
+const HELD: Duration = Duration::from_millis(5);
+
+/// The most threads that run leftovers. If each of them is held, those behind wait.
+const MOST_THREADS: usize = 64;
+
+/// The most leftovers that a shutdown names.
+const MOST_NAMES: usize = 100;
+
+/// Leftovers that were found. The thread that drops them runs them.
+#[derive(Default)]
+#[must_use = "leftovers that are dropped run on the calling thread"]
+pub(crate) struct Leftovers {
+    pub(crate) calls: ForeignCalls,
+    /// Their callers wait, too.
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) closures: EntryQueue,
+}
+
+impl Leftovers {
+    pub(crate) fn of_calls(calls: ForeignCalls) -> Leftovers {
+        let mut found = Leftovers::default();
+        found.calls = calls;
+        found
+    }
+
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.turns.is_empty() && self.closures.is_empty()
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        drop(std::mem::take(&mut self.calls));
+        let turns = self.turns.drain(..);
+        turns.for_each(|turn| turn.refuse(CallEnd::NeverRan));
+        FEATURES
+            .callbacks
+            .discard(std::mem::take(&mut self.closures));
+    }
+}
+
+/// The threads of one runtime that run its leftovers, and the queue that they serve. It may outlive the runtime.
+pub(crate) struct LeftoverThreads {
+    state: Mutex<LeftoverQueue>,
+    /// Signalled when a thread ends.
+    ended: Condvar,
+    subscriber: Arc<RuntimeSubscriber>,
+}
+
+#[derive(Default)]
+struct LeftoverQueue {
+    calls: VecDeque<ForeignCall>,
+    turns: VecDeque<Turn>,
+    closures: EntryQueue,
+    has_keeper: bool,
+    threads: usize,
+    /// What the threads run now.
+    running: Vec<LeftoverRun>,
+}
+
+/// A leftover that a thread runs.
+struct LeftoverRun {
+    thread: ThreadId,
+    name: JobName,
+    since: Instant,
+}
+
+impl LeftoverQueue {
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.turns.is_empty() && self.closures.is_empty()
+    }
+
+    fn is_thread_missing(&self) -> bool {
+        let is_held = |run: &LeftoverRun| run.since.elapsed() >= HELD;
+        let all_held = self.running.len() == self.threads && self.running.iter().all(is_held);
+        all_held && self.threads < MOST_THREADS
+    }
+
+    /// Takes the first leftover out of the queue, with its name.
+    fn take(&mut self) -> Option<(JobName, Leftovers)> {
+        let mut taken = Leftovers::default();
+        if let Some(call) = self.calls.pop_front() {
+            let name = call.name();
+            taken.calls.push(call);
+            return Some((name, taken));
+        }
+        if let Some(turn) = self.turns.pop_front() {
+            let name = turn.name();
+            taken.turns.push(turn);
+            return Some((name, taken));
+        }
+        let name = FEATURES.callbacks.name_of(self.closures.first()?);
+        taken.closures = self.closures.take_first(1);
+        Some((name, taken))
+    }
+
+    /// The first leftovers that have not ended: those that run, and those that wait.
+    fn names(&self) -> Vec<JobName> {
+        let run = self.running.iter().map(|run| run.name.clone());
+        let calls = self.calls.iter().map(ForeignCall::name);
+        let turns = self.turns.iter().map(Turn::name);
+        let closures = self.closures.iter();
+        let closures = closures.map(|closure| FEATURES.callbacks.name_of(closure));
+        let names = run.chain(calls).chain(turns).chain(closures);
+        names.take(MOST_NAMES).collect()
+    }
+}
+
+impl LeftoverThreads {
+    pub(crate) fn new(subscriber: Arc<RuntimeSubscriber>) -> Arc<LeftoverThreads> {
+        Arc::new(LeftoverThreads {
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            subscriber,
+        })
+    }
+
+    /// Lets a thread run what was found. Any thread, outside every lock.
+    pub(crate) fn add(self: &Arc<Self>, mut found: Leftovers) {
+        if found.is_empty() {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state
+            .calls
+            .extend(std::mem::take(&mut found.calls).into_calls());
+        state.turns.extend(found.turns.drain(..));
+        while let Some(closure) = found.closures.pop() {
+            state.closures.push_unlisted(closure);
+        }
+        let has_keeper = std::mem::replace(&mut state.has_keeper, true);
+        drop(state);
+        if !has_keeper && !self.start(LeftoverThreads::keep) {
+            // No thread can be had. What blocks now holds the caller.
+            self.keep();
+        }
+    }
+
+    /// Waits until all leftovers have run, at most until `deadline`. Returns the names of those that have not.
+    pub(crate) fn await_all(&self, deadline: Instant) -> Vec<JobName> {
+        let mut state = lock(&self.state);
+        loop {
+            let is_over = state.is_empty() && state.running.is_empty();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if is_over || left.is_zero() {
+                return state.names();
+            }
+            let waited = self.ended.wait_timeout(state, left);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    /// Starts a thread that does `act`. False if the system refuses.
+    fn start(self: &Arc<Self>, act: fn(&Arc<Self>)) -> bool {
+        let own = self.clone();
+        let thread = thread::Builder::new().name("weald-shutdown".to_owned());
+        let started = thread.spawn(move || {
+            let _reports = own.subscriber.enter();
+            act(&own);
+        });
+        started.is_ok()
+    }
+
+    /// The life of the keeper: see the head of the file.
+    fn keep(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        while !state.is_empty() {
+            if state.is_thread_missing() {
+                state.threads += 1;
+                drop(state);
+                if !self.start(|own| own.serve()) {
+                    self.serve();
+                }
+                state = lock(&self.state);
+                continue;
+            }
+            let waited = self.ended.wait_timeout(state, HELD);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+        state.has_keeper = false;
+    }
+
+    /// Runs leftovers until there are none. The calling thread is counted.
+    fn serve(&self) {
+        let own = thread::current().id();
+        loop {
+            let mut state = lock(&self.state);
+            state.running.retain(|run| run.thread != own);
+            let Some((name, leftover)) = state.take() else {
+                state.threads -= 1;
+                return self.ended.notify_all();
+            };
+            state.running.push(LeftoverRun {
+                thread: own,
+                name,
+                since: Instant::now(),
+            });
+            drop(state);
+            drop(leftover);
+        }
+    }
+}

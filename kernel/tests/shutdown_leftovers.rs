@@ -1,0 +1,179 @@
+//! User code that is left when a runtime stops, which are closures of callbacks that have not run and wakers of other
+//! executors: a shutdown neither runs it on its caller's thread nor waits for it beyond the deadline, and names it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
+
+#[path = "support/gate.rs"]
+mod gate;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    io::Read,
+    os::unix::net::UnixStream,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
+
+use gate::Gate;
+use tools::{runtime, until, watch};
+use weald_kernel::{
+    Interest, IoSource, Runtime, ShutdownReport,
+    callback::{self, Owner, When},
+    offload, sleep, spawn,
+};
+
+const LATER: Duration = Duration::from_secs(3_600);
+
+/// Blocks at its gate when it is dropped, and when it is woken.
+struct Blocks(Gate);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.0.block();
+    }
+}
+
+struct WakeBlocks(Gate);
+
+impl Wake for WakeBlocks {
+    fn wake(self: Arc<WakeBlocks>) {
+        self.0.block();
+    }
+}
+
+fn blocking_waker(gate: &Gate) -> Waker {
+    Waker::from(Arc::new(WakeBlocks(gate.clone())))
+}
+
+fn poll_once<F: Future + Unpin>(future: &mut F, waker: &Waker) {
+    let polled = Pin::new(future).poll(&mut Context::from_waker(waker));
+    assert!(polled.is_pending());
+}
+
+/// Starts a callback for later whose closure holds `held`.
+fn hold_in_callback(held: impl Send + 'static) {
+    let later = When::At(std::time::Instant::now() + LATER);
+    callback::once(Owner::runtime(), later, move || drop(held)).detach();
+}
+
+/// The names of the leftovers in the report, if there is nothing else.
+fn names(report: &ShutdownReport) -> Vec<&str> {
+    let names = report.not_stopped.iter();
+    names.map(|named| named.name.as_deref().unwrap()).collect()
+}
+
+#[test]
+fn a_callback_whose_closure_blocks_when_it_is_dropped_is_named_and_holds_up_no_other() {
+    let _watch = watch();
+    let (runtime, gate, dropped) = (runtime(1), Gate::default(), Arc::new(()));
+    runtime.block_on(async {
+        hold_in_callback(Blocks(gate.clone()));
+        (0..100).for_each(|_| hold_in_callback(dropped.clone()));
+    });
+    let report = runtime.shutdown(Duration::from_millis(50));
+    let is_blocker = |name: &&str| name.starts_with("callback ") && name.contains("Blocks");
+    assert_eq!(
+        names(&report)
+            .iter()
+            .filter(|name| is_blocker(name))
+            .count(),
+        1
+    );
+    assert!(
+        report.not_stopped[0]
+            .site
+            .file()
+            .ends_with("shutdown_leftovers.rs")
+    );
+    until(|| Arc::strong_count(&dropped) == 1);
+    assert_eq!(gate.begun(), 1);
+    gate.open();
+}
+
+#[test]
+fn a_dropped_runtime_leaves_a_closure_that_blocks_behind() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1);
+    let builder = builder.shutdown_deadline(Duration::from_millis(10));
+    let (runtime, gate) = (builder.build().unwrap(), Gate::default());
+    runtime.block_on(async { hold_in_callback(Blocks(gate.clone())) });
+    drop(runtime);
+    until(|| gate.begun() == 1);
+    gate.open();
+}
+
+/// The wakers wait for timers that fire because the runtime stops.
+#[test]
+fn a_waker_that_blocks_is_named_and_others_are_called_all_the_same() {
+    let _watch = watch();
+    let (runtime, gate) = (runtime(1), Gate::default());
+    let waker = blocking_waker(&gate);
+    let mut timers: Vec<_> = (0..2).map(|_| Box::pin(sleep(LATER))).collect();
+    runtime.block_on(async { timers.iter_mut().for_each(|timer| poll_once(timer, &waker)) });
+    let woken = Arc::new(AtomicUsize::new(0));
+    let mut last = Box::pin(sleep(LATER));
+    let counts = Waker::from(Arc::new(Counts(woken.clone())));
+    runtime.block_on(async { poll_once(&mut last, &counts) });
+    let report = runtime.shutdown(Duration::from_millis(50));
+    let names = names(&report);
+    assert!(names.len() >= 2, "{names:?}");
+    for name in names {
+        assert_eq!(name, "a waker fired by a timer");
+    }
+    until(|| gate.begun() == 2 && woken.load(Ordering::SeqCst) == 1);
+    gate.open();
+}
+
+/// Counts its calls.
+struct Counts(Arc<AtomicUsize>);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Counts>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_waker_that_waits_for_a_descriptor_and_blocks_is_named() {
+    let _watch = watch();
+    let (runtime, gate) = (runtime(1), Gate::default());
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let source = runtime.block_on(async { IoSource::new(theirs).unwrap() });
+    let waker = blocking_waker(&gate);
+    let read = |mut io: &UnixStream| io.read(&mut [0; 8]).map(weald_kernel::Done::Maybe);
+    let polled = source.poll_operate(Interest::Read, &mut Context::from_waker(&waker), read);
+    assert!(polled.is_pending());
+    let report = runtime.shutdown(Duration::from_millis(50));
+    assert_eq!(names(&report), ["a waker fired by a descriptor"]);
+    until(|| gate.begun() == 1);
+    gate.open();
+}
+
+/// The only blocking thread is in use, so the closure has not begun.
+#[test]
+fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1).blocking_threads(1);
+    let (runtime, gate, holder) = (builder.build().unwrap(), Gate::default(), Gate::default());
+    let (holds, held) = (holder.clone(), Blocks(gate.clone()));
+    runtime.block_on(async {
+        spawn(offload(move || holds.block())).detach();
+    });
+    until(|| holder.begun() == 1);
+    let mut offloaded = Box::pin(runtime.block_on(async { offload(|| drop(held)) }));
+    runtime.block_on(async { poll_once(&mut offloaded, Waker::noop()) });
+    let report = runtime.shutdown(Duration::from_millis(50));
+    // The one that runs, and the one that is dropped.
+    assert_eq!(report.not_stopped.len(), 2, "{:?}", report.not_stopped);
+    until(|| gate.begun() == 1);
+    gate.open();
+    holder.open();
+}
