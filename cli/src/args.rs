@@ -145,10 +145,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let value: f64 = text
         .parse()
         .map_err(|_| "it must be a number of seconds".to_owned())?;
-    match Duration::try_from_secs_f64(value) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("it must be a number of seconds above zero".to_owned()),
-    }
+    board::duration(value).map_err(str::to_owned)
 }
 
 #[cfg(test)]

@@ -47,7 +47,8 @@ pub(crate) struct Board {
     #[serde(deserialize_with = "origin")]
     pub(crate) origin: Option<Origin>,
     /// What the site is called [default: Board]
-    #[arg(long, value_name = "TEXT", env = "WEALD_BOARD_TITLE")]
+    #[arg(long, value_name = "TEXT", env = "WEALD_BOARD_TITLE", value_parser = title_of)]
+    #[serde(deserialize_with = "title")]
     pub(crate) title: Option<String>,
     /// What a message has survived when it is acknowledged [default: durable]
     #[arg(long, value_enum, value_name = "LEVEL", env = "WEALD_BOARD_DURABILITY")]
@@ -181,14 +182,32 @@ pub(crate) enum LogLevel {
     Debug,
 }
 
+/// A time that somebody may want to wait: up to 30 years.
+pub(super) fn duration(seconds: f64) -> Result<Duration, &'static str> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() && seconds <= 1e9 => Ok(duration),
+        _ => Err("it must be a number of seconds above zero, and at most 1000000000"),
+    }
+}
+
 /// A number of seconds in a file, whole or not.
 fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let value = f64::deserialize(from)?;
-    match Duration::try_from_secs_f64(value) {
-        Ok(duration) if !duration.is_zero() => Ok(Some(duration)),
-        _ => Err(D::Error::custom(
-            "it must be a number of seconds above zero",
-        )),
+    let seconds = duration(f64::deserialize(from)?);
+    seconds.map(Some).map_err(D::Error::custom)
+}
+
+/// What the site is called in a file.
+fn title<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let title = title_of(&String::deserialize(from)?);
+    title.map(Some).map_err(D::Error::custom)
+}
+
+/// What the site is called: a line that is not too long for the top of a page.
+fn title_of(text: &str) -> Result<String, String> {
+    let length = text.trim().chars().count();
+    match (1..=60).contains(&length) && !text.chars().any(char::is_control) {
+        true => Ok(text.trim().to_owned()),
+        false => Err("a title is one line of 1 to 60 characters".to_owned()),
     }
 }
 
