@@ -324,7 +324,7 @@ impl<'a> WorkerLoop<'a> {
 
     /// Step 2: runs `job`, and each job that the core hands out after it, until it hands out none.
     pub(crate) fn run_from(&self, mut job: Runnable) -> Result<(), ServeEnd> {
-        let budget = self.shared.config.poll_budget;
+        let budget = self.coarseness.budget(self.shared.config.poll_budget);
         loop {
             if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
                 let Pick::Job(next) = self.quarantine(job)? else {

@@ -1,16 +1,19 @@
 //! How coarse the work of a worker is: the time that passes from one operation to the next.
 //!
-//! A run of a job is an operation, and so is each message, lock or value that it passes on. Work that passes something
-//! on every few hundred nanoseconds gains nothing from a second worker: each step would wait for cache lines of the
-//! other core, which costs some hundred nanoseconds itself. Coarse work gains. An owner shares its ring while its last
-//! samples were coarse.
+//! A run of a job is an operation, and so is each message, lock or value that it passes on; a step that receives, computes
+//! and sends is some three of them. Work that passes something on every few dozen nanoseconds gains nothing from a second
+//! worker: each step would wait for cache lines of the other core, which costs some hundred nanoseconds itself. Coarse
+//! work gains. An owner shares its ring while its last samples were coarse, and its runs are short meanwhile: what a long
+//! run has woken waits where no other worker takes it, and what comes to one unit in a mass is passed on in a mass.
 
 use std::{cell::Cell, time::Duration};
 
 use weald_sync::unit::{self, Unit};
 
 /// From this on, work is coarse.
-const COARSE: Duration = Duration::from_micros(1);
+const COARSE: Duration = Duration::from_nanos(300);
+/// How many operations a run of coarse work completes at most.
+const RUN: u32 = 32;
 /// A sample of this length counts as two, because a wait for a core does not explain it.
 const VERY_COARSE: Duration = Duration::from_micros(100);
 /// A worker shares its ring at this balance of samples.
@@ -49,6 +52,14 @@ impl Coarseness {
         self.balance.set(balance.min(MAX));
     }
 
+    /// How many operations a run may complete that begins now; `usual`: with fine work.
+    pub(crate) fn budget(&self, usual: u32) -> u32 {
+        match self.is_coarse() {
+            true => usual.min(RUN),
+            false => usual,
+        }
+    }
+
     /// Whether other workers may take a part of the work.
     pub(crate) fn is_coarse(&self) -> bool {
         self.balance.get() >= SHARES
@@ -68,6 +79,7 @@ mod tests {
         for _ in 0..100 {
             coarseness.note(64 * FINE, 64);
             assert!(!coarseness.is_coarse());
+            assert_eq!(coarseness.budget(128), 128);
             coarseness.note(Duration::from_millis(5), 64);
             assert!(!coarseness.is_coarse());
         }
@@ -81,6 +93,7 @@ mod tests {
         for _ in 0..100 {
             coarseness.note(64 * COARSE, 64);
             assert!(coarseness.is_coarse());
+            assert_eq!((coarseness.budget(128), coarseness.budget(4)), (RUN, 4));
         }
         coarseness.note(FINE, 1);
         assert!(coarseness.is_coarse());
