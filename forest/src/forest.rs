@@ -247,7 +247,7 @@ impl Forest {
             let newest = {
                 let history = state.history();
                 stats.versions += history.kept().len() as u64;
-                Arc::clone(history.newest())
+                history.newest().clone()
             };
             let indexes = newest.indexes.all().iter();
             stats.indexes += indexes.len() as u64;

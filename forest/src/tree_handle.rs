@@ -176,7 +176,7 @@ impl TreeHandle {
     pub fn tagged(&self, tag: &str) -> Option<Snapshot> {
         let history = self.state.history();
         let tagged = history.tags.get(tag);
-        tagged.map(|tagged| Snapshot(Arc::clone(&tagged.root)))
+        tagged.map(|tagged| Snapshot(tagged.root.clone()))
     }
 
     /// All tags and their versions, sorted by tag.

@@ -1,12 +1,11 @@
 //! The memory that a forest takes: the nodes, the indexes and the erasable values of all versions that are kept.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use weald_tree::Census;
 
 use crate::forest::Forest;
-use crate::state::root::Root;
+use crate::state::root::{Root, RootRef};
 
 /// The memory of all versions that are kept; what they share is counted once. See [`Forest::weigh`].
 ///
@@ -68,7 +67,7 @@ impl Forest {
         };
         let mut seen = HashSet::new();
         for state in self.state().trees() {
-            let roots: Vec<Arc<Root>> = {
+            let roots: Vec<RootRef> = {
                 let history = state.history();
                 let lone = history
                     .tags

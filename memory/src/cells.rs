@@ -17,10 +17,11 @@ use std::alloc::Layout;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU16;
 
 use crate::pool;
 use crate::shared::{count_down, count_up};
+use crate::sys::{AtomicUsize, Ordering};
 
 /// The most cells in one block.
 pub const CELLS: usize = 16;
@@ -331,7 +332,7 @@ fn bits(mut left: u16) -> impl Iterator<Item = usize> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
 

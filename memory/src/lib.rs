@@ -5,6 +5,7 @@
 //! - [`SharedEither`] is nothing, or a counted pointer to a value of one of two types, in one word.
 //! - [`Cells`] are up to sixteen small values in one counted block. Those that are plain data are copied with
 //!   the block, by one copy of memory; only the others are looked at when it is copied or freed.
+//! - A [`Slot`] has the newest of a row of values, which any thread loads while others replace it.
 //!
 //! Blocks come from slabs that every thread has of its own, one for each size. A free block costs one word, and a
 //! slab whose blocks are all free goes back to the allocator of the program. Needs no runtime.
@@ -13,6 +14,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+// Atomics, also those of loom.
+mod sys;
+
 // Where blocks come from.
 mod pool;
 
@@ -20,8 +24,14 @@ mod pool;
 mod cells;
 mod shared;
 mod shared_either;
+mod slot;
+
+// What loom explores.
+#[cfg(all(test, loom))]
+mod models;
 
 pub use cells::{CELLS, Cells, Item};
 pub use pool::trim;
 pub use shared::Shared;
 pub use shared_either::{Either, SharedEither};
+pub use slot::Slot;

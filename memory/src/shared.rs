@@ -11,9 +11,9 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use crate::pool;
+use crate::sys::{AtomicUsize, Ordering, fence};
 
 /// A counted pointer to a value, like `std::sync::Arc` without weak pointers, whose block is from a slab.
 ///
@@ -64,10 +64,17 @@ impl<T> Shared<T> {
         one.0 == other.0
     }
 
+    /// Whether this is the only pointer to its value.
+    #[inline]
+    pub fn is_alone(this: &Self) -> bool {
+        // Acquire: pairs with the release of those who went.
+        this.block().counter.load(Ordering::Acquire) == 1
+    }
+
     /// The value, if this is the only pointer to it.
     #[inline]
     pub fn own_if_alone(&mut self) -> Option<&mut T> {
-        if self.block().counter.load(Ordering::Acquire) != 1 {
+        if !Self::is_alone(self) {
             return None;
         }
         // SAFETY: this is the only pointer, and it is borrowed for as long as the reference lives.
@@ -86,6 +93,12 @@ impl<T> Shared<T> {
         let raw = self.0.cast();
         std::mem::forget(self);
         raw
+    }
+
+    /// The pointer as it is in memory; its share of the counter stays here.
+    #[inline]
+    pub(crate) fn as_raw(&self) -> NonNull<()> {
+        self.0.cast()
     }
 
     /// The pointer that was turned into this one.
@@ -140,7 +153,7 @@ impl<T: Clone> Shared<T> {
     /// The value, to be changed. If there are other pointers to it, this one gets a clone first.
     #[inline]
     pub fn own(&mut self) -> &mut T {
-        if self.block().counter.load(Ordering::Acquire) != 1 {
+        if !Self::is_alone(self) {
             *self = Self::new(T::clone(self));
         }
         // SAFETY: this is the only pointer, and it is borrowed for as long as the reference lives.
@@ -151,8 +164,14 @@ impl<T: Clone> Shared<T> {
 /// Counts one more pointer.
 #[inline(always)]
 pub(crate) fn count_up(counter: &AtomicUsize) {
+    count_up_by(counter, 1);
+}
+
+/// Counts several more.
+#[inline(always)]
+fn count_up_by(counter: &AtomicUsize, more: usize) {
     // Relaxed: a pointer is made from another, which keeps the value alive.
-    let before = counter.fetch_add(1, Ordering::Relaxed);
+    let before = counter.fetch_add(more, Ordering::Relaxed);
     if before > isize::MAX as usize {
         std::process::abort(); // Pointers were forgotten without end.
     }
@@ -166,6 +185,27 @@ pub(crate) fn count_up(counter: &AtomicUsize) {
 pub(crate) unsafe fn count_up_at(raw: NonNull<()>) {
     // SAFETY: as the caller promises; the counter is the first part of a block, whatever its value is.
     count_up(unsafe { raw.cast().as_ref() });
+}
+
+/// Counts several more pointers to such a block.
+///
+/// # Safety
+/// As for [`count_up_at`].
+#[inline]
+pub(crate) unsafe fn count_up_by_at(raw: NonNull<()>, more: usize) {
+    // SAFETY: as the caller promises.
+    let counter: &AtomicUsize = unsafe { raw.cast().as_ref() };
+    count_up_by(counter, more);
+}
+
+/// Counts several pointers less to such a block; true if they were the last.
+///
+/// # Safety
+/// It gives up as many shares.
+#[inline]
+pub(crate) unsafe fn count_down_by_at(raw: NonNull<()>, less: usize) -> bool {
+    // SAFETY: as the caller promises.
+    count_down_by(unsafe { raw.cast().as_ref() }, less)
 }
 
 /// Counts one pointer less to the block of a pointer from [`Shared::into_raw`]; true if it was the last one.
@@ -192,7 +232,13 @@ pub(crate) unsafe fn is_alone_at(raw: NonNull<()>) -> bool {
 /// Counts one pointer less; true if it was the last one, which has then seen all that the others did.
 #[inline(always)]
 pub(crate) fn count_down(counter: &AtomicUsize) -> bool {
-    let is_last = counter.fetch_sub(1, Ordering::Release) == 1;
+    count_down_by(counter, 1)
+}
+
+/// Counts several less; true if they were the last.
+#[inline(always)]
+fn count_down_by(counter: &AtomicUsize, less: usize) -> bool {
+    let is_last = counter.fetch_sub(less, Ordering::Release) == less;
     if is_last {
         if cfg!(weald_thread_sanitizer) {
             // ThreadSanitizer does not follow fences. This read is one, for those who release this counter.
@@ -231,7 +277,7 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
 

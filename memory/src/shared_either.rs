@@ -181,7 +181,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for SharedEither<A, B> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

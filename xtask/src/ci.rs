@@ -37,6 +37,7 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
     for (name, modelled) in [
         ("models of the kernel", loom::KERNEL),
         ("models of sync", loom::SYNC),
+        ("models of memory", loom::MEMORY),
     ] {
         tally.step(name, || {
             loom::models(checkout, modelled, PREEMPTIONS, run_and_keep)

@@ -72,6 +72,7 @@ impl Part {
                 vec![
                     Piece::new("models of the kernel, deeper", 40, models(loom::KERNEL)),
                     Piece::new("models of sync, deeper", 20, models(loom::SYNC)),
+                    Piece::new("models of memory, deeper", 2, models(loom::MEMORY)),
                 ]
             }
             Part::Miri => {

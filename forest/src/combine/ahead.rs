@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::made::{Made, NewRoot};
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// By the numbers of the trees.
-    heads: HashMap<u64, Arc<Root>>,
+    heads: HashMap<u64, RootRef>,
     /// With the number of the commit; `None` for a name that is free.
     names: HashMap<Arc<str>, (u64, Option<Arc<TreeState>>)>,
     deleted: HashSet<u64>,
@@ -23,11 +23,11 @@ impl Ahead {
     pub(crate) fn add(&mut self, made: &Made, number: u64) {
         match made {
             Made::One(state, new) => {
-                self.heads.insert(state.number, Arc::clone(&new.root));
+                self.heads.insert(state.number, new.root.clone());
             }
             Made::Many(versions) => {
                 for (state, new) in versions {
-                    self.heads.insert(state.number, Arc::clone(&new.root));
+                    self.heads.insert(state.number, new.root.clone());
                 }
             }
             Made::Create(name, state, _) => {
@@ -73,7 +73,7 @@ impl Ahead {
 
     fn pass(&mut self, state: &TreeState, new: &NewRoot) {
         let head = self.heads.get(&state.number);
-        if head.is_some_and(|head| Arc::ptr_eq(head, &new.root)) {
+        if head.is_some_and(|head| RootRef::is(head, &new.root)) {
             self.heads.remove(&state.number);
         }
     }
@@ -85,7 +85,7 @@ impl Ahead {
     }
 
     #[inline]
-    pub(crate) fn head(&self, state: &TreeState) -> Option<&Arc<Root>> {
+    pub(crate) fn head(&self, state: &TreeState) -> Option<&RootRef> {
         if self.heads.is_empty() {
             return None;
         }

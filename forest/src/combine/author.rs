@@ -17,7 +17,7 @@ use super::request::{
 use crate::content::references::references_in;
 use crate::error::{CommitError, Conflict};
 use crate::journal::encode;
-use crate::state::root::Root;
+use crate::state::root::{Root, RootRef};
 use crate::state::tree::TreeState;
 
 /// The most steps that one request takes in the right to commit: about a tenth of a millisecond.
@@ -40,7 +40,7 @@ impl Action {
                 }
             }
             Self::Restore(state, root, restored) if restored.is_none() => {
-                let head = state.slot.load_full();
+                let head = state.slot.load();
                 let number = state.number;
                 *restored = Some(Box::new(Restored::after((head, number), root, has_journal)));
             }
@@ -52,7 +52,7 @@ impl Action {
     }
 
     /// Brings the change to these versions of its trees.
-    fn bring_to(&mut self, heads: Vec<Arc<Root>>, has_journal: bool) -> Result<(), CommitError> {
+    fn bring_to(&mut self, heads: Vec<RootRef>, has_journal: bool) -> Result<(), CommitError> {
         let mut heads = heads.into_iter();
         match self {
             Self::Edits(first, rest) => {
@@ -113,7 +113,7 @@ impl Overtaken {
 }
 
 impl Restored {
-    fn after((head, number): (Arc<Root>, u64), root: &Root, has_journal: bool) -> Self {
+    fn after((head, number): (RootRef, u64), root: &Root, has_journal: bool) -> Self {
         let indexes = head
             .indexes
             .restored(&head.tree, (&root.tree, &root.indexes));
@@ -127,10 +127,10 @@ impl Restored {
     }
 
     /// Whether it was made for this head, or for one that makes no difference.
-    pub(crate) fn fits(&self, head: &Arc<Root>) -> bool {
+    pub(crate) fn fits(&self, head: &RootRef) -> bool {
         match self.piece {
             None => self.indexes.are_of_same(&head.indexes),
-            Some(_) => Arc::ptr_eq(&self.head, head),
+            Some(_) => RootRef::is(&self.head, head),
         }
     }
 }
@@ -186,13 +186,13 @@ impl TreeEdit {
         }
         edit.carry_out();
         if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || has_journal {
-            let base = Arc::clone(&self.base);
+            let base = self.base.clone();
             self.finish(base, has_journal);
         }
     }
 
     /// Makes the version that follows the base, which is the head, with its indexes.
-    fn finish(&mut self, head: Arc<Root>, has_journal: bool) {
+    fn finish(&mut self, head: RootRef, has_journal: bool) {
         let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
         let (tree, script) = match work {
             Work::Edit(edit) => edit.finish(),
@@ -201,7 +201,7 @@ impl TreeEdit {
         self.finished_as((head, tree), script, has_journal);
     }
 
-    fn finished_as(&mut self, (head, tree): (Arc<Root>, Tree), script: Script, has_journal: bool) {
+    fn finished_as(&mut self, (head, tree): (RootRef, Tree), script: Script, has_journal: bool) {
         let number = self.state.number;
         let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
         let indexes = head.indexes.after(script.operations(), (&head.tree, &tree));
@@ -226,11 +226,11 @@ impl TreeEdit {
     }
 
     /// Makes the version that follows a head, if what the edit relied on is unchanged there.
-    fn bring_to(&mut self, head: Arc<Root>, has_journal: bool) -> Result<(), CommitError> {
+    fn bring_to(&mut self, head: RootRef, has_journal: bool) -> Result<(), CommitError> {
         if self
             .finished
             .as_ref()
-            .is_some_and(|done| Arc::ptr_eq(&done.head, &head))
+            .is_some_and(|done| RootRef::is(&done.head, &head))
         {
             return Ok(());
         }
@@ -246,14 +246,14 @@ impl TreeEdit {
     }
 
     /// Whether its author has made the version that follows this head.
-    pub(crate) fn is_finished_on(&self, head: &Arc<Root>) -> bool {
+    pub(crate) fn is_finished_on(&self, head: &RootRef) -> bool {
         self.finished
             .as_ref()
-            .is_some_and(|done| Arc::ptr_eq(&done.head, head))
+            .is_some_and(|done| RootRef::is(&done.head, head))
     }
 
     /// Whether the combiner leaves it to the author to bring the edit to this head.
-    pub(crate) fn is_large_on(&self, head: &Arc<Root>, has_journal: bool) -> bool {
+    pub(crate) fn is_large_on(&self, head: &RootRef, has_journal: bool) -> bool {
         if self.is_finished_on(head) {
             return false;
         }

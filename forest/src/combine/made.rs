@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::content::erasable::{Blob, BlobId, Place, Referred};
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 
 /// A commit that has a number and waits to be shown.
@@ -47,7 +47,7 @@ impl Made {
 
 /// A version, and the erasable bytes that come with it.
 pub(crate) struct NewRoot {
-    pub(crate) root: Arc<Root>,
+    pub(crate) root: RootRef,
     pub(crate) blobs: Vec<Blob>,
     /// The references that it brings.
     pub(crate) references: Vec<Referred>,

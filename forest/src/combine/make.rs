@@ -8,7 +8,7 @@ use super::made::{Made, NewRoot};
 use super::prepare::{NewTree, Prepared};
 use super::request::Garbage;
 use crate::content::index::Indexes;
-use crate::state::root::Root;
+use crate::state::root::{Root, RootRef};
 use crate::state::tree::TreeState;
 use crate::version::Committed;
 
@@ -28,7 +28,7 @@ impl Made {
                 true => NewTree::garbage(new.script, new.held),
                 false => Garbage::of((new.script, new.held)),
             };
-            let root = Arc::new(root);
+            let root = RootRef::new(root);
             let new = NewRoot {
                 root,
                 blobs,
@@ -58,7 +58,7 @@ impl Made {
                 let number = commit.version.number;
                 let (tree, references) = *tree;
                 let content = (tree, Indexes::default(), 0);
-                let first = Arc::new(Root::new(number, content, commit, bytes));
+                let first = RootRef::new(Root::new(number, content, commit, bytes));
                 let state = Arc::new(TreeState::new(number, Arc::clone(&name), first));
                 (Self::Create(name, state, references), Garbage::NONE)
             }

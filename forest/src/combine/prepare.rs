@@ -20,13 +20,13 @@ use crate::error::{CommitError, NameError};
 use crate::journal::{Erasure, encode};
 use crate::state::forest::ForestState;
 use crate::state::history::Tagged;
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 
 /// A commit that is possible.
 pub(crate) enum Prepared {
     /// It changes nothing; this is the root of the tree.
-    Nothing(Arc<Root>),
+    Nothing(RootRef),
     One(Arc<TreeState>, NewTree),
     Many(Vec<(Arc<TreeState>, NewTree)>),
     Create(Arc<str>, Box<(Tree, Vec<Referred>)>, Option<Piece>),
@@ -52,7 +52,7 @@ pub(crate) struct NewTree {
     /// What is for the journal, if there is one.
     piece: Option<Piece>,
     /// An older version that the commit held, and that may be freed with it.
-    pub(crate) held: Arc<Root>,
+    pub(crate) held: RootRef,
 }
 
 /// A commit that is not made.
@@ -60,7 +60,7 @@ pub(crate) enum Unprepared {
     /// What is refused may be large.
     Refused(CommitError, Garbage),
     /// Its author is to bring it to these versions of its trees.
-    Overtaken(Action, Vec<Arc<Root>>),
+    Overtaken(Action, Vec<RootRef>),
 }
 
 impl<E: Into<CommitError>> From<E> for Unprepared {
@@ -184,7 +184,7 @@ impl Preparation<'_> {
             }
         }
         if versions.is_empty() {
-            return Ok(Prepared::Nothing(Arc::clone(&heads[0])));
+            return Ok(Prepared::Nothing(heads[0].clone()));
         }
         Ok(Prepared::Many(versions))
     }
@@ -192,7 +192,7 @@ impl Preparation<'_> {
     fn prepare_restore(
         &self,
         state: Arc<TreeState>,
-        root: Arc<Root>,
+        root: RootRef,
         restored: Option<Box<Restored>>,
     ) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&state);
@@ -214,7 +214,7 @@ impl Preparation<'_> {
     /// The next version of an edit's tree: the version that its author finished, or the edit's own version, if its
     /// base is still the newest; else the newest version with the edit's operations applied to it, if what the edit
     /// relied on has not changed.
-    fn merge(&self, edit: TreeEdit, head: &Arc<Root>) -> Result<NewTree, CommitError> {
+    fn merge(&self, edit: TreeEdit, head: &RootRef) -> Result<NewTree, CommitError> {
         let is_finished = edit.is_finished_on(head);
         let is_overtaken = edit.base.number() != head.number();
         if is_overtaken {
@@ -285,7 +285,7 @@ impl Preparation<'_> {
 }
 
 impl NewTree {
-    fn new(content: (Tree, Indexes, u64), piece: Option<Piece>, held: Arc<Root>) -> Self {
+    fn new(content: (Tree, Indexes, u64), piece: Option<Piece>, held: RootRef) -> Self {
         Self {
             content,
             blobs: Vec::new(),
@@ -298,10 +298,10 @@ impl NewTree {
     }
 
     /// What is left when the version was made, if it may take long to free.
-    pub(crate) fn garbage(script: Option<Script>, held: Arc<Root>) -> Garbage {
+    pub(crate) fn garbage(script: Option<Script>, held: RootRef) -> Garbage {
         let script = script.filter(|script| script.steps() > FEW_STEPS);
         // The last holder of a version frees it.
-        let is_last = Arc::strong_count(&held) == 1;
+        let is_last = RootRef::is_alone(&held);
         if script.is_none() && !is_last {
             return Garbage::NONE;
         }

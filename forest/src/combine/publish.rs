@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ahead::Ahead;
 use super::before::TagBefore;
 use crate::state::deferred::Deferred;
-use crate::state::root::{Joint, Root};
+use crate::state::root::{Joint, Root, RootRef};
 use crate::state::stats::Counts;
 use crate::state::tree::TreeState;
 
@@ -24,7 +24,7 @@ pub(crate) struct Publisher {
     pub(crate) deferred: Deferred,
     pub(crate) ahead: Ahead,
     /// The versions of one tree that are accepted and not yet published.
-    unpublished: Vec<Arc<Root>>,
+    unpublished: Vec<RootRef>,
     unpublished_of: Option<Arc<TreeState>>,
 }
 
@@ -40,13 +40,13 @@ impl Publisher {
     }
 
     /// The newest version of a tree, published, accepted or on its way.
-    pub(crate) fn head(&self, state: &Arc<TreeState>) -> Arc<Root> {
+    pub(crate) fn head(&self, state: &Arc<TreeState>) -> RootRef {
         if let Some(root) = self.ahead.head(state) {
-            return Arc::clone(root);
+            return root.clone();
         }
         match self.unpublished.last() {
-            Some(root) if self.collects(state) => Arc::clone(root),
-            _ => state.slot.load_full(),
+            Some(root) if self.collects(state) => root.clone(),
+            _ => state.slot.load(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Publisher {
     }
 
     /// Collects a version, which is published later. Versions of other trees must be published before.
-    pub(crate) fn collect(&mut self, state: Arc<TreeState>, root: Arc<Root>) {
+    pub(crate) fn collect(&mut self, state: Arc<TreeState>, root: RootRef) {
         debug_assert!(self.unpublished.is_empty() || self.collects(&state));
         self.unpublished_of = Some(state);
         self.unpublished.push(root);
@@ -87,7 +87,7 @@ impl Publisher {
     pub(crate) fn publish_jointly(
         &mut self,
         stats: &Counts,
-        versions: &[(Arc<TreeState>, Arc<Root>)],
+        versions: &[(Arc<TreeState>, RootRef)],
     ) {
         let is_visible = Arc::new(AtomicBool::new(false));
         // All histories are locked, so that no reader looks up in one tree's history what another tree's
@@ -104,9 +104,9 @@ impl Publisher {
         // Release: pairs with the load in `Joint::meant`.
         is_visible.store(true, Ordering::Release);
         for ((state, after), history) in versions.iter().zip(&mut histories) {
-            history.add(Arc::clone(after));
+            history.add(after.clone());
             history.shrink(self.keep, stats.settled(), &mut self.deferred);
-            state.slot.store(Arc::clone(after));
+            state.slot.store(after.clone());
             let wakers = std::mem::take(&mut history.wakers);
             self.deferred.wake_later(wakers.into_values());
         }
@@ -122,10 +122,10 @@ impl Publisher {
         let is_visible = Arc::new(AtomicBool::new(false));
         let mut histories: Vec<_> = trees.iter().map(|state| state.history()).collect();
         for (state, history) in trees.iter().zip(&mut histories) {
-            let before = Arc::clone(history.newest());
+            let before = history.newest().clone();
             let lost = history.fall_back(durable);
             let after = history.newest();
-            if !Arc::ptr_eq(&before, after) {
+            if !RootRef::is(&before, after) {
                 state.slot.store(joint((&before, after), &is_visible));
             }
             self.deferred.drop_later(Some(lost));
@@ -146,7 +146,7 @@ impl Publisher {
         // Release: pairs with the load in `Joint::meant`.
         is_visible.store(true, Ordering::Release);
         for (state, history) in trees.iter().zip(&mut histories) {
-            state.slot.store(Arc::clone(history.newest()));
+            state.slot.store(history.newest().clone());
             let wakers = std::mem::take(&mut history.wakers);
             self.deferred.wake_later(wakers.into_values());
         }
@@ -160,8 +160,8 @@ impl Publisher {
 }
 
 /// What a slot holds while several trees change from their versions before to those after.
-fn joint((before, after): (&Arc<Root>, &Arc<Root>), is_visible: &Arc<AtomicBool>) -> Arc<Root> {
-    Arc::new(Root {
+fn joint((before, after): (&RootRef, &RootRef), is_visible: &Arc<AtomicBool>) -> RootRef {
+    RootRef::new(Root {
         tree_number: after.tree_number,
         tree: after.tree.clone(),
         commit: after.commit,
@@ -169,8 +169,8 @@ fn joint((before, after): (&Arc<Root>, &Arc<Root>), is_visible: &Arc<AtomicBool>
         indexes: after.indexes.clone(),
         steps: after.steps,
         joint: Some(Box::new(Joint {
-            before: Arc::clone(before),
-            after: Arc::clone(after),
+            before: before.clone(),
+            after: after.clone(),
             is_visible: Arc::clone(is_visible),
         })),
     })

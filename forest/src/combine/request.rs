@@ -14,7 +14,7 @@ use crate::content::index::{Index, Indexes};
 use crate::error::CommitError;
 use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 use crate::version::{CommitId, Committed, Version};
 
@@ -60,9 +60,9 @@ pub(crate) enum Action {
     /// The tree that has the first name when the commit is made; the second is its new name.
     Rename(Arc<str>, Arc<str>),
     /// The version to restore, and what its author has made of it.
-    Restore(Arc<TreeState>, Arc<Root>, Option<Box<Restored>>),
+    Restore(Arc<TreeState>, RootRef, Option<Box<Restored>>),
     /// An index of this version of the tree.
-    AddIndex(Arc<TreeState>, Arc<Root>, Index),
+    AddIndex(Arc<TreeState>, RootRef, Index),
     DropIndex(Arc<TreeState>, Arc<str>),
     Erase(Arc<TreeState>, NodeId, Box<str>),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
@@ -72,7 +72,7 @@ pub(crate) enum Action {
 /// The edit of one tree.
 pub(crate) struct TreeEdit {
     pub(crate) state: Arc<TreeState>,
-    pub(crate) base: Arc<Root>,
+    pub(crate) base: RootRef,
     pub(crate) work: Work,
     pub(crate) blobs: Vec<Blob>,
     /// The next version, if its author has finished it.
@@ -89,7 +89,7 @@ pub(crate) enum Work {
 
 /// The version that follows a head, with its indexes.
 pub(crate) struct Finished {
-    pub(crate) head: Arc<Root>,
+    pub(crate) head: RootRef,
     pub(crate) tree: Tree,
     pub(crate) indexes: Indexes,
     pub(crate) piece: Option<Piece>,
@@ -99,7 +99,7 @@ pub(crate) struct Finished {
 
 /// What it takes to restore a version after a head.
 pub(crate) struct Restored {
-    pub(crate) head: Arc<Root>,
+    pub(crate) head: RootRef,
     pub(crate) indexes: Indexes,
     /// The difference between the head and the restored version.
     pub(crate) piece: Option<Piece>,
@@ -124,7 +124,7 @@ pub(crate) struct Bid {
 pub(crate) struct Overtaken {
     pub(crate) commit: CommitRequest,
     /// The newest versions of its trees, in their order.
-    pub(crate) heads: Vec<Arc<Root>>,
+    pub(crate) heads: Vec<RootRef>,
     pub(crate) turn: Turn,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct Moment {
     /// Of the newest record that it contains.
     pub(crate) position: Option<Position>,
     /// By name, each with its newest version.
-    pub(crate) trees: Vec<(Arc<str>, Arc<TreeState>, Arc<Root>)>,
+    pub(crate) trees: Vec<(Arc<str>, Arc<TreeState>, RootRef)>,
     pub(crate) ids: Vec<Entries>,
 }
 
@@ -205,7 +205,7 @@ impl Answer {
     }
 
     /// Leaves more to free.
-    pub(crate) fn leave(&mut self, large: Vec<Arc<Root>>) {
+    pub(crate) fn leave(&mut self, large: Vec<RootRef>) {
         if let Self::Committed(_, garbage) = self
             && !large.is_empty()
         {

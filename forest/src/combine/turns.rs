@@ -10,7 +10,7 @@ use super::pending::Pending;
 use super::request::{Answer, Bid, CommitRequest, Overtaken, Turn};
 use super::write_leases::LIMIT;
 use crate::state::forest::ForestState;
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 
 impl Combiner {
@@ -82,7 +82,7 @@ impl Combiner {
         &mut self,
         forest: &ForestState,
         mut commit: CommitRequest,
-        heads: Vec<Arc<Root>>,
+        heads: Vec<RootRef>,
     ) -> Answer {
         let is_begun = Arc::new(AtomicBool::new(false));
         let (ticket, now) = (forest.ticket(), self.uptime(forest));

@@ -5,10 +5,8 @@
 //! again. That fails only if others commit meanwhile;
 //! after [`TRIES`] attempts the moment is fixed as a version instead, and each tree is looked up in its history.
 
-use std::sync::Arc;
-
 use crate::state::forest::ForestState;
-use crate::state::root::Snapshot;
+use crate::state::root::{RootRef, Snapshot};
 use crate::state::tree::TreeState;
 
 /// Attempts before the histories are read.
@@ -23,7 +21,7 @@ fn at_one_moment(trees: &[&TreeState]) -> Vec<Snapshot> {
     for tries in 0.. {
         let again = read(trees);
         let mut both = roots.iter().zip(&again);
-        if both.all(|(one, other)| Arc::ptr_eq(&one.0, &other.0)) {
+        if both.all(|(one, other)| RootRef::is(&one.0, &other.0)) {
             break;
         }
         roots = again;

@@ -19,7 +19,7 @@ use crate::journal::encode::{
 };
 use crate::journal::{Checkpoint, CheckpointError};
 use crate::state::forest::ForestState;
-use crate::state::root::Root;
+use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 use crate::version::{Committed, Version};
 
@@ -159,14 +159,14 @@ struct TreePieces {
     /// What precedes the nodes, until it was given.
     head: Vec<u8>,
     /// All versions, the oldest first.
-    versions: Vec<Arc<Root>>,
+    versions: Vec<RootRef>,
     /// How many of them were written, the first when its nodes were.
     written: usize,
     next_node: Option<NodeId>,
 }
 
 impl TreePieces {
-    fn new((name, state): (Arc<str>, &TreeState), newest: &Arc<Root>, upto: Version) -> Self {
+    fn new((name, state): (Arc<str>, &TreeState), newest: &RootRef, upto: Version) -> Self {
         let history = state.history();
         let mut versions: Vec<_> = history
             .kept()
@@ -174,12 +174,12 @@ impl TreePieces {
             .cloned()
             .collect();
         if versions.is_empty() {
-            versions.push(Arc::clone(newest)); // It was let go since.
+            versions.push(newest.clone()); // It was let go since.
         }
         let gone = history.gone().min(versions[0].number() - 1);
         let tags = history.tags.iter();
         let tags: Vec<_> = tags.filter(|(_, tagged)| tagged.given <= upto).collect();
-        let lone = tags.iter().map(|(_, tagged)| Arc::clone(&tagged.root));
+        let lone = tags.iter().map(|(_, tagged)| tagged.root.clone());
         versions.extend(lone.filter(|root| root.number() <= gone));
         versions.sort_unstable_by_key(|root| root.number());
         versions.dedup_by_key(|root| root.number());

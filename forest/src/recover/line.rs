@@ -9,7 +9,7 @@ use weald_tree::{Bytes, EditError, Ids, Operation, Replay, Tree};
 
 use crate::content::index::{Index, Indexes};
 use crate::state::history::{History, Tagged};
-use crate::state::root::Root;
+use crate::state::root::{Root, RootRef};
 use crate::version::{CommitId, Committed, Version};
 
 /// A commit, with its author's bytes.
@@ -253,9 +253,9 @@ impl Line {
             self.gone = self.gone.max(root.number());
             roots.insert(root.number(), root);
         }
-        roots.extend(kept.iter().map(|root| (root.number(), Arc::clone(root))));
+        roots.extend(kept.iter().map(|root| (root.number(), root.clone())));
         let tags = self.tags.into_iter().filter_map(|(tag, at)| {
-            let root = Arc::clone(roots.get(&at.number)?);
+            let root = roots.get(&at.number)?.clone();
             Some((tag, Tagged::recovered(at.given, root, at.until)))
         });
         Ok(History::recovered(
@@ -270,7 +270,7 @@ impl Line {
 struct Making {
     number: u64,
     steps: u64,
-    last: Option<Arc<Root>>,
+    last: Option<RootRef>,
 }
 
 impl Making {
@@ -291,7 +291,7 @@ impl Making {
     }
 
     /// The next version. Its indexes are those of the one before, brought up to date.
-    fn root(&mut self, (tree, indexed): (Tree, &[String]), stamp: Stamp) -> Arc<Root> {
+    fn root(&mut self, (tree, indexed): (Tree, &[String]), stamp: Stamp) -> RootRef {
         let before = self.last.take();
         let mut indexes = match &before {
             Some(before) => before.indexes.updated(&before.tree, &tree),
@@ -314,8 +314,8 @@ impl Making {
         }
         let Stamp { commit, bytes } = stamp;
         let root = Root::new(self.number, (tree, indexes, self.steps), commit, bytes);
-        let root = Arc::new(root);
-        self.last = Some(Arc::clone(&root));
+        let root = RootRef::new(root);
+        self.last = Some(root.clone());
         root
     }
 }

@@ -6,10 +6,9 @@
 //! does none of these.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::root::Root;
+use super::root::RootRef;
 use crate::wake::wake;
 
 /// Dropping it does the work.
@@ -17,10 +16,10 @@ use crate::wake::wake;
 pub(crate) struct Deferred {
     wakers: Vec<Waker>,
     /// Usually one version is let go, and a single version takes no list.
-    last: Option<Arc<Root>>,
-    others: Vec<Arc<Root>>,
+    last: Option<RootRef>,
+    others: Vec<RootRef>,
     /// Versions that may take long to free. An author of their tree frees them, if it can be told which.
-    large: Vec<Arc<Root>>,
+    large: Vec<RootRef>,
     abandoned: Vec<Box<dyn Any + Send>>,
 }
 
@@ -29,17 +28,17 @@ impl Deferred {
         self.wakers.extend(wakers);
     }
 
-    pub(crate) fn free_later(&mut self, root: Option<Arc<Root>>) {
+    pub(crate) fn free_later(&mut self, root: Option<RootRef>) {
         if let Some(root) = root {
             self.others.extend(self.last.replace(root));
         }
     }
 
-    pub(crate) fn free_large_later(&mut self, root: Arc<Root>) {
+    pub(crate) fn free_large_later(&mut self, root: RootRef) {
         self.large.push(root);
     }
 
-    pub(crate) fn take_large(&mut self) -> Vec<Arc<Root>> {
+    pub(crate) fn take_large(&mut self) -> Vec<RootRef> {
         std::mem::take(&mut self.large)
     }
 

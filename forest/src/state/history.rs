@@ -11,7 +11,7 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use super::deferred::Deferred;
-use super::root::Root;
+use super::root::RootRef;
 use crate::error::VersionError;
 use crate::version::{CommitId, Version};
 
@@ -20,14 +20,14 @@ const LARGE: u64 = 1000;
 
 pub(crate) struct History {
     /// In the order of their numbers, the newest at the end; never empty.
-    roots: VecDeque<Arc<Root>>,
+    roots: VecDeque<RootRef>,
     first: Version,
     first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
     /// Versions that were let go, and of which one may be the newest that the medium has. There are few, unless it is
     /// far behind, and none without a medium that can lose commits.
-    unsettled: VecDeque<Arc<Root>>,
+    unsettled: VecDeque<RootRef>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
@@ -38,13 +38,13 @@ pub(crate) struct History {
 pub(crate) struct Tagged {
     /// The version of the forest that was given the tag; the tree's own may be older.
     pub(crate) given: Version,
-    pub(crate) root: Arc<Root>,
+    pub(crate) root: RootRef,
     /// The last time at which the tree is known to have had this root.
     until: SystemTime,
 }
 
 impl Tagged {
-    pub(crate) fn new(given: Version, root: Arc<Root>) -> Self {
+    pub(crate) fn new(given: Version, root: RootRef) -> Self {
         Self {
             given,
             until: root.time(),
@@ -53,7 +53,7 @@ impl Tagged {
     }
 
     /// One that was read back.
-    pub(crate) fn recovered(given: Version, root: Arc<Root>, until: SystemTime) -> Self {
+    pub(crate) fn recovered(given: Version, root: RootRef, until: SystemTime) -> Self {
         Self { given, root, until }
     }
 
@@ -69,7 +69,7 @@ impl Tagged {
 }
 
 impl History {
-    pub(crate) fn new(first: Arc<Root>) -> Self {
+    pub(crate) fn new(first: RootRef) -> Self {
         Self {
             first: first.version(),
             first_commit: first.commit_id(),
@@ -85,7 +85,7 @@ impl History {
     /// the tags.
     pub(crate) fn recovered(
         (first, first_commit): (Version, CommitId),
-        (roots, gone): (VecDeque<Arc<Root>>, u64),
+        (roots, gone): (VecDeque<RootRef>, u64),
         tags: BTreeMap<Arc<str>, Tagged>,
     ) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl History {
         self.first
     }
 
-    pub(crate) fn add(&mut self, root: Arc<Root>) {
+    pub(crate) fn add(&mut self, root: RootRef) {
         self.roots.push_back(root);
     }
 
@@ -135,7 +135,7 @@ impl History {
 
     /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
     /// the first one stays.
-    pub(crate) fn fall_back(&mut self, number: u64) -> Vec<Arc<Root>> {
+    pub(crate) fn fall_back(&mut self, number: u64) -> Vec<RootRef> {
         let first_lost = self.roots.partition_point(|root| root.number() <= number);
         let mut lost: Vec<_> = self.roots.drain(first_lost..).collect();
         let unsettled = std::mem::take(&mut self.unsettled);
@@ -178,11 +178,11 @@ impl History {
         self.first_commit
     }
 
-    pub(crate) fn newest(&self) -> &Arc<Root> {
+    pub(crate) fn newest(&self) -> &RootRef {
         self.roots.back().expect("the newest version is kept")
     }
 
-    pub(crate) fn oldest(&self) -> &Arc<Root> {
+    pub(crate) fn oldest(&self) -> &RootRef {
         self.roots.front().expect("the newest version is kept")
     }
 
@@ -192,12 +192,12 @@ impl History {
     }
 
     /// All versions that are kept without a gap, the oldest first.
-    pub(crate) fn kept(&self) -> impl DoubleEndedIterator<Item = &Arc<Root>> + ExactSizeIterator {
+    pub(crate) fn kept(&self) -> impl DoubleEndedIterator<Item = &RootRef> + ExactSizeIterator {
         self.roots.iter()
     }
 
     /// The tree as it was in a version of the forest. The caller has checked that this version exists.
-    pub(crate) fn at(&self, asked: Version) -> Result<&Arc<Root>, VersionError> {
+    pub(crate) fn at(&self, asked: Version) -> Result<&RootRef, VersionError> {
         if asked < self.first {
             return Err(VersionError::NotCreated {
                 asked,
@@ -214,7 +214,7 @@ impl History {
         })
     }
 
-    pub(crate) fn at_time(&self, time: SystemTime) -> Result<&Arc<Root>, VersionError> {
+    pub(crate) fn at_time(&self, time: SystemTime) -> Result<&RootRef, VersionError> {
         let behind = self.roots.partition_point(|root| root.time() <= time);
         let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
         let was_then = |tagged: &&Tagged| tagged.root.time() <= time && time <= tagged.until;
@@ -232,14 +232,14 @@ impl History {
     }
 
     /// The first version after a number, which is not below [`gone`](Self::gone).
-    pub(crate) fn after(&self, number: u64) -> Option<&Arc<Root>> {
+    pub(crate) fn after(&self, number: u64) -> Option<&RootRef> {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)
     }
 }
 
 /// Frees a version that was let go, later: what the next one, which has these steps, no longer has.
-fn free(root: Arc<Root>, next_steps: u64, deferred: &mut Deferred) {
+fn free(root: RootRef, next_steps: u64, deferred: &mut Deferred) {
     if next_steps - root.steps > LARGE {
         deferred.free_large_later(root);
     } else {

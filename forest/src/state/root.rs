@@ -1,22 +1,25 @@
 //! A root: one tree at one moment, with the data of its commit; and the two ways to hold one.
 //!
-//! - A [`Snapshot`] is owned, may be kept and sent, and keeps alive its own version and nothing else.
-//! - A [`View`] is borrowed from the tree's slot: it costs less, and is meant to be held briefly, a few at a
-//!   time. It stops neither a writer nor reclamation: a writer that finds one held pays for its counter
-//!   (see the crate `arc-swap`).
+//! - A [`Snapshot`] may be kept and sent, and keeps alive its own version and nothing else.
+//! - A [`View`] is the same for a moment, on one thread.
+//! - Either is taken from the tree's slot, which writers replace at the same price whoever has read it.
 //! - While a commit over several trees is published, the slots of its trees hold roots with a [`Joint`]: one
 //!   flag for all of them decides whether the old or the new root is meant.
 
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use arc_swap::{ArcSwap, Guard};
+use weald_memory::{Shared, Slot};
 use weald_tree::{Bytes, Tree};
 
 use crate::content::index::Indexes;
 use crate::version::{CommitId, Committed, Version};
+
+/// A root that several hold.
+pub(crate) type RootRef = Shared<Root>;
 
 /// A tree as one commit left it. It never changes.
 pub struct Root {
@@ -35,8 +38,8 @@ pub struct Root {
 
 /// What a tree's slot holds while a commit over several trees is published.
 pub(crate) struct Joint {
-    pub(crate) before: Arc<Root>,
-    pub(crate) after: Arc<Root>,
+    pub(crate) before: RootRef,
+    pub(crate) after: RootRef,
     pub(crate) is_visible: Arc<AtomicBool>,
 }
 
@@ -90,7 +93,7 @@ impl Root {
 }
 
 impl Joint {
-    fn meant(&self) -> &Arc<Root> {
+    fn meant(&self) -> &RootRef {
         // Acquire: pairs with the store in `Publisher::publish_jointly`; a reader that finds one tree new
         // finds all of them new.
         if self.is_visible.load(Ordering::Acquire) {
@@ -103,15 +106,16 @@ impl Joint {
 
 /// An owned root: the version lives as long as the snapshot.
 #[derive(Clone)]
-pub struct Snapshot(pub(crate) Arc<Root>);
+pub struct Snapshot(pub(crate) RootRef);
 
 impl Snapshot {
     /// The snapshot of what a slot holds.
-    pub(crate) fn of(slot: &ArcSwap<Root>) -> Self {
-        let root = slot.load_full();
+    #[inline]
+    pub(crate) fn of(slot: &Slot<Root>) -> Self {
+        let root = slot.load();
         match &root.joint {
             None => Self(root),
-            Some(joint) => Self(Arc::clone(joint.meant())),
+            Some(joint) => Self(joint.meant().clone()),
         }
     }
 }
@@ -135,31 +139,21 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// A borrowed root, to be held briefly, on one thread.
-pub struct View(Held);
-
-enum Held {
-    Slot(Guard<Arc<Root>>),
-    Owned(Arc<Root>),
-}
+/// A root for a moment, on one thread: [`to_snapshot`](View::to_snapshot) makes one to keep or to send.
+///
+/// It costs what a snapshot costs, and stops neither a writer nor the end of older versions.
+pub struct View(Snapshot, PhantomData<*const Root>);
 
 impl View {
     /// The view of what a slot holds.
     #[inline]
-    pub(crate) fn of(slot: &ArcSwap<Root>) -> Self {
-        let root = slot.load();
-        match &root.joint {
-            None => Self(Held::Slot(root)),
-            Some(joint) => Self(Held::Owned(Arc::clone(joint.meant()))),
-        }
+    pub(crate) fn of(slot: &Slot<Root>) -> Self {
+        Self(Snapshot::of(slot), PhantomData)
     }
 
     /// The same as a snapshot.
     pub fn to_snapshot(&self) -> Snapshot {
-        match &self.0 {
-            Held::Slot(root) => Snapshot(Arc::clone(root)),
-            Held::Owned(root) => Snapshot(Arc::clone(root)),
-        }
+        self.0.clone()
     }
 }
 
@@ -168,9 +162,6 @@ impl Deref for View {
 
     #[inline]
     fn deref(&self) -> &Root {
-        match &self.0 {
-            Held::Slot(root) => root,
-            Held::Owned(root) => root,
-        }
+        &self.0
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
+use weald_memory::Slot;
 
 use super::history::History;
-use super::root::Root;
+use super::root::{Root, RootRef};
 
 /// All versions of one tree. Its number never changes; its name may.
 pub(crate) struct TreeState {
     pub(crate) number: u64,
     /// The newest root. Only the combiner stores here, and only while it holds the history's lock, so a
     /// reader that has seen a root in the slot finds it in the history.
-    pub(crate) slot: ArcSwap<Root>,
+    pub(crate) slot: Slot<Root>,
     history: Mutex<History>,
     name: Mutex<Arc<str>>,
     is_deleted: AtomicBool,
@@ -23,14 +23,14 @@ pub(crate) struct TreeState {
 }
 
 impl TreeState {
-    pub(crate) fn new(number: u64, name: Arc<str>, first: Arc<Root>) -> Self {
+    pub(crate) fn new(number: u64, name: Arc<str>, first: RootRef) -> Self {
         // It has as many ids at least, and whoever reads its first record knows them.
         let last_id = AtomicU64::new(first.tree.len());
         Self {
             number,
             last_id,
-            history: Mutex::new(History::new(Arc::clone(&first))),
-            slot: ArcSwap::new(first),
+            history: Mutex::new(History::new(first.clone())),
+            slot: Slot::new(first),
             name: Mutex::new(name),
             is_deleted: AtomicBool::new(false),
         }
@@ -42,7 +42,7 @@ impl TreeState {
         Self {
             number,
             last_id,
-            slot: ArcSwap::new(Arc::clone(history.newest())),
+            slot: Slot::new(history.newest().clone()),
             history: Mutex::new(history),
             name: Mutex::new(name),
             is_deleted: AtomicBool::new(false),

@@ -1,0 +1,3 @@
+//! Models of what several threads do at once, for loom.
+
+mod slot;

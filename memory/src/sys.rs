@@ -1,0 +1,14 @@
+//! The one place that chooses between `std` and loom, for what the models explore.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    sync::atomic::{AtomicPtr, AtomicUsize, fence},
+    thread::yield_now,
+};
+#[cfg(not(loom))]
+pub(crate) use std::{
+    sync::atomic::{AtomicPtr, AtomicUsize, fence},
+    thread::yield_now,
+};
+
+pub(crate) use std::sync::atomic::Ordering;
