@@ -6,7 +6,7 @@
 //!
 //! - [`MemoryJournal`] is one in memory; it also plays a slow or a failing medium.
 //! - [`conformance`] is what every journal must pass.
-//! - [`Marks`] is a tool for those who write one.
+//! - [`Marks`] and [`notice`] are tools for those who write one.
 
 pub mod conformance;
 mod contract;
@@ -14,6 +14,7 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 mod mark;
 mod memory;
+mod notices;
 mod record;
 
 pub use crate::content::erasable::{Blob, BlobId, BlobPlace, Erasure};
@@ -25,4 +26,5 @@ pub use contract::{
 };
 pub use mark::{Marks, When};
 pub use memory::MemoryJournal;
+pub use notices::notice;
 pub use record::{Change, Digest, Record, RecordError, Stored};

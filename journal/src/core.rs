@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weald_forest::journal::{AppendError, Level, Marks};
+use weald_forest::journal::{AppendError, Level, Marks, notice};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
@@ -24,7 +24,6 @@ use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::next_step::{NextStep, State};
-use crate::notices;
 use crate::place::{Place, SegmentId};
 use crate::reserve::Reserve;
 use crate::settings::Settings;
@@ -357,9 +356,9 @@ impl Core {
         match failure {
             Failure::Medium(doing, error) => {
                 let why = format!("{doing} failed, so the journal takes nothing any more: {error}");
-                notices::log(move || tracing::error!("{name}: {why}"));
+                notice(move || tracing::error!("{name}: {why}"));
             }
-            Failure::Fenced => notices::log(move || {
+            Failure::Fenced => notice(move || {
                 tracing::error!(
                     "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer \
                      has locked, so this journal takes nothing any more"

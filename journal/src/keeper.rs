@@ -10,13 +10,12 @@ use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, SystemTime};
 
 use weald_forest::Forest;
-use weald_forest::journal::{CheckpointError, Journal, Position};
+use weald_forest::journal::{CheckpointError, Journal, Position, notice};
 
 use crate::checkpoint;
 use crate::core::Core;
 use crate::disk_journal::DiskJournal;
 use crate::names;
-use crate::notices;
 use crate::place::Place;
 
 /// What the thread works on.
@@ -137,7 +136,7 @@ fn serve(core: &Core, kept: &Weak<Kept>) {
         let warn = |what: &'static str, error: CheckpointError| {
             let (name, is_over) = (core.medium.name(), core.is_keeper_over());
             if !is_over {
-                notices::log(move || tracing::warn!("{name}: {what}: {error}"));
+                notice(move || tracing::warn!("{name}: {what}: {error}"));
             }
         };
         if let Err(error) = pollster::block_on(put_checkpoint(&kept)) {
@@ -250,7 +249,7 @@ fn read_time(core: &Core, at: Position) -> Option<SystemTime> {
     let newest = stored.and_then(|stored| stored.newest().map_err(|error| error.to_string()));
     if let Err(error) = &newest {
         let (name, error) = (core.medium.name(), error.clone());
-        notices::log(move || {
+        notice(move || {
             tracing::warn!(
                 "{name}: a checkpoint cannot be read, so what it is for cannot be shown until it is put back from a copy \
                  or removed: {error}"

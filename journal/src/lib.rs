@@ -15,10 +15,9 @@
 
 #![forbid(unsafe_code)]
 
-// Places and names, and what is told of them.
+// Places and names.
 mod medium;
 mod names;
-mod notices;
 mod place;
 
 // What a medium may be.

@@ -3,14 +3,13 @@
 use std::io;
 use std::sync::PoisonError;
 
-use weald_forest::journal::AppendError;
+use weald_forest::journal::{AppendError, notice};
 
 use crate::core::{Core, Failure, caught};
 use crate::log::Lack;
 use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
 use crate::names;
 use crate::next_step::State;
-use crate::notices;
 use crate::place::SegmentId;
 use crate::reserve::Reserve;
 use crate::waiting::Due;
@@ -81,7 +80,7 @@ impl Core {
         self.state().is_preparing = false;
         self.wakes.run(|| due.into_iter().for_each(Due::give));
         let (name, error) = (self.medium.name(), error.to_string());
-        notices::log(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
+        notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }
 
     /// Fills the next segment with zeros.

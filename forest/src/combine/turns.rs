@@ -9,6 +9,7 @@ use super::combiner::Combiner;
 use super::pending::Pending;
 use super::request::{Answer, Bid, CommitRequest, Overtaken, Turn};
 use super::write_leases::LIMIT;
+use crate::journal::notice;
 use crate::state::forest::ForestState;
 use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
@@ -45,10 +46,11 @@ impl Combiner {
             if bid.is_begun.is_some() {
                 return; // The author of a large edit has not come for it yet, and will ask again.
             }
-            // A subscriber is foreign code, and may panic, as a clock may.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its write lease was revoked");
-            }));
+            // All commits wait for this thread, and none is to wait for a subscriber.
+            let caller = bid.caller;
+            notice(move || {
+                tracing::warn!(%tree, held_ms, %caller, "an update kept others waiting; its write lease was revoked");
+            });
         };
         let now = self.uptime(forest);
         self.resumed.extend(self.write_leases.revoke(now, report));
