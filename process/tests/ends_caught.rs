@@ -5,10 +5,13 @@
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
 
 use tools::{Latch, on_each, watch};
-use weald_kernel::{Runtime, Wait, yield_now};
+use weald_kernel::{Runtime, Wait, timeout, yield_now};
 use weald_process::{self as process, CallError, ExitReason, Inbox, Reply, monitor};
 
 fn everywhere(test: impl AsyncFn()) {
@@ -123,5 +126,26 @@ fn a_request_in_an_inbox_that_is_dropped_fails_its_call_when_the_process_goes_on
         assert_eq!(answer, Err(CallError::NoReply));
         latch.open();
         assert_eq!(process.await, Ok(()));
+    });
+}
+
+#[test]
+fn a_caller_that_looks_after_the_end_learns_that_the_process_had_gone_on() {
+    everywhere(async || {
+        let process = process::spawn(async |mut inbox: Inbox<Reply<()>>| {
+            let reply = inbox.receive().await;
+            let drops = AssertUnwindSafe(|| {
+                let _reply = reply;
+                panic!("on purpose");
+            });
+            assert!(catch_unwind(drops).is_err());
+            yield_now().await;
+        });
+        let process = process.unwrap();
+        let down = monitor(&process);
+        let mut call = std::pin::pin!(process.pid().call(|reply| reply));
+        assert!(timeout(Duration::ZERO, call.as_mut()).await.is_err());
+        down.await;
+        assert_eq!(call.await, Err(CallError::NoReply));
     });
 }

@@ -121,14 +121,14 @@ impl Builder {
 /// Those that have only the pid of this process, which has not run, find its gate from now on.
 pub(super) fn bind<M>(inbox: &Inbox<Bounded<M>>, gate: &Arc<Gate>) {
     let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
-    signals.lock().gate = Some(gate.clone());
+    signals.lock().set_gate(gate.clone());
 }
 
 impl<M> BoundedPid<M> {
     /// The bounded process that has this pid, such as one that a [`Name`](crate::Name) leads to. None if it has ended.
     pub fn of(pid: Pid<Bounded<M>>) -> Option<BoundedPid<M>> {
         let signals = pid.0.unit().attachment::<Signals>()?;
-        let gate = signals.lock().gate.clone()?;
+        let gate = signals.lock().gate()?;
         Some(BoundedPid { pid, gate })
     }
 

@@ -70,18 +70,30 @@ pub(crate) struct SignalState {
     links: Few<ProcessId, Arc<Signals>>,
     /// The monitors of others on this unit.
     monitors: Few<MonitorNumber, Box<dyn Watcher>>,
-    /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
-    answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
-    survived: Survived,
     /// Whether there were links or monitors when it ended.
     was_watched: bool,
-    /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
-    held: Option<BTreeMap<(Holding, HeldKey), Release>>,
+    /// Whether what it holds is being taken back: from then on it can hold nothing more.
+    releases: bool,
     /// This unit's own monitors that leave messages, and on whom.
     monitoring: Few<MonitorNumber, Arc<Signals>>,
-    /// What bounds its mailbox, if anything does, for those that have only its pid.
-    pub(crate) gate: Option<Arc<Gate>>,
+    /// Made when it is first needed: most units that have links or monitors need none of this.
+    rare: Option<Box<Rare>>,
 }
+
+/// What few units have.
+#[derive(Default)]
+struct Rare {
+    /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
+    answers: Callers,
+    survived: Survived,
+    /// What others find it by, and how that is taken back before anyone is told of its end.
+    held: BTreeMap<(Holding, HeldKey), Release>,
+    /// What bounds its mailbox, if anything does, for those that have only its pid.
+    gate: Option<Arc<Gate>>,
+}
+
+/// Callers that wait for the end of a unit, or for its survival.
+pub(crate) type Callers = BTreeMap<MonitorNumber, Box<dyn Watcher>>;
 
 /// Says whether a signal still counts: if so, returns the lock under which its message is posted.
 pub(crate) type Admit<'a, 'b> = &'b dyn Fn() -> Option<Guard<'a>>;
@@ -146,12 +158,10 @@ impl Signals {
                 trap: None,
                 links: Few::None,
                 monitors: Few::None,
-                answers: BTreeMap::new(),
-                survived: Survived::default(),
                 was_watched: false,
-                held: Some(BTreeMap::new()),
+                releases: false,
                 monitoring: Few::None,
-                gate: None,
+                rare: None,
             }),
         })
     }
@@ -186,7 +196,7 @@ impl Signals {
     /// Whether the unit has survived a panic since it had survived those.
     pub(crate) fn has_survived(unit: &Unit, before: Survived) -> bool {
         let signals = unit.attachment::<Signals>();
-        signals.is_some_and(|signals| signals.lock().survived > before)
+        signals.is_some_and(|signals| signals.lock().panics_survived() > before)
     }
 
     /// Why a unit that is done ended.
@@ -326,28 +336,42 @@ impl SignalState {
 
     /// Whether the unit may hold something: it does not end yet.
     pub(crate) fn can_hold(&self) -> bool {
-        self.held.is_some()
+        !self.releases
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What bounds the mailbox of the unit.
+    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+        self.rare.as_ref()?.gate.clone()
+    }
+
+    /// Sets that; the unit has not run.
+    pub(crate) fn set_gate(&mut self, gate: Arc<Gate>) {
+        self.rare().gate = Some(gate);
     }
 
     /// Notes what is to be taken back when the unit ends. False if it ends already.
     pub(crate) fn hold(&mut self, what: Holding, key: HeldKey, release: Release) -> bool {
-        self.held
-            .as_mut()
-            .map(|held| held.insert((what, key), release))
-            .is_some()
+        if !self.releases {
+            self.rare().held.insert((what, key), release);
+        }
+        !self.releases
     }
 
     /// What was noted is taken back already.
     pub(crate) fn hold_no_longer(&mut self, what: Holding, key: &HeldKey) {
-        if let Some(held) = &mut self.held {
-            held.remove(&(what, key.clone()));
+        if let Some(rare) = &mut self.rare {
+            rare.held.remove(&(what, key.clone()));
         }
     }
 
     /// How many names and other things the unit holds.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
-        self.held.as_ref().map_or(0, BTreeMap::len)
+        self.rare.as_ref().map_or(0, |rare| rare.held.len())
     }
 
     fn is_watched(&self) -> bool {
@@ -355,7 +379,9 @@ impl SignalState {
     }
 
     pub(crate) fn panics_survived(&self) -> Survived {
-        self.survived
+        self.rare
+            .as_ref()
+            .map_or(Survived::default(), |rare| rare.survived)
     }
 
     /// Adds a caller whose request was dropped in a panic, when the unit had `survived` those before. The caller is given
@@ -366,17 +392,17 @@ impl SignalState {
         survived: Survived,
         caller: Box<dyn Watcher>,
     ) -> Option<Box<dyn Watcher>> {
-        if self.survived > survived {
+        if self.panics_survived() > survived {
             return Some(caller);
         }
-        self.answers.insert(number, caller);
+        self.rare().answers.insert(number, caller);
         None
     }
 
     #[must_use = "a watcher is dropped outside the lock"]
     pub(crate) fn remove_monitor(&mut self, number: MonitorNumber) -> Option<Box<dyn Watcher>> {
         let watcher = self.monitors.remove(&number);
-        watcher.or_else(|| self.answers.remove(&number))
+        watcher.or_else(|| self.rare.as_mut()?.answers.remove(&number))
     }
 
     pub(crate) fn add_monitoring(&mut self, number: MonitorNumber, target: Arc<Signals>) {

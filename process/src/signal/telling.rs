@@ -6,11 +6,7 @@
 //!
 //! Called by `signals.rs` alone. No lock is held here.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{cell::RefCell, collections::VecDeque, sync::Arc};
 
 use weald_kernel::catch_unwinding;
 
@@ -18,7 +14,7 @@ use crate::{
     exit::ExitReason,
     signal::{
         few::Few,
-        signals::{MonitorNumber, Origin, ProcessId, Signals, Watcher},
+        signals::{Callers, MonitorNumber, Origin, ProcessId, Signals, Watcher},
     },
 };
 
@@ -28,7 +24,8 @@ pub(crate) struct Ended {
     pub(crate) reason: ExitReason,
     pub(crate) links: Few<ProcessId, Arc<Signals>>,
     pub(crate) monitors: Few<MonitorNumber, Box<dyn Watcher>>,
-    pub(crate) answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    /// None if it has never dropped a request while it might go on.
+    pub(crate) answers: Option<Callers>,
     pub(crate) monitoring: Few<MonitorNumber, Arc<Signals>>,
 }
 
@@ -83,9 +80,12 @@ fn tell_peers(ended: Ended) {
     for (_, peer) in links.iter() {
         isolated(|| peer.receive_exit(Origin::Link(id), &reason));
     }
-    for watcher in monitors.into_values().chain(answers.into_values()) {
-        isolated(|| watcher.tell(reason.clone()));
-    }
+    let tell = |watcher: Box<dyn Watcher>| isolated(|| watcher.tell(reason.clone()));
+    monitors.into_values().for_each(tell);
+    answers
+        .into_iter()
+        .flat_map(Callers::into_values)
+        .for_each(tell);
 }
 
 /// Calls `code`, which may call user code, so that neither its panic nor a cancel of the running unit, which may be the

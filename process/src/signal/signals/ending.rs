@@ -17,13 +17,16 @@ impl Signals {
         state.end = Some(reason.clone());
         let trap = state.trap.take();
         // Outside of the lock: a reason is a value of the user's.
-        let rest = (state.unit.take(), state.asked.take(), state.gate.take());
+        let rare = state.rare.as_mut();
+        let rare = rare.map(|rare| (mem::take(&mut rare.answers), rare.gate.take()));
+        let (answers, gate) = rare.unzip();
+        let rest = (state.unit.take(), state.asked.take(), gate);
         let ended = Ended {
             id: self.id,
             reason,
             links: state.links.take(),
             monitors: state.monitors.take(),
-            answers: mem::take(&mut state.answers),
+            answers,
             monitoring: state.monitoring.take(),
         };
         drop(state);
@@ -39,7 +42,9 @@ impl Signals {
 impl Attachment for Signals {
     fn ended(&self, ending: Ending) {
         let mut state = self.lock();
-        let held = state.held.take().unwrap_or_default();
+        state.releases = true;
+        let held = state.rare.as_mut().map(|rare| mem::take(&mut rare.held));
+        let held = held.unwrap_or_default();
         // Most units hold nothing, and did not panic: nothing is done for those between the two parts of their end.
         let is_plain = held.is_empty() && !matches!(ending, Ending::Panicked { .. });
         if !is_plain {
@@ -64,8 +69,9 @@ impl Attachment for Signals {
     fn survived(&self) {
         let told = {
             let mut state = self.lock();
-            state.survived.0 += 1;
-            mem::take(&mut state.answers)
+            let rare = state.rare();
+            rare.survived.0 += 1;
+            mem::take(&mut rare.answers)
         };
         for caller in told.into_values() {
             caller.tell(ExitReason::NoProcess);
