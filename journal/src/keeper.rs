@@ -173,10 +173,13 @@ async fn trim(core: &Core, kept: &Kept) -> Result<(), CheckpointError> {
 /// The checkpoint to trim to; `None`, if all of the history is to stay.
 fn oldest_wanted(core: &Core) -> Result<Option<Position>, CheckpointError> {
     let history = core.settings.history;
+    if !history.is_limited() {
+        return Ok(None);
+    }
     let checkpoints = core.state().checkpoints.clone();
     // What was trimmed before is trimmed to its end.
-    let is_begun = core.is_trimmed() && history.is_limited();
-    let mut wanted = readable(core, &checkpoints, 0).filter(|at| is_begun && *at == 0);
+    let is_begun = core.is_trimmed() && readable(core, &checkpoints, 0) == Some(0);
+    let mut wanted = is_begun.then_some(0);
     if let Some(time) = history.time {
         wanted = within_time(core, &checkpoints, time).or(wanted);
     }
@@ -207,7 +210,20 @@ fn within_bytes(
     checkpoints: &[Position],
     (mut wanted, bytes): (Option<usize>, u64),
 ) -> Result<Option<usize>, CheckpointError> {
-    while bytes_since(core, checkpoints, wanted)? > bytes {
+    let segments = core.state().log.chain.newest_first();
+    let lens_of_segments = lens(core, segments.iter().map(|it| names::segment(*it)))?;
+    let lens_of_checkpoints = lens(core, checkpoints.iter().map(|at| names::checkpoint(*at)))?;
+    // How long the files are together that are left with a checkpoint; all files, without one.
+    let left_with = |oldest: Option<usize>| {
+        let since = oldest.map(|oldest| Place::of(checkpoints[oldest]).segment);
+        let kept = segments.iter().zip(&lens_of_segments);
+        let kept = kept.take_while(|(segment, _)| Some(**segment) >= since);
+        let kept: u64 = kept.map(|(_, len)| len).sum();
+        kept + lens_of_checkpoints[oldest.unwrap_or(0)..]
+            .iter()
+            .sum::<u64>()
+    };
+    while left_with(wanted) > bytes {
         let next = wanted.map_or(0, |wanted| wanted + 1);
         match readable(core, checkpoints, next) {
             Some(next) => wanted = Some(next),
@@ -217,24 +233,13 @@ fn within_bytes(
     Ok(wanted)
 }
 
-/// How long the files are together that are left with a checkpoint; all files, without one.
-fn bytes_since(
-    core: &Core,
-    checkpoints: &[Position],
-    oldest: Option<usize>,
-) -> Result<u64, CheckpointError> {
-    let segments = core.state().log.chain.newest_first();
-    let since = oldest.map(|oldest| Place::of(checkpoints[oldest]).segment);
-    let segments = segments.iter().take_while(|it| Some(**it) >= since);
-    let kept = checkpoints[oldest.unwrap_or(0)..].iter();
-    let names = segments.map(|segment| names::segment(*segment));
-    let names = names.chain(kept.map(|at| names::checkpoint(*at)));
+/// The lengths of files. One that somebody has removed, as a damaged checkpoint, has none.
+fn lens(core: &Core, names: impl Iterator<Item = String>) -> Result<Vec<u64>, CheckpointError> {
     let len = |name: String| match core.medium.open(&name).and_then(|file| file.len()) {
-        // Somebody has removed a damaged checkpoint.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
         len => len.map_err(|error| CheckpointError::Failed(error.to_string())),
     };
-    names.map(len).sum()
+    names.map(len).collect()
 }
 
 /// The first checkpoint from this one on that can be read. The history can begin with no other.
