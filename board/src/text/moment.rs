@@ -112,11 +112,25 @@ impl Serialize for Rfc3339 {
     }
 }
 
+/// The two digits of each number below a hundred.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [*b"00"; 100];
+    let (mut tens, mut at) = (b'0', 0);
+    while at < 100 {
+        let mut ones = b'0';
+        while ones <= b'9' {
+            pairs[at] = [tens, ones];
+            (ones, at) = (ones + 1, at + 1);
+        }
+        tens += 1;
+    }
+    pairs
+};
+
 /// Writes two digits.
 fn put(text: &mut [u8; 20], at: usize, number: u64) {
-    for (place, digit) in [(at, number / 10), (at + 1, number % 10)] {
-        text[place] = b'0' + u8::try_from(digit % 10).unwrap_or_default();
-    }
+    let number = usize::try_from(number % 100).unwrap_or_default();
+    text[at..at + 2].copy_from_slice(&PAIRS[number]);
 }
 
 /// The same, with all that is known of the second.

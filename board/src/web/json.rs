@@ -23,9 +23,14 @@ impl Json {
 
     /// A text, with quotation marks.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.utf8(text.as_bytes())
+    }
+
+    /// The same, of bytes that are UTF-8.
+    pub(crate) fn utf8(&mut self, text: &[u8]) -> &mut Self {
         self.0.reserve(text.len() + 2);
         self.0.push(b'"');
-        let mut rest = text.as_bytes();
+        let mut rest = text;
         while let Some(at) = first_to_escape(rest) {
             self.0.extend_from_slice(&rest[..at]);
             self.escape(rest[at]);
@@ -36,10 +41,10 @@ impl Json {
         self
     }
 
-    /// A text, or `null`.
-    pub(crate) fn text_or_null(&mut self, text: Option<&str>) -> &mut Self {
+    /// A text as bytes, or `null`.
+    pub(crate) fn utf8_or_null(&mut self, text: Option<&[u8]>) -> &mut Self {
         match text {
-            Some(text) => self.text(text),
+            Some(text) => self.utf8(text),
             None => self.raw("null"),
         }
     }

@@ -1,6 +1,6 @@
 //! Boards and messages as JSON.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::model::{Answers, BoardAt, BoardInfo, Body, Deed, Message, Pages, Shown, State, Topic};
 use crate::text::moment::{Rfc3339, machine};
@@ -77,7 +77,10 @@ impl<'a> ListValue<'a> {
 
     /// As `serde_json` writes it, for a fraction of the time.
     pub(crate) fn to_json(&self) -> Vec<u8> {
-        let texts = self.messages.iter().map(|it| it.text.map_or(0, str::len));
+        let texts = self
+            .messages
+            .iter()
+            .map(|it| it.text.map_or(0, |it| it.0.len()));
         let mut json = Json::with_room(512 + 256 * self.messages.len() + texts.sum::<usize>());
         json.raw("{\"board\":");
         self.board.write(&mut json);
@@ -90,6 +93,16 @@ impl<'a> ListValue<'a> {
     }
 }
 
+/// A part of a post: UTF-8 that was looked at when the post was read, and is not looked at again to be written.
+#[derive(Clone, Copy)]
+struct Text<'a>(&'a [u8]);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(str::from_utf8(self.0).unwrap_or_default())
+    }
+}
+
 /// A message. It borrows what the message says, because a list of messages is what is asked for most.
 #[derive(Serialize)]
 pub(crate) struct MessageValue<'a> {
@@ -97,11 +110,11 @@ pub(crate) struct MessageValue<'a> {
     parent: Option<u64>,
     /// `said`, `deleted` or `erased`.
     state: &'static str,
-    author: Option<&'a str>,
+    author: Option<Text<'a>>,
     /// Whether the name of the author is protected, and was the author's.
     proven: bool,
-    title: Option<&'a str>,
-    text: Option<&'a str>,
+    title: Option<Text<'a>>,
+    text: Option<Text<'a>>,
     time: Rfc3339,
     edited: Option<Rfc3339>,
     /// How many messages answer it directly.
@@ -125,10 +138,12 @@ impl<'a> MessageValue<'a> {
                 Body::Deleted(_) => "deleted",
                 Body::Erased(_) => "erased",
             },
-            author: parts.map(|(author, ..)| author),
+            author: parts.map(|[author, ..]| Text(author)),
             proven: parts.is_some() && message.is_proven,
-            title: parts.map(|(_, title, _)| title).filter(|it| !it.is_empty()),
-            text: parts.map(|(.., text)| text),
+            title: parts
+                .map(|[_, title, _]| Text(title))
+                .filter(|it| !it.0.is_empty()),
+            text: parts.map(|[.., text]| Text(text)),
             time: Rfc3339::of(message.time),
             edited: message.edited().map(Rfc3339::of),
             replies: message.replies,
@@ -159,16 +174,19 @@ impl<'a> MessageValue<'a> {
             None => json.raw(",\"parent\":null"),
         };
         json.raw(",\"state\":\"").raw(self.state);
-        json.raw("\",\"author\":").text_or_null(self.author);
+        json.raw("\",\"author\":")
+            .utf8_or_null(self.author.map(|it| it.0));
         json.raw(match self.proven {
             true => ",\"proven\":true",
             false => ",\"proven\":false",
         });
-        json.raw(",\"title\":").text_or_null(self.title);
-        json.raw(",\"text\":").text_or_null(self.text);
+        json.raw(",\"title\":")
+            .utf8_or_null(self.title.map(|it| it.0));
+        json.raw(",\"text\":")
+            .utf8_or_null(self.text.map(|it| it.0));
         json.raw(",\"time\":\"").raw(self.time.as_str());
         json.raw("\",\"edited\":");
-        json.text_or_null(self.edited.as_ref().map(Rfc3339::as_str));
+        json.utf8_or_null(self.edited.as_ref().map(|it| it.as_str().as_bytes()));
         json.raw(",\"replies\":").number(self.replies as u64);
         if let Some(answers) = self.answers {
             json.raw(",\"answers\":").number(answers as u64);
@@ -237,10 +255,10 @@ mod tests {
             id: 7,
             parent: None,
             state: "said",
-            author: Some("Ada \"A\""),
+            author: Some(Text(b"Ada \"A\"")),
             proven: true,
             title: None,
-            text: Some("one\ntwo & <three>"),
+            text: Some(Text("one\ntwo & <three>, fünf".as_bytes())),
             time,
             edited: Some(time),
             replies: 2,
@@ -253,7 +271,7 @@ mod tests {
             state: "deleted",
             author: None,
             proven: false,
-            title: Some("\u{1}"),
+            title: Some(Text(b"\x01")),
             text: None,
             time,
             edited: None,
