@@ -263,6 +263,9 @@ impl<M: Machine> MachineRef<M> {
 
     /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
     /// dropped after its first poll, the machine stops all the same.
+    ///
+    /// # Panics
+    /// In the machine itself, which returns [`Transition::Stop`] instead.
     pub async fn stop(&self) {
         let down = monitor(&self.0);
         self.0.send(MachineMessage(Incoming::Stop));

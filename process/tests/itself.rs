@@ -11,8 +11,8 @@ use tools::{Latch, on_each, watch};
 use weald_kernel::{Runtime, Wait, fork::join};
 use weald_process::{
     self as process, BoundedInbox, BoundedPid, Builder, CallError, ChildFault, ChildSpec, Down,
-    ExitReason, Inbox, Monitor, Name, Overflow, PriorityInbox, Reply, StartError, Strategy,
-    Supervisor, SupervisorMessage, SupervisorPid, monitor,
+    ExitReason, Inbox, Monitor, Name, Overflow, PriorityInbox, Reply, Server, ServerRef,
+    ServerScope, StartError, Step, Strategy, Supervisor, SupervisorMessage, SupervisorPid, monitor,
 };
 
 static NAME: Name<Reply<()>> = Name::new("itself");
@@ -117,5 +117,30 @@ fn a_unit_that_waits_for_its_own_end_crashes_at_once_and_others_may_wait_for_it(
         let own = leaves.pid().call(|reply| reply).await.unwrap();
         let Down { reason, .. } = own.await;
         assert_eq!(reason, ExitReason::Shutdown);
+    });
+}
+
+/// A server that stops itself as others would.
+struct Stops;
+
+impl Server for Stops {
+    type Info = ();
+
+    async fn info(&mut self, (): (), scope: &mut ServerScope<Stops>) -> Step {
+        scope.server().stop().await;
+        Step::Receive
+    }
+}
+
+#[test]
+fn a_server_that_waits_until_it_has_stopped_crashes_at_once() {
+    everywhere(async || {
+        let server = ServerRef::start(Builder::new(), Stops).unwrap();
+        let down = monitor(&server);
+        server.info(());
+        match down.await.reason {
+            ExitReason::Crash(crash) => assert!(crash.message().contains("own end"), "{crash:?}"),
+            other => panic!("{other}"),
+        }
     });
 }

@@ -111,6 +111,9 @@ impl<S: Server> ServerRef<S> {
 
     /// Stops the server in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If the future is
     /// dropped after its first poll, the server stops all the same.
+    ///
+    /// # Panics
+    /// In the server itself, which returns [`Step::Stop`](crate::Step::Stop) instead.
     pub async fn stop(&self) {
         let down = monitor(&self.0);
         self.0.send(ServerMessage(Kind::Stop));

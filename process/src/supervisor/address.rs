@@ -114,6 +114,9 @@ impl SupervisorPid {
 
     /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
     /// return from this call. If the future is dropped after its first poll, the supervisor ends all the same.
+    ///
+    /// # Panics
+    /// In a start function of the supervisor itself.
     pub async fn stop(&self) {
         let down = monitor(&self.pid);
         self.pid.send(SupervisorMessage(Message::Stop));
