@@ -33,7 +33,9 @@ pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
 pub(crate) use operation::{held_operation, no_turn_for_operation};
 pub use panic_site::PanicSite;
-pub(crate) use reporter::{call_for_user, drop_for_user, flush, forbid_user_code, start};
+pub(crate) use reporter::{
+    call_for_user, drop_for_user, flush, forbid_user_code, start, without_user_code,
+};
 pub(crate) use subscriber::RuntimeSubscriber;
 
 /// A job as reports name it.

@@ -309,14 +309,24 @@ mod tests {
             }
         }
         let (sender, dropped) = mpsc::channel();
-        let word = ExtensionsWord::new(Location::caller());
-        word.lock().receiver = Some(Waker::from(Arc::new(Tells(sender))));
+        let new_word = || {
+            let word = ExtensionsWord::new(Location::caller());
+            word.lock().receiver = Some(Waker::from(Arc::new(Tells(sender.clone()))));
+            word
+        };
+        let word = new_word();
         let watcher = thread::spawn(move || {
             report::forbid_user_code();
             drop(word);
         });
         watcher.join().unwrap();
         assert_eq!(dropped.recv().unwrap().as_deref(), Some("weald-releases"));
+        let word = new_word();
+        report::without_user_code(|| drop(word));
+        assert_eq!(dropped.recv().unwrap().as_deref(), Some("weald-releases"));
+        drop(new_word());
+        let own = thread::current().name().map(str::to_owned);
+        assert_eq!(dropped.recv().unwrap(), own);
     }
 
     #[test]

@@ -297,8 +297,10 @@ pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
     if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
         return;
     }
-    let live = shared.live_jobs();
-    let graph = Graph::among(&live, |job| job.header().state.is_waiting());
+    // No other job is in a cycle.
+    let depends = |job: &JobRef| job.header().state.is_waiting() && holder_of(job).is_some();
+    let depending = shared.jobs_that(depends);
+    let graph = Graph::among(&depending, |_| true);
     let mut now = Vec::new();
     for cycle in &graph.cycles {
         let jobs: Vec<_> = cycle

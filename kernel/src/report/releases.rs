@@ -38,7 +38,10 @@ struct ReleaseQueue {
 
 /// Starts the thread, unless it runs. If the system refuses it, releases wait for the next attempt.
 pub(super) fn start() {
-    let mut queue = lock(&RELEASES.queue);
+    start_in(&mut lock(&RELEASES.queue));
+}
+
+fn start_in(queue: &mut ReleaseQueue) {
     if !queue.is_running {
         let thread = thread::Builder::new().name("weald-releases".to_owned());
         queue.is_running = thread.stack_size(STACK).spawn(run).is_ok();
@@ -47,7 +50,10 @@ pub(super) fn start() {
 
 /// Hands a value to the thread, which drops it. Any thread, also under a lock of the kernel.
 pub(super) fn push(value: Box<dyn Send>) {
-    lock(&RELEASES.queue).values.push_back(value);
+    let mut queue = lock(&RELEASES.queue);
+    start_in(&mut queue);
+    queue.values.push_back(value);
+    drop(queue);
     RELEASES.queued.notify_one();
 }
 

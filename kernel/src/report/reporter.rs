@@ -114,6 +114,14 @@ pub(crate) fn forbid_user_code() {
     IS_FORBIDDEN.set(true);
 }
 
+/// Calls `act`, during which the calling thread runs no user code.
+pub(crate) fn without_user_code<R>(act: impl FnOnce() -> R) -> R {
+    let before = IS_FORBIDDEN.replace(true);
+    let returned = act();
+    IS_FORBIDDEN.set(before);
+    returned
+}
+
 /// Drops `value`, which is the user's: here, or on the releasing thread if the calling thread must not run user code.
 #[inline]
 pub(crate) fn drop_for_user(value: impl Send + 'static) {

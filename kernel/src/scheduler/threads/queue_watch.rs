@@ -126,9 +126,8 @@ impl QueueWatch {
         let mut samples = lock(&self.samples);
         let is_quick = |last: &LastSample| last.took <= QUICK;
         if samples.last.as_ref().is_none_or(is_quick) || samples.is_due(INTERVAL, SHARE) {
-            let jobs = samples.take(clock, None);
+            samples.take(clock, None);
             drop(samples);
-            drop(jobs);
             name_long_channels(self.mark);
         }
     }
@@ -136,16 +135,12 @@ impl QueueWatch {
     /// The figures. At most a tenth of a second old, or ten times as old as a sample takes, whichever is more. Any
     /// thread.
     pub(crate) fn figures(&self, clock: &Clock) -> MailboxFigures {
-        let mut jobs = Vec::new();
         let mut samples = lock(&self.samples);
         // The time of a test runtime stands still between its jobs.
         if clock.kind() == ClockKind::Virtual || samples.is_due(FRESH, SHARE / 10) {
-            jobs = samples.take(clock, None);
+            samples.take(clock, None);
         }
-        let figures = samples.figures;
-        drop(samples);
-        drop(jobs);
-        figures
+        samples.figures
     }
 
     /// How long the oldest message has waited, at least, that the mailbox of `job` had until a moment ago; a sample has
@@ -160,8 +155,7 @@ impl QueueWatch {
     /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
     pub(crate) fn unread(&self, clock: &Clock) -> Unreads {
         let mut unread = Vec::new();
-        let jobs = lock(&self.samples).take(clock, Some(&mut unread));
-        drop(jobs);
+        lock(&self.samples).take(clock, Some(&mut unread));
         unread
     }
 }
@@ -173,18 +167,22 @@ impl Samples {
         self.last.as_ref().is_none_or(is_old)
     }
 
-    /// A whole sample. Adds the unread mailboxes to `found`. Returns the jobs that it has looked at, which the caller
-    /// drops without the lock: the last reference to a job may drop a user's waker.
-    fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) -> Vec<JobRef> {
+    /// A whole sample. Adds the unread mailboxes to `found`. Lets go of the jobs of each step before the next: a thread
+    /// that waits for a core in here would keep the memory of all jobs that end meanwhile.
+    fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) {
         if self.walk.take().is_some() {
             self.unread.restart_sample();
         }
-        let mut jobs = Vec::new();
-        while self.step(clock, &mut jobs, found.as_deref_mut()) {}
-        jobs
+        let (mut jobs, mut is_going_on) = (Vec::new(), true);
+        while is_going_on {
+            is_going_on = self.step(clock, &mut jobs, found.as_deref_mut());
+            // Under the lock: the last reference to a job may drop a user's waker.
+            report::without_user_code(|| jobs.clear());
+        }
     }
 
-    /// A step of the sample under way, or of a new one; see [`take`](Self::take). False if that has ended it.
+    /// A step of the sample under way, or of a new one; see [`take`](Self::take). Adds the jobs that it has looked at to
+    /// `jobs`. False if that has ended the sample.
     fn step(
         &mut self,
         clock: &Clock,

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     FEATURES,
     job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable},
-    memory,
+    memory::{self, JobWalk},
     queue::{
         injector::{Injector, JobBatch},
         sleepers::Sleepers,
@@ -320,6 +320,27 @@ impl Shared {
             jobs.sort_by_cached_key(|job| job.header().extensions.lock().number());
         }
         jobs
+    }
+
+    /// The jobs of this runtime that `is_wanted` selects, in the order of their addresses. Lets go of the others after some
+    /// hundred at a time: a thread that waits for a core in here would keep the memory of all jobs that end meanwhile.
+    /// Jobs that come or go meanwhile may be missed.
+    pub(crate) fn jobs_that(&self, is_wanted: impl Fn(&JobRef) -> bool) -> Vec<JobRef> {
+        let (mut walk, mut seen, mut wanted) = (JobWalk::default(), Vec::new(), Vec::new());
+        let mut is_going_on = true;
+        while is_going_on {
+            // SAFETY: job blocks stay mapped.
+            is_going_on = walk.step(|block| seen.extend(unsafe { JobRef::from_block(block) }));
+            let own = seen.drain(..).filter(|job: &JobRef| {
+                job.header().runtime() == self.id && !job.header().state.is_done()
+            });
+            wanted.extend(own.filter(&is_wanted));
+        }
+        let address = |job: &JobRef| job.ptr().as_raw().addr();
+        wanted.sort_unstable_by_key(address);
+        // The walk may have come to one twice.
+        wanted.dedup_by_key(|job| address(job));
+        wanted
     }
 
     /// Cancels the jobs in the queues of the workers. Only once the runtime is stopped.
