@@ -64,6 +64,9 @@ mod timer;
 mod machine;
 mod server;
 
+// Such children, with a name.
+mod named_children;
+
 // Threads made of callbacks, behind one process.
 pub mod receptor;
 

@@ -326,7 +326,7 @@ impl ChildSpec {
 }
 
 /// The life of a machine.
-async fn run<M: Machine>(
+pub(crate) async fn run<M: Machine>(
     mut machine: M,
     mut inbox: Inbox<MachineMessage<M>>,
     ready: Option<Ready>,

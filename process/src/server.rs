@@ -215,7 +215,7 @@ impl<S: Server> ServerScope<S> {
 }
 
 /// The life of a server.
-async fn serve<S: Server>(
+pub(crate) async fn serve<S: Server>(
     mut server: S,
     mut inbox: Inbox<ServerMessage<S>>,
     ready: Option<Ready>,

@@ -10,9 +10,9 @@ mod tools;
 use children::{HOUR, on_seeds};
 use weald_kernel::sleep;
 use weald_process::{
-    self as process, Builder, ChildSpec, ExitReason, Inbox, Machine, MachineMessage, MachineRef,
-    MachineScope, Name, RegisterError, Server, ServerMessage, ServerRef, StartError, Strategy,
-    Supervisor, SupervisorMessage, SupervisorPid, Transition, monitor, registered,
+    self as process, Builder, ChildFault, ChildSpec, ExitReason, Inbox, Machine, MachineMessage,
+    MachineRef, MachineScope, Name, RegisterError, Server, ServerMessage, ServerRef, StartError,
+    Strategy, Supervisor, SupervisorMessage, SupervisorPid, Transition, monitor, registered,
 };
 
 static ROOMS: Name<SupervisorMessage> = Name::new("rooms");
@@ -107,5 +107,60 @@ fn a_server_and_a_machine_that_are_linked_end_with_the_unit_that_started_them_ho
         let (server, machine) = parent.await.unwrap();
         assert_eq!(server.await.reason, ExitReason::Normal);
         assert_eq!(machine.await.reason, ExitReason::Normal);
+    });
+}
+
+#[test]
+fn children_have_their_names_before_they_run_and_so_have_their_successors() {
+    static PROCESS: Name<()> = Name::new("process");
+    on_seeds(async || {
+        let process = ChildSpec::process_as(&PROCESS, async |mut inbox: Inbox<()>| {
+            assert_eq!(PROCESS.whereis(), Ok(inbox.pid()));
+            inbox.receive().await;
+        });
+        let supervisor = Supervisor::new(Strategy::OneForOne).intensity(10, children::HOUR);
+        let supervisor = supervisor
+            .child(process)
+            .child(ChildSpec::server_as(&SERVER, || Idle))
+            .child(ChildSpec::machine_as(&MACHINE, || Idle));
+        let supervisor = supervisor.start().await.unwrap();
+        let names = ["machine", "process", "server"];
+        assert_eq!(registered(), names);
+        let first = SERVER.whereis().unwrap();
+        let downs = [monitor(&PROCESS), monitor(&SERVER), monitor(&MACHINE)];
+        PROCESS.send(()).unwrap();
+        first.kill();
+        MACHINE.whereis().unwrap().kill();
+        for down in downs {
+            down.await;
+        }
+        PROCESS.registered().await.unwrap();
+        assert_ne!(SERVER.registered().await.unwrap(), first);
+        MACHINE.registered().await.unwrap();
+        let ids = supervisor.children().await.unwrap();
+        let ids: Vec<_> = ids.into_iter().map(|child| child.id).collect();
+        assert_eq!(ids, ["process", "server", "machine"]);
+        supervisor.stop().await;
+        assert!(registered().is_empty());
+    });
+}
+
+#[test]
+fn a_child_whose_name_is_taken_does_not_start() {
+    on_seeds(async || {
+        let server = ServerRef::start_as(&SERVER, Builder::new(), Idle).unwrap();
+        let supervisor = Supervisor::new(Strategy::OneForOne);
+        let supervisor = supervisor.child(ChildSpec::server_as(&SERVER, || Idle));
+        match supervisor.start().await.unwrap_err() {
+            StartError::Failed {
+                reason: ChildFault::Failed(failure),
+                ..
+            } => {
+                let taken = RegisterError::Taken("server".to_owned());
+                assert_eq!(failure.downcast_ref(), Some(&taken));
+            }
+            other => panic!("{other}"),
+        }
+        server.stop().await;
     });
 }
