@@ -15,18 +15,22 @@
 //! - *buy*: the buyer has a share of its own, so the value lives. It adds to the counter first, and then to the slot, if
 //!   the value is still there; otherwise it takes back what it added. If the value has left and come again meanwhile, the
 //!   shares are still shares of that value.
+//! - *another value at the same address*: an exchange may succeed after the value that was looked at has ended, and
+//!   another one has come to its address. The share is of the value that is there now. So the word is a number, and the
+//!   pointer is made of it after the exchange, from the provenance that the store exposed; a pointer that was kept from
+//!   the look would be one to the block that has ended.
 //! - *store*: the exchange takes the word with all shares that it stands for; nobody else can give one of them.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use crate::shared::{Shared, count_down_by_at, count_up_by_at};
-use crate::sys::{AtomicPtr, Ordering, yield_now};
+use crate::sys::{AtomicUsize, Ordering, yield_now};
 
 /// How many shares a value in a slot has at first, and at most.
-const PREPAID: usize = if cfg!(loom) { 4 } else { 1 << 15 };
+const PREPAID: usize = if cfg!(any(loom, miri)) { 4 } else { 1 << 15 };
 /// The number of given shares stands above the address.
 const GIVEN: u32 = 48;
 
@@ -41,9 +45,19 @@ const GIVEN: u32 = 48;
 /// slot.store(Shared::new("new"));
 /// assert_eq!((*before, *slot.load()), ("old", "new"));
 /// ```
+///
+/// A slot takes values and gives them, so it is of exactly one type: one for values that live longer is none for those
+/// that live shorter.
+///
+/// ```compile_fail
+/// fn shorter<'slot, 'short>(slot: &'slot weald_memory::Slot<&'static str>) -> &'slot weald_memory::Slot<&'short str> {
+///     slot
+/// }
+/// ```
 pub struct Slot<T> {
-    word: AtomicPtr<()>,
-    owned: PhantomData<Shared<T>>,
+    word: AtomicUsize,
+    /// It takes and gives values by a shared reference.
+    passes: PhantomData<fn(T) -> T>,
 }
 
 // SAFETY: it gives pointers to one value to several threads, as a reference to a `Shared` does.
@@ -55,8 +69,8 @@ impl<T> Slot<T> {
     /// A slot with its first value.
     pub fn new(first: Shared<T>) -> Self {
         Self {
-            word: AtomicPtr::new(prepaid(first)),
-            owned: PhantomData,
+            word: AtomicUsize::new(prepaid(first)),
+            passes: PhantomData,
         }
     }
 
@@ -98,7 +112,7 @@ impl<T> Slot<T> {
         // SAFETY: `loaded` keeps its share.
         unsafe { count_up_by_at(raw, half) };
         let mut word = self.word.load(Ordering::Relaxed);
-        while pointer(word) == raw && given(word) >= half {
+        while address(word) == raw.addr().get() && given(word) >= half {
             // Release: whoever gets one of these shares counts it down after they were counted up. Acquire: not needed by
             // this thread, but it keeps the row of releases plain to see.
             let (bought, failed) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -127,7 +141,7 @@ impl<T> Slot<T> {
     ///
     /// # Safety
     /// The word is in no slot any more, and is given back once.
-    unsafe fn give_back(word: *mut ()) {
+    unsafe fn give_back(word: usize) {
         let (raw, left) = (pointer(word), PREPAID - given(word));
         // SAFETY: these shares are the word's.
         if unsafe { count_down_by_at(raw, left) } {
@@ -147,26 +161,30 @@ impl<T> Drop for Slot<T> {
 }
 
 /// The word of a value that comes into a slot.
-fn prepaid<T>(value: Shared<T>) -> *mut () {
+fn prepaid<T>(value: Shared<T>) -> usize {
     let raw = value.into_raw();
     // SAFETY: the pointer had one share, which is the slot's now, as are these.
     unsafe { count_up_by_at(raw, PREPAID - 1) };
-    debug_assert_eq!(raw.addr().get() >> GIVEN, 0);
-    raw.as_ptr()
+    let address = raw.as_ptr().expose_provenance();
+    // Systems give larger addresses only to programs that ask for them.
+    assert!(address >> GIVEN == 0, "an address has at most 48 bits");
+    address
 }
 
-fn given(word: *mut ()) -> usize {
-    word.addr() >> GIVEN
+fn given(word: usize) -> usize {
+    word >> GIVEN
 }
 
-fn with_given(word: *mut (), given: usize) -> *mut () {
-    pointer(word)
-        .as_ptr()
-        .map_addr(|address| address | given << GIVEN)
+fn with_given(word: usize, given: usize) -> usize {
+    address(word) | given << GIVEN
 }
 
-fn pointer(word: *mut ()) -> NonNull<()> {
-    let raw = word.map_addr(|address| address & ((1 << GIVEN) - 1));
+fn address(word: usize) -> usize {
+    word & ((1 << GIVEN) - 1)
+}
+
+fn pointer(word: usize) -> NonNull<()> {
+    let raw = ptr::with_exposed_provenance_mut(address(word));
     // SAFETY: the address is that of a block.
     unsafe { NonNull::new_unchecked(raw) }
 }

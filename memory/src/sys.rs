@@ -2,12 +2,12 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    sync::atomic::{AtomicPtr, AtomicUsize, fence},
+    sync::atomic::{AtomicUsize, fence},
     thread::yield_now,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
-    sync::atomic::{AtomicPtr, AtomicUsize, fence},
+    sync::atomic::{AtomicUsize, fence},
     thread::yield_now,
 };
 

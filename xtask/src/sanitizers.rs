@@ -33,8 +33,14 @@ const NO_ISOLATION: &str = "-Zmiri-disable-isolation";
 
 /// The blocks that the trees are made of. Strict provenance: no address is turned into a pointer.
 pub(crate) const MIRI_MEMORY: MiriRun = MiriRun {
-    tests: "-p weald-memory --lib",
+    tests: "-p weald-memory --lib -- --skip slot::",
     flags: "-Zmiri-strict-provenance",
+};
+/// The slot keeps its address in a number. A new value comes to the address of the last one as often as possible.
+pub(crate) const MIRI_SLOT: MiriRun = MiriRun {
+    tests: "-p weald-memory --lib -- slot::",
+    flags: "-Zmiri-permissive-provenance -Zmiri-address-reuse-rate=1.0 \
+            -Zmiri-address-reuse-cross-thread-rate=1.0 -Zmiri-preemption-rate=0.1 -Zmiri-many-seeds=0..4",
 };
 /// Without the tests of many nodes, which take hours there.
 pub(crate) const MIRI_TREE: MiriRun = MiriRun {

@@ -79,3 +79,25 @@ fn purchases_against_a_store_and_a_return() {
         assert_eq!(alive.load(Ordering::Relaxed), 0);
     });
 }
+
+/// Two threads have the last shares that may be given, and have bought none yet: a third load waits for a purchase.
+#[test]
+fn a_load_when_all_shares_are_given() {
+    loom::model(|| {
+        let alive = Arc::new(AtomicUsize::new(0));
+        let slot = Arc::new(Slot::new(Value::new(1, &alive)));
+        let held = slot.load();
+        let threads = [(); 2].map(|()| {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || assert_eq!(slot.load().0.get(), 1))
+        });
+        assert_eq!(slot.load().0.get(), 1);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        drop(slot);
+        assert_eq!((held.0.get(), alive.load(Ordering::Relaxed)), (1, 1));
+        drop(held);
+        assert_eq!(alive.load(Ordering::Relaxed), 0);
+    });
+}
