@@ -1,7 +1,7 @@
 //! The database: named trees that keep their versions, and commits that advance them.
 //!
 //! - A [`Forest`] has trees by name; a [`TreeHandle`] is the handle of one of them.
-//! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, nor makes anything wait.
+//! - Reading: a [`Snapshot`] may be kept and sent, a [`View`] is for a moment; neither waits, nor makes anything wait.
 //! - Writing: an [`Edit`] is private; its [`Commit`] is published, rebased to a newer version, or refused with a
 //!   typed [`Conflict`]. `docs/commits.md` says what commutes.
 //! - A forest is in memory only: a [`Journal`] must keep whatever is to outlive the program. A commit is accepted by

@@ -105,7 +105,8 @@ impl Builder {
     }
 
     /// How many Weald operations (reductions) a job may complete in one poll, at least 1, before it goes to the
-    /// end of the queue. Default: 128.
+    /// end of the queue. Default: 128. While each operation takes 300 ns or more, it is 32 at most, so that other
+    /// workers find work.
     pub fn poll_budget(mut self, reductions: u32) -> Builder {
         self.config.poll_budget = reductions;
         self
