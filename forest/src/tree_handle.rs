@@ -49,7 +49,7 @@ impl TreeHandle {
         Snapshot::of(&self.state.slot)
     }
 
-    /// The newest version, to be held briefly, on one thread. It costs what a [`snapshot`](Self::snapshot) costs.
+    /// The newest version, to be held briefly. It costs what a [`snapshot`](Self::snapshot) costs.
     #[inline]
     pub fn view(&self) -> View {
         View::of(&self.state.slot)

@@ -1,12 +1,11 @@
 //! A root: one tree at one moment, with the data of its commit; and the two ways to hold one.
 //!
 //! - A [`Snapshot`] may be kept and sent, and keeps alive its own version and nothing else.
-//! - A [`View`] is the same for a moment, on one thread.
+//! - A [`View`] is the same for a moment.
 //! - Either is taken from the tree's slot, which writers replace at the same price whoever has read it.
 //! - While a commit over several trees is published, the slots of its trees hold roots with a [`Joint`]: one
 //!   flag for all of them decides whether the old or the new root is meant.
 
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,16 +138,16 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// A root for a moment, on one thread: [`to_snapshot`](View::to_snapshot) makes one to keep or to send.
+/// A root for a moment: [`to_snapshot`](View::to_snapshot) makes one to keep.
 ///
 /// It costs what a snapshot costs, and stops neither a writer nor the end of older versions.
-pub struct View(Snapshot, PhantomData<*const Root>);
+pub struct View(Snapshot);
 
 impl View {
     /// The view of what a slot holds.
     #[inline]
     pub(crate) fn of(slot: &Slot<Root>) -> Self {
-        Self(Snapshot::of(slot), PhantomData)
+        Self(Snapshot::of(slot))
     }
 
     /// The same as a snapshot.
