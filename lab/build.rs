@@ -28,9 +28,11 @@ fn main() {
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]);
     println!("cargo::rustc-env=WEALD_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");
-    // A watched path that does not exist would rebuild the crate every time.
-    for watched in ["../.git/HEAD", "../.git/logs/HEAD"] {
-        if Path::new(watched).exists() {
+    // Git knows where they are, also in a further work tree. A watched path that does not exist would rebuild the crate
+    // every time.
+    for name in ["HEAD", "logs/HEAD"] {
+        let watched = first_line("git", &["rev-parse", "--git-path", name]);
+        if Path::new(&watched).exists() {
             println!("cargo::rerun-if-changed={watched}");
         }
     }
