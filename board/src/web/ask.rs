@@ -119,7 +119,7 @@ impl Ask {
         let boards = &self.app.boards;
         match self.query.text("at") {
             "" => match boards.board(&name) {
-                // Who may restore it may look at it first.
+                // A moderator may restore it, and looks at it first.
                 Err(BoardError::BoardGone) if self.moderator().is_some() => {
                     Ok(boards.board_or_deleted(&name)?)
                 }

@@ -22,7 +22,8 @@ pub(super) type ClosureResult<B> = Result<B, Box<dyn Any + Send>>;
 
 /// What thieves see of a stack job.
 pub(super) struct EntryHeader {
-    /// Runs the closure, and keeps its outcome in the stack job. Returns whether it returned.
+    /// Runs the closure, and keeps its outcome in the stack job. Returns whether it returned. SAFETY: only the thief calls
+    /// it, once, with the header that it is in.
     run: unsafe fn(*const EntryHeader) -> bool,
 }
 

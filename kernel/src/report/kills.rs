@@ -2,34 +2,33 @@
 
 use std::time::Duration;
 
-use super::{LateName, ReportKind, of_job_late};
+use super::{JobName, LateName, ReportKind, of_job_late};
 
 /// A job that was reported as stuck was asked to end, and has not waited since.
 pub(crate) fn pending_kill(named: LateName, pending: Duration) {
-    let pending_ms = u64::try_from(pending.as_millis()).unwrap_or(u64::MAX);
-    of_job_late(
-        ReportKind::PendingKill { pending_ms },
-        named,
-        move |named| {
-            format!(
-                "{named} still blocks or computes without a wait; a kill has been pending for {pending:.1?}, until its next \
+    report(named, pending, move |named| {
+        format!(
+            "{named} still blocks or computes without a wait; a kill has been pending for {pending:.1?}, until its next \
              wait. It holds a thread until then: let long computations yield."
-            )
-        },
-    );
+        )
+    });
 }
 
 /// As [`pending_kill`], of a job that the kill has reached.
 pub(crate) fn hangs_at_end(named: LateName, pending: Duration) {
+    report(named, pending, move |named| {
+        format!(
+            "{named} was killed and has been ending for {pending:.1?}, because a destructor blocks or computes. It \
+             holds a thread until then: let destructors be short."
+        )
+    });
+}
+
+fn report(
+    named: LateName,
+    pending: Duration,
+    sentence: impl FnOnce(&JobName) -> String + Send + 'static,
+) {
     let pending_ms = u64::try_from(pending.as_millis()).unwrap_or(u64::MAX);
-    of_job_late(
-        ReportKind::PendingKill { pending_ms },
-        named,
-        move |named| {
-            format!(
-                "{named} was killed and has been ending for {pending:.1?}, because a destructor blocks or computes. It \
-                 holds a thread until then: let destructors be short."
-            )
-        },
-    );
+    of_job_late(ReportKind::PendingKill { pending_ms }, named, sentence);
 }
