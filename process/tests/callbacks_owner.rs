@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use tools::{on_each, runtime, until, watch};
+use tools::{each_seed, on_each, runtime, until, watch};
 use weald_kernel::{Runtime, Wait, now, sleep};
 use weald_process::{
     self as process, Inbox,
@@ -218,22 +218,20 @@ fn a_callback_started_for_an_owner_that_has_ended_is_dropped() {
 
 #[test]
 fn a_callback_cannot_link_or_end_the_job_that_happens_to_run_it() {
-    for seed in 0..20 {
-        Runtime::test(seed).block_on(async {
-            let other = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
-            let pid = other.pid().clone();
-            let (sender, receiver) = mpsc::channel();
-            callback::spawn(move || {
-                let linked = catch_unwind(AssertUnwindSafe(|| process::link(&pid)));
-                let exited = catch_unwind(|| process::exit(process::ExitReason::Killed));
-                sender.send((linked.is_err(), exited.is_err())).unwrap();
-            })
-            .detach();
-            weald_kernel::sleep(Duration::from_millis(1)).await;
-            assert_eq!(receiver.try_recv(), Ok((true, true)));
-            assert!(!other.is_finished());
-        });
-    }
+    each_seed(20, async || {
+        let other = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
+        let pid = other.pid().clone();
+        let (sender, receiver) = mpsc::channel();
+        callback::spawn(move || {
+            let linked = catch_unwind(AssertUnwindSafe(|| process::link(&pid)));
+            let exited = catch_unwind(|| process::exit(process::ExitReason::Killed));
+            sender.send((linked.is_err(), exited.is_err())).unwrap();
+        })
+        .detach();
+        weald_kernel::sleep(Duration::from_millis(1)).await;
+        assert_eq!(receiver.try_recv(), Ok((true, true)));
+        assert!(!other.is_finished());
+    });
 }
 
 #[test]

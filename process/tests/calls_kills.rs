@@ -197,8 +197,11 @@ fn check(outcomes: &Outcomes, victim: Victim, was_killed: bool) {
 
 /// Kills the victim at all of its waits. Returns how many kills there were.
 fn at_every_wait(victim: Victim) -> usize {
-    let _watch = watch();
-    Seeds::new(4).kill_at_every_wait(async |kills| run(victim, Some(kills)).await)
+    let watch = watch();
+    Seeds::new(4).kill_at_every_wait(async |kills| {
+        watch.again();
+        run(victim, Some(kills)).await;
+    })
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tools::{Latch, on_each, watch};
-use weald_kernel::{Runtime, SpawnError, Wait, blocking, now, sleep, spawn, wanted_by};
+use tools::{Latch, each_seed, on_each};
+use weald_kernel::{SpawnError, Wait, blocking, now, sleep, spawn, wanted_by};
 use weald_process::{
     self as process, ChildSpec, Inbox, Pid, Reply, StartError, Strategy, Supervisor,
 };
@@ -20,10 +20,7 @@ const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

@@ -15,8 +15,8 @@ use std::{
     time::Duration,
 };
 
-use tools::{on_each, runtime, watch};
-use weald_kernel::{Runtime, Wait, catch_panic, sleep};
+use tools::{each_seed, on_each, runtime, watch};
+use weald_kernel::{Wait, catch_panic, sleep};
 use weald_process::{
     self as process, Builder, CallError, ChildSpec, ExitReason, Inbox, Name, Pid, Reply,
     StartError, Strategy, Supervisor, link, monitor,
@@ -24,10 +24,7 @@ use weald_process::{
 
 /// Runs `test` with a hundred seeds of the test runtime, and on runtimes of 1, 2 and 4 workers.
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 
@@ -173,10 +170,7 @@ fn a_reason_whose_code_panics_harms_no_supervisor() {
             Err(StartError::GaveUp(_))
         ));
     };
-    let _watch = watch();
-    for seed in 0..10 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(10, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

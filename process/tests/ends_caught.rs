@@ -10,15 +10,12 @@ use std::{
     time::Duration,
 };
 
-use tools::{Latch, on_each, watch};
-use weald_kernel::{Runtime, Wait, timeout, yield_now};
+use tools::{Latch, each_seed, on_each};
+use weald_kernel::{Wait, timeout, yield_now};
 use weald_process::{self as process, CallError, ExitReason, Inbox, Reply, monitor};
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

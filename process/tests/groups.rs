@@ -7,8 +7,8 @@ mod tools;
 
 use std::sync::{Arc, Mutex};
 
-use tools::{Latch, for_seeds, on_each, watch};
-use weald_kernel::{Runtime, spawn, yield_now};
+use tools::{Latch, each_seed, for_seeds, on_each};
+use weald_kernel::{spawn, yield_now};
 use weald_process::{
     self as process, Broadcast, ExitReason, Group, GroupChange, GroupError, Inbox, Pid, Process,
     Slow, monitor,
@@ -17,10 +17,7 @@ use weald_process::{
 static GROUP: Group<u32> = Group::new("group");
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

@@ -7,7 +7,7 @@ mod tools;
 
 use std::time::Duration;
 
-use tools::{on_each, watch};
+use tools::{each_seed, on_each, watch};
 use weald_kernel::{Runtime, catch_panic};
 use weald_process::{
     self as process, ChildSpec, ExitReason, Handover, Inbox, Name, Reply, Strategy, Supervisor,
@@ -92,9 +92,7 @@ fn a_successor_gets_what_was_left_however_the_child_ended() {
         supervisor.stop().await;
         assert_eq!(*place.claim(|| 0).unwrap(), 100);
     };
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

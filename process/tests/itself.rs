@@ -7,8 +7,8 @@ mod tools;
 
 use std::num::NonZeroU32;
 
-use tools::{Latch, on_each, watch};
-use weald_kernel::{Runtime, Wait, fork::join};
+use tools::{Latch, each_seed, on_each};
+use weald_kernel::{Wait, fork::join};
 use weald_process::{
     self as process, BoundedInbox, BoundedPid, Builder, CallError, ChildFault, ChildSpec, Down,
     ExitReason, Inbox, Monitor, Name, Overflow, PriorityInbox, Reply, Server, ServerRef,
@@ -18,10 +18,7 @@ use weald_process::{
 static NAME: Name<Reply<()>> = Name::new("itself");
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use tools::watch;
-use weald_kernel::{Runtime, sleep};
+use tools::each_seed;
+use weald_kernel::sleep;
 use weald_process::{
     Builder, CallError, ExitReason, Machine, MachineRef, MachineScope, Reply, Transition, monitor,
 };
@@ -102,14 +102,11 @@ impl Machine for Press {
 }
 
 fn on_seeds(test: impl AsyncFn(Press, MachineRef<Press>)) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let press = Press::default();
-            let machine = MachineRef::start(Builder::new(), press.clone()).unwrap();
-            test(press, machine).await;
-        });
-    }
+    each_seed(100, async || {
+        let press = Press::default();
+        let machine = MachineRef::start(Builder::new(), press.clone()).unwrap();
+        test(press, machine).await;
+    });
 }
 
 #[test]

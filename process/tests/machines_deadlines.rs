@@ -8,8 +8,8 @@ mod tools;
 
 use std::time::Duration;
 
-use tools::watch;
-use weald_kernel::{Runtime, now, sleep};
+use tools::each_seed;
+use weald_kernel::{now, sleep};
 use weald_process::{
     self as process, Builder, CallError, Inbox, Machine, MachineRef, MachineScope, Pid, Reply,
     Transition,
@@ -80,45 +80,42 @@ impl Machine for Front {
 
 #[test]
 fn the_deadline_of_a_call_passes_on_also_if_its_event_is_postponed() {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let silent = process::spawn(async |mut inbox: Inbox<Ask>| {
-                let mut kept = Vec::new();
-                loop {
-                    kept.push(inbox.receive().await);
-                }
-            });
-            let behind = silent.unwrap().into_pid() as Pid<Ask>;
-            let reader = process::spawn(async |mut inbox: Inbox<Note>| {
-                [
-                    inbox.receive().await,
-                    inbox.receive().await,
-                    inbox.receive().await,
-                ]
-            });
-            let reader = reader.unwrap();
-            let notes = reader.pid().clone();
-            let front = MachineRef::start(Builder::new(), Front { behind, notes }).unwrap();
-            // It is postponed for 40 ms, so that 60 are left.
-            let caller = front.clone();
-            let postponed = process::spawn(async move |_: Inbox<()>| {
-                caller.call(Event::Ask).within(100 * MS).await
-            });
-            sleep(40 * MS).await;
-            front.send(Event::Open);
-            // At that moment the machine drops the reply, too.
-            assert!(postponed.unwrap().await.unwrap().is_err());
-            let asked = front.call(Event::Ask).within(20 * MS).await;
-            assert!(asked.is_err());
-            // An event that is no call has no deadline, whatever came before.
-            front.send(Event::AskWithin(500 * MS));
-            let late_ones = reader.await.unwrap().map(|(answer, took)| {
-                assert_eq!(answer, Err(CallError::TimedOut));
-                took
-            });
-            assert_eq!(late_ones, [60 * MS, 20 * MS, 500 * MS]);
-            front.stop().await;
+    each_seed(100, async || {
+        let silent = process::spawn(async |mut inbox: Inbox<Ask>| {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(inbox.receive().await);
+            }
         });
-    }
+        let behind = silent.unwrap().into_pid() as Pid<Ask>;
+        let reader = process::spawn(async |mut inbox: Inbox<Note>| {
+            [
+                inbox.receive().await,
+                inbox.receive().await,
+                inbox.receive().await,
+            ]
+        });
+        let reader = reader.unwrap();
+        let notes = reader.pid().clone();
+        let front = MachineRef::start(Builder::new(), Front { behind, notes }).unwrap();
+        // It is postponed for 40 ms, so that 60 are left.
+        let caller = front.clone();
+        let postponed = process::spawn(async move |_: Inbox<()>| {
+            caller.call(Event::Ask).within(100 * MS).await
+        });
+        sleep(40 * MS).await;
+        front.send(Event::Open);
+        // At that moment the machine drops the reply, too.
+        assert!(postponed.unwrap().await.unwrap().is_err());
+        let asked = front.call(Event::Ask).within(20 * MS).await;
+        assert!(asked.is_err());
+        // An event that is no call has no deadline, whatever came before.
+        front.send(Event::AskWithin(500 * MS));
+        let late_ones = reader.await.unwrap().map(|(answer, took)| {
+            assert_eq!(answer, Err(CallError::TimedOut));
+            took
+        });
+        assert_eq!(late_ones, [60 * MS, 20 * MS, 500 * MS]);
+        front.stop().await;
+    });
 }

@@ -7,8 +7,8 @@ mod tools;
 
 use std::time::Duration;
 
-use tools::watch;
-use weald_kernel::{Runtime, now, sleep};
+use tools::each_seed;
+use weald_kernel::{now, sleep};
 use weald_process::{
     self as process, Builder, ChildSpec, Down, Exit, ExitReason, Inbox, Machine, MachineMessage,
     MachineRef, MachineScope, Name, Pid, Shutdown, StartError, Strategy, Supervisor, Transition,
@@ -96,10 +96,7 @@ impl Machine for Nurse {
 }
 
 fn on_seeds(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
 }
 
 fn nurse(report: Option<Pid<State>>) -> Nurse {

@@ -14,7 +14,7 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-use tools::{on_each, watch};
+use tools::{each_seed, on_each, watch};
 use weald_kernel::{Runtime, yield_now};
 use weald_process::{
     self as process, Builder, Inbox, Name, NameError, Pid, RegisterError, monitor, registered,
@@ -23,10 +23,7 @@ use weald_process::{
 static NAME: Name<u32> = Name::new("name");
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

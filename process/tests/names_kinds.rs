@@ -15,8 +15,7 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-use tools::{on_each, watch};
-use weald_kernel::Runtime;
+use tools::{each_seed, on_each};
 use weald_process::{
     Accept, Answer, Bounded, BoundedInbox, BoundedPid, BoundedPriorityInbox, Builder, Name,
     NameError, Overflow, Prioritized, PriorityInbox, PriorityPid, RegisterError, Reply, SendError,
@@ -28,10 +27,7 @@ static PRIORITY: Name<Prioritized<u32>> = Name::new("name");
 static BOTH: Name<Bounded<Prioritized<u32>>> = Name::new("name");
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

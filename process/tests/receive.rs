@@ -18,8 +18,8 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use tools::{for_seeds, on_each, runtime, watch};
-use weald_kernel::{Runtime, now, sleep, spawn, timeout, yield_now};
+use tools::{each_seed, for_seeds, on_each, runtime};
+use weald_kernel::{now, sleep, spawn, timeout, yield_now};
 use weald_process::{self as process, ExitReason, Inbox, TimedOut};
 
 #[test]
@@ -69,22 +69,19 @@ fn after_waits_its_time_and_not_less() {
 
 #[test]
 fn after_takes_a_message_that_comes_in_time_in_virtual_time() {
-    let _watch = watch();
-    for seed in 0..50 {
-        Runtime::test(seed).block_on(async {
-            let start = now();
-            let process = process::spawn(async |mut inbox: Inbox<u32>| {
-                let first = inbox.receive().after(Duration::from_secs(10)).await;
-                let second = inbox.receive().after(Duration::from_secs(10)).await;
-                (first, second)
-            })
-            .unwrap();
-            sleep(Duration::from_secs(9)).await;
-            process.pid().send(1);
-            assert_eq!(process.await, Ok((Ok(1), Err(TimedOut))));
-            assert_eq!(now() - start, Duration::from_secs(19));
-        });
-    }
+    each_seed(50, async || {
+        let start = now();
+        let process = process::spawn(async |mut inbox: Inbox<u32>| {
+            let first = inbox.receive().after(Duration::from_secs(10)).await;
+            let second = inbox.receive().after(Duration::from_secs(10)).await;
+            (first, second)
+        })
+        .unwrap();
+        sleep(Duration::from_secs(9)).await;
+        process.pid().send(1);
+        assert_eq!(process.await, Ok((Ok(1), Err(TimedOut))));
+        assert_eq!(now() - start, Duration::from_secs(19));
+    });
 }
 
 #[test]

@@ -151,9 +151,10 @@ fn rest_for_one_holds_its_rule_under_kills() {
 
 #[test]
 fn a_supervisor_that_is_killed_at_any_wait_leaves_nobody() {
-    let _watch = watch();
+    let watch = watch();
     for strategy in STRATEGIES {
         let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
+            watch.again();
             let log = Log::default();
             let supervisor = supervisor(strategy, &log).await;
             // So it is killed before, while, and after it starts others again.
@@ -200,9 +201,10 @@ async fn wait(mut inbox: Inbox<Order>, ready: Ready, _life: Life) {
 /// child for the first time, or again because another one has crashed.
 #[test]
 fn a_child_that_is_killed_at_any_wait_is_started_again_or_has_failed_to_start() {
-    let _watch = watch();
+    let watch = watch();
     for strategy in STRATEGIES {
         let kills = Seeds::new(4).kill_at_every_wait(async |kills| {
+            watch.again();
             let log = Log::default();
             let supervisor = patient(strategy).child(child("a", &log));
             let supervisor = supervisor.child(waiting_child("b", &log, &kills));

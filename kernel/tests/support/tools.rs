@@ -112,7 +112,7 @@ pub(crate) async fn until_yielding(condition: impl Fn() -> bool) {
 
 /// Aborts the program if the test that holds this guard hangs.
 pub(crate) struct Watch {
-    _ended: Sender<()>,
+    ended: Sender<()>,
 }
 
 /// A guard for the calling test. It allows minutes, because a computing job may get a fiftieth of a loaded
@@ -121,13 +121,25 @@ pub(crate) fn watch() -> Watch {
     let (ended, receiver) = mpsc::channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
     thread::spawn(move || {
-        if receiver.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
+        let mut news = Ok(());
+        while news.is_ok() {
+            news = receiver.recv_timeout(Duration::from_secs(240));
+        }
+        if news == Err(RecvTimeoutError::Timeout) {
             // Not `eprintln`: the test harness withholds its output until the test ends.
             let _unheard = writeln!(std::io::stderr(), "{test} hangs");
             std::process::abort();
         }
     });
-    Watch { _ended: ended }
+    Watch { ended }
+}
+
+impl Watch {
+    /// The test has come further, and gets its time anew: for one that has many runs.
+    pub(crate) fn again(&self) {
+        let heard = self.ended.send(());
+        heard.expect("the guard waits until it is dropped");
+    }
 }
 
 /// A runtime with `workers` workers. Its drop waits for longer than a job takes to stop on the busiest machine.
@@ -173,6 +185,14 @@ pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
     Seeds::new(count).each(|seed| {
         let _watch = watch();
         test(&mut Random(seed));
+    });
+}
+
+/// Runs `test` on the test runtime with each seed, as [`Seeds`] says, which also prints a seed that fails.
+pub(crate) fn each_seed(count: u64, test: impl AsyncFn()) {
+    Seeds::new(count).each(|seed| {
+        let _watch = watch();
+        Runtime::test(seed).block_on(test());
     });
 }
 

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::{Runtime, sleep};
+use weald_kernel::sleep;
 use weald_process::{ChildSpec, Inbox, Name, Strategy, Supervisor, SupervisorPid, monitor};
 
-use crate::tools::watch;
+use crate::tools::each_seed;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
@@ -67,10 +67,7 @@ impl Drop for Life {
 }
 
 pub(crate) fn on_seeds(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
 }
 
 /// Ends the child `id`, and waits until the supervisor has dealt with it.

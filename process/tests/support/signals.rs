@@ -2,17 +2,14 @@
 
 #![allow(dead_code, reason = "each test file uses only some of it")]
 
-use weald_kernel::{Runtime, yield_now};
+use weald_kernel::yield_now;
 use weald_process::{self as process, Down, Exit, ExitReason, Inbox, Process};
 
-use crate::tools::{Latch, on_each, watch};
+use crate::tools::{Latch, each_seed, on_each};
 
 /// Runs `test` with a hundred seeds of the test runtime, and on runtimes of 1, 2 and 4 workers.
 pub(crate) fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 
