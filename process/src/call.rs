@@ -25,8 +25,9 @@ use crate::{
     pid::Pid,
     signal::{
         monitor::{Monitor, monitor_panicking, monitor_unit},
-        signals::{Signals, Survived},
+        signals::Signals,
     },
+    survived::Survived,
 };
 
 /// Why a call has no answer.
@@ -34,7 +35,8 @@ use crate::{
 #[non_exhaustive]
 pub enum CallError {
     /// The unit that had the request ended, for this reason; [`NoProcess`](ExitReason::NoProcess) if the callee had
-    /// ended before the call, or takes no messages any longer, because it has dropped its inbox.
+    /// ended before the call, or takes no messages any longer, because it has dropped its inbox. A callee that was killed
+    /// before the call ends it when it has ended itself, with its own reason.
     #[error("the call has no answer: {0}")]
     Died(ExitReason),
     /// The deadline passed. An answer that comes later reaches nobody.
@@ -214,6 +216,22 @@ impl<M> Pid<M> {
     }
 }
 
+/// Whether a request was sent.
+enum IsSent {
+    Yes,
+    /// The callee takes no more, and is about to end.
+    CalleeEnds,
+}
+
+/// The end of a unit whose mailbox is closed, to be awaited, so that whoever calls it finds its names free when it learns of
+/// the end. None if the unit goes on without its inbox, or has ended. A caller that ends itself waits for no other such unit,
+/// which may call it.
+#[cold]
+pub(crate) fn end_of_closed(unit: &Unit) -> Option<Monitor> {
+    let ends = (unit.is_cancelled() || unit.is_done()) && Signals::is_alive(unit);
+    (ends && Unit::current_if_ending().is_none()).then(|| monitor_unit(Some(unit)))
+}
+
 /// Waits for an answer to a request that is no message.
 pub(crate) type Answered<T> = Call<(), T, fn(Reply<T>)>;
 
@@ -267,12 +285,15 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
         }
         let reason = Reason::unspecified(Kind::Oneshot);
         if let Stage::Begins(..) = this.stage {
-            if let Err(error) = this.begin(cx.waker()) {
-                return Poll::Ready(Err(error));
+            match this.begin(cx.waker()) {
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(IsSent::Yes) => {
+                    // Whoever has answered meanwhile has woken this.
+                    note_wait(reason);
+                    return this.poll_deadline(cx);
+                }
+                Ok(IsSent::CalleeEnds) => {}
             }
-            // Whoever has answered meanwhile has woken this.
-            note_wait(reason);
-            return this.poll_deadline(cx);
         }
         if let Stage::Waits(call) = &mut this.stage {
             let Poll::Ready(answer) = call.poll_receive(cx, reason) else {
@@ -312,7 +333,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
 
 impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
     /// Sends the request. From then on, `waker` is woken when there is an answer.
-    fn begin(&mut self, waker: &Waker) -> Result<(), CallError> {
+    fn begin(&mut self, waker: &Waker) -> Result<IsSent, CallError> {
         let Stage::Begins(address, request) = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             unreachable!("the caller has checked it");
@@ -322,12 +343,15 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         }
         self.deadline = [self.deadline, wanted_until()].into_iter().flatten().min();
         let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));
-        let message = request(Reply(Some(reply)));
-        // An error: the callee is dead.
-        let sent = address.post(message);
-        sent.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
+        if let Err(message) = address.post(request(Reply(Some(reply)))) {
+            drop(message);
+            let unit = address.unit();
+            let monitor = end_of_closed(&unit).ok_or(CallError::Died(ExitReason::NoProcess))?;
+            self.stage = Stage::Ends(unit, None, monitor);
+            return Ok(IsSent::CalleeEnds);
+        }
         self.stage = Stage::Waits(awaiting);
-        Ok(())
+        Ok(IsSent::Yes)
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, CallError>> {

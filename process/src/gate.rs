@@ -3,9 +3,11 @@
 //! A permit of the semaphore is room for one message. A sender takes it before it posts; the receiver gives it back when
 //! it takes the message. Messages that die with the mailbox give nothing back: the gate is closed then.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, sync::OnceLock};
 
 use weald_sync::Semaphore;
+
+use crate::survived::Survived;
 
 /// What happens when a message comes to a bounded mailbox that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub(crate) struct Gate {
     urgent: Option<Semaphore>,
     pub(crate) capacity: u32,
     pub(crate) overflow: Overflow,
+    /// How many panics the process had survived when it dropped its inbox itself. Set before the gate is closed.
+    left: OnceLock<Survived>,
 }
 
 impl Gate {
@@ -51,6 +55,7 @@ impl Gate {
             urgent: None,
             capacity: capacity.get(),
             overflow,
+            left: OnceLock::new(),
         }
     }
 
@@ -68,6 +73,16 @@ impl Gate {
             (Room::Urgent, Some(urgent)) => urgent,
             _ => &self.usual,
         }
+    }
+
+    /// The process drops its inbox itself, maybe because it ends.
+    pub(crate) fn note_left(&self, survived: Survived) {
+        // It drops its inbox once.
+        let _set = self.left.set(survived);
+    }
+
+    pub(crate) fn left(&self) -> Option<Survived> {
+        self.left.get().copied()
     }
 
     /// Nobody gets room any longer.

@@ -9,6 +9,9 @@
 //! What happens when a process ends follows Erlang's table of signals: [`link`], [`monitor`](monitor()),
 //! [`Inbox::trap_exits`], [`Pid::exit`]. The signals of a process are attached to its job when they are first needed.
 
+// How often a unit has gone on.
+mod survived;
+
 // A process's address and its end; a cell for one value.
 mod cell;
 mod exit;
@@ -40,10 +43,12 @@ mod names;
 
 // Mailboxes of other kinds.
 mod kinds {
+    pub(crate) mod any_inbox;
     pub(crate) mod bounded;
     pub(crate) mod bounded_call;
     pub(crate) mod bounded_message;
     pub(crate) mod bounded_priority;
+    pub(crate) mod mailbox_kind;
     mod named;
     pub(crate) mod prioritized;
     pub(crate) mod priority;
@@ -64,7 +69,8 @@ mod timer;
 mod machine;
 mod server;
 
-// Such children, with a name.
+// Such children, with a name, or with a mailbox of another kind.
+mod bounded_children;
 mod named_children;
 
 // Threads made of callbacks, behind one process.
@@ -80,14 +86,23 @@ pub use kinds::{
     bounded_call::BoundedCall,
     bounded_message::Bounded,
     bounded_priority::{BoundedPriorityInbox, BoundedPriorityReceive},
+    mailbox_kind::MailboxKind,
     prioritized::{Prioritized, PriorityPid},
     priority::{PriorityInbox, PriorityReceive},
     sorted::PriorityMark,
 };
-pub use machine::{Machine, MachineMessage, MachineRef, MachineScope, Transition};
+pub use machine::{
+    Machine, MachineMessage, MachineScope, Transition,
+    address::MachineRef,
+    bounded::{BoundedMachineMessage, BoundedMachineRef},
+};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
-pub use server::{Accept, Answer, Server, ServerMessage, ServerScope, Step, address::ServerRef};
+pub use server::{
+    Accept, Answer, Server, ServerMessage, ServerScope, Step,
+    address::ServerRef,
+    bounded::{BoundedServerMessage, BoundedServerRef},
+};
 pub use set::ProcessSet;
 pub use signal::{
     link::{exit, link, links, unlink},

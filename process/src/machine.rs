@@ -6,30 +6,23 @@
 //!   no further event is handled before that.
 //! - Notices of monitors and messages of timers come as events, which the machine's [scope](MachineScope) makes.
 
+pub(crate) mod address;
+pub(crate) mod bounded;
 mod message;
 
-use std::{
-    borrow::Cow,
-    collections::VecDeque,
-    fmt::{self, Debug},
-    mem,
-    panic::Location,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, collections::VecDeque, fmt::Debug, mem, panic::Location, time::Duration};
 
 pub use message::MachineMessage;
 use message::{Incoming, Pending};
-use weald_kernel::{AsUnit, SpawnError, Unit, now, wanted_by};
+use weald_kernel::{AsUnit, SpawnError, now, wanted_by};
 
 use crate::{
-    call::{Call, Reply},
     exit::ExitReason,
     inbox::Inbox,
-    names::{Name, RegisterError},
-    pid::Pid,
+    kinds::any_inbox::AnyInbox,
     signal::{
         link::exit,
-        monitor::{Down, MonitorRef, monitor},
+        monitor::{Down, MonitorRef},
         signals::ProcessId,
         trap::Exit,
     },
@@ -179,106 +172,15 @@ pub trait Machine: Sized + Send + 'static {
     }
 }
 
-/// The address of a state machine.
-pub struct MachineRef<M: Machine>(Pid<MachineMessage<M>>);
-
 /// What a machine's functions may use of its process.
 #[derive(Debug)]
 pub struct MachineScope<M: Machine> {
-    inbox: Inbox<MachineMessage<M>>,
+    inbox: AnyInbox<MachineMessage<M>>,
     /// The unit that the machine ends with, if it was spawned linked.
     parent: Option<ProcessId>,
 }
 
-impl<M: Machine> MachineRef<M> {
-    /// Starts a machine.
-    ///
-    /// # Errors
-    /// As [`spawn`](crate::spawn()).
-    #[track_caller]
-    pub fn start(builder: Builder, machine: M) -> Result<MachineRef<M>, SpawnError> {
-        let parent = builder.parent();
-        let process = builder.spawn(move |inbox| run(machine, inbox, None, parent))?;
-        Ok(MachineRef(process.into_pid()))
-    }
-
-    /// As [`start`](MachineRef::start); the machine has the name before it runs. If the name is taken, nothing is started.
-    ///
-    /// # Errors
-    /// If the name is taken, or as [`spawn`](crate::spawn()).
-    #[track_caller]
-    pub fn start_as(
-        name: &Name<MachineMessage<M>>,
-        builder: Builder,
-        machine: M,
-    ) -> Result<MachineRef<M>, RegisterError> {
-        let parent = builder.parent();
-        let process = name.spawn(builder, move |inbox| run(machine, inbox, None, parent))?;
-        Ok(MachineRef(process.into_pid()))
-    }
-
-    /// The machine that has this pid, such as one that a [`Name`](crate::Name) leads to.
-    pub fn of(pid: Pid<MachineMessage<M>>) -> MachineRef<M> {
-        MachineRef(pid)
-    }
-
-    /// The pid of its process.
-    pub fn pid(&self) -> &Pid<MachineMessage<M>> {
-        &self.0
-    }
-
-    /// Sends an event. Never waits.
-    pub fn send(&self, event: M::Event) {
-        self.0.send(MachineMessage::event(event));
-    }
-
-    /// Sends an event that wants an answer, and waits for it; as [`Pid::call`].
-    ///
-    /// # Errors
-    /// The future returns a [`CallError`](crate::CallError).
-    pub fn call<T, F: FnOnce(Reply<T>) -> M::Event>(
-        &self,
-        event: F,
-    ) -> Call<MachineMessage<M>, T, impl FnOnce(Reply<T>) -> MachineMessage<M> + use<M, T, F>> {
-        self.0.call(|reply: Reply<T>| {
-            let (deadline, event) = (reply.deadline(), event(reply));
-            MachineMessage(Incoming::Event(Pending { event, deadline }))
-        })
-    }
-
-    /// The state, in its turn.
-    ///
-    /// # Errors
-    /// The future returns a [`CallError`](crate::CallError).
-    #[allow(
-        clippy::type_complexity,
-        reason = "the closure that makes the request has no name"
-    )]
-    pub fn state(
-        &self,
-    ) -> Call<MachineMessage<M>, M::State, impl FnOnce(Reply<M::State>) -> MachineMessage<M> + use<M>>
-    {
-        self.0.call(|reply| MachineMessage(Incoming::State(reply)))
-    }
-
-    /// Stops the machine in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end. If the future is
-    /// dropped after its first poll, the machine stops all the same.
-    ///
-    /// # Panics
-    /// In the machine itself, which returns [`Transition::Stop`] instead.
-    pub async fn stop(&self) {
-        let down = monitor(&self.0);
-        self.0.send(MachineMessage(Incoming::Stop));
-        down.await;
-    }
-}
-
 impl<M: Machine> MachineScope<M> {
-    /// The address of this machine.
-    pub fn machine(&self) -> MachineRef<M> {
-        MachineRef(self.inbox.pid())
-    }
-
     /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`].
     #[track_caller]
     pub fn send_after(&self, duration: Duration, event: M::Event) -> Timer {
@@ -318,22 +220,27 @@ impl ChildSpec {
             let (ready, machine) = (starting.ready(), make());
             let builder = Builder::new().name(name.clone()).site(site).link();
             let parent = builder.parent();
-            let process = builder.spawn(move |inbox| run(machine, inbox, Some(ready), parent))?;
+            let process = builder
+                .spawn(move |inbox: Inbox<_>| run(machine, inbox.into(), Some(ready), parent))?;
             Ok::<_, SpawnError>(process.into_pid())
         });
         spec.ready_within(Duration::MAX)
     }
 }
 
-/// The life of a machine.
-pub(crate) async fn run<M: Machine>(
-    mut machine: M,
-    mut inbox: Inbox<MachineMessage<M>>,
+/// The life of a machine. It traps exits before it can run, so that no exit signal comes too early.
+pub(crate) fn run<M: Machine>(
+    machine: M,
+    mut inbox: AnyInbox<MachineMessage<M>>,
     ready: Option<Ready>,
     parent: Option<ProcessId>,
-) {
+) -> impl Future<Output = ()> + Send {
     inbox.trap_exits(|exit| MachineMessage(Incoming::Exit(exit)));
-    let mut scope = MachineScope { inbox, parent };
+    live(machine, MachineScope { inbox, parent }, ready)
+}
+
+/// The inbox is dropped before the machine.
+async fn live<M: Machine>(mut machine: M, mut scope: MachineScope<M>, ready: Option<Ready>) {
     let mut state = machine.begin(&mut scope).await;
     if let Some(ready) = ready {
         ready.say();
@@ -374,7 +281,11 @@ async fn until_change<M: Machine>(
             }
             Some(pending) => Some(Incoming::Event(pending)),
             None if is_over => None,
-            None => receive(&mut scope.inbox, deadline).await,
+            None => scope
+                .inbox
+                .receive_until(deadline)
+                .await
+                .map(|message| message.0),
         };
         let transition = match incoming {
             Some(Incoming::Event(pending)) => {
@@ -409,38 +320,5 @@ async fn until_change<M: Machine>(
             }),
             Transition::Stop(reason) => return Err(reason),
         }
-    }
-}
-
-/// The next message; none if none comes before the deadline.
-async fn receive<M: Machine>(
-    inbox: &mut Inbox<MachineMessage<M>>,
-    deadline: Option<Instant>,
-) -> Option<Incoming<M>> {
-    let message = match deadline {
-        Some(deadline) => {
-            let left = deadline.saturating_duration_since(now());
-            inbox.receive().after(left).await.ok()?
-        }
-        None => inbox.receive().await,
-    };
-    Some(message.0)
-}
-
-impl<M: Machine> Clone for MachineRef<M> {
-    fn clone(&self) -> MachineRef<M> {
-        MachineRef(self.0.clone())
-    }
-}
-
-impl<M: Machine> AsUnit for MachineRef<M> {
-    fn as_unit(&self) -> Option<Unit> {
-        self.0.as_unit()
-    }
-}
-
-impl<M: Machine> Debug for MachineRef<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MachineRef").field(&self.0).finish()
     }
 }

@@ -14,7 +14,10 @@ use crate::{
 };
 
 /// The settings of a child with this name, which is linked with its supervisor.
-fn builder<M: Send + 'static>(name: &Name<M>, site: &'static Location<'static>) -> Builder {
+pub(crate) fn builder<M: Send + 'static>(
+    name: &Name<M>,
+    site: &'static Location<'static>,
+) -> Builder {
     Builder::new().name(name.to_string()).site(site).link()
 }
 
@@ -84,7 +87,8 @@ impl ChildSpec {
             let (ready, server) = (starting.ready(), make());
             let builder = builder(&name, site);
             let parent = builder.parent();
-            let body = move |inbox| server::serve(server, inbox, Some(ready), parent);
+            let body =
+                move |inbox: Inbox<_>| server::serve(server, inbox.into(), Some(ready), parent);
             Ok::<_, RegisterError>(name.spawn(builder, body)?.into_pid())
         });
         spec.ready_within(Duration::MAX)
@@ -103,7 +107,8 @@ impl ChildSpec {
             let (ready, machine) = (starting.ready(), make());
             let builder = builder(&name, site);
             let parent = builder.parent();
-            let body = move |inbox| machine::run(machine, inbox, Some(ready), parent);
+            let body =
+                move |inbox: Inbox<_>| machine::run(machine, inbox.into(), Some(ready), parent);
             Ok::<_, RegisterError>(name.spawn(builder, body)?.into_pid())
         });
         spec.ready_within(Duration::MAX)

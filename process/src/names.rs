@@ -233,6 +233,10 @@ impl<M: Send + 'static> Name<M> {
     /// Waits until a process has the name, and returns it: whoever learns that the old one has ended finds its
     /// successor so. Cancel-safe.
     ///
+    /// A child of a supervisor that waits so before it is ready holds up its supervisor, which starts nobody meanwhile: not
+    /// the process that has the name either, if that is a child, too. It uses [`whereis`](Name::whereis), or has a limit
+    /// ([`ChildSpec::ready_within`](crate::ChildSpec::ready_within)).
+    ///
     /// # Errors
     /// If the process that has the name takes other messages.
     pub fn registered(&self) -> Registered<'_, M> {

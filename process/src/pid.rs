@@ -41,6 +41,14 @@ impl<M> SendError<M> {
             SendError::Dead(message) | SendError::Full(message) => message,
         }
     }
+
+    /// The error with what `convert` makes of its message.
+    pub(crate) fn map<N>(self, convert: impl FnOnce(M) -> N) -> SendError<N> {
+        match self {
+            SendError::Dead(message) => SendError::Dead(convert(message)),
+            SendError::Full(message) => SendError::Full(convert(message)),
+        }
+    }
 }
 
 impl<M> fmt::Display for SendError<M> {

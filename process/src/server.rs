@@ -9,6 +9,7 @@
 //! process as any panic does: then `end` is not called, because the state may be half changed.
 
 pub(crate) mod address;
+pub(crate) mod bounded;
 mod message;
 
 use std::{borrow::Cow, fmt, panic::Location, time::Duration};
@@ -20,6 +21,7 @@ use crate::{
     call::Reply,
     exit::ExitReason,
     inbox::Inbox,
+    kinds::any_inbox::AnyInbox,
     signal::{
         link::exit,
         monitor::{Down, MonitorRef},
@@ -185,7 +187,7 @@ enum Kind<S: Server> {
 /// What a server's functions may use of its process.
 #[derive(Debug)]
 pub struct ServerScope<S: Server> {
-    inbox: Inbox<ServerMessage<S>>,
+    inbox: AnyInbox<ServerMessage<S>>,
     /// The unit that the server ends with, if it was spawned linked.
     parent: Option<ProcessId>,
 }
@@ -198,7 +200,7 @@ impl<S: Server> ServerScope<S> {
             .send_after(duration, ServerMessage(Kind::Info(info)))
     }
 
-    /// Watches `unit`: its end comes as the info that `convert` makes; see [`Inbox::monitor`].
+    /// Watches `unit`: its end comes as the info that `convert` makes; see [`Inbox::monitor`](crate::Inbox::monitor).
     pub fn monitor(
         &mut self,
         unit: &impl AsUnit,
@@ -208,21 +210,25 @@ impl<S: Server> ServerScope<S> {
             .monitor(unit, |down| ServerMessage(Kind::Info(convert(down))))
     }
 
-    /// Ends a monitor; see [`Inbox::demonitor`].
+    /// Ends a monitor; see [`Inbox::demonitor`](crate::Inbox::demonitor).
     pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
         self.inbox.demonitor(monitor)
     }
 }
 
-/// The life of a server.
-pub(crate) async fn serve<S: Server>(
-    mut server: S,
-    mut inbox: Inbox<ServerMessage<S>>,
+/// The life of a server. It traps exits before it can run, so that no exit signal comes too early.
+pub(crate) fn serve<S: Server>(
+    server: S,
+    mut inbox: AnyInbox<ServerMessage<S>>,
     ready: Option<Ready>,
     parent: Option<ProcessId>,
-) {
+) -> impl Future<Output = ()> + Send {
     inbox.trap_exits(|exit| ServerMessage(Kind::Exit(exit)));
-    let mut scope = ServerScope { inbox, parent };
+    live(server, ServerScope { inbox, parent }, ready)
+}
+
+/// The inbox is dropped before the server.
+async fn live<S: Server>(mut server: S, mut scope: ServerScope<S>, ready: Option<Ready>) {
     let mut step = server.begin(&mut scope).await;
     let refused = match step {
         Step::Stop(_) => ready,
@@ -260,13 +266,7 @@ async fn receive<S: Server>(
 ) -> Step {
     let deadline = within.and_then(|within| now().checked_add(within));
     loop {
-        let message = match deadline {
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(now());
-                scope.inbox.receive().after(left).await.ok()
-            }
-            None => Some(scope.inbox.receive().await),
-        };
+        let message = scope.inbox.receive_until(deadline).await;
         let step = match message.map(|message| message.0) {
             Some(Kind::Work(work)) => match work.run(server, scope).await {
                 Some(step) => step,
@@ -284,7 +284,8 @@ async fn receive<S: Server>(
 
 impl ChildSpec {
     /// A child that is a server, which `make` makes for each start. It is ready when its [first step](Server::begin)
-    /// returns, for which it has as much time as it needs, unless [`ready_within`](ChildSpec::ready_within) says otherwise.
+    /// returns, for which it has as much time as it needs, unless [`ready_within`](ChildSpec::ready_within) says otherwise. The
+    /// supervisor starts nobody meanwhile, so this step must not wait for another child that has ended.
     #[track_caller]
     pub fn server<S: Server>(
         id: impl Into<Cow<'static, str>>,
@@ -297,7 +298,8 @@ impl ChildSpec {
             let (ready, server) = (starting.ready(), make());
             let builder = Builder::new().name(name.clone()).site(site).link();
             let parent = builder.parent();
-            let process = builder.spawn(move |inbox| serve(server, inbox, Some(ready), parent))?;
+            let process = builder
+                .spawn(move |inbox: Inbox<_>| serve(server, inbox.into(), Some(ready), parent))?;
             Ok::<_, SpawnError>(process.into_pid())
         });
         spec.ready_within(Duration::MAX)

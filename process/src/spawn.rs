@@ -210,6 +210,13 @@ impl Builder {
         }
     }
 
+    /// Panics outside of units if the process is to be linked with the running one, and names the line of the start.
+    pub(crate) fn check_link(&self, site: &'static Location<'static>) {
+        if self.is_linked {
+            Signals::current(&format!("Builder::link, in the start at {site},"));
+        }
+    }
+
     /// The running unit, if the process is to be linked with it.
     pub(crate) fn parent(&self) -> Option<ProcessId> {
         let parent = Unit::current().filter(|_| self.is_linked);

@@ -1,7 +1,8 @@
 //! Supervisors: processes that start others, and start them again when they end.
 //!
 //! A supervisor is a process that traps exits and is linked with its children. It starts its children in order, and ends
-//! them in the reverse order. If it is killed, the links end them, except those that trap exits: they get a message.
+//! them in the reverse order. If it is killed, the links end them, except those that trap exits: they get a message. A child that
+//! it is ending then has no link any longer, and is killed.
 //!
 //! Of the exit signals that come to it, those of its children count as their ends. It ends itself with the unit that
 //! spawned it, if they are linked, and when another supervisor tells it to shut down. All others are ignored: a start
@@ -30,7 +31,7 @@ use crate::{
     exit::ExitReason,
     inbox::Inbox,
     names::Name,
-    signal::{link::exit, signals::ProcessId},
+    signal::{link::exit, monitor::monitor, signals::ProcessId},
     spawn::{Builder, Process},
     supervisor::{
         address::{StopAtDrop, SupervisorPid, start_error_of},
@@ -168,13 +169,19 @@ impl Supervisor {
         async move {
             let (reply, started) = answer(None);
             let builder = self.builder.clone().site(site);
+            builder.check_link(site);
             let tell = move |started| drop(reply.send(started));
             let pid = self.spawn(builder, tell)?;
             let unfinished = StopAtDrop::new(pid.clone());
             let started = started.await;
             unfinished.disarm();
             match started {
-                Ok(started) => started.map(|()| pid),
+                Ok(Ok(())) => Ok(pid),
+                Ok(Err(error)) => {
+                    // Its name is free when the caller learns that it did not start.
+                    monitor(&pid).await;
+                    Err(error)
+                }
                 Err(error) => Err(start_error_of(&pid, error)),
             }
         }

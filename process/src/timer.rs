@@ -12,6 +12,7 @@ use weald_kernel::{callback::Handle, now};
 use crate::{
     callback::{CENTURY, at, every},
     inbox::Inbox,
+    kinds::{any_inbox::AnyInbox, bounded_message::Bounded, prioritized::Prioritized},
     pid::Pid,
 };
 
@@ -99,6 +100,20 @@ impl<M: Send + 'static> Inbox<M> {
     #[track_caller]
     pub fn send_every(&self, period: Duration, make: impl FnMut() -> M + Send + 'static) -> Handle {
         self.pid().send_every(period, make)
+    }
+}
+
+impl<M: Send + 'static> AnyInbox<M> {
+    /// See [`Pid::send_after`]. The message takes no room, and comes in its turn.
+    #[track_caller]
+    pub(crate) fn send_after(&self, duration: Duration, message: M) -> Timer {
+        match self {
+            AnyInbox::Plain(inbox) => inbox.send_after(duration, message),
+            AnyInbox::Other(inbox) => {
+                let message = Bounded::notice(Prioritized::usual(message));
+                inbox.pid().pid().send_after(duration, message)
+            }
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use std::{
 
 use futures_util::{FutureExt, future::join_all};
 use signals::{everywhere, settle};
-use tools::{Drops, Latch, Token};
+use tools::{Drops, Latch, Token, each_seed};
 use weald_kernel::{sleep, yield_now};
 use weald_process::{
     self as process, Bounded, BoundedInbox, BoundedPid, Builder, CallError, Down, Exit, ExitReason,
@@ -377,6 +377,48 @@ fn a_call_that_waits_for_room_learns_why_the_callee_ended() {
             futures_util::join!(first, second),
             (died.clone(), died.clone())
         );
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_room_fails_at_once_if_the_callee_drops_its_inbox_and_goes_on() {
+    everywhere(async || {
+        let (leaves, ends) = (Latch::default(), Latch::default());
+        let (until, stays) = (leaves.clone(), ends.clone());
+        let body = async move |inbox: BoundedInbox<Ask>| {
+            until.await;
+            drop(inbox);
+            stays.await;
+        };
+        let spawned = Builder::new().spawn_bounded(room(1), Overflow::Wait, body);
+        let (process, pid) = spawned.unwrap();
+        let mut first = pid.call(Ask).into_future();
+        let mut second = pid.call(Ask).into_future();
+        assert!((&mut first).now_or_never().is_none());
+        assert!((&mut second).now_or_never().is_none());
+        leaves.open();
+        let gone = CallError::Died(ExitReason::NoProcess);
+        assert_eq!(second.await, Err(gone.clone()));
+        assert_eq!(first.await, Err(CallError::NoReply));
+        assert_eq!(pid.call(Ask).await, Err(gone));
+        assert!(pid.is_alive());
+        ends.open();
+        process.await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_to_a_killed_process_learns_its_end() {
+    each_seed(100, async || {
+        for overflow in [Overflow::Wait, Overflow::Reject] {
+            let (_process, pid) = answering(overflow, &Latch::default());
+            pid.kill();
+            // It has not had its turn to end.
+            assert!(pid.is_alive());
+            let died = Err(CallError::Died(ExitReason::Killed));
+            assert_eq!(pid.call(Ask).await, died);
+            assert!(!pid.is_alive());
+        }
     });
 }
 

@@ -7,14 +7,18 @@ mod tools;
 
 use std::{
     io::Write,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
 
-use tools::{Latch, Random, for_seeds, on_each, runtime, watch};
-use weald_kernel::{Runtime, now, sleep, spawn, timeout, yield_now};
-use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply, callback};
+use tools::{Latch, Random, each_seed, for_seeds, on_each, runtime, watch};
+use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
+use weald_process::{self as process, CallError, ExitReason, Inbox, Name, Pid, Reply, callback};
 
 enum Request {
     Double(u32, Reply<u32>),
@@ -53,10 +57,7 @@ fn server() -> Pid<Request> {
 }
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 
@@ -361,20 +362,85 @@ fn calls_to_servers_that_are_killed(runtime: &Runtime, random: &mut Random) {
 }
 
 #[test]
-fn calls_that_fail_at_once_give_way_to_others() {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let server = server();
-            let caller = spawn(async move {
-                server.kill();
-                // The killed process needs a turn to end.
-                while server.is_alive() {
-                    let failed = server.call(|r| Request::Double(1, r)).await;
-                    assert_eq!(failed, Err(CallError::Died(ExitReason::NoProcess)));
-                }
-            });
-            caller.await.unwrap();
-        });
+fn a_call_to_a_killed_process_fails_when_that_has_ended_and_its_name_is_free() {
+    static SERVER: Name<Request> = Name::new("server");
+    each_seed(100, async || {
+        let server = server();
+        SERVER.register(&server).unwrap();
+        server.kill();
+        // It has not had its turn to end.
+        assert!(server.is_alive() && SERVER.whereis().is_ok());
+        let call = server.call(|r| Request::Double(1, r));
+        assert_eq!(call.await, Err(CallError::Died(ExitReason::Killed)));
+        assert!(!server.is_alive() && SERVER.whereis().is_err());
+        let call = server.call(|r| Request::Double(1, r));
+        assert_eq!(call.await, Err(CallError::Died(ExitReason::NoProcess)));
+    });
+}
+
+/// Calls another one when it is dropped.
+struct CallsAtItsEnd(Arc<Mutex<Option<Pid<Request>>>>, Arc<AtomicUsize>);
+
+impl Drop for CallsAtItsEnd {
+    fn drop(&mut self) {
+        let other = self.0.lock().unwrap().take().unwrap();
+        let answer = other.call(|r| Request::Double(1, r)).wait();
+        assert_eq!(answer, Err(CallError::Died(ExitReason::NoProcess)));
+        self.1.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+#[test]
+fn two_that_end_and_call_each_other_do_not_wait() {
+    each_seed(100, async || {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let others = [(); 2].map(|()| Arc::default());
+        let pids = others.clone().map(|other| {
+            let calls = CallsAtItsEnd(other, calls.clone());
+            let process = process::spawn(async move |mut inbox: Inbox<Request>| {
+                let _calls = calls;
+                inbox.receive().await;
+            });
+            process.unwrap().into_pid()
+        });
+        *others[0].lock().unwrap() = Some(pids[1].clone());
+        *others[1].lock().unwrap() = Some(pids[0].clone());
+        let downs = pids.each_ref().map(process::monitor);
+        // So that both have begun.
+        yield_now().await;
+        pids.iter().for_each(Pid::kill);
+        for down in downs {
+            down.await;
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+    });
+}
+
+#[test]
+fn calls_that_fail_at_once_give_way_to_others() {
+    each_seed(100, async || {
+        let latch = Latch::default();
+        let stays = latch.clone();
+        let left = process::spawn(async move |inbox: Inbox<Request>| {
+            drop(inbox);
+            stays.await;
+        });
+        let left = left.unwrap().into_pid();
+        let has_run = Arc::new(AtomicUsize::new(0));
+        let caller = spawn(async move {
+            let noted = has_run.clone();
+            // The other one needs a turn.
+            drop(spawn(async move { noted.store(1, Ordering::SeqCst) }));
+            while has_run.load(Ordering::SeqCst) == 0 {
+                let call = left.call(|r| Request::Double(1, r));
+                let answer = timeout(Duration::from_secs(1), call).await.unwrap();
+                assert!(
+                    answer == Err(CallError::Died(ExitReason::NoProcess))
+                        || answer == Err(CallError::NoReply)
+                );
+            }
+        });
+        caller.await.unwrap();
+        latch.open();
+    });
 }

@@ -170,7 +170,7 @@ fn a_reason_whose_code_panics_harms_no_supervisor() {
             Err(StartError::GaveUp(_))
         ));
     };
-    each_seed(10, &test);
+    each_seed(10, test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

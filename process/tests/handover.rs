@@ -92,7 +92,7 @@ fn a_successor_gets_what_was_left_however_the_child_ended() {
         supervisor.stop().await;
         assert_eq!(*place.claim(|| 0).unwrap(), 100);
     };
-    each_seed(100, &test);
+    each_seed(100, test);
     on_each(|runtime| runtime.block_on(test()));
 }
 

@@ -96,7 +96,7 @@ impl Machine for Nurse {
 }
 
 fn on_seeds(test: impl AsyncFn()) {
-    each_seed(100, &test);
+    each_seed(100, test);
 }
 
 fn nurse(report: Option<Pid<State>>) -> Nurse {

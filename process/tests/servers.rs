@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use tools::{on_each, watch};
-use weald_kernel::{Runtime, Wait, now, sleep};
+use tools::{each_seed, on_each};
+use weald_kernel::{Wait, now, sleep};
 use weald_process::{
     self as process, Accept, Answer, Builder, CallError, ChildSpec, Exit, ExitReason, Inbox, Reply,
     Server, ServerRef, ServerScope, Step, Strategy, Supervisor, monitor,
@@ -20,10 +20,7 @@ use weald_process::{
 const MS: Duration = Duration::from_millis(1);
 
 fn everywhere(test: impl AsyncFn()) {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(test());
-    }
+    each_seed(100, &test);
     on_each(|runtime| runtime.block_on(test()));
 }
 
@@ -159,23 +156,41 @@ fn a_server_continues_before_it_takes_the_next_message() {
 
 #[test]
 fn a_server_times_out_unless_a_message_comes_and_to_read_its_state_is_none() {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let (notes, server) = start();
-            server.cast(Set(1, Step::ReceiveWithin(10 * MS)));
-            sleep(6 * MS).await;
-            assert_eq!(server.state(|notes| notes.number).await, Ok(1));
-            sleep(6 * MS).await;
-            assert_eq!(notes.take(), ["begin", "timed out"]);
-            server.cast(Set(1, Step::ReceiveWithin(10 * MS)));
-            sleep(6 * MS).await;
-            server.info("later");
-            sleep(20 * MS).await;
-            assert_eq!(notes.take(), ["later", "now"]);
-            server.stop().await;
-        });
+    each_seed(100, async || {
+        let (notes, server) = start();
+        server.cast(Set(1, Step::ReceiveWithin(10 * MS)));
+        sleep(6 * MS).await;
+        assert_eq!(server.state(|notes| notes.number).await, Ok(1));
+        sleep(6 * MS).await;
+        assert_eq!(notes.take(), ["begin", "timed out"]);
+        server.cast(Set(1, Step::ReceiveWithin(10 * MS)));
+        sleep(6 * MS).await;
+        server.info("later");
+        sleep(20 * MS).await;
+        assert_eq!(notes.take(), ["later", "now"]);
+        server.stop().await;
+    });
+}
+
+/// What a reader has read.
+struct PanicsAtDrop;
+
+impl Drop for PanicsAtDrop {
+    fn drop(&mut self) {
+        panic!("on purpose")
     }
+}
+
+#[test]
+fn what_a_reader_has_read_and_does_not_want_any_longer_harms_no_server() {
+    each_seed(100, async || {
+        let (_, server) = start();
+        let mut read = Box::pin(server.state(|_| PanicsAtDrop));
+        assert!(futures_util::poll!(&mut read).is_pending());
+        drop(read);
+        assert_eq!(server.request(Get).await, Ok(0));
+        server.stop().await;
+    });
 }
 
 #[test]
@@ -331,59 +346,53 @@ impl Answer<Get> for Front {
 
 #[test]
 fn a_deadline_passes_on_to_nested_calls_by_itself_and_ends_with_its_request() {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let silent = ServerRef::start(Builder::new(), Silent(Vec::new())).unwrap();
-            let front = ServerRef::start(Builder::new(), Front(silent.clone())).unwrap();
-            let begin = now();
-            let failed = front.request(Get).within(10 * MS).await;
-            assert!(matches!(
-                failed,
-                Err(CallError::TimedOut) | Ok(CallError::TimedOut)
-            ));
-            // The front serves again: its own call had the deadline, too.
-            front.state(|_| ()).await.unwrap();
-            assert!(now() - begin <= 20 * MS);
-            // A request without a deadline waits as long as it takes.
-            let endless = front.request(Get);
-            let late = weald_kernel::timeout(50 * MS, endless).await;
-            assert!(late.is_err());
-            silent.pid().kill();
-            front.state(|_| ()).await.unwrap();
-            front.stop().await;
-        });
-    }
+    each_seed(100, async || {
+        let silent = ServerRef::start(Builder::new(), Silent(Vec::new())).unwrap();
+        let front = ServerRef::start(Builder::new(), Front(silent.clone())).unwrap();
+        let begin = now();
+        let failed = front.request(Get).within(10 * MS).await;
+        assert!(matches!(
+            failed,
+            Err(CallError::TimedOut) | Ok(CallError::TimedOut)
+        ));
+        // The front serves again: its own call had the deadline, too.
+        front.state(|_| ()).await.unwrap();
+        assert!(now() - begin <= 20 * MS);
+        // A request without a deadline waits as long as it takes.
+        let endless = front.request(Get);
+        let late = weald_kernel::timeout(50 * MS, endless).await;
+        assert!(late.is_err());
+        silent.pid().kill();
+        front.state(|_| ()).await.unwrap();
+        front.stop().await;
+    });
 }
 
 #[test]
 fn a_timer_dies_with_its_process_and_a_cancel_says_what_remained() {
-    let _watch = watch();
-    for seed in 0..100 {
-        Runtime::test(seed).block_on(async {
-            let receiver = process::spawn(async |mut inbox: Inbox<u32>| {
-                let first = inbox.receive().await;
-                (first, inbox.receive().after(100 * MS).await.ok())
-            })
-            .unwrap();
-            let pid = receiver.pid().clone();
-            let sender = process::spawn(async move |inbox: Inbox<()>| {
-                pid.send_after(5 * MS, 1).detach();
-                let cancelled = pid.send_after(8 * MS, 2);
-                let dies = pid.send_after(20 * MS, 3);
-                sleep(5 * MS).await;
-                assert!(
-                    cancelled
-                        .cancel()
-                        .is_some_and(|left| left > MS && left <= 3 * MS)
-                );
-                assert_eq!(cancelled.cancel(), None);
-                assert!(dies.remaining().is_some());
-                sleep(5 * MS).await;
-                drop(inbox);
-            });
-            sender.unwrap().await.unwrap();
-            assert_eq!(receiver.await, Ok((1, None)));
+    each_seed(100, async || {
+        let receiver = process::spawn(async |mut inbox: Inbox<u32>| {
+            let first = inbox.receive().await;
+            (first, inbox.receive().after(100 * MS).await.ok())
+        })
+        .unwrap();
+        let pid = receiver.pid().clone();
+        let sender = process::spawn(async move |inbox: Inbox<()>| {
+            pid.send_after(5 * MS, 1).detach();
+            let cancelled = pid.send_after(8 * MS, 2);
+            let dies = pid.send_after(20 * MS, 3);
+            sleep(5 * MS).await;
+            assert!(
+                cancelled
+                    .cancel()
+                    .is_some_and(|left| left > MS && left <= 3 * MS)
+            );
+            assert_eq!(cancelled.cancel(), None);
+            assert!(dies.remaining().is_some());
+            sleep(5 * MS).await;
+            drop(inbox);
         });
-    }
+        sender.unwrap().await.unwrap();
+        assert_eq!(receiver.await, Ok((1, None)));
+    });
 }

@@ -376,3 +376,24 @@ fn spawn_link_is_one_step() {
         assert_eq!(child.recv().unwrap().await, Err(custom()));
     });
 }
+
+#[test]
+fn an_exit_signal_that_a_callback_sends_comes_from_outside_of_all_units() {
+    everywhere(async || {
+        let process = trapping().await;
+        let (pid, sent) = (process.pid().clone(), Latch::default());
+        let opens = sent.clone();
+        process::callback::spawn(move || {
+            pid.exit(&custom());
+            opens.open();
+        })
+        .detach();
+        sent.await;
+        process.pid().send(Message::Stop);
+        let seen = process.await.unwrap();
+        assert!(
+            matches!(&seen[..], [Message::Exit(exit)] if exit.from.is_none()),
+            "{seen:?}"
+        );
+    });
+}

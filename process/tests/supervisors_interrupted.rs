@@ -18,8 +18,9 @@ use std::{
 use children::{HOUR, Log, MS, Order, child, on_seeds};
 use weald_kernel::{SpawnError, now, sleep, spawn};
 use weald_process::{
-    self as process, Builder, ChildFault, ChildSpec, ExitReason, Name, Server, ServerScope,
-    StartError, Step, Strategy, Supervisor, SupervisorPid, monitor, registered,
+    self as process, Builder, ChildFault, ChildSpec, Exit, ExitReason, Inbox, Name, Server,
+    ServerScope, Shutdown, StartError, Step, Strategy, Supervisor, SupervisorPid, monitor,
+    registered,
 };
 
 /// A server whose first step takes as long as it is told to, for ever if it is told to hang.
@@ -181,5 +182,43 @@ fn what_comes_while_a_child_starts_is_done_when_it_is_ready() {
         assert_eq!(asks.await.unwrap(), Ok(()));
         assert_eq!(log.take(), ["+a"]);
         supervisor.stop().await;
+    });
+}
+
+/// A child that traps exits, and goes on.
+fn refuses(id: &'static str, shutdown: Shutdown) -> ChildSpec {
+    let child = ChildSpec::process(id, move |mut inbox: Inbox<Option<Exit>>| {
+        inbox.trap_exits(Some);
+        Name::of(id).register(&inbox.pid()).unwrap();
+        async move {
+            loop {
+                inbox.receive().await;
+            }
+        }
+    });
+    child.shutdown(shutdown)
+}
+
+#[test]
+fn a_supervisor_that_is_killed_while_it_ends_a_child_leaves_it_not_behind() {
+    on_seeds(async || {
+        for shutdown in [Shutdown::After(HOUR), Shutdown::Infinity] {
+            let supervisor = Supervisor::new(Strategy::OneForOne);
+            let supervisor = supervisor.child(refuses("refuses", shutdown));
+            let supervisor = supervisor.start().await.unwrap();
+            let child = Name::<Option<Exit>>::of("refuses").whereis().unwrap();
+            let down = monitor(&child);
+            let asked = supervisor.clone();
+            let asks = spawn(async move { asked.terminate_child("refuses").await });
+            sleep(MS).await;
+            assert!(child.is_alive());
+            supervisor.pid().kill();
+            assert_eq!(down.await.reason, ExitReason::Killed);
+            assert!(registered().is_empty());
+            assert_eq!(
+                asks.await.unwrap(),
+                Err(StartError::Ended(ExitReason::Killed))
+            );
+        }
     });
 }

@@ -7,7 +7,16 @@ mod children;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
+use std::{
+    future::Ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
 use children::{HOUR, on_seeds};
+use tools::on_each;
 use weald_kernel::sleep;
 use weald_process::{
     self as process, Builder, ChildFault, ChildSpec, ExitReason, Inbox, Machine, MachineMessage,
@@ -162,5 +171,41 @@ fn a_child_whose_name_is_taken_does_not_start() {
             other => panic!("{other}"),
         }
         server.stop().await;
+    });
+}
+
+/// Takes its time to be dropped.
+struct LongDrop(Arc<AtomicBool>);
+
+impl Drop for LongDrop {
+    fn drop(&mut self) {
+        for _ in 0..1000 {
+            std::thread::yield_now();
+        }
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn the_name_of_a_supervisor_that_does_not_start_is_free_when_that_is_known() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            for _ in 0..20 {
+                let is_dropped = Arc::new(AtomicBool::new(false));
+                let held = LongDrop(is_dropped.clone());
+                let first = ChildSpec::process("first", move |mut inbox: Inbox<()>| {
+                    let _held = &held;
+                    async move { inbox.receive().await }
+                });
+                let second = ChildSpec::process("second", |_: Inbox<()>| -> Ready<()> {
+                    panic!("on purpose")
+                });
+                let supervisor = Supervisor::new(Strategy::OneForOne).register(&ROOMS);
+                let error = supervisor.child(first).child(second).start().await;
+                assert!(matches!(error, Err(StartError::Failed { .. })), "{error:?}");
+                assert!(is_dropped.load(Ordering::SeqCst));
+                assert!(ROOMS.whereis().is_err());
+            }
+        });
     });
 }

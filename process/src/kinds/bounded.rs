@@ -53,7 +53,9 @@ pub struct BoundedInbox<M> {
 }
 
 impl Builder {
-    /// Spawns a process whose mailbox holds at most `capacity` messages; `overflow` says what happens to a further one.
+    /// Spawns a process whose mailbox holds at most `capacity` messages; `overflow` says what happens to a further one. For
+    /// servers and state machines there are [`BoundedServerRef`](crate::BoundedServerRef) and
+    /// [`BoundedMachineRef`](crate::BoundedMachineRef).
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -97,7 +99,7 @@ impl Builder {
     /// Spawns a process whose mailbox has this gate.
     #[allow(clippy::type_complexity, reason = "as above")]
     #[track_caller]
-    pub(super) fn spawn_gated<M, F, Fut>(
+    pub(crate) fn spawn_gated<M, F, Fut>(
         self,
         gate: Gate,
         body: F,
@@ -124,6 +126,19 @@ pub(super) fn bind<M>(inbox: &Inbox<Bounded<M>>, gate: &Arc<Gate>) {
     signals.lock().set_gate(gate.clone());
 }
 
+/// The inbox is dropped. Callers that wait for room learn how the process ends; if it goes on, they learn that it takes no
+/// more at its next wait.
+pub(super) fn close<M>(inbox: &Inbox<Bounded<M>>, gate: &Gate) {
+    let address = inbox.0.address();
+    if address.is_of_running_job()
+        && let Some(signals) = Signals::of(&address.unit())
+    {
+        gate.note_left(signals.lock().panics_survived());
+        Unit::tell_if_it_goes_on();
+    }
+    gate.close();
+}
+
 impl<M> BoundedPid<M> {
     /// The bounded process that has this pid, such as one that a [`Name`](crate::Name) leads to. None if it has ended.
     pub fn of(pid: Pid<Bounded<M>>) -> Option<BoundedPid<M>> {
@@ -146,7 +161,7 @@ impl<M> BoundedPid<M> {
         self.try_send_into(Room::Usual, message)
     }
 
-    pub(super) fn try_send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn try_send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
         match self.gate.room(room).try_acquire() {
             Ok(permit) => {
                 self.post(room, message)?;
@@ -173,7 +188,7 @@ impl<M> BoundedPid<M> {
         self.send_into(Room::Usual, message).await
     }
 
-    pub(super) async fn send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
+    pub(crate) async fn send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
         if self.gate.overflow != Overflow::Wait {
             return self.try_send_into(room, message);
         }
@@ -324,7 +339,7 @@ impl<M: Send + 'static> BoundedInbox<M> {
 
 impl<M> Drop for BoundedInbox<M> {
     fn drop(&mut self) {
-        self.gate.close();
+        close(&self.inbox, &self.gate);
     }
 }
 

@@ -7,15 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{now, timeout, wanted_until};
+use weald_kernel::{Unit, now, timeout, wanted_until};
 use weald_sync::semaphore::{Permit, TryAcquireError};
 
 use crate::{
-    call::{CallError, Reply, answer},
+    call::{CallError, Reply, answer, end_of_closed},
     exit::ExitReason,
     gate::{Overflow, Room},
     kinds::bounded::BoundedPid,
-    signal::{monitor::monitor, signals::Signals},
+    signal::{
+        monitor::{Monitor, monitor_panicking},
+        signals::Signals,
+    },
 };
 
 /// A call to a bounded process. It begins when it is awaited; its deadline counts from when it was set, and covers the
@@ -77,26 +80,59 @@ impl<M: Send + 'static> BoundedPid<M> {
     async fn admit(&self, room: Room) -> Result<Permit<'_>, CallError> {
         let room = self.gate.room(room);
         if self.gate.overflow != Overflow::Wait {
-            return room.try_acquire().map_err(|error| match error {
-                TryAcquireError::NoPermits => {
+            return match room.try_acquire() {
+                Ok(permit) => Ok(permit),
+                Err(TryAcquireError::NoPermits) => {
                     self.note_overflow();
-                    CallError::Full
+                    Err(CallError::Full)
                 }
-                TryAcquireError::Closed => CallError::Died(ExitReason::NoProcess),
-            });
+                Err(TryAcquireError::Closed) => Err(self.closed().await),
+            };
         }
         if room.is_closed() {
-            return Err(CallError::Died(ExitReason::NoProcess));
+            return Err(self.closed().await);
         }
         if let Ok(permit) = room.acquire().await {
             return Ok(permit);
         }
-        // It ended, or is about to, while this waited.
-        let down = monitor(self).await;
-        Err(CallError::Died(match down.reason {
-            ExitReason::NoProcess => Signals::end_of(&self.pid().0.unit()),
-            reason => reason,
-        }))
+        Err(self.closed_meanwhile().await)
+    }
+}
+
+impl<M> BoundedPid<M> {
+    /// How a call ends that found the mailbox closed.
+    async fn closed(&self) -> CallError {
+        let unit = self.pid().0.unit();
+        CallError::Died(match end_of_closed(&unit) {
+            Some(end) => reason_of(end, &unit).await,
+            None => ExitReason::NoProcess,
+        })
+    }
+
+    /// How a call ends before which the mailbox was open, and that finds it closed.
+    async fn closed_meanwhile(&self) -> CallError {
+        let unit = self.pid().0.unit();
+        let Some(survived) = self.gate.left() else {
+            return CallError::Died(match end_of_closed(&unit) {
+                Some(end) => reason_of(end, &unit).await,
+                None if Signals::is_alive(&unit) => ExitReason::NoProcess,
+                None => Signals::end_of(&unit),
+            });
+        };
+        // It ended, or is about to, or has dropped its inbox and goes on.
+        let reason = reason_of(monitor_panicking(&unit, survived), &unit).await;
+        CallError::Died(match Signals::has_survived(&unit, survived) {
+            true => ExitReason::NoProcess,
+            false => reason,
+        })
+    }
+}
+
+/// The reason with which a unit ended, also if it had before it was watched.
+async fn reason_of(end: Monitor, unit: &Unit) -> ExitReason {
+    match end.await.reason {
+        ExitReason::NoProcess => Signals::end_of(unit),
+        reason => reason,
     }
 }
 
@@ -149,9 +185,20 @@ where
                 None => admit.await?,
             };
             let (reply, answered) = answer(deadline);
-            let posted = self.pid.post(self.room, (self.request)(reply));
-            posted.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
-            permit.forget();
+            match self.pid.post(self.room, (self.request)(reply)) {
+                Ok(()) => permit.forget(),
+                Err(message) => {
+                    drop((message, permit));
+                    let closed = self.pid.closed_meanwhile();
+                    return Err(match deadline {
+                        Some(deadline) => {
+                            let left = deadline.saturating_duration_since(now());
+                            timeout(left, closed).await.unwrap_or(CallError::TimedOut)
+                        }
+                        None => closed.await,
+                    });
+                }
+            }
             answered.await
         })
     }

@@ -24,7 +24,7 @@ use crate::{
     gate::{Gate, Overflow, Room},
     inbox::TimedOut,
     kinds::{
-        bounded::BoundedPid,
+        bounded::{BoundedPid, close},
         bounded_call::BoundedCall,
         bounded_message::Bounded,
         prioritized::Prioritized,
@@ -114,7 +114,8 @@ impl<M> BoundedPid<Prioritized<M>> {
     /// As [`BoundedPid::send`].
     pub async fn send_urgent(&self, message: M) -> Result<(), SendError<M>> {
         let sent = self.send_into(Room::Urgent, Prioritized::urgent(message));
-        sent.await.map_err(bare)
+        sent.await
+            .map_err(|error| error.map(Prioritized::into_message))
     }
 
     /// Sends an urgent message if there is room among the urgent ones; see [`BoundedPid::try_send`]. Never waits.
@@ -123,7 +124,7 @@ impl<M> BoundedPid<Prioritized<M>> {
     /// As [`BoundedPid::try_send`].
     pub fn try_send_urgent(&self, message: M) -> Result<(), SendError<M>> {
         let sent = self.try_send_into(Room::Urgent, Prioritized::urgent(message));
-        sent.map_err(bare)
+        sent.map_err(|error| error.map(Prioritized::into_message))
     }
 
     /// For how many more urgent messages there is room now.
@@ -148,14 +149,6 @@ impl<M: Send + 'static> BoundedPid<Prioritized<M>> {
     ) -> BoundedCall<'_, Prioritized<M>, T, impl FnOnce(Reply<T>) -> Prioritized<M> + use<M, T, F>>
     {
         self.call_into(Room::Urgent, |reply| Prioritized::urgent(request(reply)))
-    }
-}
-
-/// The error of a message without its urgency.
-fn bare<M>(error: SendError<Prioritized<M>>) -> SendError<M> {
-    match error {
-        SendError::Dead(prioritized) => SendError::Dead(prioritized.message),
-        SendError::Full(prioritized) => SendError::Full(prioritized.message),
     }
 }
 
@@ -271,7 +264,7 @@ impl<M: Send + 'static> BoundedPriorityInbox<M> {
 
 impl<M> Drop for BoundedPriorityInbox<M> {
     fn drop(&mut self) {
-        self.gate.close();
+        close(&self.sorted.inbox, &self.gate);
     }
 }
 

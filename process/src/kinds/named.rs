@@ -69,7 +69,7 @@ impl<M: Send + 'static> Name<Bounded<M>> {
     }
 
     #[track_caller]
-    fn spawn_gated<Fut>(
+    pub(super) fn spawn_gated<Fut>(
         &self,
         builder: Builder,
         gate: Gate,

@@ -38,6 +38,10 @@ impl<M> Prioritized<M> {
             is_urgent: false,
         }
     }
+
+    pub(crate) fn into_message(self) -> M {
+        self.message
+    }
 }
 
 impl<M> Urgency for Prioritized<M> {

@@ -30,6 +30,15 @@ impl<M: Machine> MachineMessage<M> {
         let deadline = None;
         MachineMessage(Incoming::Event(Pending { event, deadline }))
     }
+
+    /// The event that `event` makes for a call.
+    pub(super) fn asked<T>(
+        event: impl FnOnce(Reply<T>) -> M::Event,
+        reply: Reply<T>,
+    ) -> MachineMessage<M> {
+        let (deadline, event) = (reply.deadline(), event(reply));
+        MachineMessage(Incoming::Event(Pending { event, deadline }))
+    }
 }
 
 impl<M: Machine> Debug for MachineMessage<M> {

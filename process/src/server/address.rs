@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     call::{Call, Reply},
+    inbox::Inbox,
     names::{Name, NameError, RegisterError},
     pid::Pid,
     signal::monitor::monitor,
@@ -28,7 +29,8 @@ impl<S: Server> ServerRef<S> {
     #[track_caller]
     pub fn start(builder: Builder, server: S) -> Result<ServerRef<S>, SpawnError> {
         let parent = builder.parent();
-        let process = builder.spawn(move |inbox| serve(server, inbox, None, parent))?;
+        let process =
+            builder.spawn(move |inbox: Inbox<_>| serve(server, inbox.into(), None, parent))?;
         Ok(ServerRef(process.into_pid()))
     }
 
@@ -43,7 +45,9 @@ impl<S: Server> ServerRef<S> {
         server: S,
     ) -> Result<ServerRef<S>, RegisterError> {
         let parent = builder.parent();
-        let process = name.spawn(builder, move |inbox| serve(server, inbox, None, parent))?;
+        let process = name.spawn(builder, move |inbox: Inbox<_>| {
+            serve(server, inbox.into(), None, parent)
+        })?;
         Ok(ServerRef(process.into_pid()))
     }
 
@@ -164,8 +168,12 @@ impl<S: Server> Name<ServerMessage<S>> {
 
 impl<S: Server> ServerScope<S> {
     /// The address of this server.
+    ///
+    /// # Panics
+    /// If the mailbox is not plain: [`bounded_server`](ServerScope::bounded_server) has the address then.
+    #[track_caller]
     pub fn server(&self) -> ServerRef<S> {
-        ServerRef(self.inbox.pid())
+        ServerRef(self.inbox.plain_pid())
     }
 }
 

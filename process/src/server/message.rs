@@ -1,6 +1,6 @@
 //! Requests, casts and reads of a server's state: what each does to the server, without its type.
 
-use std::pin::Pin;
+use std::{any::Any, pin::Pin};
 
 use weald_kernel::{catch_panic, wanted_by};
 
@@ -13,7 +13,7 @@ use crate::{
 pub(super) type Handled<'a> = Pin<Box<dyn Future<Output = Option<Step>> + Send + 'a>>;
 
 /// Something that a server does in its turn.
-pub(super) trait Work<S: Server>: Send {
+pub(super) trait Work<S: Server>: Any + Send {
     fn run<'a>(self: Box<Self>, server: &'a mut S, scope: &'a mut ServerScope<S>) -> Handled<'a>;
 }
 
@@ -50,7 +50,8 @@ impl<S: Server, F: FnOnce(&S) -> T + Send + 'static, T: Send + 'static> Work<S> 
         let Read { read, reply } = *self;
         let value = catch_panic(|| read(server));
         if let Some(value) = value {
-            let _unheard = reply.send(value);
+            // A value that nobody waits for is dropped here, by a destructor of the reader's.
+            let _panicked = catch_panic(|| drop(reply.send(value)));
         }
         Box::pin(async { None })
     }

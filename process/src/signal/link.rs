@@ -110,7 +110,9 @@ pub fn exit(reason: ExitReason) -> ! {
 /// Sends an exit signal to a unit, as [`Pid::exit`].
 pub(crate) fn send_exit(to: &Unit, reason: &ExitReason) {
     if let Some(signals) = Signals::of(to) {
-        let from = Unit::current().as_ref().map(ProcessId::of);
+        // A callback has no unit of its own.
+        let from = Unit::current().filter(|unit| !unit.runs_callbacks());
+        let from = from.as_ref().map(ProcessId::of);
         signals.receive_exit(Origin::Call(from), reason);
     }
 }

@@ -23,7 +23,8 @@ use crate::{
     cell::Cell,
     exit::ExitReason,
     inbox::Inbox,
-    signal::signals::{MonitorNumber, ProcessId, Signals, Survived, Watcher},
+    signal::signals::{MonitorNumber, ProcessId, Signals, Watcher},
+    survived::Survived,
 };
 
 /// The notice that a unit has ended. By then its names are free, what it held is dropped, and it is not alive.

@@ -23,7 +23,7 @@ use std::{
 
 use weald_kernel::{Ending, Unit};
 
-use crate::{exit::ExitReason, gate::Gate, signal::few::Few};
+use crate::{exit::ExitReason, gate::Gate, signal::few::Few, survived::Survived};
 
 /// The number of a process, or of another unit: another one for each, in the whole program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,10 +45,6 @@ impl fmt::Display for ProcessId {
         self.0.fmt(f)
     }
 }
-
-/// How many panics a unit has survived: it is one more when a panic was caught.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Survived(u64);
 
 /// The number of a monitor, which no other one has.
 pub(crate) type MonitorNumber = u64;

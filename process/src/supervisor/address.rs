@@ -45,7 +45,9 @@ impl SupervisorPid {
         &self.pid
     }
 
-    /// Starts one more child, behind the others. As with the other requests here, the supervisor does it also if the future is
+    /// Starts one more child, behind the others. It needs an id that no other one has; [`terminate_child`](SupervisorPid::terminate_child)
+    /// ends it by that. It is found by its name, such as that of [`ChildSpec::server_as`], or its start function sends its pid
+    /// to whoever needs it. As with the other requests here, the supervisor does it also if the future is
     /// dropped after its first poll; nobody hears of the result then.
     ///
     /// While the supervisor waits for a child that is not ready, it looks once at each message that waits for itself: so

@@ -35,7 +35,8 @@ pub enum Shutdown {
     /// It gets an exit signal [`Shutdown`](crate::ExitReason::Shutdown), and is killed if it has not ended after this
     /// time.
     After(Duration),
-    /// It gets that signal, and the supervisor waits as long as it takes. For children that are supervisors.
+    /// It gets that signal, and the supervisor waits as long as it takes, and does nothing else, as in OTP: a child that ignores
+    /// the signal keeps it for ever. For children that are supervisors.
     Infinity,
 }
 
@@ -77,7 +78,8 @@ impl Ready {
     }
 
     /// The child does not start: its [`StartError`] has this error. The supervisor ends the child, as its
-    /// [shutdown](ChildSpec::shutdown) says, if it does not end by itself.
+    /// [shutdown](ChildSpec::shutdown) says, if it does not end by itself: with [`Shutdown::Infinity`] it waits for that as long
+    /// as it takes, and hears nothing meanwhile.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {

@@ -184,8 +184,18 @@ fn adopt(inbox: &mut Inbox<SupervisorMessage>, unit: &Unit) {
     }
 }
 
+/// Kills a unit that is ended, if the supervisor is killed meanwhile: it has no link any longer that would end it.
+struct KillAtDrop<'a>(&'a Unit);
+
+impl Drop for KillAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
 /// Ends a unit and waits for its end.
 pub(crate) async fn stop(unit: &Unit, shutdown: Shutdown) {
+    let _kill = KillAtDrop(unit);
     let mut monitor = monitor_unit(Some(unit));
     unlink(unit);
     match shutdown {

@@ -67,7 +67,7 @@ impl Drop for Life {
 }
 
 pub(crate) fn on_seeds(test: impl AsyncFn()) {
-    each_seed(100, &test);
+    each_seed(100, test);
 }
 
 /// Ends the child `id`, and waits until the supervisor has dealt with it.

@@ -70,7 +70,7 @@ impl Attachment for Signals {
         let told = {
             let mut state = self.lock();
             let rare = state.rare();
-            rare.survived.0 += 1;
+            rare.survived = rare.survived.one_more();
             mem::take(&mut rare.answers)
         };
         for caller in told.into_values() {
