@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use weald_tree::Tree;
+use weald_tree::{NodeId, Tree};
 
 use crate::combine::request::{Action, Answer};
 use crate::combine::shared::Shared;
@@ -143,6 +143,44 @@ impl Forest {
     pub fn delete(&self, name: &str) -> Requested<Committed> {
         let name = name.into();
         Requested::new(&self.0, || Ok(Action::Delete(name)))
+    }
+
+    /// Erases, as [`TreeHandle::erase`](crate::TreeHandle::erase) does, in the tree of a [number](crate::TreeHandle::number).
+    /// It need not be there any more: what was deleted in an earlier opening has no handle, and the history of the journal still
+    /// shows it. The forest at a moment of the past tells the number.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{Forest, MemoryJournal};
+    ///
+    /// let journal = MemoryJournal::new();
+    /// let forest = Forest::builder().journal(journal.clone()).build();
+    /// let people = block_on(forest.create("people"))?;
+    /// let mut edit = people.edit();
+    /// let root = edit.root();
+    /// edit.put_erasable(root, "name", b"Ada")?;
+    /// block_on(edit.commit())?;
+    /// let number = people.number();
+    /// block_on(forest.delete("people"))?;
+    /// drop((people, forest));
+    ///
+    /// let forest = block_on(Forest::builder().journal(journal).recover())?;
+    /// block_on(forest.erase_in(number, root, "name"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase).
+    pub fn erase_in(&self, tree: u64, node: NodeId, name: &str) -> Requested<Committed> {
+        let place = (tree, node, name.into());
+        let forest = Arc::clone(&self.0);
+        Requested::new(&self.0, move || {
+            let names = forest.forest.names();
+            let state = names.values().find(|state| state.number == tree);
+            let state = state.map(Arc::clone);
+            drop(names);
+            Action::erase(state, place)
+        })
     }
 
     /// Renames the tree that has this name when the commit is made. Its handles, versions and tags stay.

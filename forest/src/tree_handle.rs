@@ -9,7 +9,7 @@ use crate::combine::request::Action;
 use crate::combine::shared::Shared;
 use crate::content::index::Index;
 use crate::edit::Edit;
-use crate::error::{CommitError, MAX_ERASABLE_NAME, VersionError};
+use crate::error::{CommitError, VersionError};
 use crate::requested::Requested;
 use crate::state::history::Tagged;
 use crate::state::root::{Snapshot, View};
@@ -221,14 +221,14 @@ impl TreeHandle {
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
     /// the versions in memory; [`CommitError::NameTooLong`], if the name has more than
-    /// [`MAX_ERASABLE_NAME`] bytes; those of a commit, except `Deleted`.
+    /// [`MAX_ERASABLE_NAME`](crate::MAX_ERASABLE_NAME) bytes; those of a commit, except `Deleted`.
+    ///
+    /// A tree that was deleted before the forest was opened has no handle: see [`Forest::erase_in`](crate::Forest::erase_in).
     pub fn erase(&self, node: NodeId, name: &str) -> Requested<Committed> {
         let name: Box<str> = name.into();
         self.request(move |state| {
-            if name.len() > MAX_ERASABLE_NAME {
-                return Err(CommitError::NameTooLong(name.len()));
-            }
-            Ok(Action::Erase(state, node, name))
+            let place = (state.number, node, name);
+            Action::erase(Some(state), place)
         })
     }
 

@@ -10,7 +10,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use weald_forest::journal::{Blob, BlobId, Erasure};
 use weald_tree::NodeId;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// What a part has besides its sealed bytes: id, number of the part, how many parts follow.
 const HEAD: usize = 16 + 4 + 4;
@@ -31,6 +31,17 @@ pub(crate) struct Sealing {
     pub(crate) key: BlobKey,
     /// How many bytes of it are in a part.
     part: usize,
+}
+
+impl Drop for Sealing {
+    fn drop(&mut self) {
+        // If they were erased meanwhile, whoever has them last leaves nothing of them.
+        if let Some(blob) = Arc::get_mut(&mut self.blob)
+            && let Some(bytes) = Arc::get_mut(&mut blob.bytes)
+        {
+            bytes.zeroize();
+        }
+    }
 }
 
 impl std::fmt::Debug for Sealing {

@@ -6,6 +6,7 @@ use weald_forest::journal::Position;
 
 use crate::head::HEAD;
 use crate::place::{Place, SegmentId};
+use crate::segment_list::SegmentList;
 
 /// The end of the segment that is written now.
 pub(crate) const OPEN: u32 = u32::MAX;
@@ -13,11 +14,43 @@ pub(crate) const OPEN: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     ends: BTreeMap<SegmentId, u32>,
+    /// The end of the last segment that was removed.
+    removed: Position,
     /// Everything up to here was trimmed.
     pub(crate) trimmed: Position,
 }
 
 impl Chain {
+    /// The segments that are left of those in a list: they begin behind what was removed.
+    pub(crate) fn of(list: SegmentList) -> Self {
+        let SegmentList { removed, ends, .. } = list;
+        let ends = ends.into_iter().map(|end| (end.segment, end.offset));
+        Self {
+            ends: ends.collect(),
+            removed,
+            trimmed: removed,
+        }
+    }
+
+    /// Without a segment yet, behind what was removed.
+    pub(crate) fn behind_removed(end: Place) -> Self {
+        Self::of(SegmentList {
+            removed: end.position(),
+            ..SegmentList::default()
+        })
+    }
+
+    /// The segments before one that begins behind them.
+    pub(crate) fn before(&self, segment: SegmentId) -> SegmentList {
+        let ends = self.ends.range(..segment);
+        let ends = ends.map(|(&segment, &offset)| Place { segment, offset });
+        SegmentList {
+            keys: 0,
+            removed: self.removed,
+            ends: ends.collect(),
+        }
+    }
+
     /// Adds a segment behind the others.
     pub(crate) fn push(&mut self, segment: SegmentId) {
         self.ends.insert(segment, OPEN);
@@ -85,6 +118,18 @@ impl Chain {
         ends.map(|(&segment, &offset)| Place { segment, offset })
     }
 
+    pub(crate) fn has(&self, segment: SegmentId) -> bool {
+        self.ends.contains_key(&segment)
+    }
+
+    /// The segment before one, of the same opening.
+    pub(crate) fn in_front_of(&self, segment: SegmentId) -> Option<SegmentId> {
+        let before = self.ends.range(..segment).next_back();
+        before
+            .map(|(before, _)| *before)
+            .filter(|before| before.epoch == segment.epoch)
+    }
+
     /// All segments, newest first.
     pub(crate) fn newest_first(&self) -> Vec<SegmentId> {
         self.ends.keys().rev().copied().collect()
@@ -105,8 +150,10 @@ impl Chain {
         self.trimmed = self.trimmed.max(upto);
     }
 
-    /// Forgets a segment whose file is removed.
+    /// Forgets the first segment, whose file is removed.
     pub(crate) fn remove(&mut self, segment: SegmentId) {
-        self.ends.remove(&segment);
+        if let Some(offset) = self.ends.remove(&segment) {
+            self.removed = Place { segment, offset }.position();
+        }
     }
 }

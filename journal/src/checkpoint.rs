@@ -8,6 +8,7 @@ use weald_forest::journal::{BlobId, Checkpoint, Position, ReadError, StoredCheck
 use crate::error::{Damage, Unreadable};
 use crate::medium::{Medium, MediumFile, for_room, write_whole};
 use crate::names;
+use crate::segment_list::SegmentList;
 use crate::unfinished;
 
 const MAGIC: [u8; 8] = *b"WEALDC\0\x01";
@@ -42,7 +43,7 @@ impl Writer {
     fn write_pieces(
         &mut self,
         head: &[u8],
-        pieces: impl Iterator<Item = Vec<u8>>,
+        (pieces, list): (impl Iterator<Item = Vec<u8>>, &[u8]),
         goes_on: &dyn Fn() -> bool,
     ) -> io::Result<()> {
         self.write(head)?;
@@ -57,16 +58,18 @@ impl Writer {
         }
         self.write(&END.to_le_bytes())?;
         self.write_check()?;
+        // Behind the end, where only those who look for it read it.
+        self.write(list)?;
         self.file.sync()
     }
 }
 
-/// Writes a checkpoint, and makes it durable under its name.
+/// Writes a checkpoint with the list of the segments before its own, and makes it durable under its name.
 ///
 /// Returns its length. `goes_on` is asked again and again, and stops it.
 pub(crate) fn put(
     medium: &dyn Medium,
-    journal: u128,
+    (journal, segments): (u128, &SegmentList),
     (checkpoint, goes_on): (Checkpoint, &dyn Fn() -> bool),
 ) -> io::Result<u64> {
     let Checkpoint { at, blobs, pieces } = checkpoint;
@@ -79,13 +82,14 @@ pub(crate) fn put(
     for id in blobs {
         head.extend_from_slice(&id.0.to_le_bytes());
     }
+    let list = segments.write(journal, at);
     let len = unfinished::make(medium, &name, |unfinished| {
         let mut writer = Writer {
             file: medium.create(unfinished)?,
             offset: 0,
             check: 0,
         };
-        let written = writer.write_pieces(&head, pieces, goes_on);
+        let written = writer.write_pieces(&head, (pieces, &list), goes_on);
         written.map_err(for_room(&name, writer.offset))?;
         Ok(writer.offset)
     })?;
@@ -214,7 +218,7 @@ pub(crate) fn get(
 pub(crate) fn check(medium: &dyn Medium, journal: u128, at: Position) -> Result<(), Unreadable> {
     let (_, mut reader) = open(medium, journal, at)?;
     while reader.piece()?.is_some() {}
-    Ok(())
+    SegmentList::read(medium, journal, at).map(drop)
 }
 
 /// The blobs to which the checkpoint of a position refers.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) lock: Mutex<Option<Box<dyn MediumFile>>>,
     /// What this writer has noted there.
     note: Vec<u8>,
+    /// The process that opened the journal.
+    pid: u32,
     /// Held while a checkpoint is written.
     pub(crate) checkpoints: Mutex<()>,
     /// Room for an opening on a full disk. Only the thread that prepares segments locks it.
@@ -123,6 +126,7 @@ impl Core {
             files: Mutex::new(BTreeMap::from([(segment, first)])),
             lock: Mutex::new(Some(lock)),
             note,
+            pid: process::id(),
             checkpoints: Mutex::new(()),
             reserve: Mutex::new(reserve),
             keys: Mutex::new(keys),
@@ -205,7 +209,16 @@ impl Core {
         Ok(())
     }
 
+    /// Whether this is a child that was forked from the process that opened the journal. The files, the places in them and the
+    /// threads are the parent's.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.pid != process::id()
+    }
+
     fn write_batch(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
+        if self.is_forked() {
+            return Err(Failure::Fenced);
+        }
         let failed = |error| Failure::Medium("writing", error);
         // Without its key a blob is erased, so no record is ever found before the keys of its blobs.
         if !batch.keys.is_empty() {
@@ -255,7 +268,7 @@ impl Core {
         let is_mine = lock
             .as_ref()
             .is_some_and(|lock| names::read_note(&**lock) == self.note);
-        if is_mine {
+        if is_mine && !self.is_forked() {
             Ok(())
         } else {
             Err(Failure::Fenced)
@@ -380,5 +393,33 @@ impl Core {
         self.hands.notify_all();
         self.preparer.notify_all();
         self.keeper.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weald_forest::CommitId;
+
+    use super::*;
+    use crate::body::Share;
+    use crate::open::open;
+    use crate::simulated::SimulatedDisk;
+
+    #[test]
+    fn a_forked_child_writes_nothing_into_the_files_of_its_parent() {
+        let disk = Arc::new(SimulatedDisk::new());
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::clone(&disk) as Arc<dyn Medium>, settings).unwrap();
+        let operations = disk.operations();
+        core.pid += 1;
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+        let taken = core
+            .state()
+            .log
+            .put_short((300, Share::Most), CommitId(1), put);
+        assert!(taken.is_some());
+        core.work(Work::Write);
+        assert_eq!(core.state().failed, Some(AppendError::Fenced));
+        assert_eq!(disk.operations(), operations);
     }
 }

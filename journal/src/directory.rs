@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 
 use rustix::fs::{
@@ -98,6 +99,7 @@ impl Directory {
                 file,
                 number: (is.st_dev, is.st_ino),
                 directory: Arc::clone(&self.handle),
+                pid: process::id(),
             };
             // If it was removed meanwhile, another one may be locked.
             if lock.has_its_name()? {
@@ -172,6 +174,8 @@ struct LockFile {
     /// Its device and its number there, which no other file has as long as it is open.
     number: (u64, u64),
     directory: Arc<File>,
+    /// The process that has locked it.
+    pid: u32,
 }
 
 impl LockFile {
@@ -189,7 +193,9 @@ impl LockFile {
 impl Drop for LockFile {
     fn drop(&mut self) {
         // To close it is not enough: a child process that was forked, and has not begun its own program yet, has it too.
-        let _unlocked = flock(&self.file, FlockOperation::Unlock);
+        if self.pid == process::id() {
+            let _unlocked = flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -266,6 +272,21 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
             assert!(error.to_string().starts_with("1.segment: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_forked_child_does_not_give_its_parents_lock_back() {
+        let path = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&path).unwrap();
+        let lock = directory.locked().unwrap();
+        let of_child = LockFile {
+            file: lock.file.try_clone().unwrap(),
+            number: lock.number,
+            directory: Arc::clone(&lock.directory),
+            pid: lock.pid + 1,
+        };
+        drop(of_child);
+        assert!(matches!(directory.lock(), Err(LockError::Held { .. })));
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl DiskForest {
     pub async fn recover(builder: Builder, journal: DiskJournal) -> Result<Self, OpenForestError> {
         let forest = builder.journal(journal.clone()).recover().await?;
         let kept = Arc::new(Kept::new(forest, journal));
+        kept.catch_up().await;
         let keeper = Keeper::begin(&kept).map_err(|error| OpenError::Failed {
             medium: kept.journal.medium().name(),
             doing: "starting a thread failed",

@@ -136,6 +136,10 @@ impl Threads {
 
     /// Returns when everything has ended, also if another thread ends it at the same time.
     fn end(&self) {
+        // A child that was forked has none of the threads, and must not note an end for its parent.
+        if self.core.is_forked() {
+            return;
+        }
         self.core.begin_close();
         let joined = self.core.wakes.aside(|| self.join());
         if joined.is_some() {
@@ -370,6 +374,19 @@ impl Journal for DiskJournal {
         Box::pin(async move {
             self.core.when_written(last).await;
             Ok(self.core.blob(id)?)
+        })
+    }
+
+    fn blobs<'a>(
+        &'a self,
+        ids: Vec<BlobId>,
+        take: &'a mut (dyn FnMut(BlobId, Option<Vec<u8>>) + Send),
+    ) -> Later<'a, Result<(), ReadError>> {
+        let last = self.core.state().log.last;
+        let last = last.map_or(Position::default(), |(last, _)| last);
+        Box::pin(async move {
+            self.core.when_written(last).await;
+            Ok(self.core.blobs(ids, take)?)
         })
     }
 

@@ -17,6 +17,15 @@ pub(crate) const ENOUGH: usize = 4 << 20;
 
 /// Reads at most `limit` written records after a position, or fewer if they are long.
 pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
+    read_upto(core, after, limit).map(|(entries, _)| entries)
+}
+
+/// The same, and up to where it has looked.
+fn read_upto(
+    core: &Core,
+    after: Position,
+    limit: usize,
+) -> Result<(Vec<Entry>, Position), ReadError> {
     let (begin, upto) = {
         let state = core.state();
         let checkpoint = state.checkpoint().unwrap_or_default();
@@ -45,7 +54,7 @@ pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Ent
             }
         }
     }
-    Ok(entries)
+    Ok((entries, upto))
 }
 
 /// A follower. What it has not read yet is in the files, so it is never too slow.
@@ -74,7 +83,7 @@ impl Follower for Following {
                     return Poll::Pending;
                 };
                 self.when = None;
-                let entries = read(&self.core, self.last, MANY)?;
+                let (entries, upto) = read_upto(&self.core, self.last, MANY)?;
                 if let Some(last) = entries.last() {
                     self.last = last.position;
                     return Poll::Ready(Ok(entries));
@@ -83,8 +92,8 @@ impl Follower for Following {
                     let text = "it takes nothing any more".into();
                     return Poll::Ready(Err(ReadError::Failed(text)));
                 }
-                // Only a mark was written.
-                self.last = self.core.state().log.written.position().max(self.last);
+                // Only a mark was written. What came since is still to be read.
+                self.last = upto.max(self.last);
             }
             let next = Position(self.last.0 + 1);
             self.when = Some(self.core.marks.when(next, Level::Buffered));

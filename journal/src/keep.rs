@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use weald_forest::journal::{BlobId, Checkpoint, CheckpointError, Position};
 
-use crate::blob_reader;
+use crate::blob_reader::BlobReader;
 use crate::checkpoint;
 use crate::core::Core;
 use crate::error::Unreadable;
@@ -14,6 +14,7 @@ use crate::medium::Medium;
 use crate::names;
 use crate::place::{Place, SegmentId};
 use crate::recover::goes_on_a_record;
+use crate::segment_list::SegmentList;
 
 impl Core {
     /// Puts a checkpoint of a position that is durable.
@@ -32,10 +33,19 @@ impl Core {
         }
         self.must_have_the_files()?;
         // The next opening reads no record before the checkpoint, so it could not tell that a key of these is missing.
-        let settled = self.change_keys(0, |keys| keys.settle(&*self.medium));
-        settled.map_err(failed)?;
-        let written = self.state().grown;
-        let goes_on = || !self.is_keeper_over();
+        let settled = self.change_keys(0, |keys| {
+            keys.settle(&*self.medium)?;
+            Ok(keys.number())
+        });
+        let keys = settled.map_err(failed)?;
+        let (written, before_own) = {
+            let state = self.state();
+            let own = Place::of(at).segment;
+            (state.grown, state.log.chain.before(own))
+        };
+        let segments = SegmentList { keys, ..before_own };
+        let goes_on = || !self.is_keeper_over() && !self.state().is_closing;
+        let journal = (journal, &segments);
         let len = checkpoint::put(&*self.medium, journal, (checkpoint, &goes_on));
         let len = len.map_err(failed)?;
         self.must_have_the_files()?;
@@ -149,7 +159,22 @@ impl Core {
             return Ok(None);
         };
         let go_on = |place| self.state().log.chain.go_on(place);
-        blob_reader::read(&self.medium, &go_on, (id, &entry)).map(Some)
+        let mut reader = BlobReader::for_one(&self.medium, &go_on);
+        reader.read(id, &entry).map(Some)
+    }
+
+    /// Gives the bytes of many blobs.
+    pub(crate) fn blobs(
+        &self,
+        ids: Vec<BlobId>,
+        take: &mut dyn FnMut(BlobId, Option<Vec<u8>>),
+    ) -> Result<(), Unreadable> {
+        let asked = {
+            let keys = self.keys();
+            ids.into_iter().map(|id| (id, keys.get(id))).collect()
+        };
+        let go_on = |place| self.state().log.chain.go_on(place);
+        BlobReader::for_many(&self.medium, &go_on).read_all(asked, take)
     }
 }
 

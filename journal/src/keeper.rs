@@ -34,6 +34,20 @@ impl Kept {
     pub(crate) fn forest(&self) -> &Forest {
         self.forest.as_ref().expect("it is there until the end")
     }
+
+    /// Puts the checkpoint that the openings before had no time for, because their programs ended too soon. Without it each
+    /// of them would begin with more than the one before.
+    pub(crate) async fn catch_up(&self) {
+        let core = self.journal.core();
+        let is_overdue = {
+            let state = core.state();
+            state.grown / 2 >= state.grown_enough
+        };
+        if core.settings.has_threads && is_overdue {
+            core.begin_keeper();
+            put_and_trim(&core, self).await;
+        }
+    }
 }
 
 impl Drop for Kept {
@@ -78,8 +92,8 @@ impl Keeper {
     /// Returns when it has ended, whoever ends it.
     pub(crate) fn end(&self) {
         self.core.end_keeper();
-        // A waker that the journal or this thread wakes may close the forest there.
-        if self.others.contains(&thread::current().id()) {
+        // A waker that the journal or this thread wakes may close the forest there. A child that was forked has no such thread.
+        if self.core.is_forked() || self.others.contains(&thread::current().id()) {
             return;
         }
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,28 +147,29 @@ impl Core {
 fn serve(core: &Core, kept: &Weak<Kept>) {
     while core.wait_for_growth() {
         let Some(kept) = kept.upgrade() else { return };
-        let warn = |what: &'static str, error: CheckpointError| {
-            let (name, is_over) = (core.medium.name(), core.is_keeper_over());
-            if !is_over {
-                notice(move || tracing::warn!("{name}: {what}: {error}"));
-            }
-        };
-        if let Err(error) = pollster::block_on(put_checkpoint(&kept)) {
-            warn(
-                "no checkpoint was put, so the next opening takes longer",
-                error,
-            );
-            // Not again at once: there may be no room.
-            let mut state = core.state();
-            state.grown_enough = state
-                .grown
-                .saturating_add(core.settings.checkpoint.unwrap_or(0));
-        } else if let Err(error) = pollster::block_on(trim(core, &kept)) {
-            warn(
-                "history that is too old was not removed; after the next checkpoint it is tried again",
-                error,
-            );
-        }
+        pollster::block_on(put_and_trim(core, &kept));
+    }
+}
+
+async fn put_and_trim(core: &Core, kept: &Kept) {
+    if let Err(error) = put_checkpoint(kept).await {
+        let what = "no checkpoint was put, so the next opening takes longer";
+        warn(core, what, error);
+        // Not again at once: there may be no room.
+        let mut state = core.state();
+        let more = core.settings.checkpoint.unwrap_or(0);
+        state.grown_enough = state.grown.saturating_add(more);
+    } else if let Err(error) = trim(core, kept).await {
+        let what =
+            "history that is too old was not removed; after the next checkpoint it is tried again";
+        warn(core, what, error);
+    }
+}
+
+fn warn(core: &Core, what: &'static str, error: CheckpointError) {
+    let (name, is_over) = (core.medium.name(), core.is_keeper_over());
+    if !is_over {
+        notice(move || tracing::warn!("{name}: {what}: {error}"));
     }
 }
 

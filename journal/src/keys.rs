@@ -39,6 +39,10 @@ pub(crate) struct Keys {
     has_others: bool,
 }
 
+fn long(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(0)
+}
+
 /// The file of zeros into which the next one is written.
 struct SpareFile {
     file: Box<dyn MediumFile>,
@@ -163,7 +167,10 @@ impl Keys {
             self.rewrite(medium)?;
         }
         let master = self.masters.current.as_ref();
-        let mut bytes = Zeroizing::new(Vec::new());
+        // It does not grow, because what it grew out of would keep keys.
+        let names = new.iter().map(|(_, sealing)| &sealing.blob.name);
+        let len: u64 = names.map(|name| entry_len(name)).sum();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(long(len)));
         for (at, Sealing { blob, key, .. }) in new {
             let entry = KeyEntry {
                 key: key.clone(),
@@ -284,7 +291,8 @@ impl Keys {
     /// Makes another file of what is known, and overwrites the one before, which is the spare one from then on.
     pub(crate) fn rewrite(&mut self, medium: &dyn Medium) -> io::Result<()> {
         let master = self.masters.current.as_ref();
-        let mut bytes = Zeroizing::new(Vec::new());
+        let len = self.used();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(long(len)));
         write_head(&mut bytes, (self.journal, self.entries.len()), master);
         for (id, entry) in &self.entries {
             write_entry(&mut bytes, (*id, entry), master);

@@ -42,6 +42,7 @@ mod key_file;
 mod keys;
 mod master_key;
 mod reader;
+mod segment_list;
 mod segments;
 
 // What several of the files above make together.

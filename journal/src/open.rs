@@ -23,6 +23,9 @@ use crate::settings::Settings;
 use crate::unfinished;
 use crate::waiting::Waiting;
 
+/// So many segments behind a checkpoint are enough for the next one.
+const SEGMENTS: u64 = 1024;
+
 /// Opens the journal of a medium for writing.
 pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, OpenError> {
     let name = medium.name();
@@ -56,13 +59,12 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
             .map_err(|error: Unreadable| error.at_opening(&name))?,
         None => Keys::new(0, masters.clone()),
     };
-    let segment = SegmentId { epoch, index: 1 };
     let first = found.chain.first().map(|place| place.segment);
     let journal = found.journal.unwrap_or_else(random);
     // Before the cut, because a later opening does not read what was erased before it.
     keys.belong_to(journal);
     let head = Head {
-        segment,
+        segment: SegmentId { epoch, index: 1 },
         capacity: settings.segment,
         journal,
         before: found.end,
@@ -90,7 +92,9 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let due = Reserve::due(settings.segment, &keys, 0);
     let kept = reserve.keep_if_possible(&*medium, due);
     kept.map_err(failed("keeping room for the next opening failed"))?;
-    let state = state(found, (head, reserved), &settings);
+    let growth = growth(&*medium, &found, &settings);
+    let growth = growth.map_err(failed("looking at its newest checkpoint failed"))?;
+    let state = state(found, (head, reserved), growth);
     Ok(Core::new(
         (medium, settings),
         (state, keys, reserve),
@@ -189,15 +193,16 @@ fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     Ok(file)
 }
 
-/// Cuts off what is behind the ends of the last opening's segments. The new segment's head is durable, so nothing behind
-/// them is read any more.
+/// Cuts off what is behind the ends of the last opening's segments, from the newest checkpoint's own on: before that they are
+/// full, and may be many. The new segment's head is durable, so nothing behind the ends is read any more.
 fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> {
     debug_assert!(
         found.end.segment.epoch < epoch,
         "the new segment is not among them"
     );
+    let known = found.checkpoint.map(|at| Place::of(at).segment);
     for end in found.chain.known_ends() {
-        if end.segment.epoch == found.end.segment.epoch {
+        if end.segment.epoch == found.end.segment.epoch && known <= Some(end.segment) {
             let file = medium.open(&names::segment(end.segment))?;
             if file.len()? > end.offset.into() {
                 file.cut(end.offset.into())?;
@@ -207,17 +212,39 @@ fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> 
     Ok(())
 }
 
-fn state(found: Found, (head, reserved): (Head, Option<u32>), settings: &Settings) -> State {
+/// How much an opening has to read behind the newest checkpoint, in bytes, and how much is enough for the next one.
+fn growth(medium: &dyn Medium, found: &Found, settings: &Settings) -> io::Result<(u64, u64)> {
+    let Some(enough) = settings.checkpoint else {
+        return Ok((0, u64::MAX));
+    };
+    let known = found.checkpoint.map(Place::of).unwrap_or_default();
+    // A segment costs an opening as much as many bytes do, however short it is.
+    let least = enough / SEGMENTS;
+    let behind = |end: Place| match end.segment == known.segment {
+        true => u64::from(end.offset.saturating_sub(known.offset)),
+        false => u64::from(end.offset).max(least),
+    };
+    let ends = found.chain.known_ends();
+    let ends = ends.filter(|end| end.segment >= known.segment);
+    let grown = ends.map(behind).sum();
+    let len = match found.checkpoint {
+        Some(at) => medium.open(&names::checkpoint(at))?.len()?,
+        None => 0,
+    };
+    Ok((grown, enough.max(2 * len)))
+}
+
+fn state(
+    found: Found,
+    (head, reserved): (Head, Option<u32>),
+    (grown, grown_enough): (u64, u64),
+) -> State {
     let segment = head.segment;
     let cursor = Place {
         segment,
         offset: HEAD,
     };
     let mut chain = found.chain;
-    let known = found.checkpoint.map(|at| Place::of(at).segment);
-    let behind = chain.known_ends();
-    let behind = behind.filter(|end| known.is_none_or(|known| end.segment > known));
-    let grown = behind.map(|end| u64::from(end.offset)).sum();
     chain.push(segment);
     let log = Log {
         head,
@@ -247,10 +274,38 @@ fn state(found: Found, (head, reserved): (Head, Option<u32>), settings: &Setting
         is_closing: false,
         checkpoints: found.checkpoints,
         grown,
-        grown_enough: settings.checkpoint.unwrap_or(u64::MAX),
+        grown_enough,
         active: Instant::now(),
         idle: 0,
         leading: Leading::at(cursor.position()),
         is_called: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::SimulatedDisk;
+
+    /// Whatever they have: their heads alone cost later openings time.
+    #[test]
+    fn a_thousand_openings_are_enough_for_a_checkpoint() {
+        let disk = Arc::new(SimulatedDisk::new());
+        let settings = || {
+            let enough = Some(1024 * u64::from(HEAD) * 100);
+            Settings::new()
+                .segment(2048)
+                .checkpoint_after(enough)
+                .by_hand()
+        };
+        for opening in 0..4 {
+            let core = open(disk.clone(), settings()).unwrap();
+            let state = core.state();
+            assert_eq!(state.grown, opening * u64::from(HEAD) * 100);
+            assert_eq!(state.grown_enough, 1024 * u64::from(HEAD) * 100);
+            drop(state);
+            core.begin_close();
+            core.end_close();
+        }
     }
 }

@@ -18,7 +18,7 @@ use weald_forest::journal::{
     StoredCheckpoint,
 };
 
-use crate::blob_reader;
+use crate::blob_reader::BlobReader;
 use crate::checkpoint;
 use crate::directory::Directory;
 use crate::error::OpenError;
@@ -314,8 +314,20 @@ impl Journal for ReadOnlyJournal {
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
         let Seen { medium, keys, .. } = &*self.0;
         let go_on = |place| self.0.found.chain.go_on(place);
-        let read = |entry| blob_reader::read(medium, &go_on, (id, &entry));
+        let read = |entry| BlobReader::for_one(medium, &go_on).read(id, &entry);
         now(keys.get(id).map(read).transpose().map_err(ReadError::from))
+    }
+
+    fn blobs<'a>(
+        &'a self,
+        ids: Vec<BlobId>,
+        take: &'a mut (dyn FnMut(BlobId, Option<Vec<u8>>) + Send),
+    ) -> Later<'a, Result<(), ReadError>> {
+        let Seen { medium, keys, .. } = &*self.0;
+        let go_on = |place| self.0.found.chain.go_on(place);
+        let asked = ids.into_iter().map(|id| (id, keys.get(id))).collect();
+        let read = BlobReader::for_many(medium, &go_on).read_all(asked, take);
+        now(read.map_err(ReadError::from))
     }
 
     fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {

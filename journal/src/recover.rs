@@ -20,6 +20,7 @@ use crate::names;
 use crate::needed_keys::NeededKeys;
 use crate::place::{Place, SegmentId};
 use crate::reader::{FrameReader, RecordReader, Step, damaged};
+use crate::segment_list::SegmentList;
 use crate::segments::{Segments, begun_behind, missing};
 
 const NOTHING: [u8; 256] = [0; 256];
@@ -53,7 +54,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         Err(_) => None,
     };
     let names = medium.list()?;
-    let segments = Segments::read(&**medium, &names)?;
+    let mut segments = Segments::named(medium, &names);
     let checkpoints: BTreeSet<_> = names
         .iter()
         .filter_map(|name| names::checkpoint_of(name))
@@ -78,11 +79,23 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         return Err(damaged(Place::begin_of(end.segment), what).into());
     }
     if let Some(first) = segments.first_of_newest_epoch() {
-        let before = *segments.head(first)?;
-        (found.journal, found.needed.number) = (Some(before.journal), before.keys);
-        found.chain = segments.chain_before(before, checkpoint)?;
-        segments.must_be_whole(&found.chain, first)?;
-        read_last_opening(medium, &mut found, (&segments, before))?;
+        let mut before = segments.head(first)?;
+        found.journal = Some(before.journal);
+        let list = match checkpoint {
+            Some(at) => SegmentList::read(&**medium, before.journal, at)?,
+            None => None,
+        };
+        let keys = list.as_ref().map_or(0, |list| list.keys);
+        found.needed.number = before.keys.max(keys);
+        // What the newest checkpoint lists need not be looked at.
+        let own = checkpoint.filter(|_| list.is_some());
+        let from = own.map_or(SegmentId::default(), |at| Place::of(at).segment);
+        if from > first {
+            before = segments.head(from)?;
+        }
+        found.chain = segments.chain_before(before, (checkpoint, list))?;
+        segments.must_be_whole(&found.chain, (first, from))?;
+        read_last_opening(medium, &mut found, (&mut segments, before))?;
         // A journal that was closed had all of this on the medium.
         if let Some(end) = noted_end
             && end.segment.epoch == found.end.segment.epoch
@@ -100,26 +113,15 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
             what: "the segments to which its keys belong are missing",
         }));
     }
-    let chained: BTreeSet<_> = found
-        .chain
-        .newest_first()
-        .into_iter()
-        .map(names::segment)
-        .collect();
     // Where records were trimmed, an older one leads nowhere.
     let trimmed = found.chain.trimmed;
     found.checkpoints = checkpoints.range(trimmed..).copied().collect();
     let is_useless = |name: &String| {
-        // Key files are destroyed, not only removed.
-        name.ends_with(names::UNFINISHED) && !name.contains(".keys")
-            || names::segment_of(name).is_some() && !chained.contains(name)
+        names::segment_of(name).is_some_and(|id| !found.chain.has(id))
             || names::checkpoint_of(name).is_some_and(|at| at < trimmed)
     };
-    found.useless = names
-        .iter()
-        .filter(|name| is_useless(name))
-        .cloned()
-        .collect();
+    let useless = names.iter().filter(|name| is_useless(name));
+    found.useless = useless.cloned().collect();
     Ok(found)
 }
 
@@ -127,22 +129,20 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
 fn first_to_read(
     medium: &Arc<dyn Medium>,
     found: &mut Found,
-    (segments, first): (&Segments, Head),
+    (segments, first): (&mut Segments, Head),
     known: Option<Place>,
 ) -> Result<Head, Unreadable> {
     let mut head = first;
-    let mut before = Vec::new();
     while known.is_some_and(|known| head.segment < known.segment) {
         let next = head.segment.next();
-        before.push(head);
-        head = *segments.head(next)?;
+        head = segments.head(next)?;
         found.chain.end_at(head.before);
         found.chain.push(next);
     }
     while goes_on_a_record(medium, head.segment)?
-        && let Some(earlier) = before.pop()
+        && let Some(earlier) = found.chain.in_front_of(head.segment)
     {
-        head = earlier;
+        head = segments.head(earlier)?;
     }
     Ok(head)
 }
@@ -151,7 +151,7 @@ fn first_to_read(
 fn read_last_opening(
     medium: &Arc<dyn Medium>,
     found: &mut Found,
-    (segments, first): (&Segments, Head),
+    (segments, first): (&mut Segments, Head),
 ) -> Result<(), Unreadable> {
     let begin = Place {
         segment: first.segment,

@@ -68,7 +68,14 @@ impl Reserve {
         }
         let file = match self.len {
             0 => medium.create(names::RESERVE)?,
-            _ => medium.open(names::RESERVE)?,
+            _ => match medium.open(names::RESERVE) {
+                // Somebody has removed it, for room.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.len = 0;
+                    medium.create(names::RESERVE)?
+                }
+                file => file?,
+            },
         };
         let filled = fill(&*file, self.len, due);
         self.len = file.len()?;

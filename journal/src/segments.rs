@@ -6,9 +6,13 @@
 //! - what is behind the end of an earlier opening's segment is cut off once the next opening has its first segment.
 //!
 //! So a crash leaves no gap and no short file, but a copy that was interrupted may.
+//!
+//! Only those segments are looked at of which something is asked. The newest checkpoint lists those before its own
+//! (`segment_list.rs`), so of these the names are enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 
 use weald_forest::journal::Position;
 
@@ -19,30 +23,25 @@ use crate::medium::{Medium, MediumFile};
 use crate::names;
 use crate::place::{Place, SegmentId};
 use crate::reader::damaged;
+use crate::segment_list::SegmentList;
 
 /// The segments of a directory.
 pub(crate) struct Segments {
+    medium: Arc<dyn Medium>,
     ids: BTreeSet<SegmentId>,
-    /// The heads of the segments that were begun.
-    heads: BTreeMap<SegmentId, Head>,
-    /// The lengths of their files.
-    lens: BTreeMap<SegmentId, u64>,
+    /// What is known of those that were looked at: the head, if it was begun, and the length of the file.
+    seen: BTreeMap<SegmentId, Option<(Head, u64)>>,
 }
 
 impl Segments {
-    /// Reads the heads of all segments that have one of these names.
-    pub(crate) fn read(medium: &dyn Medium, names: &[String]) -> Result<Self, Unreadable> {
+    /// The segments that have one of these names.
+    pub(crate) fn named(medium: &Arc<dyn Medium>, names: &[String]) -> Self {
         let ids = names.iter().filter_map(|name| names::segment_of(name));
-        let ids: BTreeSet<_> = ids.collect();
-        let (mut heads, mut lens) = (BTreeMap::new(), BTreeMap::new());
-        for id in &ids {
-            let file = medium.open(&names::segment(*id))?;
-            if let Some(head) = read_head(&*file, *id)? {
-                heads.insert(*id, head);
-                lens.insert(*id, file.len()?);
-            }
+        Self {
+            medium: Arc::clone(medium),
+            ids: ids.collect(),
+            seen: BTreeMap::new(),
         }
-        Ok(Self { ids, heads, lens })
     }
 
     /// The last opening that has a segment.
@@ -59,42 +58,89 @@ impl Segments {
             .copied()
     }
 
-    pub(crate) fn head(&self, id: SegmentId) -> Result<&Head, Damage> {
-        self.heads.get(&id).ok_or_else(|| no_head(id))
+    /// The head of a segment and the length of its file; `None`, if it is missing or was not begun.
+    fn see(&mut self, id: SegmentId) -> Result<Option<(Head, u64)>, Unreadable> {
+        if let Some(seen) = self.seen.get(&id) {
+            return Ok(*seen);
+        }
+        if !self.ids.contains(&id) {
+            return Ok(None);
+        }
+        let file = self.medium.open(&names::segment(id))?;
+        let head = read_head(&*file, id)?;
+        let seen = match head {
+            Some(head) => Some((head, file.len()?)),
+            None => None,
+        };
+        self.seen.insert(id, seen);
+        Ok(seen)
     }
 
-    /// The segments up to one: each head says where the segment before ends. With the newest checkpoint.
+    /// The head of a segment that must have been begun.
+    pub(crate) fn head(&mut self, id: SegmentId) -> Result<Head, Unreadable> {
+        match self.see(id)? {
+            Some((head, _)) => Ok(head),
+            None if self.ids.contains(&id) => Err(no_head(id).into()),
+            None => Err(missing(id).into()),
+        }
+    }
+
+    /// Whether there is a segment before one that was begun. One that was never begun proves nothing: it may be of a writer
+    /// that was overtaken.
+    fn has_before(&mut self, segment: SegmentId) -> Result<bool, Unreadable> {
+        let older: Vec<_> = self.ids.range(..segment).copied().collect();
+        for id in older {
+            if self.see(id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The segments up to one: each head says where the segment before ends. With the position of the newest checkpoint, and
+    /// what it lists.
     pub(crate) fn chain_before(
-        &self,
+        &mut self,
         last: Head,
-        checkpoint: Option<Position>,
-    ) -> Result<Chain, Damage> {
+        (checkpoint, list): (Option<Position>, Option<SegmentList>),
+    ) -> Result<Chain, Unreadable> {
+        // The heads are followed back to the checkpoint's own segment, if it lists those before.
+        let own = checkpoint.filter(|_| list.is_some());
+        let own = own.map(|at| Place::of(at).segment);
         let (mut chain, mut ends) = (Chain::default(), Vec::new());
         let mut head = last;
-        while head.before != Place::default() {
+        while head.before != Place::default() && own.is_none_or(|own| own < head.segment) {
             let end = head.before;
-            let Some(before) = self.heads.get(&end.segment) else {
-                // One that was never begun proves nothing: it may be of a writer that was overtaken.
-                let has_older = self.heads.range(..end.segment).next().is_some();
+            let Some((before, _)) = self.see(end.segment)? else {
                 if self.ids.contains(&end.segment) {
-                    return Err(no_head(end.segment));
+                    return Err(no_head(end.segment).into());
                 }
-                if has_older || checkpoint < Some(end.position()) {
-                    return Err(missing(end.segment));
+                if self.has_before(end.segment)? || checkpoint < Some(end.position()) {
+                    return Err(missing(end.segment).into());
                 }
-                chain.trimmed = end.position();
+                chain = Chain::behind_removed(end);
                 break;
             };
             if before.journal != last.journal {
-                return Err(no_head(before.segment));
+                return Err(no_head(before.segment).into());
             }
             // Without this, heads that were made by hand may lead round for ever.
             if before.segment >= head.segment {
                 let what = "its head says that a later segment is before it";
-                return Err(damaged(Place::begin_of(head.segment), what));
+                return Err(damaged(Place::begin_of(head.segment), what).into());
             }
             ends.push(end);
-            head = *before;
+            head = before;
+        }
+        if let Some(list) = list {
+            let ends_behind = ends
+                .last()
+                .is_none_or(|end| checkpoint <= Some(end.position()));
+            if own != Some(head.segment) || head.before != list.end() || !ends_behind {
+                let what = "its head leads to other segments than the newest checkpoint lists";
+                return Err(damaged(Place::begin_of(head.segment), what).into());
+            }
+            chain = self.listed(list)?;
         }
         for end in ends.into_iter().rev() {
             chain.push(end.segment);
@@ -104,28 +150,55 @@ impl Segments {
         Ok(chain)
     }
 
-    /// Finds segments of the last opening, from its `first` on, that are missing, and files that have lost their end.
-    pub(crate) fn must_be_whole(&self, chain: &Chain, first: SegmentId) -> Result<(), Damage> {
-        let must_have = |id, len: u32| match self.lens.get(&id) {
-            Some(found) if *found < len.into() => {
-                let what = "the file has lost its end, as by a copy that was interrupted";
-                Err(damaged(Place::begin_of(id), what))
+    /// Those of a list that are there. The others were removed: all before one of them, too.
+    fn listed(&self, mut list: SegmentList) -> Result<Chain, Damage> {
+        let is_there = |end: &Place| self.ids.contains(&end.segment);
+        let lost = list.ends.iter().rposition(|end| !is_there(end));
+        if let Some(lost) = lost {
+            let end = list.ends[lost];
+            if list.ends[..lost].iter().any(is_there) {
+                return Err(missing(end.segment));
             }
-            _ => Ok(()),
-        };
-        for end in chain.known_ends() {
-            must_have(end.segment, end.offset)?;
+            list.ends.drain(..=lost);
+            list.removed = end.position();
         }
+        Ok(Chain::of(list))
+    }
+
+    /// Finds segments of the last opening, from its `first` on, that are missing; and of the segments from one on, files that
+    /// have lost their end.
+    pub(crate) fn must_be_whole(
+        &mut self,
+        chain: &Chain,
+        (first, from): (SegmentId, SegmentId),
+    ) -> Result<(), Unreadable> {
         // A segment is named only when the one before it is, so a later name proves the earlier ones, begun or not.
         let mut expected = first;
         for id in self.ids.range(first..) {
             if expected < *id {
-                return Err(missing(expected));
+                return Err(missing(expected).into());
             }
             expected = id.next();
         }
-        for (id, head) in self.heads.range(first..) {
-            must_have(*id, head.capacity)?;
+        let must_have = |(id, len): (SegmentId, u64), due: u32| {
+            let what = "the file has lost its end, as by a copy that was interrupted";
+            match len < due.into() {
+                true => Err(damaged(Place::begin_of(id), what)),
+                false => Ok(()),
+            }
+        };
+        let ends = chain.known_ends().filter(|end| end.segment >= from);
+        for end in ends {
+            if let Some((_, len)) = self.see(end.segment)? {
+                must_have((end.segment, len), end.offset)?;
+            }
+        }
+        // The files of earlier openings were cut.
+        let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
+        for id in last_opening {
+            if let Some((head, len)) = self.see(id)? {
+                must_have((id, len), head.capacity)?;
+            }
         }
         Ok(())
     }
@@ -168,6 +241,7 @@ pub(crate) fn missing(segment: SegmentId) -> Damage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated::SimulatedDisk;
 
     #[test]
     fn heads_that_lead_round_are_damage() {
@@ -180,14 +254,14 @@ mod tests {
             },
             ..Head::default()
         };
-        let segments = Segments {
+        let heads = [head(first, second), head(second, first)];
+        let seen = heads.map(|head| (head.segment, Some((head, 0))));
+        let mut segments = Segments {
+            medium: Arc::new(SimulatedDisk::new()),
             ids: BTreeSet::from([first, second]),
-            heads: BTreeMap::from([(first, head(first, second)), (second, head(second, first))]),
-            lens: BTreeMap::new(),
+            seen: BTreeMap::from(seen),
         };
-        let damage = segments
-            .chain_before(segments.heads[&second], None)
-            .unwrap_err();
-        assert!(damage.what.contains("later segment"), "{damage:?}");
+        let damage = segments.chain_before(heads[1], (None, None)).unwrap_err();
+        assert!(damage.to_string().contains("later segment"), "{damage}");
     }
 }

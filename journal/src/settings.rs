@@ -96,8 +96,10 @@ impl Settings {
     }
 
     /// After how many bytes of records a [`DiskForest`](crate::DiskForest) puts a checkpoint by itself, on a thread of its
-    /// own; by default 64 MiB, and at least twice the length of the checkpoint before. So the time of an opening is
-    /// bounded, and all checkpoints together are at most half as long as all records. `None` for never.
+    /// own; by default 64 MiB, and at least twice the length of the checkpoint before. Each opening counts as a 1,024th of
+    /// these bytes at least. An opening that finds twice as many, because the programs before ended before a checkpoint was
+    /// put, puts it before it returns. So the time of an opening is bounded by the length of a checkpoint, and by these
+    /// bytes. `None` for never.
     #[must_use]
     pub fn checkpoint_after(mut self, bytes: Option<u64>) -> Self {
         self.checkpoint = bytes.map(|bytes| bytes.max(1));

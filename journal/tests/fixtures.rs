@@ -48,3 +48,10 @@ fn keys_with_one_proof_for_a_journal_and_copies_in_a_checkpoint_are_read() {
     let key = MasterKey::new([7; 32]);
     must_be_read("format-1-copied", &Settings::new().master_key(key));
 }
+
+/// The newest checkpoint lists the segments before its own, which are of two openings.
+#[test]
+fn a_checkpoint_with_a_list_of_segments_is_read() {
+    let key = MasterKey::new([7; 32]);
+    must_be_read("format-1-listed", &Settings::new().master_key(key));
+}

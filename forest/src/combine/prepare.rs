@@ -128,8 +128,7 @@ impl Preparation<'_> {
                 let piece = self.piece(|| encode::drop_index(state.number, &attribute));
                 Ok(Prepared::One(state, NewTree::new(content, piece, head)))
             }
-            Action::Erase(state, node, name) => {
-                let place = (state.number, node, name);
+            Action::Erase(_, place) => {
                 // A journal may still have what no version has any longer.
                 if self.forest.journal.is_none() && !self.forest.blobs.are_at(&place) {
                     let (_, node, name) = place;

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use weald_tree::{Bytes, NodeId, Script, Tree};
+use weald_tree::{Bytes, Script, Tree};
 
 use super::commit_ids::Entries;
-use crate::content::erasable::{Blob, Referred};
+use crate::content::erasable::{Blob, Place, Referred};
 use crate::content::index::{Index, Indexes};
-use crate::error::CommitError;
+use crate::error::{CommitError, MAX_ERASABLE_NAME};
 use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
 use crate::state::root::RootRef;
@@ -64,7 +64,8 @@ pub(crate) enum Action {
     /// An index of this version of the tree.
     AddIndex(Arc<TreeState>, RootRef, Index),
     DropIndex(Arc<TreeState>, Arc<str>),
-    Erase(Arc<TreeState>, NodeId, Box<str>),
+    /// The attribute, and its tree, unless that is deleted and nobody has it.
+    Erase(Option<Arc<TreeState>>, Place),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
 }
@@ -215,6 +216,15 @@ impl Answer {
 }
 
 impl Action {
+    /// Erases what an attribute refers to, or ever did.
+    pub(crate) fn erase(state: Option<Arc<TreeState>>, place: Place) -> Result<Self, CommitError> {
+        let len = place.2.len();
+        match len > MAX_ERASABLE_NAME {
+            true => Err(CommitError::NameTooLong(len)),
+            false => Ok(Self::Erase(state, place)),
+        }
+    }
+
     /// The trees whose write lease must be free, except the tree that is [`named`](Self::named).
     pub(crate) fn trees(&self) -> impl Iterator<Item = &Arc<TreeState>> {
         let (first, rest) = match self {
@@ -223,9 +233,9 @@ impl Action {
             Self::Restore(state, ..)
             | Self::AddIndex(state, ..)
             | Self::DropIndex(state, _)
-            | Self::Erase(state, ..)
             | Self::Tag(state, ..)
             | Self::Untag(state, _) => (Some(state), &[][..]),
+            Self::Erase(state, _) => (state.as_ref(), &[][..]),
         };
         first.into_iter().chain(rest.iter().map(|edit| &edit.state))
     }

@@ -381,16 +381,16 @@ impl Blobs {
     /// The bytes that were read back; without them they were erased, though it is not known when.
     pub(crate) fn fill(&self, id: BlobId, bytes: Option<Vec<u8>>, now: SystemTime) {
         let mut shelves = self.write();
-        match bytes {
-            None => _ = shelves.erase(id, now),
-            Some(bytes) => {
-                let len = bytes.len();
-                if let Some(shelf) = shelves.blobs.part_mut(&id).get_mut(&id) {
-                    shelf.content = Content::Stored(bytes.into());
-                    shelves.bytes += len;
-                }
-            }
+        let Some(mut bytes) = bytes else {
+            _ = shelves.erase(id, now);
+            return;
+        };
+        if let Some(shelf) = shelves.blobs.part_mut(&id).get_mut(&id) {
+            shelf.content = Content::Stored(bytes.as_slice().into());
+            shelves.bytes += bytes.len();
         }
+        // They are elsewhere now, and may be erased there.
+        bytes.zeroize();
     }
 
     /// All blobs, with the time when they were erased.

@@ -172,7 +172,7 @@ pub trait Follower: Send {
 /// methods. It may be dropped there, too, if nobody else has the forest any more.
 ///
 /// Erasable bytes are kept apart from the records: [`Record::blobs`] brings them, [`Record::erases`] removes them, and
-/// [`blob`](Self::blob) gives them back.
+/// [`blob`](Self::blob) and [`blobs`](Self::blobs) give them back.
 pub trait Journal: Send + Sync + 'static {
     /// What it can do. It is asked once, when a forest is built with it.
     fn capabilities(&self) -> Capabilities;
@@ -232,6 +232,24 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// [`ReadError::Failed`].
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>>;
+
+    /// The same for many ids, each of which is given to `take` once, in an order that suits the journal. A forest that is
+    /// recovered asks for all erasable bytes that it has.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`]; some may have been given before.
+    fn blobs<'a>(
+        &'a self,
+        ids: Vec<BlobId>,
+        take: &'a mut (dyn FnMut(BlobId, Option<Vec<u8>>) + Send),
+    ) -> Later<'a, Result<(), ReadError>> {
+        Box::pin(async move {
+            for id in ids {
+                take(id, self.blob(id).await?);
+            }
+            Ok(())
+        })
+    }
 
     /// Whether [`blob`](Self::blob) would give bytes. It is asked for each reference that was copied and is in memory no more,
     /// when a checkpoint is made.

@@ -72,10 +72,9 @@ impl Builder {
             }
         };
         recovery.blobs.sweep();
-        for id in recovery.blobs.absent() {
-            let bytes = journal.blob(id).await?;
-            recovery.blobs.fill(id, bytes, recovery.time);
-        }
+        let (blobs, time) = (Arc::clone(&recovery.blobs), recovery.time);
+        let mut fill = |id, bytes| blobs.fill(id, bytes, time);
+        journal.blobs(blobs.absent(), &mut fill).await?;
         self.start(recovery).await
     }
 

@@ -442,3 +442,31 @@ fn a_full_disk_refuses_erasable_bytes_before_anything_is_written_and_erases_as_o
         assert_eq!([1, 2].map(|number| read(&journal, number)), [None, None]);
     }
 }
+
+#[test]
+fn a_missing_key_file_is_damage_though_a_checkpoint_is_all_that_needs_its_keys() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 10)], None)).unwrap();
+    let at = append(&journal, 2, (&[blob(2, 10)], None)).unwrap();
+    flush(&journal);
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    for disk in [disk.after_kill(), disk.after_power_cut(1)] {
+        let is_key_file = |name: &String| name.ends_with(".keys");
+        let keys = disk.names().into_iter().find(is_key_file).unwrap();
+        let bytes = disk.file(&keys).unwrap();
+        disk.set_file(&keys, None);
+        let before = disk.names();
+        for _ in 0..2 {
+            let error = open(&disk).unwrap_err().to_string();
+            assert!(
+                error.contains(&keys) && error.contains("missing"),
+                "{error}"
+            );
+            assert_eq!(disk.names(), before);
+        }
+        disk.set_file(&keys, Some(&bytes));
+        let journal = open(&disk).unwrap();
+        assert!(read(&journal, 1).is_some() && read(&journal, 2).is_some());
+    }
+}

@@ -298,3 +298,36 @@ fn what_became_of_a_commit_is_looked_for_on_another_thread() {
     set(&hooks.open, None);
     journal.close();
 }
+
+/// A journal that gets a record when one of its files is opened the next time.
+static BESIDE: Mutex<Option<DiskJournal>> = Mutex::new(None);
+
+#[test]
+fn a_follower_misses_no_record_that_is_written_while_it_looks_and_finds_a_mark_only() {
+    let hooks = Hooks::default();
+    let medium = Hooked(SimulatedDisk::new(), hooks.clone());
+    let journal = DiskJournal::open_on(medium, small()).unwrap();
+    must_append(&journal, 1, 100);
+    flush(&journal);
+    let mut follower = journal.follow(weald_forest::journal::Position::default());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(follower.poll_next(&mut cx).is_ready());
+    assert!(follower.poll_next(&mut cx).is_pending());
+    assert!(journal.work(Work::Mark));
+    *BESIDE.lock().unwrap() = Some(journal.clone());
+    set(
+        &hooks.open,
+        Some(|| {
+            if let Some(journal) = BESIDE.lock().unwrap().take() {
+                must_append(&journal, 2, 100);
+                assert!(journal.work(Work::Write));
+            }
+            Ok(())
+        }),
+    );
+    let std::task::Poll::Ready(Ok(entries)) = follower.poll_next(&mut cx) else {
+        panic!("the record was missed");
+    };
+    assert_eq!(entries.len(), 1);
+    assert!(BESIDE.lock().unwrap().is_none());
+}

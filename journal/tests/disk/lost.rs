@@ -1,6 +1,7 @@
 //! A directory that lacks files, or the ends of files, as after a copy that was interrupted: a crash never leaves one, so
 //! opening says what is damaged, and changes nothing. And what is cut off on purpose is not missed.
 
+use weald_forest::journal::{Checkpoint, Journal};
 use weald_journal::{DiskJournal, ReadOnlyJournal, SimulatedDisk, Work};
 
 use crate::records::{all, flush, must_append, open, put_checkpoint};
@@ -230,4 +231,44 @@ fn damage_of_earlier_openings_and_of_the_checkpoint_is_found_before_anything_cha
             }
         }
     }
+}
+
+#[test]
+fn an_opening_removes_no_file_that_no_journal_has_made() {
+    let disk = SimulatedDisk::new();
+    write(&open(&disk).unwrap(), 1..=3);
+    let (foreign, own) = (["notes.txt.new", "a.segment.new"], "00-1.checkpoint");
+    let left = format!("{:032x}.checkpoint.new", 1);
+    for name in foreign.into_iter().chain([own, &left]) {
+        disk.set_file(name, Some(b"somebody's"));
+    }
+    drop(open(&disk).unwrap());
+    let has = |name: &str| disk.file(name).is_some();
+    assert!(foreign.into_iter().all(has) && has(own) && !has(&left));
+}
+
+#[test]
+fn a_close_waits_for_a_checkpoint_that_somebody_writes() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let at = must_append(&journal, 1, 300);
+    flush(&journal);
+    let (closing, beside) = (journal.clone(), disk.clone());
+    // Within the checkpoint, another thread closes the journal.
+    let pieces = (0..3).map(move |piece| {
+        if piece == 1 {
+            let closing = closing.clone();
+            std::thread::spawn(move || closing.close());
+            for _ in 0..2000 {
+                assert!(open(&beside).is_err(), "the lock was given back");
+                std::thread::yield_now();
+            }
+        }
+        vec![1; 100]
+    });
+    let (blobs, pieces) = (Vec::new(), Box::new(pieces));
+    let put = journal.put_checkpoint(Checkpoint { at, blobs, pieces });
+    let _ended = pollster::block_on(put);
+    journal.close();
+    assert_eq!(all(&open(&disk).unwrap()).len(), 1);
 }

@@ -13,8 +13,11 @@
 //! | a copy that is older than the epoch | `faults` (`a_copy_that_is_older_…`), `lost` |
 //! | a kill between two marks | `ends` (`a_kill_between_two_marks_…`) |
 
+mod bounded;
 mod bytes;
 mod conformance;
+#[path = "../support/counted.rs"]
+mod counted;
 mod crash;
 mod directory;
 mod ends;

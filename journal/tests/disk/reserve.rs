@@ -178,3 +178,23 @@ fn an_opening_that_fails_leaves_what_the_next_one_needs() {
     full.set_room(None);
     assert_eq!(all(&open(&full).unwrap()).len(), 3);
 }
+
+#[test]
+fn whoever_needs_the_room_may_remove_the_reserve_of_an_open_journal() {
+    let disk = SimulatedDisk::new();
+    let journal = with_blobs(&disk, small(), 2);
+    let kept = reserve(&disk);
+    assert!(kept > 0);
+    disk.set_file("reserve", None);
+    for number in 3..=20 {
+        must_append(&journal, number, 700);
+        flush(&journal);
+    }
+    assert_eq!(all(&journal).len(), 20);
+    // More keys need more of it.
+    for node in 21..=300 {
+        erasing::append(&journal, node, (&[blob(node % 200 + 1, 20)], None)).unwrap();
+    }
+    flush(&journal);
+    assert!(reserve(&disk) > kept);
+}

@@ -277,3 +277,24 @@ fn soak_whatever_is_copied_and_erased_in_any_order_is_erased_everywhere_and_noth
         }
     }
 }
+
+#[test]
+fn what_a_tree_had_that_was_deleted_in_an_earlier_opening_can_be_erased() {
+    let disk = SimulatedDisk::new();
+    let forest = open(&disk);
+    let tree = block_on(forest.create("copies")).unwrap();
+    let mut edit = tree.edit();
+    let root = edit.root();
+    edit.put_erasable(root, "secret", b"of Ada").unwrap();
+    let version = block_on(edit.commit()).unwrap().version;
+    block_on(forest.delete("copies")).unwrap();
+    drop((tree, forest));
+    let forest = open(&disk);
+    let past = block_on(forest.at(Moment::Version(version))).unwrap();
+    let number = past.get("copies").unwrap().number();
+    assert_eq!(secret_at(&forest, version).as_deref(), Some(&b"of Ada"[..]));
+    block_on(forest.erase_in(number, root, "secret")).unwrap();
+    assert_eq!(secret_at(&forest, version), None);
+    drop((past, forest));
+    assert_eq!(secret_at(&open(&disk), version), None);
+}

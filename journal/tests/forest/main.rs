@@ -2,7 +2,10 @@
 
 mod automatic;
 mod beside;
+mod bounded;
 mod copied;
+#[path = "../support/counted.rs"]
+mod counted;
 mod full;
 mod full_disk;
 mod kill;

@@ -2,7 +2,7 @@
 
 use weald_tree::NodeId;
 
-use super::super::contract::{Checkpoint, CheckpointError, ReadError};
+use super::super::contract::{Checkpoint, CheckpointError, Journal, ReadError};
 use super::super::record::Record;
 use super::subject::{Subject, answer_of, changes, fill, must, read, wait, with_record};
 use crate::content::erasable::{Blob, BlobId, Erasure};
@@ -92,7 +92,7 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
                 format!("of bytes {at} it tells {has:?} and gives {found:?}")
             })?;
         }
-        Ok::<_, String>(())
+        gives_all(journal, due)
     };
     append_with(subject, 1, (&[1, 2, 3], None))?;
     let second = append_with(subject, 2, (&[4, 5], None))?;
@@ -113,6 +113,20 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
     let kept = wait(journal.blob(BlobId(3))).map_err(|error| error.to_string())?;
     must(kept.as_deref() == Some(b"the secret of 3"), || {
         "it trimmed bytes to which its checkpoint refers".into()
+    })
+}
+
+/// Asks for many blobs at once, of which these are there.
+fn gives_all(journal: &dyn Journal, due: &[u64]) -> Result<(), String> {
+    let mut given = Vec::new();
+    let mut take = |id: BlobId, bytes| given.push((id.0, bytes));
+    let asked = (1..6_u64).rev().map(|at| BlobId(at.into())).collect();
+    wait(journal.blobs(asked, &mut take)).map_err(|error| error.to_string())?;
+    given.sort_unstable();
+    let text = |at: u64| format!("the secret of {at}").into_bytes();
+    let due = (1..6).map(|at| (u128::from(at), due.contains(&at).then(|| text(at))));
+    must(given.iter().cloned().eq(due), || {
+        format!("asked for many bytes it gives {given:?}")
     })
 }
 

@@ -1,0 +1,67 @@
+//! However many programs had a forest open, and however soon each of them ended, an opening reads what is behind the newest
+//! checkpoint, and no more.
+
+use pollster::block_on;
+use weald_forest::Forest;
+use weald_journal::{
+    DiskForest, DiskJournal, Moment, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
+};
+
+use crate::counted::Counted;
+
+fn settings() -> Settings {
+    Settings::new()
+        .segment(4 << 10)
+        .checkpoint_after(Some(16 << 10))
+}
+
+fn open(disk: &SimulatedDisk) -> DiskForest {
+    let journal = DiskJournal::open_on(disk.clone(), settings()).unwrap();
+    block_on(DiskForest::recover(Forest::builder().keep(3), journal)).unwrap()
+}
+
+fn checkpoints(disk: &SimulatedDisk) -> usize {
+    let names = disk.names();
+    let is_checkpoint = |name: &&String| name.ends_with(".checkpoint");
+    names.iter().filter(is_checkpoint).count()
+}
+
+/// How many files an opening for reading opens.
+fn files_opened(disk: &SimulatedDisk) -> usize {
+    let disk = Counted::after_kill(disk);
+    ReadOnlyJournal::open_on(disk.clone()).unwrap();
+    disk.counts().0
+}
+
+#[test]
+fn programs_that_end_at_once_leave_no_long_opening_behind() {
+    let disk = SimulatedDisk::new();
+    let tree = block_on(open(&disk).create("t")).unwrap();
+    drop(tree);
+    let mut most = 0;
+    let mut versions = Vec::new();
+    for opening in 0..300 {
+        let forest = open(&disk);
+        let tree = forest.get("t").unwrap();
+        if opening % 3 > 0 {
+            let text = "x".repeat(700);
+            let mut edit = tree.edit();
+            let root = edit.root();
+            edit.put_attribute(root, "text", text.as_str()).unwrap();
+            versions.push(block_on(edit.commit()).unwrap().version);
+        }
+        drop((tree, forest));
+        if opening % 10 == 0 {
+            most = most.max(files_opened(&disk));
+        }
+    }
+    assert!(checkpoints(&disk) >= 4, "{}", checkpoints(&disk));
+    assert!(most < 120, "an opening looked at {most} files");
+    // All of the history is there.
+    for version in versions.iter().step_by(37) {
+        let journal = ReadOnlyJournal::open_on(disk.after_kill()).unwrap();
+        let past = journal.at(Moment::Version(*version)).unwrap();
+        let past = block_on(ReadOnlyForest::recover(Forest::builder().keep(1), past)).unwrap();
+        assert_eq!(past.get("t").unwrap().view().version(), *version);
+    }
+}
