@@ -382,7 +382,7 @@ pub use api::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,
     },
-    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime},
+    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down},
     wanted::{wanted_by, wanted_until},
 };
 pub use job::{

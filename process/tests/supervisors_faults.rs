@@ -11,12 +11,13 @@ mod reports;
 mod tools;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
     time::Duration,
 };
 
 use children::{HOUR, Log, MS, Order, child, on_seeds, order};
 use reports::{collect_reports, flushed, reports};
+use tools::{runtime, watch};
 use weald_kernel::{Runtime, SpawnError, now, sleep, timeout};
 use weald_process::{
     self as process, AsUnit, Builder, ChildFault, ChildSpec, ExitReason, Inbox, Machine,
@@ -355,4 +356,27 @@ fn a_start_function_that_panics_when_it_is_dropped_harms_no_supervisor() {
         assert!(supervisor.children().await.unwrap().is_empty());
         supervisor.stop().await;
     });
+}
+
+#[test]
+fn a_supervisor_whose_child_cannot_start_in_a_runtime_that_shuts_down_ends() {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let child = ChildSpec::process("crashes", |_: Inbox<()>| async { panic!("on purpose") });
+        // It never gives up, and has never nothing to do.
+        let supervisor = Supervisor::new(Strategy::OneForOne).intensity(usize::MAX, HOUR);
+        let (sender, ended) = mpsc::channel();
+        runtime.block_on(async move {
+            let supervisor = supervisor.child(child).start().await.unwrap();
+            let job = weald_kernel::spawn(async move {
+                let down = monitor(&supervisor).await;
+                sender.send(down.reason).unwrap();
+            });
+            drop(job);
+        });
+        let report = runtime.shutdown(Duration::from_secs(200));
+        assert_eq!(ended.recv(), Ok(ExitReason::Shutdown));
+        assert_eq!((report.cancelled, report.not_stopped), (0, Vec::new()));
+    }
 }

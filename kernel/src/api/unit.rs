@@ -36,6 +36,11 @@ pub fn current_runtime() -> u16 {
     with_current(Shared::id)
 }
 
+/// Whether the current runtime is shutting down, and takes no new jobs.
+pub fn is_shutting_down() -> bool {
+    with_current(Shared::is_closing)
+}
+
 /// Whether a unit that seems to end does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, pin::Pin, task::Poll};
 
-use weald_kernel::{Mark, Unit, catch_panic_message, now, timeout};
+use weald_kernel::{Mark, Unit, catch_panic_message, is_shutting_down, now, timeout};
 
 use crate::{
     call::{Answered, CallError, answer},
@@ -35,7 +35,8 @@ pub(crate) struct Units {
     /// Behind the messages that were looked at while the supervisor waited for a child. Those before it are no news: what
     /// tells the supervisor to end is taken when it is seen, and what tells the end of a child comes after its start.
     seen: Mark,
-    /// Why the supervisor is to end, if it was told so while it waited for a child. It starts none from then on.
+    /// Why the supervisor is to end, if it was told so while it waited for a child, or the runtime takes no new jobs. It starts
+    /// none from then on.
     told_to_end: Option<ExitReason>,
 }
 
@@ -72,8 +73,14 @@ impl Units {
         let is_ready_taken = starting.ready.take().is_none();
         let unit = match started {
             Ok(Ok(unit)) => unit,
-            Ok(Err(error)) => return Err(ChildFault::Failed(Failure::new(error))),
-            Err(message) => return Err(ChildFault::Panicked(message)),
+            Ok(Err(error)) => {
+                self.end_if_nobody_starts();
+                return Err(ChildFault::Failed(Failure::new(error)));
+            }
+            Err(message) => {
+                self.end_if_nobody_starts();
+                return Err(ChildFault::Panicked(message));
+            }
         };
         let number = ProcessId::of(&unit);
         if number == inbox.pid().id() {
@@ -95,6 +102,13 @@ impl Units {
             }
         }
         Ok(unit)
+    }
+
+    /// A child did not start. In a runtime that shuts down, none starts any more, and that is no child's fault.
+    fn end_if_nobody_starts(&mut self) {
+        if is_shutting_down() {
+            self.told_to_end = Some(ExitReason::Shutdown);
+        }
     }
 
     /// Waits for a child's word, unless the child ends, or the supervisor is told to end: a child that is never ready must
