@@ -109,10 +109,12 @@ mod weight;
 // A forest that is read back from its journal, and the checkpoints that shorten that.
 mod recover {
     pub(crate) mod checkpoint;
+    pub(crate) mod decoded;
     pub(crate) mod error;
     pub(crate) mod frames;
     pub(crate) mod line;
     pub(crate) mod open;
+    pub(crate) mod pipeline;
     pub(crate) mod recovery;
 }
 

@@ -198,6 +198,17 @@ fn a_forest_is_read_back_as_it_was() {
 }
 
 #[test]
+fn a_forest_of_many_records_is_read_back_as_it_was() {
+    let (mut random, clock) = (Random(7), Arc::new(ManualClock::default()));
+    let journal = MemoryJournal::new();
+    let builder = Forest::builder().keep(4).clock(clock.clone());
+    let forest = builder.journal(journal.clone()).build();
+    // A second thread takes part when more than a thousand are read at once.
+    (0..1_400).for_each(|_| go_on(&forest, &mut random, &clock));
+    check_same(&forest, &recovered(&journal, 4));
+}
+
+#[test]
 fn a_tag_is_read_back_though_fewer_versions_are_kept() {
     let journal = MemoryJournal::new();
     let forest = Forest::builder().keep(50).journal(journal.clone()).build();

@@ -312,7 +312,13 @@ impl fmt::Debug for Attributes {
 
 impl<'a> FromIterator<(&'a str, &'a [u8])> for Attributes {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a [u8])>>(pairs: I) -> Self {
-        let sorted: std::collections::BTreeMap<_, _> = pairs.into_iter().collect();
+        let mut sorted: Vec<_> = pairs.into_iter().collect();
+        if !sorted.is_sorted_by(|(one, _), (next, _)| one < next) {
+            // Of several values for a name the last one counts.
+            sorted.reverse();
+            sorted.sort_by_key(|(name, _)| *name);
+            sorted.dedup_by_key(|(name, _)| *name);
+        }
         let mut packed = Draft::EMPTY;
         let fits = sorted
             .iter()
@@ -358,6 +364,9 @@ mod tests {
                 let again: Attributes = model.iter().map(|(name, value)| (*name, *value)).collect();
                 prop_assert_eq!(&again, &attributes);
             }
+            let pairs = || steps.iter().filter_map(|(name, value)| Some((&name[..], value.as_deref()?)));
+            let (of_all, model): (Attributes, BTreeMap<_, _>) = (pairs().collect(), pairs().collect());
+            prop_assert!(of_all.iter().eq(model), "in any order; the last value of a name counts");
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use super::error::RecoverError;
 use super::frames::FrameError;
+use super::pipeline::Pipeline;
 use super::recovery::{Needed, Recovery};
 use crate::builder::Builder;
 use crate::combine::at_risk::LOST;
@@ -18,7 +19,7 @@ use crate::state::tree::TreeState;
 use crate::version::Version;
 
 /// How many records are read at a time.
-const RECORDS: usize = 256;
+const RECORDS: usize = 1_024;
 
 /// The greatest number with which an opening begins. It leaves each opening more than it can give out.
 const GREATEST: u64 = u64::MAX / 2;
@@ -57,11 +58,12 @@ impl Builder {
         let journal = Arc::clone(&journal.inner);
         let mut needed = Needed::new();
         let recovery = loop {
-            let mut recovery = read(&*journal, self.keep, &needed).await?;
+            let mut recovery = read(&*journal, self.keep, needed).await?;
             let passed = std::mem::take(&mut recovery.passed);
             let Some((tree, version)) = passed.first().copied() else {
                 break recovery;
             };
+            needed = std::mem::take(&mut recovery.needed);
             drop(recovery);
             // What all these tags name is kept when everything is read again, once.
             if !needed.is_empty() {
@@ -78,7 +80,7 @@ impl Builder {
         self.start(recovery).await
     }
 
-    async fn start(self, recovery: Recovery<'_>) -> Result<Forest, RecoverError> {
+    async fn start(self, recovery: Recovery) -> Result<Forest, RecoverError> {
         let Recovery {
             blobs,
             lines,
@@ -190,11 +192,11 @@ impl StoredCheckpoint {
     }
 }
 
-async fn read<'a>(
+async fn read(
     journal: &dyn Journal,
     keep: usize,
-    needed: &'a Needed,
-) -> Result<Recovery<'a>, RecoverError> {
+    needed: Needed,
+) -> Result<Recovery, RecoverError> {
     let mut recovery = Recovery::new(keep, needed);
     if let Some(checkpoint) = journal.checkpoint().await? {
         recovery.read(checkpoint)?;
@@ -205,14 +207,20 @@ async fn read<'a>(
             }
         }
     }
+    let mut after = recovery.position.unwrap_or_default();
+    let mut pipeline = Pipeline::new(recovery);
     loop {
-        let after = recovery.position.unwrap_or_default();
-        let entries = journal.read(after, RECORDS).await?;
-        if entries.is_empty() {
-            return Ok(recovery);
-        }
-        entries
-            .iter()
-            .try_for_each(|entry| recovery.replay(entry))?;
+        let entries = match journal.read(after, RECORDS).await {
+            Ok(entries) => entries,
+            Err(error) => {
+                pipeline.end()?; // A record before may be the first error.
+                return Err(error.into());
+            }
+        };
+        let Some(last) = entries.last() else {
+            return pipeline.end();
+        };
+        after = last.position;
+        pipeline = pipeline.apply(&entries, entries.len() >= RECORDS)?;
     }
 }

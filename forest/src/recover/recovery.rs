@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use weald_tree::{Bytes, Ids, NodeRecord, Operation, Tree};
 
+use super::decoded::Decoded;
 use super::error::RecoverError;
 use super::frames::{
     BASE, BLOBS, COPIES, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
@@ -16,7 +17,7 @@ use crate::combine::commit_ids::CommitIds;
 use crate::content::erasable::{BlobPlace, Blobs, Referred};
 use crate::content::references::{references_in, references_of_tree};
 use crate::journal::decode::Reader;
-use crate::journal::{Change, Entry, Position, RecordError, Stored, StoredCheckpoint};
+use crate::journal::{Change, Position, RecordError, Stored, StoredCheckpoint};
 use crate::version::{CommitId, Committed, Version};
 
 /// The numbers of tagged versions that the first pass had discarded, for each tree number.
@@ -27,9 +28,9 @@ fn has_one(needed: Option<&BTreeSet<u64>>, numbers: Range<u64>) -> bool {
     !numbers.is_empty() && needed.is_some_and(|needed| needed.range(numbers).next().is_some())
 }
 
-pub(super) struct Recovery<'a> {
+pub(super) struct Recovery {
     keep: usize,
-    needed: &'a Needed,
+    pub(super) needed: Needed,
     /// The trees and versions that tags name and that have been passed. Without those tags it is not whole.
     pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
@@ -45,8 +46,8 @@ pub(super) struct Recovery<'a> {
     pub(super) openings: Vec<Version>,
 }
 
-impl<'a> Recovery<'a> {
-    pub(super) fn new(keep: usize, needed: &'a Needed) -> Self {
+impl Recovery {
+    pub(super) fn new(keep: usize, needed: Needed) -> Self {
         let nothing = Version {
             incarnation: 0,
             number: 0,
@@ -67,21 +68,24 @@ impl<'a> Recovery<'a> {
     }
 
     /// Goes on by one record.
-    pub(super) fn replay(&mut self, entry: &Entry) -> Result<(), RecoverError> {
-        let position = entry.position;
+    pub(super) fn replay(&mut self, record: Decoded) -> Result<(), RecoverError> {
+        let position = record.position;
         let wrong = |error| RecoverError::Record { position, error };
-        let stored = Stored::read(&entry.record).map_err(wrong)?;
+        let stored = record.stored.map_err(wrong)?;
         let impossible = |what: String| RecoverError::Impossible { position, what };
         if stored.version <= self.last || stored.version.number <= self.last.number {
             let what = format!("version {} comes after {}", stored.version, self.last);
             return Err(impossible(what));
         }
-        let changes = {
-            let (lines, blobs) = (&self.lines, &self.blobs);
-            let ids = |tree| lines.get(&tree).map(|line: &Line| line.ids().clone());
-            stored
-                .changes_with(&mut { ids }, Some(&|id| blobs.reference(id)))
-                .map_err(wrong)?
+        let changes = match record.changes {
+            Some(changes) => changes,
+            None => {
+                let (lines, blobs) = (&self.lines, &self.blobs);
+                let ids = |tree| lines.get(&tree).map(|line: &Line| line.ids().clone());
+                stored
+                    .changes_with(&mut { ids }, Some(&|id| blobs.reference(id)))
+                    .map_err(wrong)?
+            }
         };
         for change in changes {
             self.change(&stored, change).map_err(impossible)?;
@@ -150,8 +154,7 @@ impl<'a> Recovery<'a> {
     }
 
     fn line(&mut self, tree: u64) -> Result<&mut Line, String> {
-        let unknown = || format!("there is no tree {tree}");
-        self.lines.get_mut(&tree).ok_or_else(unknown)
+        self.lines.get_mut(&tree).ok_or_else(|| unknown(tree))
     }
 
     fn step(
@@ -167,7 +170,8 @@ impl<'a> Recovery<'a> {
             operations,
             indexed: indexed.map(Arc::new),
         };
-        let added = self.line(tree)?.add(step, keep, &is_needed);
+        let line = self.lines.get_mut(&tree).ok_or_else(|| unknown(tree))?;
+        let added = line.add(step, keep, &is_needed);
         added.map_err(|error| error.to_string())
     }
 
@@ -268,8 +272,7 @@ impl<'a> Recovery<'a> {
         checkpoint: StoredCheckpoint,
     ) -> Result<(Version, SystemTime), FrameError> {
         let frame = Frames::new(checkpoint.pieces).next()?;
-        let needed = Needed::new();
-        let mut recovery = Recovery::new(1, &needed);
+        let mut recovery = Recovery::new(1, Needed::new());
         match frame.split_first() {
             Some((&FOREST, rest)) => recovery
                 .read_forest(&mut Reader::new(rest))
@@ -369,6 +372,10 @@ impl TreeHead {
         }
         Ok((line, references))
     }
+}
+
+fn unknown(tree: u64) -> String {
+    format!("there is no tree {tree}")
 }
 
 fn committed(stored: &Stored) -> Committed {

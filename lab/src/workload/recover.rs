@@ -94,8 +94,10 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         } else {
             drop((handle, forest));
             let clock = Instant::now();
-            open().await?;
-            clock.elapsed()
+            let opened = open().await?;
+            let elapsed = clock.elapsed();
+            drop(opened);
+            elapsed
         };
         if what == What::Records {
             let journal = ReadOnlyJournal::open(&path).map_err(|error| failed(&error))?;
