@@ -23,7 +23,8 @@ pub(crate) fn builder<M: Send + 'static>(
 
 impl ChildSpec {
     /// As [`process`](ChildSpec::process); the process has the name before it runs, and its id is the name. If another one has
-    /// the name, the child does not start, with the [`RegisterError`].
+    /// the name, the child does not start, with the [`RegisterError`]. A bounded process with a name is started by
+    /// [`ChildSpec::new`], with [`Name::spawn_bounded`] and [`Builder::link`].
     #[track_caller]
     pub fn process_as<M, Fut>(
         name: &Name<M>,

@@ -159,7 +159,8 @@ impl Supervisor {
     /// started.
     ///
     /// # Errors
-    /// The first child that does not start. Those before it are ended, and the supervisor is.
+    /// The first child that does not start. Those before it are ended, and the supervisor is. If it is linked, its end is an
+    /// exit signal [`Shutdown`](ExitReason::Shutdown) for the caller, which ends that unless it traps exits, as in OTP.
     ///
     /// # Panics
     /// The future panics outside of units, if the [builder](Supervisor::builder) links.

@@ -123,7 +123,7 @@ fn casts_requests_and_infos_wait_for_room_in_the_order_in_which_they_came() {
         assert_eq!(server.try_info(3), Err(SendError::Full(3)));
         let mut cast = pin!(server.cast(Add(4)));
         let mut info = pin!(server.info(5));
-        let mut state = pin!(server.state(|notes| notes.seen.clone()).into_future());
+        let mut state = pin!(server.state(|notes| notes.seen.clone()));
         let mut count = pin!(server.request(Count).into_future());
         let mut dropped = Box::pin(server.cast(Add(6)));
         assert!(cast.as_mut().now_or_never().is_none());
@@ -153,12 +153,15 @@ fn what_finds_no_room_is_refused_and_notices_and_the_order_to_stop_need_none() {
         assert_eq!(server.cast(Add(2)).await, Err(SendError::Full(Add(2))));
         assert_eq!(server.info(2).await, Err(SendError::Full(2)));
         assert_eq!(server.request(Count).await, Err(CallError::Full));
-        let state = server.state(|_| ()).within(1000 * MS).await;
-        assert_eq!(state, Err(CallError::Full));
+        // To look at it takes no room.
+        let mut state =
+            pin!(server.state(|notes| without_timer(notes.seen.lock().unwrap().clone())));
+        assert!(state.as_mut().now_or_never().is_none());
         // As bounded mailboxes of all processes: without room of their own, urgent ones are as the others.
         let urgent = server.try_cast_urgent(Add(2));
         assert_eq!(urgent, Err(SendError::Full(Add(2))));
         notes.latch.open();
+        assert_eq!(state.await, Ok(vec![1]));
         // Once it is known that the monitor is there.
         while server.request(Count).await.is_err() {
             yield_now().await;
@@ -280,8 +283,12 @@ fn urgent_requests_and_exit_signals_pass_those_that_wait_and_have_room_of_their_
         );
         server.pid().exit(&custom());
         let down = monitor(&server);
+        let mut state = pin!(server.state(|notes| notes.seen.lock().unwrap().len()));
+        assert!(state.as_mut().now_or_never().is_none());
         notes.latch.open();
         assert_eq!(count.await, Ok(0));
+        // It came behind the exit signal, which is urgent, too.
+        assert_eq!(state.await, Err(CallError::Died(custom())));
         assert_eq!(down.await.reason, custom());
         assert_eq!(without_timer(notes.take()), []);
     });

@@ -13,7 +13,7 @@ use super::{
     run,
 };
 use crate::{
-    call::Reply,
+    call::{Call, Reply},
     gate::Room,
     kinds::{
         bounded::BoundedPid, bounded_call::BoundedCall, bounded_message::Bounded,
@@ -168,21 +168,22 @@ impl<M: Machine> BoundedMachineRef<M> {
             .call_urgent(|reply| MachineMessage::asked(event, reply))
     }
 
-    /// The state, in its turn. It takes room as an event does.
+    /// The state. To ask for it takes no room, and is urgent; without urgent messages it comes in its turn.
     ///
     /// # Errors
-    /// As [`call`](BoundedMachineRef::call).
+    /// The future returns a [`CallError`](crate::CallError).
     #[allow(clippy::type_complexity, reason = "as above")]
     pub fn state(
         &self,
-    ) -> BoundedCall<
-        '_,
-        Prioritized<MachineMessage<M>>,
+    ) -> Call<
+        BoundedMachineMessage<M>,
         M::State,
-        impl FnOnce(Reply<M::State>) -> Prioritized<MachineMessage<M>> + use<M>,
+        impl FnOnce(Reply<M::State>) -> BoundedMachineMessage<M> + use<M>,
     > {
-        let state = |reply| Prioritized::usual(MachineMessage(Incoming::State(reply)));
-        self.0.call(state)
+        self.0.pid().call(|reply| {
+            let state = MachineMessage(Incoming::State(reply));
+            Bounded::notice(Prioritized::urgent(state))
+        })
     }
 
     /// Stops the machine in its turn, and waits for its end; see [`MachineRef::stop`](crate::MachineRef::stop). The order takes

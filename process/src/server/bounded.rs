@@ -13,7 +13,7 @@ use super::{
     serve,
 };
 use crate::{
-    call::Reply,
+    call::{Call, Reply},
     gate::Room,
     kinds::{
         bounded::BoundedPid, bounded_call::BoundedCall, bounded_message::Bounded,
@@ -246,23 +246,23 @@ impl<S: Server> BoundedServerRef<S> {
         sent.map_err(|error| error.map(returned_info))
     }
 
-    /// Reads the state in its turn; see [`ServerRef::state`](crate::ServerRef::state). It takes room as a request does.
+    /// Reads the state; see [`ServerRef::state`](crate::ServerRef::state). It takes no room, so that a server can be looked at
+    /// that has too much to do, and it is urgent; without urgent messages it comes in its turn.
     ///
     /// # Errors
-    /// As [`request`](BoundedServerRef::request).
+    /// The future returns a [`CallError`](crate::CallError).
     #[allow(clippy::type_complexity, reason = "as above")]
     pub fn state<T: Send + 'static, F: FnOnce(&S) -> T + Send + 'static>(
         &self,
         read: F,
-    ) -> BoundedCall<
-        '_,
-        Prioritized<ServerMessage<S>>,
+    ) -> Call<
+        BoundedServerMessage<S>,
         T,
-        impl FnOnce(Reply<T>) -> Prioritized<ServerMessage<S>> + use<S, T, F>,
+        impl FnOnce(Reply<T>) -> BoundedServerMessage<S> + use<S, T, F>,
     > {
-        self.0.call(|reply| {
-            let read = Box::new(Read { read, reply });
-            Prioritized::usual(ServerMessage(Kind::Work(read)))
+        self.0.pid().call(|reply| {
+            let read = ServerMessage(Kind::Work(Box::new(Read { read, reply })));
+            Bounded::notice(Prioritized::urgent(read))
         })
     }
 

@@ -176,7 +176,8 @@ impl ChildSpec {
     /// A child that is a process named `id`, with this body. `body` is called for each start. It gets no [`Ready`], so with
     /// [`ready_within`](ChildSpec::ready_within) it does not start: use [`new`](ChildSpec::new) for that.
     ///
-    /// What the body uses is cloned for each start, before the `async move` block:
+    /// What the body uses is cloned for each start, before the `async move` block of a closure that makes the future, even a
+    /// number: an `async move` closure that uses what it has captured can be called once, which the compiler refuses here.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
