@@ -215,6 +215,14 @@ impl Core {
         self.pid != process::id()
     }
 
+    /// Whoever waits in such a child waits for threads that are not there. It is asked by those who wait, and not for each append,
+    /// because it asks the system.
+    pub(crate) fn refuse_if_forked(&self) {
+        if self.is_forked() {
+            self.end(AppendError::Fenced);
+        }
+    }
+
     fn write_batch(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
         if self.is_forked() {
             return Err(Failure::Fenced);
@@ -399,9 +407,11 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use weald_forest::CommitId;
+    use weald_forest::journal::Durability;
 
     use super::*;
     use crate::body::Share;
+    use crate::lead::Buffering;
     use crate::open::open;
     use crate::simulated::SimulatedDisk;
 
@@ -421,5 +431,23 @@ mod tests {
         core.work(Work::Write);
         assert_eq!(core.state().failed, Some(AppendError::Fenced));
         assert_eq!(disk.operations(), operations);
+    }
+
+    #[test]
+    fn who_waits_in_a_forked_child_is_told_at_once() {
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        core.pid += 1;
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+        let taken = core
+            .state()
+            .log
+            .put_short((300, Share::Most), CommitId(1), put);
+        // A thread watches, so nobody leads.
+        core.state().leading.is_watched = true;
+        core.state().lead(taken.unwrap()).unwrap();
+        let core = Arc::new(core);
+        let buffered = Buffering::new(&core, taken.unwrap());
+        assert_eq!(pollster::block_on(buffered), Durability::Unknown);
     }
 }

@@ -142,11 +142,13 @@ impl Medium for Directory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(renameat(&self.handle, from, &self.handle, to)?)
+        let renamed = renameat(&self.handle, from, &self.handle, to);
+        renamed.map_err(|error| named(error, from))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&self.handle, name, AtFlags::empty())?)
+        let removed = unlinkat(&self.handle, name, AtFlags::empty());
+        removed.map_err(|error| named(error, name))
     }
 
     fn sync_names(&self) -> io::Result<()> {

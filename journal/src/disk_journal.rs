@@ -267,6 +267,7 @@ impl Journal for DiskJournal {
             return Box::pin(Buffering::new(&self.core, position));
         }
         if level == Level::Durable {
+            self.core.refuse_if_forked();
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);
             self.core.wake_threads(state);

@@ -54,7 +54,9 @@ impl Drop for Kept {
     fn drop(&mut self) {
         // A waker may hold the forest for a moment, and would close the journal on the thread that woke it, later.
         let core = self.journal.core();
-        core.wakes.without(|| drop(self.forest.take()));
+        if !core.is_forked() {
+            core.wakes.without(|| drop(self.forest.take()));
+        }
     }
 }
 

@@ -98,6 +98,7 @@ impl Future for Buffering {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
+                this.core.refuse_if_forked();
             }
             Stage::Leader(number) => this.core.write_as_leader(number),
             Stage::Waiting => {}

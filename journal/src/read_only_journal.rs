@@ -230,7 +230,10 @@ impl ReadOnlyJournal {
         };
         present.sort_unstable();
         let segments = found.chain.newest_first().into_iter().map(names::segment);
-        let mut needed = segments.chain(found.checkpoint.map(names::checkpoint));
+        // An earlier moment begins with an earlier checkpoint, and those are removed first.
+        let checkpoints = found.checkpoints.iter().copied();
+        let checkpoints = checkpoints.chain(found.checkpoint).map(names::checkpoint);
+        let mut needed = segments.chain(checkpoints);
         needed.all(|name| present.binary_search(&name).is_ok())
     }
 

@@ -29,8 +29,15 @@ use crate::segment_list::SegmentList;
 pub(crate) struct Segments {
     medium: Arc<dyn Medium>,
     ids: BTreeSet<SegmentId>,
-    /// What is known of those that were looked at: the head, if it was begun, and the length of the file.
-    seen: BTreeMap<SegmentId, Option<(Head, u64)>>,
+    /// What is known of those that were looked at.
+    looked: BTreeMap<SegmentId, Looked>,
+}
+
+/// What a file has: the head, if the segment was begun, and its length.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    head: Option<Head>,
+    len: u64,
 }
 
 impl Segments {
@@ -40,7 +47,7 @@ impl Segments {
         Self {
             medium: Arc::clone(medium),
             ids: ids.collect(),
-            seen: BTreeMap::new(),
+            looked: BTreeMap::new(),
         }
     }
 
@@ -58,28 +65,25 @@ impl Segments {
             .copied()
     }
 
-    /// The head of a segment and the length of its file; `None`, if it is missing or was not begun.
-    fn see(&mut self, id: SegmentId) -> Result<Option<(Head, u64)>, Unreadable> {
-        if let Some(seen) = self.seen.get(&id) {
+    /// Looks at a segment; at nothing, if it is missing.
+    fn see(&mut self, id: SegmentId) -> Result<Looked, Unreadable> {
+        if let Some(seen) = self.looked.get(&id) {
             return Ok(*seen);
         }
         if !self.ids.contains(&id) {
-            return Ok(None);
+            return Ok(Looked::default());
         }
         let file = self.medium.open(&names::segment(id))?;
-        let head = read_head(&*file, id)?;
-        let seen = match head {
-            Some(head) => Some((head, file.len()?)),
-            None => None,
-        };
-        self.seen.insert(id, seen);
+        let (head, len) = (read_head(&*file, id)?, file.len()?);
+        let seen = Looked { head, len };
+        self.looked.insert(id, seen);
         Ok(seen)
     }
 
     /// The head of a segment that must have been begun.
     pub(crate) fn head(&mut self, id: SegmentId) -> Result<Head, Unreadable> {
-        match self.see(id)? {
-            Some((head, _)) => Ok(head),
+        match self.see(id)?.head {
+            Some(head) => Ok(head),
             None if self.ids.contains(&id) => Err(no_head(id).into()),
             None => Err(missing(id).into()),
         }
@@ -90,7 +94,7 @@ impl Segments {
     fn has_before(&mut self, segment: SegmentId) -> Result<bool, Unreadable> {
         let older: Vec<_> = self.ids.range(..segment).copied().collect();
         for id in older {
-            if self.see(id)?.is_some() {
+            if self.see(id)?.head.is_some() {
                 return Ok(true);
             }
         }
@@ -111,7 +115,7 @@ impl Segments {
         let mut head = last;
         while head.before != Place::default() && own.is_none_or(|own| own < head.segment) {
             let end = head.before;
-            let Some((before, _)) = self.see(end.segment)? else {
+            let Some(before) = self.see(end.segment)?.head else {
                 if self.ids.contains(&end.segment) {
                     return Err(no_head(end.segment).into());
                 }
@@ -180,24 +184,23 @@ impl Segments {
             }
             expected = id.next();
         }
-        let must_have = |(id, len): (SegmentId, u64), due: u32| {
-            let what = "the file has lost its end, as by a copy that was interrupted";
-            match len < due.into() {
-                true => Err(damaged(Place::begin_of(id), what)),
-                false => Ok(()),
-            }
-        };
         let ends = chain.known_ends().filter(|end| end.segment >= from);
-        for end in ends {
-            if let Some((_, len)) = self.see(end.segment)? {
-                must_have((end.segment, len), end.offset)?;
+        let mut due: Vec<_> = ends.map(|end| (end.segment, end.offset)).collect();
+        // The files of earlier openings were cut. Of this one all have their length, also those that were only prepared, but
+        // for the last, which may not be whole yet.
+        let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
+        let mut capacity = 0;
+        for id in &last_opening {
+            let head = self.see(*id)?.head;
+            capacity = head.map_or(capacity, |head| head.capacity);
+            if head.is_some() || Some(id) != last_opening.last() {
+                due.push((*id, capacity));
             }
         }
-        // The files of earlier openings were cut.
-        let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
-        for id in last_opening {
-            if let Some((head, len)) = self.see(id)? {
-                must_have((id, len), head.capacity)?;
+        for (id, due) in due {
+            if self.see(id)?.len < due.into() {
+                let what = "the file has lost its end, as by a copy that was interrupted";
+                return Err(damaged(Place::begin_of(id), what).into());
             }
         }
         Ok(())
@@ -255,11 +258,14 @@ mod tests {
             ..Head::default()
         };
         let heads = [head(first, second), head(second, first)];
-        let seen = heads.map(|head| (head.segment, Some((head, 0))));
+        let seen = heads.map(|head| {
+            let (head, segment) = (Some(head), head.segment);
+            (segment, Looked { head, len: 0 })
+        });
         let mut segments = Segments {
             medium: Arc::new(SimulatedDisk::new()),
             ids: BTreeSet::from([first, second]),
-            seen: BTreeMap::from(seen),
+            looked: BTreeMap::from(seen),
         };
         let damage = segments.chain_before(heads[1], (None, None)).unwrap_err();
         assert!(damage.to_string().contains("later segment"), "{damage}");

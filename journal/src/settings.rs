@@ -115,7 +115,7 @@ impl Settings {
     }
 
     /// For how long history stays on the medium, at least; by default for ever. What is older is removed when a checkpoint
-    /// was put by itself. The versions that the forest keeps, and those with tags, stay in any case.
+    /// was put by itself, also by an opening; so a clock that is ahead makes history too old. The versions that the forest keeps, and those with tags, stay in any case.
     #[must_use]
     pub fn history_time(mut self, time: Duration) -> Self {
         self.history.time = Some(time);

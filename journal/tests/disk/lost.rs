@@ -68,6 +68,27 @@ fn a_segment_that_is_shorter_than_it_was_made_is_damage() {
     }
 }
 
+/// Its head is gone as well, but no segment is prepared behind one that is not whole.
+#[test]
+fn a_segment_that_was_emptied_before_a_prepared_one_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=24);
+    let killed = disk.after_kill();
+    let names = segments(&killed);
+    let last_begun = &names[names.len() - 2];
+    for len in [0, 100] {
+        let disk = killed.after_kill();
+        let bytes = disk.file(last_begun).unwrap();
+        disk.set_file(last_begun, Some(&bytes[..len]));
+        must_be_damaged(&disk, last_begun);
+    }
+    // The last one was being prepared.
+    let disk = killed.after_kill();
+    disk.set_file(names.last().unwrap(), Some(&[0; 100]));
+    open(&disk).unwrap();
+}
+
 #[test]
 fn what_a_closed_journal_had_is_missed() {
     let disk = SimulatedDisk::new();

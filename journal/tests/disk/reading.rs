@@ -397,3 +397,20 @@ fn a_writer_that_goes_on_between_any_two_reads_is_no_damage() {
         }
     }
 }
+
+#[test]
+fn a_journal_that_lacks_an_older_checkpoint_is_not_whole_because_the_past_begins_with_it() {
+    let disk = SimulatedDisk::new();
+    let writer = open(&disk).unwrap();
+    let mut names = Vec::new();
+    for number in 1..=2 {
+        let at = must_append(&writer, number, 300);
+        flush(&writer);
+        put_checkpoint(&writer, at, &[b"piece"]).unwrap();
+        names.push(format!("{:032x}.checkpoint", at.0));
+    }
+    let journal = read(&disk).unwrap();
+    assert!(journal.is_whole());
+    disk.set_file(&names[0], None);
+    assert!(!journal.is_whole() && read(&disk).unwrap().is_whole());
+}

@@ -65,3 +65,34 @@ fn programs_that_end_at_once_leave_no_long_opening_behind() {
         assert_eq!(past.get("t").unwrap().view().version(), *version);
     }
 }
+
+#[test]
+fn erasable_values_are_read_without_a_look_at_a_file_for_each() {
+    let disk = SimulatedDisk::new();
+    let settings = Settings::new().segment(256 << 10);
+    let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+    let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+    let tree = block_on(forest.create("t")).unwrap();
+    let mut edit = tree.edit();
+    let root = edit.root();
+    for number in 0..300 {
+        let (name, value) = (format!("name {number}"), format!("value {number}"));
+        edit.put_erasable(root, &name, &value).unwrap();
+    }
+    block_on(edit.commit()).unwrap();
+    drop((tree, forest));
+    let counted = Counted::after_kill(&disk);
+    let journal = ReadOnlyJournal::open_on(counted.clone()).unwrap();
+    let before = counted.counts().0;
+    let forest = block_on(ReadOnlyForest::recover(Forest::builder(), journal)).unwrap();
+    let view = forest.get("t").unwrap().snapshot();
+    for number in 0..300 {
+        let value = forest.value(view.tree().root(), &format!("name {number}"));
+        assert_eq!(
+            value.unwrap().bytes(),
+            Some(format!("value {number}").as_bytes())
+        );
+    }
+    let opened = counted.counts().0 - before;
+    assert!(opened < 10, "{opened} files were opened");
+}
