@@ -244,6 +244,11 @@ impl MediumFile for File {
         loop {
             match pwrite(self, bytes, offset) {
                 Err(Errno::INTR) => {}
+                // See `Directory::open`.
+                Err(Errno::BADF) => {
+                    let text = "this user may read a file of the directory and not write to it; let the user own all of them";
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+                }
                 other => return Ok(other?),
             }
         }
@@ -274,6 +279,14 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
             assert!(error.to_string().starts_with("1.segment: "), "{error}");
         }
+    }
+
+    #[test]
+    fn what_may_only_be_read_says_so_when_it_is_written_to() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let file = File::open(path.path()).unwrap();
+        let error = file.write_at(b"x", 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
     }
 
     #[test]
