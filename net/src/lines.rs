@@ -1,16 +1,16 @@
 //! The lines of a stream, with a maximum length.
 //!
-//! Invariants: what was read stays here until a whole line is returned, so a call that is dropped loses nothing; the
-//! buffer holds at most the maximum length and one read.
+//! Invariants: what was read stays here until a whole line is returned, so a call that is dropped or not chosen loses
+//! nothing; the buffer holds at most the maximum length and one read.
 
 use std::{
-    future::poll_fn,
     io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use futures_io::AsyncRead;
+use weald_sync::{Branch, Event, Source, Waiting, of_source};
 
 use crate::{halves::ReadHalf, stream::Stream, transport::Transport};
 
@@ -62,6 +62,8 @@ pub struct Lines<R> {
     /// Whether the rest of a line that was too long is dropped.
     skips: bool,
     has_ended: bool,
+    /// The error of the last read, until it is taken.
+    failure: Option<io::Error>,
 }
 
 impl<R> Lines<R> {
@@ -75,6 +77,7 @@ impl<R> Lines<R> {
             most: MOST,
             skips: false,
             has_ended: false,
+            failure: None,
         }
     }
 
@@ -115,58 +118,80 @@ impl<R> Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The next line; none after the last one. Cancel-safe.
+    /// The next line; none after the last one.
+    ///
+    /// Cancel-safe. In a choice a line is taken only if this event is chosen.
     ///
     /// # Errors
     /// [`LineTooLong`], after which the next call returns the line that follows;
     /// [`InvalidData`](io::ErrorKind::InvalidData) if the line is not UTF-8; those of the stream.
-    pub async fn next(&mut self) -> io::Result<Option<String>> {
-        let Some(line) = self.next_bytes().await? else {
-            return Ok(None);
+    pub fn next(
+        &mut self,
+    ) -> Waiting<impl Branch<Output = io::Result<Option<String>>> + use<'_, R>> {
+        let lines = self;
+        let decode = |line: Vec<u8>| {
+            String::from_utf8(line)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
         };
-        let line = String::from_utf8(line);
-        line.map(Some)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        Waiting::new(of_source(NextLine { lines, decode }).open())
     }
 
     /// As [`next`](Lines::next), but the line need not be UTF-8.
     ///
     /// # Errors
     /// [`LineTooLong`], and those of the stream.
-    pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
-        poll_fn(|cx| self.poll_line(cx)).await
+    pub fn next_bytes(
+        &mut self,
+    ) -> Waiting<impl Branch<Output = io::Result<Option<Vec<u8>>>> + use<'_, R>> {
+        let (lines, decode) = (self, Ok);
+        Waiting::new(of_source(NextLine { lines, decode }).open())
     }
 
-    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
+    /// Reads until [`has_next`](Lines::has_next), or until the stream fails.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.failure.is_none() && !self.has_next() {
+            match ready!(self.poll_more(cx)) {
+                Ok(count) => self.has_ended = count == 0,
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether a line has been read, or so much of it that it is too long, or the end. Drops the rest of a line that was too
+    /// long.
+    fn has_next(&mut self) -> bool {
         loop {
             let unsearched = &self.rest()[self.searched..];
             if let Some(at) = unsearched.iter().position(|byte| *byte == b'\n') {
-                let line = self.split(self.searched + at);
+                self.searched += at;
                 if !std::mem::take(&mut self.skips) {
-                    return Poll::Ready(self.judge(line).map(Some));
+                    return true;
                 }
+                self.split(self.searched);
                 continue;
             }
-            let length = self.rest().len();
-            self.searched = length;
+            self.searched = self.rest().len();
             if self.skips {
-                self.split(length);
-            } else if length > self.most.saturating_add(1) {
-                self.skips = true;
-                let start = self.split(length);
-                return Poll::Ready(self.judge(start).map(Some));
+                self.split(self.searched);
             }
-            if self.has_ended {
-                return match self.rest().is_empty() {
-                    true => Poll::Ready(Ok(None)),
-                    false => {
-                        let last = self.split(self.rest().len());
-                        Poll::Ready(self.judge(last).map(Some))
-                    }
-                };
-            }
-            self.has_ended = ready!(self.poll_more(cx))? == 0;
+            return self.has_ended || self.searched > self.most.saturating_add(1);
         }
+    }
+
+    /// Takes what [`poll_next`](Lines::poll_next) has found.
+    fn take_next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let found = self.searched;
+        let is_whole = found < self.rest().len();
+        if !is_whole && self.has_ended && found == 0 {
+            return Ok(None);
+        }
+        self.skips = !is_whole && !self.has_ended;
+        let line = self.split(found);
+        self.judge(line).map(Some)
     }
 
     fn judge(&self, line: Vec<u8>) -> io::Result<Vec<u8>> {
@@ -191,6 +216,29 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         };
         self.buffer.truncate(length + count);
         read
+    }
+}
+
+/// The source of a line, which stays in the buffer until it is taken.
+struct NextLine<'a, R, F> {
+    lines: &'a mut Lines<R>,
+    decode: F,
+}
+
+impl<R, T, F> Source for NextLine<'_, R, F>
+where
+    R: AsyncRead + Unpin,
+    F: Fn(Vec<u8>) -> io::Result<T> + Unpin,
+{
+    type Output = io::Result<Option<T>>;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().lines.poll_next(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        let this = self.get_mut();
+        this.lines.take_next()?.map(&this.decode).transpose()
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 use futures_util::{AsyncReadExt, AsyncWriteExt};
 use weald_kernel::{JoinHandle, Runtime, Wait, spawn, yield_now};
 use weald_net::{LineTooLong, Lines, ReadEnd, UnixStream, WriteEnd, pipe};
-use weald_sync::{Either, always, one_of};
+use weald_sync::{Either, always, one_of, select};
 
 use crate::{
     outside::blocked::Fifo,
@@ -266,6 +266,29 @@ fn lines_are_whole_also_after_a_wait_that_was_dropped() {
             drop(one);
             assert_eq!(lines.next().await.unwrap().unwrap(), "last");
             assert_eq!(lines.next().await.unwrap(), None);
+        });
+    });
+}
+
+/// All have a line in each choice. Those of the streams that are not chosen stay.
+#[test]
+fn a_choice_between_streams_of_lines_loses_none() {
+    const LINES: usize = 300;
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let text: String = (0..LINES).map(|number| format!("{number}\n")).collect();
+            let (mut one, mut other) = (Lines::new(text.as_bytes()), Lines::new(text.as_bytes()));
+            let mut taken = [0, 0];
+            while taken != [LINES, LINES] {
+                let (of, line) = select! {
+                    line = one.next() => (0, line),
+                    line = other.next() => (1, line),
+                };
+                if let Some(line) = line.unwrap() {
+                    assert_eq!(line, taken[of].to_string());
+                    taken[of] += 1;
+                }
+            }
         });
     });
 }
