@@ -4,6 +4,8 @@
 //! server writes. The state of a request's body is in that body's [`Reading`]. Nothing here reads a clock: the
 //! `watchdog` finds what has lasted too long by looking for what has not changed.
 
+mod body;
+
 use std::{
     net::SocketAddr,
     sync::{
@@ -126,7 +128,8 @@ impl Activity {
 
     /// Bytes have arrived.
     pub(crate) fn received(&self) {
-        if !self.has(IN_FLIGHT) {
+        // What arrives late for a body is not the next head.
+        if !self.has(IN_FLIGHT) && !self.awaits_body() {
             self.change(0, HEAD);
         }
     }
@@ -171,14 +174,6 @@ impl Activity {
         reader
             .as_ref()
             .map_or(Duration::MAX, |reader| reader.left(rate))
-    }
-
-    /// How much longer the client may let a reader of the request's body wait.
-    pub(crate) fn body_left(&self, rate: MinRate) -> Duration {
-        let reading = lock(&self.reading);
-        reading
-            .as_ref()
-            .map_or(Duration::MAX, |reading| reading.left(rate))
     }
 
     /// Whether a piece of a response waited for a write, and there was one or there is room.
@@ -262,19 +257,6 @@ impl Activity {
         self.request.clear();
     }
 
-    /// Whether the last request had a body.
-    pub(crate) fn has_body(&self) -> bool {
-        self.has(BODY)
-    }
-
-    /// The number of the wait for more of the request's body, if there is one now.
-    fn body_wait(&self) -> Option<u32> {
-        match self.has(BODY) {
-            true => lock(&self.reading).as_ref()?.wait(),
-            false => None,
-        }
-    }
-
     /// Whether the connection is between two requests, the last of which had no body, and nothing is to be sent.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.has(LINGERING | BLOCKED | IN_FLIGHT | UNFLUSHED | HEAD | BODY)
@@ -320,12 +302,6 @@ impl Activity {
     /// Whether it can make room for another one: an order would end it at once.
     pub(crate) fn can_close(&self) -> bool {
         self.is_lingering() || self.is_between_requests()
-    }
-
-    /// Whether the last request had a body whose end has not been seen.
-    pub(crate) fn awaits_body(&self) -> bool {
-        let has_ended = |reading: &Arc<Reading>| reading.has_ended();
-        self.has(BODY) && !lock(&self.reading).as_ref().is_some_and(has_ended)
     }
 
     /// Whether the service has responded to the last request, so that a part of the response may be written.

@@ -260,6 +260,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 hyper.as_mut().graceful_shutdown();
             }
         }
+        let dropped_body = self.activity.dropped_body();
         self.wire.set_holds(true);
         let polled = hyper.as_mut().poll(cx);
         self.wire.set_holds(false);
@@ -271,7 +272,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             tracing::debug!(%error, "an HTTP connection could not be written to");
             return Poll::Ready(ControlFlow::Break(()));
         }
-        if self.activity.must_poll_again() {
+        if self.activity.end_dropped_body(dropped_body) | self.activity.must_poll_again() {
             cx.waker().wake_by_ref();
         }
         let may_stay = self.watchdog.is_armed_within(SHED_AFTER) && !crowd::is_crowded();

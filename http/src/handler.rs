@@ -12,9 +12,8 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use bytes::Buf;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -22,12 +21,10 @@ use tower_service::Service;
 use crate::{
     activity::Activity,
     in_flight::RequestGuard,
-    piece::{self, Piece},
     refusal,
     request_body::RequestBody,
+    response_body::{self, BoxError, Known, TrackedBody, is_clients},
 };
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A tower service that a server can serve. Implemented for every type that fits.
 pub trait Serve:
@@ -221,76 +218,39 @@ fn respond<B: Body>(
     mut response: Response<Option<B>>,
     in_flight: &mut Option<RequestGuard>,
 ) -> Response<TrackedBody<B>> {
-    let in_flight = in_flight.take();
-    if let Some(in_flight) = &in_flight {
-        if has_wrong_length(&response) && !in_flight.is_head() {
-            let error = "the Content-Length of a response is not the length of its body";
-            response = failed(&error.into(), Some(in_flight));
+    let mut known = Known::NOTHING;
+    if let Some(in_flight) = in_flight.as_ref() {
+        match response_body::prepare(&mut response, in_flight.is_head()) {
+            Ok(of_body) => known = of_body,
+            Err(error) => response = failed(&error.into(), Some(in_flight)),
         }
         in_flight.answered();
     }
+    // Only now: a panic in the above is answered, and its report names the request.
+    let in_flight = in_flight.take();
     if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
         // The drain may have been ordered in the very poll that answers, after the connection looked.
         close(&mut response);
     }
-    response.map(|body| TrackedBody {
-        body,
-        rest: None,
-        in_flight,
-    })
-}
-
-/// Whether the header tells a client of another length than the body has. The client would take the start of the next
-/// response for the rest of this one, or the rest of this one for the next: hyper sends both as they are.
-fn has_wrong_length<B: Body>(response: &Response<Option<B>>) -> bool {
-    // Most responses have few headers, and to go by all of them costs less than to look this one up.
-    let headers = response.headers().iter();
-    let mut told = headers.filter(|(name, _)| **name == header::CONTENT_LENGTH);
-    let Some((_, first)) = told.next() else {
-        return false;
-    };
-    let length = response
-        .body()
-        .as_ref()
-        .and_then(|body| body.size_hint().exact());
-    // Such a response may have the header and no body.
-    let is_bare = response.status() == StatusCode::NOT_MODIFIED;
-    let is_wrong = |length| number(first) != Some(length) || told.next().is_some();
-    !is_bare && length.is_some_and(is_wrong)
-}
-
-/// The number that a header consists of.
-fn number(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number)
+    response.map(|body| TrackedBody::new(body, known, in_flight))
 }
 
 /// The answer in place of the service's, which failed.
 #[cold]
 fn failed<B>(error: &BoxError, in_flight: Option<&RequestGuard>) -> Response<Option<B>> {
     let request = in_flight.map(RequestGuard::describe);
-    let request = request.map(tracing::field::display);
     if is_clients(error) {
+        let request = request.map(tracing::field::display);
         tracing::debug!(request, %error, "a request did not arrive as it should, and is answered with 400");
         let mut response = without_body(StatusCode::BAD_REQUEST);
         close(&mut response);
         return response;
     }
-    tracing::warn!(request, %error, "a service failed, and its client gets a 500");
+    weald_kernel::report_failure(|| {
+        let request = request.map_or_else(|| "a request".to_owned(), |it| it.to_string());
+        format!("a service failed, so the answer to `{request}` is a 500: {error}")
+    });
     without_body(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-/// Whether the cause of `error` is that the body of the request did not arrive as it should.
-fn is_clients(error: &BoxError) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
-    while let Some(error) = cause {
-        if error.is::<hyper::Error>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 fn without_body<B>(status: StatusCode) -> Response<Option<B>> {
@@ -303,86 +263,4 @@ fn without_body<B>(status: StatusCode) -> Response<Option<B>> {
 fn close<B>(response: &mut Response<B>) {
     let headers = response.headers_mut().entry(header::CONNECTION);
     headers.or_insert(HeaderValue::from_static("close"));
-}
-
-pin_project! {
-    /// A response's body. Its request is in flight until hyper drops it.
-    pub(crate) struct TrackedBody<B: Body> {
-        // None in a response that is not the service's.
-        #[pin]
-        body: Option<B>,
-        // What hyper has yet to get of the last frame.
-        rest: Option<B::Data>,
-        in_flight: Option<RequestGuard>,
-    }
-}
-
-impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
-    /// The next frame of the service.
-    fn poll_service(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
-        let mut this = self.project();
-        let Some(body) = this.body.as_mut().as_pin_mut() else {
-            return Poll::Ready(None);
-        };
-        let Some(frame) = weald_kernel::catch_panic(|| body.poll_frame(cx)) else {
-            // The rest of the response is missing, so the connection must end.
-            this.body.set(None);
-            return Poll::Ready(Some(Err("the body of the response panicked".into())));
-        };
-        if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {
-            in_flight.end_poll(cx);
-        }
-        frame.map_err(Into::into)
-    }
-}
-
-impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
-    type Data = Piece<B::Data>;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece<B::Data>>, BoxError>>> {
-        let this = self.as_mut().project();
-        let in_flight = this.in_flight.as_ref();
-        if in_flight.is_some_and(|in_flight| in_flight.pace().must_wait()) {
-            // The connection polls again after the write.
-            return Poll::Pending;
-        }
-        let data = match this.rest.take() {
-            Some(rest) => rest,
-            None => match ready!(self.as_mut().poll_service(cx)) {
-                None => return Poll::Ready(None),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => data,
-                    Err(others) => {
-                        let others = others.map_data(Piece::Whole);
-                        return Poll::Ready(Some(Ok(others)));
-                    }
-                },
-            },
-        };
-        let this = self.project();
-        let (piece, rest) = piece::split(data);
-        *this.rest = rest;
-        if let Some(in_flight) = this.in_flight {
-            in_flight.pace().give(piece.remaining());
-        }
-        Poll::Ready(Some(Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    /// Hyper asks before the first frame only.
-    fn size_hint(&self) -> SizeHint {
-        let body = self.body.as_ref();
-        body.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
-    }
 }

@@ -56,6 +56,7 @@ mod handler;
 mod in_flight;
 mod refusal;
 mod request_body;
+mod response_body;
 mod tracked_io;
 mod wire;
 

@@ -4,6 +4,9 @@
 //! - A wait ends when more of the body arrives, whether or not it is read. If the service's own future started
 //!   the wait, it also ends when a poll of that future does not ask for more again.
 //!
+//! - A body that was dropped before its end is over when hyper goes on without it: it reads what has arrived, and closes
+//!   the connection if that is not all.
+//!
 //! Called by the body's reader, by hyper when more has arrived, by the service's future, and by the
 //! connection, which checks for a wait.
 
@@ -33,8 +36,20 @@ struct ReadState {
     ended_waits: u32,
     /// Whether the end of the body has arrived.
     has_ended: bool,
+    /// Whether the body is being dropped, or was.
+    dropped: Dropped,
     /// How long readers have waited, and for how many bytes.
     meter: Meter,
+}
+
+/// How far the body's end by a drop is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Dropped {
+    #[default]
+    No,
+    /// Hyper may not see it yet.
+    Begun,
+    Done,
 }
 
 impl ReadState {
@@ -95,9 +110,24 @@ impl Reading {
         self.lock().meter.left(rate)
     }
 
-    /// Records that the body was dropped: no reader will ask again.
+    /// How far the drop of a body is whose end has not arrived.
+    pub(crate) fn dropped_early(&self) -> Dropped {
+        let state = self.lock();
+        match state.has_ended {
+            true => Dropped::No,
+            false => state.dropped,
+        }
+    }
+
+    /// Records that hyper's body was dropped.
+    fn depart(&self) {
+        self.lock().dropped = Dropped::Done;
+    }
+
+    /// Records that the body is about to be dropped: no reader will ask again.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
+        state.dropped = Dropped::Begun;
         state.end_wait();
         let reader = state.reader.take();
         drop(state);
@@ -120,6 +150,16 @@ impl Reading {
     pub(crate) fn wait(&self) -> Option<u32> {
         let state = self.lock();
         state.waits.then_some(state.ended_waits)
+    }
+}
+
+/// The reading of a body, held by it and dropped after hyper's.
+#[derive(Debug)]
+pub(crate) struct OwnReading(pub(crate) Arc<Reading>);
+
+impl Drop for OwnReading {
+    fn drop(&mut self) {
+        self.0.depart();
     }
 }
 

@@ -36,10 +36,10 @@ pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
     if is_absolute && let Some(authority) = request.uri().authority() {
         // RFC 9112, 3.2.2. What is before the `@` of an authority is no part of the host.
         let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-        let Ok(host) = HeaderValue::from_str(host) else {
-            return Some(StatusCode::BAD_REQUEST);
+        match HeaderValue::from_str(host) {
+            Ok(value) if is_host(host.as_bytes()) => request.headers_mut().insert(HOST, value),
+            _ => return Some(StatusCode::BAD_REQUEST),
         };
-        request.headers_mut().insert(HOST, host);
     }
     None
 }

@@ -5,7 +5,6 @@
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -13,7 +12,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::{activity::Activity, in_flight::RequestGuard, reading::Reading};
+use crate::{activity::Activity, in_flight::RequestGuard, reading::OwnReading};
 
 /// The body of a request. It is read from the client only as the service reads it, apart from one buffer.
 ///
@@ -23,8 +22,8 @@ use crate::{activity::Activity, in_flight::RequestGuard, reading::Reading};
 pub struct RequestBody {
     incoming: Incoming,
     peer: Option<SocketAddr>,
-    /// None if the body is empty.
-    reading: Option<Arc<Reading>>,
+    /// None if the body is empty. Dropped after `incoming`.
+    reading: Option<OwnReading>,
 }
 
 impl RequestBody {
@@ -36,7 +35,7 @@ impl RequestBody {
         RequestBody {
             incoming,
             peer: activity.peer(),
-            reading: in_flight.reading().cloned(),
+            reading: in_flight.reading().cloned().map(OwnReading),
         }
     }
 
@@ -78,7 +77,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let Some(reading) = &this.reading else {
+        let Some(OwnReading(reading)) = &this.reading else {
             return Pin::new(&mut this.incoming).poll_frame(cx);
         };
         let waker = reading.ask(cx.waker());
@@ -114,7 +113,7 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(reading) = &self.reading {
+        if let Some(OwnReading(reading)) = &self.reading {
             reading.leave();
         }
     }

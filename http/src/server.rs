@@ -320,11 +320,12 @@ where
                 AcceptFailure::Exhausted => {
                     registry.evict();
                     if !std::mem::replace(&mut was_exhausted, true) {
-                        tracing::warn!(
-                            %error,
-                            "no connection can be accepted; the server closes idle ones, and pauses until \
-                             descriptors and memory are available again"
-                        );
+                        weald_kernel::report_failure(|| {
+                            format!(
+                                "no connection can be accepted: {error}; the server closes idle ones, and \
+                                 pauses until descriptors and memory are available again"
+                            )
+                        });
                     }
                 }
             },

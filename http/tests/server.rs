@@ -38,6 +38,7 @@ mod server {
         convert::Infallible,
         future::{Future, IntoFuture},
         net::SocketAddr,
+        time::Duration,
     };
 
     use bytes::Bytes;
@@ -68,7 +69,8 @@ mod server {
         TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap()
     }
 
-    /// Serves `service`, with the settings from `set`.
+    /// Serves `service`, with the settings from `set`. Reports name the caller's line, and the reports of each are limited.
+    #[track_caller]
     fn start<S: weald_http::Serve>(
         service: S,
         set: impl FnOnce(
@@ -141,6 +143,16 @@ mod server {
         async fn rest(mut self) -> String {
             while self.more().await {}
             String::from_utf8_lossy(&self.read).into_owned()
+        }
+    }
+
+    /// Tries with ever longer limits. For what a client must do within a limit and a busy machine may keep it from: a
+    /// server that takes no heed of it fails with each.
+    async fn with_some_limit<F: Future<Output = Result<(), String>>>(test: impl Fn(Duration) -> F) {
+        let mut limit = Duration::from_millis(100);
+        while let Err(failure) = test(limit).await {
+            assert!(limit < Duration::from_secs(5), "{failure}");
+            limit *= 4;
         }
     }
 

@@ -364,7 +364,7 @@ pub use api::{
     answer::{AnswerReceiver, AnswerSender, answer},
     blocking::blocking,
     catch_panic::{catch_panic, catch_panic_message, catch_unwinding},
-    give_up::report_given_up,
+    give_up::{report_failure, report_given_up},
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},

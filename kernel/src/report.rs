@@ -357,6 +357,14 @@ pub(crate) fn given_up(named: &JobName, why: &dyn fmt::Display) {
     });
 }
 
+/// What a unit does for others has failed; `text` names both. Made by `named`, or outside of jobs.
+pub(crate) fn failure(named: Option<&JobName>, text: impl FnOnce() -> String) {
+    match named {
+        Some(named) => of_job(ReportKind::Failure, named, text),
+        None => of_program(ReportKind::Failure, text),
+    }
+}
+
 fn of_job(kind: ReportKind, named: &JobName, text: impl FnOnce() -> String) {
     make(kind, ReportOrigin::Site(named.site), Some(named), text);
 }

@@ -125,6 +125,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// # Errors
     /// [`LineTooLong`], after which the next call returns the line that follows;
     /// [`InvalidData`](io::ErrorKind::InvalidData) if the line is not UTF-8; those of the stream.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "as that of asynchronous streams"
+    )]
     pub fn next(
         &mut self,
     ) -> Waiting<impl Branch<Output = io::Result<Option<String>>> + use<'_, R>> {

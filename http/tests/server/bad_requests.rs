@@ -57,6 +57,23 @@ fn input_that_is_not_a_request_is_refused() {
     });
 }
 
+/// It takes the place of `Host`.
+#[test]
+fn a_malformed_host_in_an_absolute_target_is_refused() {
+    run(2, async {
+        let server = start(tower::service_fn(hello), |server| server);
+        for host in ["a,b", ":80"] {
+            let client = Client::connect(server.address).await;
+            let target = format!("GET http://{host}/ ");
+            client.send(&HELLO.replace("GET / ", &target)).await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 400"), "{host}: {answer}");
+        }
+        still_serves(server.address).await;
+        server.end().await;
+    });
+}
+
 /// Random bytes, requests with one random byte, and requests that are cut off at a random place.
 #[test]
 fn no_bytes_do_harm() {

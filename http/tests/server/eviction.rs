@@ -92,6 +92,50 @@ fn clients_that_sent_a_body_make_room_too() {
     });
 }
 
+/// Hyper reads the rest of a body that the service dropped, if it has arrived, and the connection is idle then.
+#[test]
+fn clients_whose_bodies_nobody_reads_to_the_end_make_room_too() {
+    run(2, async {
+        let service = tower::service_fn(async |mut request: Request<RequestBody>| {
+            match request.uri().path() {
+                "/unread" => {}
+                "/late" => weald_kernel::yield_now().await,
+                "/data" => drop(request.body_mut().frame().await),
+                _ => spawn_reader(request.into_body()),
+            }
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done."))))
+        });
+        let server = start(service, |server| server.max_connections(2));
+        let length = "content-length: 5\r\n\r\nwords";
+        let chunks = "transfer-encoding: chunked\r\n\r\n5\r\nwords\r\n0\r\n\r\n";
+        let mut clients = Vec::new();
+        for path in ["/unread", "/late", "/data", "/elsewhere"] {
+            for body in [length, chunks, length, chunks] {
+                let mut client = Client::connect(server.address).await;
+                let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\n");
+                client.send(&(head + body)).await;
+                client.until("done.").await;
+                clients.push(client);
+            }
+        }
+        // The last one was not closed, and goes on.
+        let last = clients.last_mut().unwrap();
+        last.send(HELLO).await;
+        last.until("done.").await;
+        drop(clients);
+        server.end().await;
+    });
+}
+
+/// Reads one frame in a job of its own, after the answer, and then drops the body.
+fn spawn_reader(mut body: RequestBody) {
+    let reading = async move {
+        weald_kernel::yield_now().await;
+        drop(body.frame().await);
+    };
+    spawn(reading).detach();
+}
+
 /// Answers when it is told to.
 #[test]
 fn busy_connections_are_left_and_the_new_one_waits_for_one_that_falls_idle() {

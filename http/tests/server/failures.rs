@@ -12,12 +12,15 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::stream::{self, Iter};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use tower_service::Service;
 use weald_http::RequestBody;
 
 use super::{Client, HELLO, run, start};
+use crate::reports::{collect_reports, flushed, reports};
 
 type Answer<E> = Result<Response<Full<Bytes>>, E>;
 
@@ -79,10 +82,155 @@ fn a_response_whose_body_has_another_length_than_it_says_is_a_500() {
             assert!(client.until("well.").await.starts_with("HTTP/1.1 200"));
         }
         // The answer to HEAD tells the length of a body that is not sent.
-        client.send(&HELLO.replace("GET /", "HEAD /none")).await;
+        for path in ["/none", "/short"] {
+            let request = HELLO.replace("GET / ", &format!("HEAD {path} "));
+            client.send(&request).await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+            let length = if path == "/none" { "4" } else { "9" };
+            let told = format!("content-length: {length}");
+            assert!(head.contains(&told), "{path}: {head}");
+        }
+        client.send(&HELLO.replace("GET / ", "HEAD /sign ")).await;
         let head = client.until("\r\n\r\n").await;
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.starts_with("HTTP/1.1 500"), "{head}");
+        drop(client);
+        server.end().await;
+    });
+}
+
+type Frames = StreamBody<Iter<std::vec::IntoIter<io::Result<Frame<Bytes>>>>>;
+
+/// A body whose length hyper does not know.
+fn frames(frames: &[&'static str]) -> Frames {
+    let frames = frames.iter().map(|text| match *text {
+        "error" => Err(io::Error::other("the disk is gone")),
+        text => Ok(Frame::data(Bytes::from(text))),
+    });
+    StreamBody::new(stream::iter(frames.collect::<Vec<_>>()))
+}
+
+/// Hyper would close the connection without an answer.
+#[test]
+fn a_head_that_hyper_would_not_send_is_a_500() {
+    const BAD: &[(&str, &[(&str, &str)])] = &[
+        ("/no-number", &[("content-length", "four")]),
+        ("/sign", &[("content-length", "+4")]),
+        ("/two", &[("content-length", "4"), ("content-length", "5")]),
+        (
+            "/both",
+            &[("content-length", "4"), ("transfer-encoding", "chunked")],
+        ),
+        ("/100", &[]),
+        ("/199", &[]),
+    ];
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|request: Request<RequestBody>| {
+            let path = request.uri().path();
+            let status = path[1..].parse::<u16>().unwrap_or(200);
+            let mut response = Response::builder().status(status);
+            let bad = BAD.iter().find(|(bad, _)| *bad == path);
+            for (name, value) in bad.map_or(&[][..], |(_, headers)| headers) {
+                response = response.header(*name, *value);
+            }
+            std::future::ready(response.body(frames(&["well."])))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        for (path, _) in BAD {
+            client
+                .send(&HELLO.replace(" / ", &format!(" {path} ")))
+                .await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(head.starts_with("HTTP/1.1 500"), "{path}: {head}");
+            client.send(HELLO).await;
+            let answer = client.until("0\r\n\r\n").await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+            flushed();
+            let told = reports("weald::service", &format!("`GET {path} from {peer}`"));
+            assert_eq!(told.len(), 1, "{path}: {told:?}");
+        }
+        drop(client);
+        server.end().await;
+    });
+}
+
+/// The service gives a body where none is sent, and a version that HTTP/1.1 cannot write.
+#[test]
+fn what_is_not_sent_does_not_end_the_connection() {
+    run(2, async {
+        let service = tower::service_fn(|request: Request<RequestBody>| {
+            let status = request.uri().path()[1..].parse::<u16>().unwrap_or(200);
+            let response = Response::builder()
+                .version(http::Version::HTTP_3)
+                .status(status);
+            let response = match status {
+                204 | 304 => response.header("content-length", "5"),
+                _ => response,
+            };
+            std::future::ready(response.body(Full::new(Bytes::from("well"))))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        for path in ["/204", "/304"] {
+            client
+                .send(&HELLO.replace(" / ", &format!(" {path} ")))
+                .await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(
+                head.starts_with(&format!("HTTP/1.1 {}", &path[1..])),
+                "{head}"
+            );
+            assert!(path != "/204" || !head.contains("content-length"), "{head}");
+        }
+        client.send(&HELLO.replace("GET", "HEAD")).await;
+        let head = client.until("\r\n\r\n").await;
         assert!(head.contains("content-length: 4"), "{head}");
+        client.send(HELLO).await;
+        let head = client.until("well").await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        drop(client);
+        server.end().await;
+    });
+}
+
+/// A client must not take it for a whole one.
+#[test]
+fn a_body_that_is_not_what_its_head_says_ends_the_connection_and_is_reported() {
+    const BAD: &[(&str, &[&str])] = &[
+        ("/short", &["four"]),
+        ("/long", &["four", "twelve letters"]),
+        ("/breaks", &["four", "error"]),
+    ];
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|request: Request<RequestBody>| {
+            let bad = BAD.iter().find(|(bad, _)| *bad == request.uri().path());
+            let body = frames(bad.map_or(&["well", "well."], |(_, body)| *body));
+            let response = Response::builder().header("content-length", "9");
+            std::future::ready(response.body(body))
+        });
+        let server = start(service, |server| server);
+        for (path, _) in BAD {
+            let client = Client::connect(server.address).await;
+            let peer = client.stream.local_addr().unwrap();
+            client
+                .send(&HELLO.replace(" / ", &format!(" {path} ")))
+                .await;
+            let answer = client.rest().await;
+            let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+            assert!(body.len() < 9, "{path}: {answer}");
+            flushed();
+            let told = reports("weald::service", &format!("`GET {path} from {peer}`"));
+            assert_eq!(told.len(), 1, "{path}: {told:?}");
+        }
+        let mut client = Client::connect(server.address).await;
+        for _ in 0..2 {
+            client.send(HELLO).await;
+            client.until("wellwell.").await;
+        }
         drop(client);
         server.end().await;
     });

@@ -51,7 +51,10 @@ fn check(report: &Report, request: &str) {
     let text = &report.text;
     assert!(text.contains(request), "{text}");
     assert!(text.contains("names::Shop"), "{text}");
-    assert!(text.contains("spawned at http/tests/server.rs:"), "{text}");
+    assert!(
+        text.contains("spawned at http/tests/server/names.rs:"),
+        "{text}"
+    );
     assert!(!text.contains("unnamed"), "{text}");
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use weald_http::RequestBody;
 use weald_kernel::Wait;
@@ -123,6 +123,78 @@ impl Drop for Falls {
     fn drop(&mut self) {
         panic!("the destructor falls");
     }
+}
+
+/// A body of one frame that panics somewhere else than there.
+struct Trap {
+    place: String,
+    frame: Option<Bytes>,
+}
+
+impl http_body::Body for Trap {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.frame.take().map(|frame| Ok(Frame::data(frame))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        assert_ne!(self.place, "/hint", "the length is a trap");
+        SizeHint::default()
+    }
+
+    fn is_end_stream(&self) -> bool {
+        assert_ne!(self.place, "/end", "the end is a trap");
+        self.frame.is_none() && self.place == "/drop-early"
+    }
+}
+
+impl Drop for Trap {
+    fn drop(&mut self) {
+        assert!(!self.place.starts_with("/drop"), "the drop is a trap");
+    }
+}
+
+/// Hyper asks a body and drops it where a panic would end the connection.
+#[test]
+fn a_panic_of_a_body_beside_its_frames_leaves_the_connection() {
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|request: Request<RequestBody>| async move {
+            let place = request.uri().path().to_owned();
+            let frame = Some("alive.".into());
+            Ok::<_, Infallible>(Response::new(Trap { place, frame }))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        for (place, status) in [
+            ("/hint", 500),
+            ("/end", 500),
+            ("/drop", 200),
+            ("/drop-early", 200),
+        ] {
+            client
+                .send(&HELLO.replace(" / ", &format!(" {place} ")))
+                .await;
+            let head = client.until("\r\n\r\n").await;
+            let wanted = format!("HTTP/1.1 {status}");
+            assert!(head.starts_with(&wanted), "{place}: {head}");
+            if status == 200 {
+                client.until("alive.\r\n0\r\n\r\n").await;
+            }
+            client.send(HELLO).await;
+            client.until("alive.\r\n0\r\n\r\n").await;
+            flushed();
+            let told = reports("weald::panic", &format!("GET {place} from 127.0.0.1:"));
+            assert_eq!(told.len(), 1, "{place}: {told:?}");
+        }
+        drop(client);
+        server.end().await;
+    });
 }
 
 /// The future of the service is dropped because its client is gone.

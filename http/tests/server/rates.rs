@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use weald_http::{MinRate, RequestBody};
 use weald_kernel::{sleep, spawn};
 
-use super::{Client, HELLO, run, start};
+use super::{Client, HELLO, run, start, with_some_limit};
 
 const SHORT: Duration = Duration::from_millis(100);
 /// Far more than any client of these tests manages.
@@ -150,37 +150,42 @@ fn a_service_that_writes_slowly_is_never_cut() {
 #[test]
 fn a_reader_that_is_fast_enough_is_left_alone_however_large_the_buffers_are() {
     const LENGTH: usize = 24 << 20;
-    run(2, async {
-        let large = tower::service_fn(|_request: Request<RequestBody>| async {
-            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'x'; LENGTH]))))
-        });
-        let second = Duration::from_secs(1);
-        let server = start(large, |server| {
-            server
-                .write_timeout(second)
-                .min_write_rate(MinRate::new(10_000, second))
-        });
-        let client = Client::connect(server.address).await;
-        let socket = socket2::SockRef::from(&client.stream);
-        socket.set_recv_buffer_size(256 << 10).unwrap();
-        client.send(HELLO).await;
-        let mut length = 0;
-        let mut buffer = vec![0; 32 << 10];
-        let begin = weald_kernel::now();
-        while length < LENGTH {
-            match client.stream.read(&mut buffer).await {
-                Ok(0) | Err(_) => break,
-                Ok(count) => length += count,
+    run(
+        2,
+        with_some_limit(async |limit| {
+            let large = tower::service_fn(|_request: Request<RequestBody>| async {
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'x'; LENGTH]))))
+            });
+            let limit = 10 * limit;
+            let server = start(large, |server| {
+                server
+                    .write_timeout(limit)
+                    .min_write_rate(MinRate::new(10_000, limit))
+            });
+            let client = Client::connect(server.address).await;
+            let socket = socket2::SockRef::from(&client.stream);
+            socket.set_recv_buffer_size(256 << 10).unwrap();
+            client.send(HELLO).await;
+            let mut length = 0;
+            let mut buffer = vec![0; 32 << 10];
+            let begin = weald_kernel::now();
+            while length < LENGTH {
+                match client.stream.read(&mut buffer).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => length += count,
+                }
+                if begin.elapsed() < 5 * limit {
+                    sleep(limit / 20).await;
+                }
             }
-            if begin.elapsed() < 5 * second {
-                sleep(SHORT / 2).await;
+            drop(client);
+            server.end().await;
+            match length >= LENGTH {
+                true => Ok(()),
+                false => Err(format!(
+                    "the server gave the reader up after {length} bytes"
+                )),
             }
-        }
-        assert!(
-            length >= LENGTH,
-            "the server gave the reader up after {length} bytes"
-        );
-        drop(client);
-        server.end().await;
-    });
+        }),
+    );
 }

@@ -1,4 +1,4 @@
-//! The report of a crate above: a job that kept others going gives up.
+//! Reports of the crates above: a job that kept others going gives up, or what a job does for others fails.
 
 use std::fmt;
 
@@ -13,4 +13,12 @@ pub fn report_given_up(why: &dyn fmt::Display) {
     if let Some(job) = context::again().job_ref() {
         report::given_up(&JobName::of(job.header()), why);
     }
+}
+
+/// Reports that what the running job does for others has failed, such as to answer a request. `text` is the whole sentence; it
+/// is not called if there were too many such reports of jobs from the same place. Never waits.
+pub fn report_failure(text: impl FnOnce() -> String) {
+    let job = context::again().job_ref();
+    let named = job.map(|job| JobName::of(job.header()));
+    report::failure(named.as_ref(), text);
 }

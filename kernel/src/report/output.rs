@@ -24,6 +24,7 @@ const PANIC: &str = "weald::panic";
 const SHUTDOWN: &str = "weald::shutdown";
 const WAITS: &str = "weald::waits";
 const SUPERVISOR: &str = "weald::supervisor";
+const SERVICE: &str = "weald::service";
 
 /// Writes a report out. A report that is only information goes to subscribers only.
 pub(super) fn report(report: ReportRecord) {
@@ -105,6 +106,7 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
         ReportKind::GivenUp => {
             tracing::error!(target: SUPERVISOR, job, %site, "{text}");
         }
+        ReportKind::Failure => tracing::warn!(target: SERVICE, job, %site, "{text}"),
     }
 }
 
@@ -155,6 +157,9 @@ fn count_to_tracing(left_out: &LeftOut) {
         }
         ReportKind::GivenUp => {
             tracing::error!(target: SUPERVISOR, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::Failure => {
+            tracing::warn!(target: SERVICE, left_out = count, %origin, "{left_out}");
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) enum ReportKind {
     NotStopped,
     Cycle,
     GivenUp,
+    Failure,
 }
 
 impl ReportKind {
@@ -72,6 +73,7 @@ impl ReportKind {
                 | ReportKind::LongMailbox { .. }
                 | ReportKind::LongChannel { .. }
                 | ReportKind::HoldsPinnedJobs
+                | ReportKind::Failure
         )
     }
 
@@ -104,6 +106,7 @@ impl ReportKind {
             ReportKind::NotStopped => "jobs that did not stop",
             ReportKind::Cycle => "jobs that wait for each other",
             ReportKind::GivenUp => "supervisors that gave up",
+            ReportKind::Failure => "failures",
         }
     }
 }

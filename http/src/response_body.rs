@@ -1,0 +1,313 @@
+//! The body of a response as hyper gets it: in pieces, of the length that the head tells, and with its request in flight.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Buf;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use crate::{
+    in_flight::RequestGuard,
+    piece::{self, Piece},
+};
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether the cause of `error` is that the body of the request did not arrive as it should.
+pub(crate) fn is_clients(error: &BoxError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
+    while let Some(error) = cause {
+        if error.is::<hyper::Error>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// What is known of a body before its first frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// The length that the head tells, or will once hyper has written it.
+    told: Option<u64>,
+    /// The body's own length.
+    exact: Option<u64>,
+    is_end: bool,
+}
+
+/// Makes the response one that hyper sends as it is. An error if its head would have a client read another length than the
+/// body has, so that the client takes the start of the next response for the rest of this one, or the rest of this one for
+/// the next; and if hyper would send no head at all. Runs user code.
+pub(crate) fn prepare<B: Body>(
+    response: &mut Response<Option<B>>,
+    is_head: bool,
+) -> Result<Known, &'static str> {
+    let status = response.status();
+    if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+        return Err("its status is one of those that an answer follows");
+    }
+    if !matches!(response.version(), Version::HTTP_10 | Version::HTTP_11) {
+        *response.version_mut() = Version::HTTP_11;
+    }
+    let told = told_length(response.headers())?;
+    let mut known = known(response.body().as_ref(), told);
+    if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        leave_body_out(response, known, is_head);
+        known = Known::NOTHING;
+    } else if let (Some(told), Some(exact)) = (told, known.exact)
+        && told != exact
+    {
+        return Err("its Content-Length is not the length of its body");
+    }
+    Ok(known)
+}
+
+impl Known {
+    pub(crate) const NOTHING: Known = Known {
+        told: None,
+        exact: Some(0),
+        is_end: true,
+    };
+}
+
+fn known<B: Body>(body: Option<&B>, told: Option<u64>) -> Known {
+    let Some(body) = body else {
+        return Known {
+            told,
+            ..Known::NOTHING
+        };
+    };
+    let exact = body.size_hint().exact();
+    Known {
+        told: told.or(exact),
+        exact,
+        is_end: body.is_end_stream(),
+    }
+}
+
+/// The client gets the head only. The answer to HEAD tells the length that the one to GET has.
+#[cold]
+fn leave_body_out<B>(response: &mut Response<Option<B>>, known: Known, is_head: bool) {
+    *response.body_mut() = None;
+    let headers = response.headers_mut();
+    if is_head
+        && let Some(length) = known.told
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+    {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+}
+
+/// What the headers tell.
+fn told_length(headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
+    // Most responses have few headers, and to go by all of them costs less than to look this one up.
+    let mut told = (headers.iter()).filter(|(name, _)| **name == header::CONTENT_LENGTH);
+    let Some((_, first)) = told.next() else {
+        return Ok(None);
+    };
+    let is_alone = told.next().is_none() && !headers.contains_key(header::TRANSFER_ENCODING);
+    let number = number(first).filter(|_| is_alone);
+    let number = number.ok_or("its Content-Length is not one number, or not alone")?;
+    Ok(Some(number))
+}
+
+/// The number that a header consists of.
+fn number(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}
+
+/// Counts a frame, or the end, of a body of which so much is `left`, if its length is known.
+fn check_length<D: Buf>(
+    frame: Option<&Frame<D>>,
+    left: &mut Option<u64>,
+) -> Result<(), &'static str> {
+    let Some(known) = left else {
+        return Ok(());
+    };
+    let length = match frame {
+        Some(frame) => frame.data_ref().map_or(0, Buf::remaining) as u64,
+        None if *known > 0 => return Err("it is shorter than its Content-Length"),
+        None => 0,
+    };
+    *known = (known.checked_sub(length)).ok_or("it is longer than its Content-Length")?;
+    Ok(())
+}
+
+/// Reports why the rest of a body is missing. Not if its client is the cause, nor a panic, which was reported.
+#[cold]
+fn report(error: &BoxError, in_flight: Option<&RequestGuard>) {
+    let Some(in_flight) = in_flight.filter(|_| !is_clients(error) && !error.is::<Panicked>())
+    else {
+        return;
+    };
+    // The error's text is user code.
+    let _panicked = weald_kernel::catch_panic(|| {
+        weald_kernel::report_failure(|| {
+            let request = in_flight.describe();
+            format!(
+                "the body of the answer to `{request}` failed, and its connection ends: {error}"
+            )
+        });
+    });
+}
+
+/// The body of a response panicked.
+#[derive(Debug)]
+struct Panicked;
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body of the response panicked")
+    }
+}
+
+impl std::error::Error for Panicked {}
+
+pin_project! {
+    /// A response's body. Its request is in flight until hyper drops it.
+    pub(crate) struct TrackedBody<B: Body> {
+        // None in a response that is not the service's.
+        #[pin]
+        body: Option<B>,
+        // What hyper has yet to get of the last frame.
+        rest: Option<B::Data>,
+        // What was known of it; of the length, how much the service has yet to give.
+        known: Known,
+        in_flight: Option<RequestGuard>,
+    }
+
+    impl<B: Body> PinnedDrop for TrackedBody<B> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if this.body.is_some() {
+                // While the request is in flight, so that the report of a panic names it.
+                let _dropped = weald_kernel::catch_panic(|| {
+                    *this.rest = None;
+                    this.body.set(None);
+                });
+            }
+        }
+    }
+}
+
+impl<B: Body> TrackedBody<B> {
+    pub(crate) fn new(
+        body: Option<B>,
+        known: Known,
+        in_flight: Option<RequestGuard>,
+    ) -> TrackedBody<B> {
+        TrackedBody {
+            body,
+            rest: None,
+            known,
+            in_flight,
+        }
+    }
+}
+
+impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
+    /// The next frame of the service. An error ends the connection, so that the client does not take the response for a
+    /// whole one.
+    fn poll_frame_of_service(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        let frame = ready!(self.as_mut().poll_service(cx)).transpose();
+        let this = self.project();
+        let checked =
+            frame.and_then(
+                |frame| match check_length(frame.as_ref(), &mut this.known.told) {
+                    Ok(()) => Ok(frame),
+                    Err(error) => Err(error.into()),
+                },
+            );
+        if let Err(error) = &checked {
+            report(error, this.in_flight.as_ref());
+        }
+        Poll::Ready(checked.transpose())
+    }
+
+    /// As the service gives it.
+    fn poll_service(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        let mut this = self.project();
+        let Some(mut body) = this.body.as_mut().as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let known = this.known;
+        let polled = weald_kernel::catch_panic(|| {
+            let frame = body.as_mut().poll_frame(cx);
+            if let Poll::Ready(Some(Ok(_))) = frame {
+                known.is_end = body.is_end_stream();
+            }
+            frame
+        });
+        let Some(frame) = polled else {
+            // The rest of the response is missing, so the connection must end.
+            this.body.set(None);
+            return Poll::Ready(Some(Err(Panicked.into())));
+        };
+        if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {
+            in_flight.end_poll(cx);
+        }
+        frame.map_err(Into::into)
+    }
+}
+
+impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
+    type Data = Piece<B::Data>;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece<B::Data>>, BoxError>>> {
+        let this = self.as_mut().project();
+        let in_flight = this.in_flight.as_ref();
+        if in_flight.is_some_and(|in_flight| in_flight.pace().must_wait()) {
+            // The connection polls again after the write.
+            return Poll::Pending;
+        }
+        let data = match this.rest.take() {
+            Some(rest) => rest,
+            None => match ready!(self.as_mut().poll_frame_of_service(cx)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(others) => {
+                        let others = others.map_data(Piece::Whole);
+                        return Poll::Ready(Some(Ok(others)));
+                    }
+                },
+            },
+        };
+        let this = self.project();
+        let (piece, rest) = piece::split(data);
+        *this.rest = rest;
+        if let Some(in_flight) = this.in_flight {
+            in_flight.pace().give(piece.remaining());
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    /// What the body said. Hyper asks where a panic would end the connection.
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && self.known.is_end
+    }
+
+    /// Hyper asks before the first frame only.
+    fn size_hint(&self) -> SizeHint {
+        let exact = self.known.exact;
+        exact.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
