@@ -47,12 +47,14 @@ use std::{
 };
 
 use hyper::rt::{Read, ReadBufCursor, Write};
+use weald_kernel::Spawn;
 use weald_net::{Stream, Transport};
 
 /// The most bytes read at once.
 const MAX_READ: usize = 16 << 10;
 
-/// Spawns hyper's background work as jobs of the current runtime.
+/// Spawns hyper's background work, such as the streams of HTTP/2, as jobs of the current runtime. Reports name the job from
+/// which it was spawned: give the job that serves a connection a name ([`Spawn::name`](weald_kernel::Spawn::name)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Executor;
 
@@ -62,7 +64,15 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        weald_kernel::spawn(future).detach();
+        let work = match weald_kernel::current_name() {
+            Some(parent) => {
+                let name = parent.name.as_deref().unwrap_or("a connection");
+                let work = Spawn::new().name(format!("hyper's work for {name}"));
+                work.site(parent.site)
+            }
+            None => Spawn::new(),
+        };
+        work.spawn(future).detach();
     }
 }
 

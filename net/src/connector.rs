@@ -52,6 +52,9 @@ pub struct ConnectError {
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.attempts.is_empty() {
+            return f.write_str("there was no address to connect to");
+        }
         f.write_str("no address could be connected to:")?;
         for (number, (address, error)) in self.attempts.iter().enumerate() {
             let separator = if number == 0 { " " } else { "; " };

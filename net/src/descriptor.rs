@@ -108,6 +108,41 @@ impl Descriptor {
     }
 }
 
+/// Reads what is available, and blocks the calling thread until something is. Another program may have made the open file
+/// non-blocking.
+pub(crate) fn read_blocking(mut file: &fs::File, buffer: &mut [u8]) -> io::Result<usize> {
+    retry_when(file, PollFlags::IN, || file.read(buffer))
+}
+
+/// Writes all of `bytes`, and blocks the calling thread meanwhile, as [`read_blocking`].
+pub(crate) fn write_blocking(mut file: &fs::File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match retry_when(file, PollFlags::OUT, || file.write(bytes))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => bytes = &bytes[count..],
+        }
+    }
+    Ok(())
+}
+
+/// Repeats a transfer that the system refuses for now when it may succeed.
+fn retry_when(
+    file: &fs::File,
+    ready: PollFlags,
+    mut transfer: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match transfer() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // An interrupted wait is a short one.
+                let _interrupted = poll(&mut [PollFd::new(file, ready)], None);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            moved => return moved,
+        }
+    }
+}
+
 impl AsFd for Descriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -118,4 +153,30 @@ impl AsFd for Descriptor {
 pub(crate) fn may_wait(file: &fs::File) -> io::Result<bool> {
     let kind = file.metadata()?.file_type();
     Ok(kind.is_fifo() || kind.is_char_device() || kind.is_socket())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::fd::OwnedFd, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_although_another_program_has_made_the_file_non_blocking() {
+        const LENGTH: usize = 1 << 20;
+        let (reader, writer) = io::pipe().unwrap();
+        let [reader, writer] = [OwnedFd::from(reader), OwnedFd::from(writer)].map(fs::File::from);
+        ioctl_fionbio(&reader, true).unwrap();
+        ioctl_fionbio(&writer, true).unwrap();
+        let reads = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            let mut length = 0;
+            while length < LENGTH {
+                length += read_blocking(&reader, &mut buffer).unwrap();
+            }
+            assert_eq!(length, LENGTH);
+        });
+        write_blocking(&writer, &vec![7; LENGTH]).unwrap();
+        reads.join().unwrap();
+    }
 }

@@ -39,8 +39,10 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// Looks up the addresses of `host`, which is a name or an address. Each result has the port `port`.
 ///
 /// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a
-/// minute. Lookups have threads of their own, so a name server that does not answer stops no file and no other name; see
-/// [`Builder::held_operations`](weald_kernel::Builder::held_operations). A lookup that takes a second is reported.
+/// minute. Lookups have threads of their own, so a name server that does not answer stops no file, and no other name while
+/// fewer than 192 lookups wait for it (an eighth of [`Builder::held_operations`](weald_kernel::Builder::held_operations) and
+/// of [`Builder::blocking_threads`](weald_kernel::Builder::blocking_threads) together). A lookup that takes a second is
+/// reported. An address of IPv6 may be in brackets, as in a URL.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -56,6 +58,12 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// cannot be a name; errors from the operating system; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if too many lookups
 /// wait for a server ([`NoTurn`](weald_kernel::NoTurn)). Fails if the runtime shuts down.
 pub async fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let unbracketed = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    if let Some(Ok(address)) = unbracketed.map(str::parse) {
+        return Ok(vec![SocketAddr::new(std::net::IpAddr::V6(address), port)]);
+    }
     if let Ok(address) = host.parse() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }

@@ -6,8 +6,7 @@
 //! - No bytes are lost by a wait that is dropped or not chosen: what was read stays here until it is taken.
 
 use std::{
-    fmt, fs,
-    io::{self, Read},
+    fmt, fs, io,
     os::fd::OwnedFd,
     path::Path,
     pin::Pin,
@@ -19,7 +18,7 @@ use weald_kernel::{Done, Interest, OperationName, offload_operation};
 use weald_sync::{Branch, Event, Source, Waiting, of_source};
 
 use crate::{
-    descriptor::{Descriptor, NEEDS_THREAD, Sharing},
+    descriptor::{Descriptor, NEEDS_THREAD, Sharing, read_blocking},
     lines::Lines,
     opened::{OnThread, Opened},
 };
@@ -168,7 +167,7 @@ fn read_on_thread(opened: &Opened) -> OnThread<Vec<u8>> {
     let name = OperationName::file("reading", opened.path.clone());
     Box::pin(offload_operation(name, move || {
         let mut buffer = vec![0; READ];
-        let count = (&*file).read(&mut buffer)?;
+        let count = read_blocking(&file, &mut buffer)?;
         buffer.truncate(count);
         Ok(buffer)
     }))

@@ -93,7 +93,17 @@ fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
     // An abstract name has 107 bytes at most.
     let room = 107 - name.len();
     name.extend(&file[file.len().saturating_sub(room)..]);
-    net::UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+    let lock = SocketAddr::from_abstract_name(&name)?;
+    net::UnixListener::bind_addr(&lock).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let (path, lock) = (path.display(), String::from_utf8_lossy(&name));
+            let text = format!(
+                "another program is about to take over {path}: it holds the abstract socket @{lock}; try again"
+            );
+            io::Error::new(error.kind(), text)
+        }
+        _ => error,
+    })
 }
 
 /// Removes the socket file at `path` if nobody answers on it.

@@ -6,7 +6,7 @@
 use std::{
     fmt, fs,
     future::poll_fn,
-    io::{self, Write},
+    io,
     os::fd::OwnedFd,
     path::Path,
     pin::Pin,
@@ -17,7 +17,7 @@ use futures_io::AsyncWrite;
 use weald_kernel::{Done, Interest, OperationName, offload_operation};
 
 use crate::{
-    descriptor::{Descriptor, NEEDS_THREAD, Sharing},
+    descriptor::{Descriptor, NEEDS_THREAD, Sharing, write_blocking},
     opened::{OnThread, Opened},
 };
 
@@ -127,7 +127,9 @@ impl WriteEnd {
 fn write_on_thread(opened: &Opened, bytes: Vec<u8>) -> OnThread<()> {
     let file = opened.file.clone();
     let name = OperationName::file("writing", opened.path.clone());
-    Box::pin(offload_operation(name, move || (&*file).write_all(&bytes)))
+    Box::pin(offload_operation(name, move || {
+        write_blocking(&file, &bytes)
+    }))
 }
 
 /// Flush what a thread may still write.

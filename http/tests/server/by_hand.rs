@@ -68,5 +68,18 @@ fn hypers_executor_spawns_jobs() {
             let _receiver_dropped = sender.send(5);
         });
         assert_eq!(receiver.receive().await.unwrap(), 5);
+        let (sender, mut receiver) = oneshot::channel();
+        let serves = weald_kernel::Spawn::new().name("orders");
+        let serving = serves.spawn(async move {
+            Executor.execute(async move {
+                let _receiver_dropped = sender.send(weald_kernel::current_name());
+            });
+        });
+        serving.await.unwrap();
+        let name = receiver.receive().await.unwrap().unwrap().to_string();
+        assert!(
+            name.starts_with("`hyper's work for orders` spawned at http/tests/server/by_hand.rs:"),
+            "{name}"
+        );
     });
 }

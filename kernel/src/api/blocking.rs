@@ -43,6 +43,9 @@ type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
 /// for their turn, in order. A closure that waits with Weald ([`wait()`](crate::Wait::wait)) does not count. If
 /// a closure waits for its turn for a second, the jobs that hold the threads are reported.
 ///
+/// In async code prefer [`offload`](crate::offload()) where `f` need not borrow: it holds nothing but its own thread, while
+/// the stack of a job that waits here stays on its OS thread.
+///
 /// Outside of a job, and so inside another `blocking`, it just calls `f`. On a
 /// [test runtime](crate::Runtime::test) too, so that a run is a function of the program and the seed.
 ///

@@ -24,6 +24,8 @@ fn localhost_is_found_and_an_invalid_name_is_refused() {
                 .all(|address| address.ip().is_loopback() && address.port() == 80)
         );
         assert!(!addresses.is_empty());
+        let bracketed = lookup_host("[::1]", 80).await.unwrap();
+        assert_eq!(bracketed, ["[::1]:80".parse().unwrap()]);
         let error = lookup_host("no such\0name", 80).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     });
