@@ -4,10 +4,14 @@
 //! one word, so that a thread that made work visible decides with one load.
 //!
 //! Protocol:
-//! - publisher: put the job where others can see it; light fence; load the counts; if a worker sleeps and none
-//!   searches, wake one sleeper, which counts as searching from then on.
-//! - sleeper: move from searching to sleeping; heavy fence; look for visible work once more; if there is some,
-//!   retract the sleep, else park.
+//! - publisher: put the job where others can see it; fence; load the counts; if a worker sleeps and none
+//!   searches, wake one sleeper, which counts as searching from then on. The owner of a worker that puts a job into its
+//!   own ring takes a light fence, every other publisher a full one.
+//! - sleeper: move from searching to sleeping; fence; look for visible work once more; if there is some, retract the
+//!   sleep, else park. The fence is heavy, because an owner may be at its light one; but the last worker to fall asleep
+//!   takes a full one. No owner is awake then: each saw its own ring empty, and took its fence, before it slept. One
+//!   that wakes meanwhile has taken the lock of the list afterwards, so it sees the last sleeper. And if a thread lost its
+//!   worker after such a push, the next owner saw the job in the ring.
 //!
 //! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look sees
 //! the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose last
@@ -47,7 +51,20 @@ impl<S> Sleepers<S> {
     #[inline(always)]
     #[must_use]
     pub(crate) fn notify(&self) -> Option<S> {
+        barrier::full();
+        self.notify_after_fence()
+    }
+
+    /// As [`notify`](Sleepers::notify), by the owner of a worker, after it has put a job into its own ring.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn notify_of_own_ring(&self) -> Option<S> {
         barrier::light();
+        self.notify_after_fence()
+    }
+
+    #[inline(always)]
+    fn notify_after_fence(&self) -> Option<S> {
         let counts = self.counts.load(Ordering::Relaxed);
         if counts & SLEEPING_MASK == 0 {
             return None;
@@ -134,8 +151,12 @@ impl<S> Sleepers<S> {
                 self.counts.fetch_add(SLEEPING, Ordering::SeqCst);
             }
         }
+        let is_last = sleepers.len() == self.workers;
         drop(sleepers);
-        barrier::heavy();
+        match is_last {
+            true => barrier::full(),
+            false => barrier::heavy(),
+        }
     }
 
     /// The calling worker does not sleep, or no longer. It counts as searching from now on, whether it retracted its

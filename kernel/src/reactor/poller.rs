@@ -47,6 +47,10 @@ impl ReadyEvents {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = ReadyEvent> {
         self.0.drain(..).map(|event| {
             let (data, flags) = (event.data, event.flags);

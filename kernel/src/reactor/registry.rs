@@ -65,6 +65,11 @@ impl ReadyBatch {
         self.events.is_empty()
     }
 
+    /// How many events were taken.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// Takes the wakers of the events that were handled.
     pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Waker> + '_ {
         self.wakers.drain(..)

@@ -140,11 +140,15 @@ fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     let is_shared = cx
         .worker()
         .is_some_and(|(worker, _)| worker.sharing.is_shared());
-    if let Some(overflow) = full {
-        inject_quietly(shared, overflow);
-    }
-    if is_shared {
-        shared.wake_one();
+    match full {
+        Some(overflow) => {
+            inject_quietly(shared, overflow);
+            if is_shared {
+                shared.wake_one();
+            }
+        }
+        None if is_shared => shared.wake_one_for_own_ring(),
+        None => {}
     }
 }
 

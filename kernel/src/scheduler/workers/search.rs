@@ -9,7 +9,7 @@
 pub(crate) mod coarseness;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
-pub(crate) mod spin_policy;
+pub(crate) mod try_policy;
 
 use std::{ptr, task::Waker};
 
@@ -388,6 +388,19 @@ pub fn prefer_stealing() {
 /// Whether there is work that any worker may take.
 pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(Worker::has_open_jobs)
+}
+
+/// As [`from_reactor`], for a worker that would otherwise sleep. If such looks were in vain lately, it leaves this one out:
+/// it then sees in its sleep what is ready.
+pub(crate) fn from_reactor_before_sleep(worker_loop: &WorkerLoop<'_>) -> bool {
+    let policy = &worker_loop.look_policy;
+    let found =
+        (worker_loop.shared.is_driven() || policy.is_worth_a_try()) && from_reactor(worker_loop);
+    match found {
+        true => policy.found_work(),
+        false => policy.found_nothing(),
+    }
+    found
 }
 
 /// Polls the reactor. True if anything was ready: jobs may be runnable now.

@@ -223,6 +223,14 @@ impl Shared {
         }
     }
 
+    /// As [`wake_one`](Shared::wake_one), by the owner of a worker, after it has put a job into its own ring.
+    #[inline]
+    pub(crate) fn wake_one_for_own_ring(&self) {
+        if let Some(sleeper) = self.sleepers.notify_of_own_ring() {
+            sleeper.wake(self);
+        }
+    }
+
     /// A job, in no queue, that runs the callbacks that are ready at its worker.
     pub(crate) fn callback_runner(&self) -> Runnable {
         FEATURES.callbacks.runner(self.id, EntryQueue::new())

@@ -16,8 +16,7 @@
 //! freed; both under the lock. So a foreign thread that holds the lock can rely on the word: that job lives until the
 //! foreign thread leaves.
 //!
-//! The reactor ([`crate::reactor`]) belongs to no worker: `look`, `find` and the monitor poll it, and `sleep` waits
-//! in it.
+//! The reactor ([`crate::reactor`]) belongs to no worker: `look`, `find` and the monitor poll it; `sleep` waits in it.
 
 use std::cell::Cell;
 
@@ -36,7 +35,7 @@ use crate::{
             run_word::RunWord,
             search::{
                 self, Found, coarseness::Coarseness, sleep, sleep_policy::SleepPolicy,
-                spin_policy::SpinPolicy,
+                try_policy::TryPolicy,
             },
             serve_end::ServeEnd,
             shared::Shared,
@@ -135,8 +134,8 @@ pub(crate) enum RunEnd {
     No,
 }
 
-/// The state of a thread that serves workers, one after the other. The thread's loops, each on a stack of its own,
-/// share it. Only one of them is at work at a time, so everything that changes is in a cell.
+/// The state of a thread that serves workers, one after the other; its loops, each on a stack of its own, share it. Only
+/// one of them is at work at a time, so everything that changes is in a cell.
 pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
@@ -156,12 +155,12 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) lease_since: Cell<std::time::Instant>,
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
-    /// How coarse the work is.
     pub(crate) coarseness: Coarseness,
     /// How the worker waits for forked jobs.
     pub(crate) sleep_policy: SleepPolicy,
-    /// Whether it should spin before it sleeps.
-    pub(crate) spin_policy: SpinPolicy,
+    /// Whether it should spin, and look at the reactor, before it sleeps.
+    pub(crate) spin_policy: TryPolicy,
+    pub(crate) look_policy: TryPolicy,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReadyBatch>,
     /// How many runs there were.
@@ -193,7 +192,8 @@ impl<'a> WorkerLoop<'a> {
             coarseness: Coarseness::default(),
             suspects: KnownSuspects::default(),
             sleep_policy: SleepPolicy::new(),
-            spin_policy: SpinPolicy::default(),
+            spin_policy: TryPolicy::default(),
+            look_policy: TryPolicy::default(),
         }
     }
 
@@ -282,7 +282,7 @@ impl<'a> WorkerLoop<'a> {
                 Pick::Look => continue,
                 Pick::Empty | Pick::Callbacks => {}
             }
-            if search::from_injector(self)? || search::from_reactor(self) {
+            if search::from_injector(self)? || search::from_reactor_before_sleep(self) {
                 continue;
             }
             match search::steal(self)? {

@@ -71,6 +71,10 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     // The sleep is not a part of the work that follows.
     worker_loop.last_look.set(shared.clock.now());
     shared.monitor.worker_woke();
+    if batch.len() > 1 {
+        // Under such a load a look may well find the next events.
+        worker_loop.look_policy.found_work();
+    }
     // Handled only now, while this worker counts as searching: so the jobs that become runnable here wake no other
     // worker.
     handle_ready(shared, &mut batch);
