@@ -49,7 +49,7 @@ pub(crate) fn prepare<B: Body>(
 ) -> Result<Known, &'static str> {
     let status = response.status();
     if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err("its status is one of those that an answer follows");
+        return Err("the status of its response is one that an answer must follow (1xx)");
     }
     if !matches!(response.version(), Version::HTTP_10 | Version::HTTP_11) {
         *response.version_mut() = Version::HTTP_11;
@@ -62,7 +62,7 @@ pub(crate) fn prepare<B: Body>(
     } else if let (Some(told), Some(exact)) = (told, known.exact)
         && told != exact
     {
-        return Err("its Content-Length is not the length of its body");
+        return Err("the Content-Length of its response is not the length of the body");
     }
     Ok(known)
 }
@@ -112,7 +112,7 @@ fn told_length(headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
     };
     let is_alone = told.next().is_none() && !headers.contains_key(header::TRANSFER_ENCODING);
     let number = number(first).filter(|_| is_alone);
-    let number = number.ok_or("its Content-Length is not one number, or not alone")?;
+    let number = number.ok_or("the Content-Length of its response is not one number, or has a Transfer-Encoding beside it")?;
     Ok(Some(number))
 }
 

@@ -186,7 +186,8 @@ impl<L, S, U> Server<L, S, U> {
 
     /// Answers clients that shut down their direction after a request. A client that is gone is then noticed
     /// only when the server writes to it. Without this setting, a client that shuts down its direction is taken
-    /// to be gone, and the service's future is dropped.
+    /// to be gone, and the service's future is dropped; often before its first poll, if the end comes with the request, as
+    /// from `printf … | nc -N`.
     pub fn answer_half_closed(mut self) -> Self {
         self.limits.half_closed = HalfClosed::Answered;
         self
