@@ -407,7 +407,8 @@ impl Activity {
 
     /// Describes the connection for a report.
     pub(crate) fn describe(&self) -> Unfinished {
-        let request = self.has(AT_WORK).then(|| self.request.read()).flatten();
+        let is_at_work = self.has(AT_WORK) || self.awaits_body();
+        let request = is_at_work.then(|| self.request.read()).flatten();
         Unfinished {
             peer: self.peer,
             request,

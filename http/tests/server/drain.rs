@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use weald_http::RequestBody;
 use weald_sync::channel;
 
@@ -50,6 +50,32 @@ fn requests_in_flight_are_finished() {
         assert!(answer.ends_with("done."), "{answer:?}");
         assert!(answer.contains("connection: close"), "{answer:?}");
         assert!(ending.await.unwrap().not_stopped.is_empty());
+    });
+}
+
+/// The response was sent, and a job of the service still waits for the rest of the body.
+#[test]
+fn a_request_whose_body_is_kept_is_named() {
+    run(2, async {
+        let service = tower::service_fn(|request: Request<RequestBody>| async {
+            let reading = request.into_body().collect();
+            weald_kernel::spawn(reading).detach();
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("kept."))))
+        });
+        let server = start(service, |server| {
+            server.drain_for(Duration::from_millis(50))
+        });
+        let mut client = Client::connect(server.address).await;
+        client
+            .send("POST /keep HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab")
+            .await;
+        client.until("kept.").await;
+        let drained = server.end().await;
+        let [unfinished] = &drained.not_stopped[..] else {
+            panic!("one is left: {drained:?}");
+        };
+        let request = (Method::POST, "/keep".parse().unwrap());
+        assert_eq!(unfinished.request, Some(request));
     });
 }
 
