@@ -112,7 +112,7 @@ async fn serve_until_interrupted(args: &Board, config: Config) -> Result<(), Sto
     }
     let ready = match args.demo {
         true => format!(
-            "http://{}  a demo, of which nothing is kept; Ctrl-C ends it\n",
+            "http://{}  a demo, nothing is kept; Ctrl-C ends it\n",
             board.address()
         ),
         false => format!("http://{}\n", board.address()),

@@ -1,16 +1,9 @@
 //! A thread seen from outside: its identity, its name, and how to unpark it.
 
-use std::{
-    fmt, ptr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Instant,
-};
+use std::{fmt, ptr, sync::Arc, thread, time::Instant};
 
 use weald_kernel::Unparker;
+use weald_sync::hooks::Parker;
 
 /// A thread of this crate or of the operating system, or any other job: a job can park, too.
 #[derive(Clone)]
@@ -22,33 +15,32 @@ enum ThreadKind {
     Os(Arc<OsThread>),
 }
 
-/// A thread of the operating system. The permit belongs to parking alone; `block_on` has one of its own.
+/// A thread of the operating system. The parker belongs to [`park`](crate::park()) alone; `block_on` has one of its own.
 struct OsThread {
     thread: thread::Thread,
-    permit: AtomicBool,
+    parker: Arc<Parker>,
 }
 
 thread_local! {
     static HERE: Arc<OsThread> = Arc::new(OsThread {
         thread: thread::current(),
-        permit: AtomicBool::new(false),
+        parker: Parker::new(),
     });
 }
 
 /// Parks the calling OS thread until it is unparked, or until the deadline. Returns whether it was unparked.
 pub(crate) fn park_os(deadline: Option<Instant>) -> bool {
     HERE.with(|here| {
-        // Acquire: pairs with the store in `unpark`.
-        while !here.permit.swap(false, Ordering::Acquire) {
+        while !here.parker.take() {
             let Some(deadline) = deadline else {
-                thread::park();
+                here.parker.park();
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            thread::park_timeout(left);
+            here.parker.park_timeout(left);
         }
         true
     })
@@ -82,10 +74,7 @@ impl Thread {
     pub fn unpark(&self) {
         match &self.0 {
             ThreadKind::Job(job) => job.unpark(),
-            ThreadKind::Os(os) => {
-                os.permit.store(true, Ordering::Release);
-                os.thread.unpark();
-            }
+            ThreadKind::Os(os) => os.parker.waker().wake(),
         }
     }
 

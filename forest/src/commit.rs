@@ -64,7 +64,7 @@ impl Commit {
             bytes: Bytes::new(&[]),
             lease: None,
             level: None,
-            turns: 0,
+            overtaken: 0,
         };
         Self {
             shared,

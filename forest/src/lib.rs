@@ -58,6 +58,7 @@ mod state {
 mod combine {
     pub(crate) mod acceptance;
     pub(crate) mod ahead;
+    pub(crate) mod apply;
     pub(crate) mod at_risk;
     pub(crate) mod author;
     pub(crate) mod before;
@@ -66,6 +67,7 @@ mod combine {
     pub(crate) mod digest;
     pub(crate) mod fall_back;
     pub(crate) mod happened;
+    pub(crate) mod leases;
     pub(crate) mod made;
     pub(crate) mod make;
     pub(crate) mod moment;
@@ -78,7 +80,7 @@ mod combine {
     pub(crate) mod shared;
     pub(crate) mod start;
     pub(crate) mod submission;
-    pub(crate) mod turns;
+
     pub(crate) mod write_leases;
 }
 
@@ -112,9 +114,9 @@ mod recover {
     pub(crate) mod decoded;
     pub(crate) mod error;
     pub(crate) mod frames;
-    pub(crate) mod line;
     pub(crate) mod open;
     pub(crate) mod pipeline;
+    pub(crate) mod recovered_tree;
     pub(crate) mod recovery;
 }
 

@@ -5,6 +5,7 @@
 #[path = "support/hooks.rs"]
 mod hooks;
 
+use std::pin::Pin;
 use std::time::SystemTime;
 
 use hooks::Hooks;
@@ -33,6 +34,10 @@ impl Subject for InMemory {
     fn fail(&self) -> bool {
         self.0.fail();
         true
+    }
+
+    fn block_on(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        pollster::block_on(future);
     }
 }
 
@@ -104,6 +109,10 @@ impl Subject for Wrong {
 
     fn fail(&self) -> bool {
         false
+    }
+
+    fn block_on(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        pollster::block_on(future);
     }
 }
 

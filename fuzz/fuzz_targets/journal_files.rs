@@ -14,29 +14,55 @@ use std::task::{Context, Poll, Waker};
 use weald_forest::journal::{Entry, Journal, Position};
 use weald_forest::{CommitId, Forest};
 use weald_journal::{
-    DiskForest, DiskJournal, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk, Work,
+    DiskForest, DiskJournal, MasterKey, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
+    Work,
 };
 
 macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_bytes!(concat!("../../journal/tests/fixtures/format-1/", $name)))),*]
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../../journal/tests/fixtures/", $folder, "/", $name)))),*]
     };
 }
 
-/// A forest with every kind of record, a checkpoint and keys.
-static FILES: [(&str, &[u8]); 5] = files!(
-    "000660ecf39c5fd4-00000001.segment",
-    "000660ecf39c5fd4-00000002.segment",
-    "000660ecf39c5fd4-00000003.segment",
-    "000660ecf39c5fd400000001000008a2.checkpoint",
-    "0000000000000003.keys",
-);
+/// Forests with every kind of record, a checkpoint and keys: in plain, sealed by a master key, and sealed with copies of
+/// references, in newer formats of the key file and of the checkpoint.
+static FORESTS: [&[(&str, &[u8])]; 3] = [
+    files!("format-1":
+        "000660ecf39c5fd4-00000001.segment",
+        "000660ecf39c5fd4-00000002.segment",
+        "000660ecf39c5fd4-00000003.segment",
+        "000660ecf39c5fd400000001000008a2.checkpoint",
+        "0000000000000003.keys",
+    ),
+    files!("format-1-sealed":
+        "000660f277e2a664-00000001.segment",
+        "000660f277e2a664-00000002.segment",
+        "000660f277e2a664-00000003.segment",
+        "000660f277e2a6640000000100000937.checkpoint",
+        "0000000000000003.keys",
+    ),
+    files!("format-1-copied":
+        "00066147351f11fa-00000001.segment",
+        "00066147351f11fa-00000002.segment",
+        "00066147351f11fa00000001000009b8.checkpoint",
+        "0000000000000003.keys",
+    ),
+];
+
+/// The settings of a journal without threads, which knows the key that two of the forests are sealed by.
+fn settings() -> Settings {
+    Settings::new()
+        .master_key(MasterKey::new([7; 32]))
+        .by_hand()
+}
 
 #[derive(Arbitrary, Debug)]
 struct Input {
     changes: Vec<Change>,
     /// Which files get right checks afterwards, by bits.
     mended: u8,
+    /// Which forest it begins with.
+    forest: u8,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -93,12 +119,12 @@ enum Name {
 }
 
 impl Name {
-    fn text(&self) -> String {
-        const EPOCH: u64 = 0x0006_60EC_F39C_5FD4;
+    /// `epoch` is that of the segments which are there.
+    fn text(&self, epoch: u64) -> String {
         match self {
             Self::Segment { epoch, index } => format!("{epoch:016x}-{index:08x}.segment"),
             Self::Near { later, index } => {
-                let epoch = EPOCH.wrapping_add_signed((*later).into());
+                let epoch = epoch.wrapping_add_signed((*later).into());
                 format!("{epoch:016x}-{index:08x}.segment")
             }
             Self::Checkpoint(at) => format!("{at:032x}.checkpoint"),
@@ -110,7 +136,7 @@ impl Name {
 
 type Files = Vec<(String, Vec<u8>)>;
 
-fn change(files: &mut Files, change: &Change) {
+fn change(files: &mut Files, epoch: u64, change: &Change) {
     let len = files.len().max(1);
     let which = |file: u8| usize::from(file) % len;
     let copied = match change {
@@ -144,7 +170,7 @@ fn change(files: &mut Files, change: &Change) {
             let from = usize::from(*from).min(end);
             content[from..(from + usize::from(*len)).min(end)].fill(0);
         }
-        Change::Rename { to, .. } => *name = to.text(),
+        Change::Rename { to, .. } => *name = to.text(epoch),
         Change::Remove { .. } => _ = files.remove(which),
     }
 }
@@ -189,11 +215,15 @@ fn drive<T>(journal: &DiskJournal, future: impl Future<Output = T>) -> T {
 }
 
 fuzz_target!(|input: Input| {
-    let mut files: Files = FILES
-        .iter()
+    let forest = FORESTS[usize::from(input.forest) % FORESTS.len()];
+    let epoch =
+        u64::from_str_radix(&forest[0].0[..16], 16).expect("a segment begins with its epoch");
+    let begin = forest.iter();
+    let mut files: Files = begin
         .map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()))
         .collect();
-    input.changes.iter().for_each(|it| change(&mut files, it));
+    let changes = input.changes.iter();
+    changes.for_each(|it| change(&mut files, epoch, it));
     let disk = SimulatedDisk::new();
     for (number, (name, bytes)) in files.iter_mut().enumerate() {
         if input.mended & 1 << number.min(7) != 0 {
@@ -202,7 +232,7 @@ fuzz_target!(|input: Input| {
         disk.set_file(name, Some(bytes));
     }
     let operations = disk.operations();
-    let read = ReadOnlyJournal::open_with(disk.clone(), &Settings::new().by_hand());
+    let read = ReadOnlyJournal::open_with(disk.clone(), &settings());
     let seen = read.as_ref().ok().and_then(records);
     let shown = read.ok().map(|journal| {
         let _ = block_on(journal.resolve(CommitId(1)));
@@ -211,9 +241,7 @@ fuzz_target!(|input: Input| {
     });
     assert!(disk.operations() <= operations + 8, "a reader only syncs");
     for round in 0..2 {
-        let Ok(journal) =
-            DiskJournal::open_on(disk.clone(), Settings::new().segment(4096).by_hand())
-        else {
+        let Ok(journal) = DiskJournal::open_on(disk.clone(), settings().segment(4096)) else {
             return;
         };
         if let Some(shown) = &shown {

@@ -257,7 +257,7 @@ impl Activity {
         self.request.clear();
     }
 
-    /// Whether the connection is between two requests, the last of which had no body, and nothing is to be sent.
+    /// Whether the connection is between two requests, the last one had no body, and nothing is left to send.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.has(LINGERING | BLOCKED | IN_FLIGHT | UNFLUSHED | HEAD | BODY)
     }

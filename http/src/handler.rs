@@ -83,7 +83,7 @@ impl<S: Serve> Handler<S> {
     ) -> CallState<S, S::Future> {
         let request = request.map(|incoming| RequestBody::new(incoming, &self.activity, in_flight));
         // Most services are always ready, and then the request is moved only once. No waker is needed here: the
-        // first poll of the future asks a service again that was not ready.
+        // first poll of the future asks a service that was not ready again.
         let cx = &mut Context::from_waker(Waker::noop());
         // Not the closure's result, which would be moved twice more.
         let mut state = CallState::Panicked;

@@ -137,8 +137,8 @@ impl<L, S, U> Server<L, S, U> {
     /// How long a client may send nothing of a body that the service waits for; it is noticed after three times
     /// as long at the latest. The client gets a 408 if the service has not responded yet, and the service's
     /// future is dropped. Default: 30 s. A client that sends something must also keep to
-    /// [`min_body_rate`](Server::min_body_rate), whose default ends a body of which nothing arrives after 10 s
-    /// already.
+    /// [`min_body_rate`](Server::min_body_rate), whose default ends a body already when nothing of it has
+    /// arrived for 10 s.
     ///
     /// The service waits from its poll of the body until more arrives, or the body is dropped, or the service's
     /// future is polled without polling the body: a choice or a [`timeout`](weald_kernel::timeout) that moved
@@ -223,7 +223,7 @@ impl<L, S, U> Server<L, S, U> {
 enum AcceptFailure {
     /// Only that one connection.
     Connection,
-    /// Descriptors or memory, of which there is none left for now.
+    /// Descriptors or memory: none is left for now.
     Exhausted,
     /// The listener, which can no longer accept.
     Listener,

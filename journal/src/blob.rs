@@ -101,7 +101,7 @@ fn cipher(key: &BlobKey, part: u32) -> (ChaCha20Poly1305, Nonce) {
     (ChaCha20Poly1305::new(&Key::from(**key)), nonce)
 }
 
-/// The blob of which a frame has the first part.
+/// The blob whose first part is in a frame.
 pub(crate) fn begun(body: &[u8]) -> Option<BlobId> {
     let (id, rest) = body.split_first_chunk()?;
     let is_first = *rest.first_chunk::<4>()? == [0; 4];

@@ -17,7 +17,7 @@ impl Core {
     }
 
     /// Gives the lock back, after the threads have ended. If all is durable, notes the end, so that the next opening
-    /// misses what a copy has lost; and removes the segment that was prepared in vain.
+    /// notices if a copy has lost records; and removes the segment that was prepared in vain.
     pub(crate) fn end_close(&self) {
         // A checkpoint or a trim that somebody has begun may be writing another key file. It ends soon, see `keep.rs`.
         let ended = self.checkpoints.lock();

@@ -67,7 +67,7 @@ impl Directory {
         })
     }
 
-    /// The directory at this path, of which files are opened for reading only.
+    /// The directory at this path. Its files are opened for reading only.
     pub(crate) fn read_only(path: impl AsRef<Path>) -> io::Result<Self> {
         let directory = Self::open(path)?;
         Ok(Self {

@@ -266,7 +266,8 @@ pub(crate) fn destroy(medium: &dyn Medium, name: &str) -> io::Result<bool> {
     }
 }
 
-/// Destroys all files with keys but that of a number, and the spare one, if that is kept; returns whether there were any.
+/// Destroys all key files except the one with the number `newest` and, if it is kept, the spare one. Returns whether there
+/// were any others.
 pub(crate) fn destroy_others(
     medium: &dyn Medium,
     (newest, keeps_spare): (u64, bool),

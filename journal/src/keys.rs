@@ -3,8 +3,8 @@
 //! - A key is durable before the record that brings its blob, and gone from every file before the record that erases it
 //!   is acknowledged.
 //! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one, and
-//!   overwrites the old one with zeros, which is the spare file from then on. A key is taken only if there is room for it
-//!   in both ([`Keys::free`]).
+//!   overwrites the old one with zeros. The old one is the spare file from then on. A key is taken only if both files have
+//!   room for it ([`Keys::free`]).
 //! - Nor does it need another open file: both stay open, and the directory is looked through only after something failed.
 
 use std::collections::{HashMap, HashSet};

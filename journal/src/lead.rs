@@ -6,8 +6,8 @@
 //!
 //! - Nobody depends on a leader. It may be dropped, and then a thread writes; or it may not be polled for long, and then a
 //!   thread writes that looks after [`LOOK`](crate::leading::LOOK).
-//! - A leader writes only what is short, and on a medium that has been quick: an author is to be held up by a write as
-//!   rarely as may be. All else is done by the threads.
+//! - A leader writes only what is short, and on a medium that has been quick: a write must
+//!   seldom hold an author up. The threads do everything else.
 //! - Whoever waits until a commit is durable leads nothing: a sync is done by a thread.
 
 use std::future::Future;

@@ -1,13 +1,13 @@
-//! Who writes the next batch: decisions only. `lead.rs` says what a leader is, and acts.
+//! The leader of a batch, who writes it: decisions only. `lead.rs` says what a leader is, and acts.
 
 use std::time::{Duration, Instant};
 
 use weald_forest::journal::Position;
 
-/// After so long a thread looks whether a leader has written.
+/// How long a thread waits before it looks whether a leader has written.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
 
-/// For so long after a leader's write a thread goes on to look.
+/// How long after a leader's write a thread goes on looking.
 const RECENT: Duration = Duration::from_millis(20);
 
 /// A leader writes no more bytes than this at once.
@@ -16,10 +16,10 @@ pub(crate) const SHORT: usize = 64 << 10;
 /// A write that takes longer is slow.
 const SLOW: Duration = Duration::from_millis(4);
 
-/// For so long after a slow write nobody leads.
+/// How long after a slow write nobody leads.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Who writes the next batch, and who looks after that. Part of the journal's state.
+/// Which author writes the next batch, and which thread looks after that. Part of the journal's state.
 #[derive(Default)]
 pub(crate) struct Leading {
     /// The leader of the batch that is collected, by its number, and since when.
@@ -71,7 +71,7 @@ impl Leading {
         self.asked = self.asked.max(position);
     }
 
-    /// All up to a position is written now, by whomever.
+    /// Everything up to a position is being written, by some thread.
     pub(crate) fn batch_taken(&mut self, upto: Position) {
         self.leader = None;
         self.taken = upto;
@@ -82,7 +82,7 @@ impl Leading {
         !self.is_watched && (self.leader.is_some() || is_within(self.led, RECENT))
     }
 
-    /// Whether the batch has a leader of whom a write is to be expected.
+    /// Whether the batch has a leader that is expected to write.
     pub(crate) fn has_leader(&self) -> bool {
         is_within(self.leader.map(|(_, since)| since), LOOK)
     }

@@ -17,7 +17,7 @@ impl DiskForest {
     /// The commits to a tree after a version, from the history on the medium. It returns the oldest of them, at most 1,024;
     /// call again for more. It returns none when no further commit is durable. A watch that was told
     /// [`TooOld`](weald_forest::WatchError::TooOld) catches up with them, and begins behind the last one. It takes the time of
-    /// the checkpoint before the version, and of the records behind that, each of which is read a few times, however many
+    /// the checkpoint before the version, and of the records behind that. Each record is read a few times, however many
     /// trees there are.
     ///
     /// ```

@@ -159,7 +159,7 @@ impl State {
         NextStep::Sync(self.log.synced.segment, self.log.written)
     }
 
-    /// Whether the batch is left to its leader, of whom a write is still to be expected.
+    /// Whether the batch is left to its leader, which is still expected to write.
     pub(crate) fn is_led(&self) -> bool {
         self.leading.has_leader() && !self.is_closing && !self.is_asked_to_write()
     }

@@ -55,7 +55,7 @@ impl Core {
         due
     }
 
-    /// Refuses what waits, and gives back what was prepared for it but the next segment.
+    /// Refuses what waits, and gives back the room that was prepared for it, except for the next segment.
     fn refuse(&self, refusal: AppendError, error: &io::Error) {
         let (due, unused) = {
             let mut state = self.state();

@@ -184,7 +184,7 @@ impl ReadOnlyJournal {
         Ok(self.with(found))
     }
 
-    /// The same files, of which another part counts.
+    /// The same files, where another part of them counts.
     fn with(&self, found: Found) -> Self {
         Self(Arc::new(Seen {
             medium: Arc::clone(&self.0.medium),

@@ -27,11 +27,11 @@ fn lock(state: &Mutex<SearchState>) -> MutexGuard<'_, SearchState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whoever searches on a thread.
+/// Something that a thread can search.
 pub(crate) trait Searcher: Send + Sync + 'static {
     fn search(&self) -> Outcome;
 
-    /// Wakes whoever waits for the outcome.
+    /// Wakes the units that wait for the outcome.
     fn wake(&self, waker: Waker);
 }
 

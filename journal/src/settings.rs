@@ -88,7 +88,7 @@ impl Settings {
         self
     }
 
-    /// Where the time comes from, of which an opening's epoch is made; by default the operating system.
+    /// The clock from whose time an opening's epoch is made; by default that of the operating system.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;

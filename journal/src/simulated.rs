@@ -157,7 +157,7 @@ impl SimulatedDisk {
         self.disk().is_locked = false;
     }
 
-    /// Removes the file that is locked, as somebody does who takes it for the rest of an older program.
+    /// Removes the file that is locked, as a person would who takes it for a leftover of an older program.
     pub fn remove_lock(&self) {
         self.set_file(LOCK, None);
     }
@@ -167,7 +167,7 @@ impl SimulatedDisk {
         self.disk().used()
     }
 
-    /// The names of all files but the one that is locked, which each opening changes.
+    /// The names of all files, without the one that is locked, which each opening changes.
     pub fn names(&self) -> Vec<String> {
         let disk = self.disk();
         let names = disk.names.keys().filter(|name| *name != LOCK);

@@ -1,12 +1,12 @@
-//! Files that have another name until they are whole. What becomes of none is removed, because the next attempt needs
-//! its room.
+//! Files that are written under another name until they are whole. A file that does not become whole is removed, because
+//! the next attempt needs its room.
 
 use std::io;
 
 use crate::medium::Medium;
 use crate::names;
 
-/// Makes a file under another name, and gives it its own, which replaces one that has it. The change of names is not
+/// Makes a file under another name and renames it to `name`; a file of that name is replaced. The change of names is not
 /// synced. If anything fails, nothing is left.
 pub(crate) fn make<T>(
     medium: &dyn Medium,
@@ -25,7 +25,8 @@ pub(crate) fn make<T>(
     made
 }
 
-/// Removes what an end has left, before anything needs the room. What has keys in it stays, until it is overwritten.
+/// Removes the files that an earlier run left unfinished, before anything needs the room. Key files stay until they are
+/// overwritten.
 pub(crate) fn remove_left(medium: &dyn Medium) -> io::Result<()> {
     for name in medium.list()? {
         let Some(whole) = name.strip_suffix(names::UNFINISHED) else {

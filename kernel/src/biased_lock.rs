@@ -163,40 +163,33 @@ impl<T> BiasedLock<T> {
     /// Lets the owner in. Called by the thread that was given `lease`, while it is not inside.
     #[inline(always)]
     pub(crate) fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
-        match self.try_enter(lease) {
-            Ok(()) => Ok(self.guard(lease)),
-            Err(word) => self.enter_slow(word, lease),
-        }
+        self.try_enter(lease)
+            .or_else(|word| self.enter_slow(word, lease))
     }
 
     /// One attempt of [`enter`](BiasedLock::enter), for a caller that has another path without it.
     #[inline(always)]
     pub(crate) fn enter_at_once(&self, lease: Lease) -> Option<OwnerGuard<'_, T>> {
-        let entered = self.try_enter(lease).is_ok();
-        if !entered {
+        let entered = self.try_enter(lease);
+        if entered.is_err() {
             // Release: as in `back_off`.
             lease.busy().store(false, Ordering::Release);
         }
-        entered.then(|| self.guard(lease))
-    }
-
-    #[inline(always)]
-    fn guard(&self, lease: Lease) -> OwnerGuard<'_, T> {
-        OwnerGuard {
-            lock: self,
-            busy: lease.busy,
-        }
+        entered.ok()
     }
 
     /// One attempt; the error is the conflicting word.
     #[inline(always)]
-    fn try_enter(&self, lease: Lease) -> Result<(), usize> {
+    fn try_enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, usize> {
         lease.busy().store(true, Ordering::Relaxed);
         // Where that is no fence, the word has `FENCED`, and is not the lease's number.
         barrier::light_if_asymmetric();
         // Acquire: pairs with the release store of a foreign thread that left: we see what it did.
         match self.word.load(Ordering::Acquire) {
-            word if word == lease.number => Ok(()),
+            word if word == lease.number => Ok(OwnerGuard {
+                lock: self,
+                busy: lease.busy,
+            }),
             word => Err(word),
         }
     }
@@ -212,7 +205,10 @@ impl<T> BiasedLock<T> {
             // Acquire: as in `try_enter`.
             word = self.word.load(Ordering::Acquire);
             if word == lease.number | fenced {
-                return Ok(self.guard(lease));
+                return Ok(OwnerGuard {
+                    lock: self,
+                    busy: lease.busy,
+                });
             }
         }
     }

@@ -62,6 +62,7 @@ mod report;
 mod biased_lock;
 mod queue {
     pub(crate) mod injector;
+    pub(crate) mod queue_counts;
     pub(crate) mod ring;
     pub(crate) mod sharing;
     pub(crate) mod sleepers;
@@ -134,6 +135,8 @@ mod reactor {
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
 // - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`); where it
 //   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`);
+// - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
+//   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
 // - where a job may run: `stackful::placement`.
 mod scheduler {
     // What the scheduler needs from layers that come later in this list, as traits.

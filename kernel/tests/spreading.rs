@@ -18,7 +18,7 @@ use std::{
 use tools::watch;
 use weald_kernel::{Runtime, spawn, yield_now};
 
-/// A runtime with two workers, none of which is ever retaken.
+/// A runtime with two workers that are never retaken.
 fn two_workers() -> Runtime {
     Runtime::builder()
         .workers(2)

@@ -294,7 +294,7 @@ impl<P: Copy, C: Clone> Cells<P, C> {
 impl<P, C> Clone for Cells<P, C> {
     #[inline]
     fn clone(&self) -> Self {
-        count_up(&self.header().counter);
+        count_up(&self.header().counter, 1);
         Self { ..*self }
     }
 }
@@ -302,7 +302,7 @@ impl<P, C> Clone for Cells<P, C> {
 impl<P, C> Drop for Cells<P, C> {
     #[inline]
     fn drop(&mut self) {
-        if !count_down(&self.header().counter) {
+        if !count_down(&self.header().counter, 1) {
             return;
         }
         for at in bits(self.header().counted.load(Ordering::Relaxed)) {

@@ -161,15 +161,9 @@ impl<T: Clone> Shared<T> {
     }
 }
 
-/// Counts one more pointer.
+/// Counts more pointers.
 #[inline(always)]
-pub(crate) fn count_up(counter: &AtomicUsize) {
-    count_up_by(counter, 1);
-}
-
-/// Counts several more.
-#[inline(always)]
-fn count_up_by(counter: &AtomicUsize, more: usize) {
+pub(crate) fn count_up(counter: &AtomicUsize, more: usize) {
     // Relaxed: a pointer is made from another, which keeps the value alive.
     let before = counter.fetch_add(more, Ordering::Relaxed);
     if before > isize::MAX as usize {
@@ -177,45 +171,24 @@ fn count_up_by(counter: &AtomicUsize, more: usize) {
     }
 }
 
-/// Counts one more pointer to the block of a pointer from [`Shared::into_raw`].
+/// Counts more pointers to the block of a pointer from [`Shared::into_raw`].
 ///
 /// # Safety
 /// The share of the counter of this pointer is not given up meanwhile.
 #[inline(always)]
-pub(crate) unsafe fn count_up_at(raw: NonNull<()>) {
+pub(crate) unsafe fn count_up_at(raw: NonNull<()>, more: usize) {
     // SAFETY: as the caller promises; the counter is the first part of a block, whatever its value is.
-    count_up(unsafe { raw.cast().as_ref() });
+    count_up(unsafe { raw.cast().as_ref() }, more);
 }
 
-/// Counts several more pointers to such a block.
+/// Counts pointers less to the block of a pointer from [`Shared::into_raw`]; true if they were the last.
 ///
 /// # Safety
-/// As for [`count_up_at`].
-#[inline]
-pub(crate) unsafe fn count_up_by_at(raw: NonNull<()>, more: usize) {
-    // SAFETY: as the caller promises.
-    let counter: &AtomicUsize = unsafe { raw.cast().as_ref() };
-    count_up_by(counter, more);
-}
-
-/// Counts several pointers less to such a block; true if they were the last.
-///
-/// # Safety
-/// It gives up as many shares.
-#[inline]
-pub(crate) unsafe fn count_down_by_at(raw: NonNull<()>, less: usize) -> bool {
-    // SAFETY: as the caller promises.
-    count_down_by(unsafe { raw.cast().as_ref() }, less)
-}
-
-/// Counts one pointer less to the block of a pointer from [`Shared::into_raw`]; true if it was the last one.
-///
-/// # Safety
-/// It gives up the share of this pointer.
+/// The caller gives up as many shares of the counter.
 #[inline(always)]
-pub(crate) unsafe fn count_down_at(raw: NonNull<()>) -> bool {
+pub(crate) unsafe fn count_down_at(raw: NonNull<()>, less: usize) -> bool {
     // SAFETY: the block lives until its last share is given up, which is now at the earliest.
-    count_down(unsafe { raw.cast().as_ref() })
+    count_down(unsafe { raw.cast().as_ref() }, less)
 }
 
 /// Whether a pointer from [`Shared::into_raw`] is the only one to its block.
@@ -229,15 +202,9 @@ pub(crate) unsafe fn is_alone_at(raw: NonNull<()>) -> bool {
     counter.load(Ordering::Acquire) == 1
 }
 
-/// Counts one pointer less; true if it was the last one, which has then seen all that the others did.
+/// Counts pointers less; true if they were the last, and then the caller has seen all that the others did.
 #[inline(always)]
-pub(crate) fn count_down(counter: &AtomicUsize) -> bool {
-    count_down_by(counter, 1)
-}
-
-/// Counts several less; true if they were the last.
-#[inline(always)]
-fn count_down_by(counter: &AtomicUsize, less: usize) -> bool {
+pub(crate) fn count_down(counter: &AtomicUsize, less: usize) -> bool {
     let is_last = counter.fetch_sub(less, Ordering::Release) == less;
     if is_last {
         if cfg!(weald_thread_sanitizer) {
@@ -253,7 +220,7 @@ fn count_down_by(counter: &AtomicUsize, less: usize) -> bool {
 impl<T> Clone for Shared<T> {
     #[inline]
     fn clone(&self) -> Self {
-        count_up(&self.block().counter);
+        count_up(&self.block().counter, 1);
         Self(self.0, PhantomData)
     }
 }
@@ -261,7 +228,7 @@ impl<T> Clone for Shared<T> {
 impl<T> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
-        if count_down(&self.block().counter) {
+        if count_down(&self.block().counter, 1) {
             // SAFETY: the pointer is as it would be turned into a raw one, and its share was the last.
             unsafe { Self::end(self.0.cast()) };
         }

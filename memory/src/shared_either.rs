@@ -157,7 +157,7 @@ impl<A, B> Clone for SharedEither<A, B> {
     fn clone(&self) -> Self {
         if let Some(raw) = self.unmarked() {
             // SAFETY: the word keeps the block alive.
-            unsafe { count_up_at(raw) };
+            unsafe { count_up_at(raw, 1) };
         }
         Self(self.0, PhantomData)
     }
@@ -168,7 +168,7 @@ impl<A, B> Drop for SharedEither<A, B> {
     fn drop(&mut self) {
         if let Some(raw) = self.unmarked() {
             // SAFETY: the word gives up its share of the counter, and is not used after `end`.
-            if unsafe { count_down_at(raw) } {
+            if unsafe { count_down_at(raw, 1) } {
                 self.end();
             }
         }

@@ -26,7 +26,7 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use crate::shared::{Shared, count_down_by_at, count_up_by_at};
+use crate::shared::{Shared, count_down_at, count_up_at};
 use crate::sys::{AtomicUsize, Ordering, yield_now};
 
 /// How many shares a value in a slot has at first, and at most.
@@ -110,7 +110,7 @@ impl<T> Slot<T> {
         let half = PREPAID / 2;
         let raw = loaded.as_raw();
         // SAFETY: `loaded` keeps its share.
-        unsafe { count_up_by_at(raw, half) };
+        unsafe { count_up_at(raw, half) };
         let mut word = self.word.load(Ordering::Relaxed);
         while address(word) == raw.addr().get() && given(word) >= half {
             // Release: whoever gets one of these shares counts it down after they were counted up. Acquire: not needed by
@@ -123,7 +123,7 @@ impl<T> Slot<T> {
             }
         }
         // SAFETY: these shares were counted above and went nowhere; `loaded` keeps its own.
-        let is_last = unsafe { count_down_by_at(raw, half) };
+        let is_last = unsafe { count_down_at(raw, half) };
         debug_assert!(!is_last);
     }
 
@@ -144,7 +144,7 @@ impl<T> Slot<T> {
     unsafe fn give_back(word: usize) {
         let (raw, left) = (pointer(word), PREPAID - given(word));
         // SAFETY: these shares are the word's.
-        if unsafe { count_down_by_at(raw, left) } {
+        if unsafe { count_down_at(raw, left) } {
             // SAFETY: they were the last.
             unsafe { Shared::<T>::end(raw) };
         }
@@ -164,7 +164,7 @@ impl<T> Drop for Slot<T> {
 fn prepaid<T>(value: Shared<T>) -> usize {
     let raw = value.into_raw();
     // SAFETY: the pointer had one share, which is the slot's now, as are these.
-    unsafe { count_up_by_at(raw, PREPAID - 1) };
+    unsafe { count_up_at(raw, PREPAID - 1) };
     let address = raw.as_ptr().expose_provenance();
     // Systems give larger addresses only to programs that ask for them.
     assert!(address >> GIVEN == 0, "an address has at most 48 bits");

@@ -18,6 +18,10 @@ const READ: usize = 64 << 10;
 
 /// An open file.
 ///
+/// Its methods are not cancel-safe, unless it is a FIFO or a terminal: a call that has begun still happens when its future
+/// is dropped. A dropped [`read`](File::read) moves the position and loses the bytes, and a dropped
+/// [`write_all`](File::write_all) still writes.
+///
 /// ```
 /// use weald_net::fs::{self, File};
 ///

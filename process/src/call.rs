@@ -3,9 +3,9 @@
 //! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an answer is found at once behind
 //! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
-//! does the caller monitor that unit, for the reason. A unit that panics may survive that, and one that has dropped its inbox
-//! may go on: those callers are told that they get no reply at the unit's next wait; and at once if
-//! [`catch_panic`](weald_kernel::catch_panic) has caught the panic.
+//! does the caller monitor that unit, for the reason. If the unit survives a panic, or goes on without its
+//! inbox, the callers of the requests that it dropped are told at the unit's next wait that they get no reply; after
+//! [`catch_panic`](weald_kernel::catch_panic) has caught the panic they are told at once.
 
 use std::{
     fmt,
@@ -62,7 +62,7 @@ enum Outcome<T> {
     Value(T),
     /// The reply was dropped.
     Dropped,
-    /// The reply was dropped by a unit that ends; or that panics, if it had survived those before.
+    /// The reply was dropped by a unit that ends, or that panics; with the panics that the unit had survived before.
     DroppedBy(Unit, Option<Survived>),
 }
 
@@ -93,7 +93,7 @@ impl<T> Reply<T> {
         self.0.as_ref().and_then(|call| *call.note())
     }
 
-    /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, by themselves. It must
+    /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, without being told. It must
     /// not be spawned, forked or joined with other work in the middle: what another unit does is not covered.
     ///
     /// The functions of a [`Server`](crate::Server) need not ask for it.

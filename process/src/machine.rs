@@ -123,7 +123,7 @@ pub trait Machine: Sized + Send + 'static {
     }
 
     /// An event came, or was postponed in another state. If it came by a [call](MachineRef::call), calls that are made here
-    /// have the deadline of that one, by themselves.
+    /// have the deadline of that call, without being told.
     fn handle(
         &mut self,
         state: &Self::State,
@@ -148,8 +148,8 @@ pub trait Machine: Sized + Send + 'static {
     }
 
     /// An exit signal came: machines trap exits. By default the machine stops for the same reason, except for
-    /// [`Normal`](ExitReason::Normal). It is not called when the unit ends that spawned the machine linked: then the machine
-    /// stops, whatever the reason.
+    /// [`Normal`](ExitReason::Normal). It is not called when the unit that spawned the machine, linked, ends: then the
+    /// machine stops, whatever the reason.
     fn exit(
         &mut self,
         state: &Self::State,

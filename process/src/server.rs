@@ -126,8 +126,8 @@ pub trait Server: Sized + Send + 'static {
     }
 
     /// An exit signal came: servers trap exits. By default the server stops for the same reason, except for
-    /// [`Normal`](ExitReason::Normal). It is not called when the unit ends that spawned the server linked: then the server
-    /// stops, whatever the reason.
+    /// [`Normal`](ExitReason::Normal). It is not called when the unit that spawned the server, linked, ends: then the
+    /// server stops, whatever the reason.
     fn exit(
         &mut self,
         exit: Exit,
@@ -155,7 +155,7 @@ pub trait Answer<R>: Server {
     type Value: Send + 'static;
 
     /// A request came. The reply may be kept, or passed on: whoever has it answers. Calls that are made here have the
-    /// deadline of the request, by themselves.
+    /// deadline of the request, without being told.
     fn answer(
         &mut self,
         request: R,

@@ -92,13 +92,13 @@ impl Supervisor {
         }
     }
 
-    /// The settings of its process, such as its name and whether it is linked with the running one. If it is, it ends
-    /// with the running one, however that ends, even if it returns. The end of any other unit does not end it.
+    /// The settings of the supervisor's process, such as its name and whether it is linked with the running unit. A linked
+    /// supervisor ends when that unit ends, in any way, also by returning. The end of any other unit does not end it.
     pub fn builder(self, builder: Builder) -> Supervisor {
         Supervisor { builder, ..self }
     }
 
-    /// It has this name from before its first child starts, so that others find it also after it was started again: by
+    /// The supervisor gets this name before its first child starts, so that others find it again after a restart: by
     /// [`Name::registered`] and [`SupervisorPid::of`].
     ///
     /// ```

@@ -89,8 +89,8 @@ impl Ids {
         self.0.load(Ordering::Relaxed) - 1
     }
 
-    /// Gives out none of the next `more` ids, because somebody may have them whom the source does not know; `false`, and
-    /// nothing is skipped, if there are not so many.
+    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. `false`, and nothing
+    /// is skipped, if fewer are left.
     #[must_use]
     pub fn skip(&self, more: u64) -> bool {
         let after = |next: u64| next.checked_add(more).filter(|next| *next < OWN_END);

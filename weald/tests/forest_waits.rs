@@ -20,7 +20,7 @@ fn put(tree: &TreeHandle, value: &str) -> Committed {
     edit.commit().wait().unwrap()
 }
 
-/// Both threads start on one OS thread, to which their stacks are then bound.
+/// Both threads start on one OS thread, to which their stacks are then pinned.
 fn watch_and_write() -> (Version, Version) {
     let tree = Forest::new().create("t").wait().unwrap();
     let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
@@ -46,7 +46,9 @@ fn watch_and_write() -> (Version, Version) {
 fn a_thread_that_watches_lets_a_thread_of_its_os_thread_commit() {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = weald::Runtime::builder().workers(1).build().unwrap();
+        // No worker is retaken, so both threads start on its first OS thread.
+        let builder = weald::Runtime::builder().workers(1);
+        let runtime = builder.stuck_after(LIMIT).build().unwrap();
         let versions = runtime.block_on(async { thread::spawn(watch_and_write).await });
         done.send(versions.unwrap()).unwrap();
     });

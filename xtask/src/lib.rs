@@ -16,6 +16,7 @@ pub mod tidy;
 pub mod bench_report;
 pub mod ci;
 pub mod lint;
+pub mod paths;
 pub mod sanitizers;
 pub mod soak;
 pub mod toolchains;

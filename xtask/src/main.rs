@@ -40,6 +40,9 @@ enum Routine {
         /// Seconds for each target.
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
+        /// Run these targets only.
+        #[arg(long, value_name = "TARGET", value_delimiter = ',')]
+        only: Vec<String>,
     },
     /// Run stress tests, deeper loom models, Miri, ThreadSanitizer and AddressSanitizer.
     Soak {
@@ -49,6 +52,15 @@ enum Routine {
         /// Run these parts only.
         #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
         only: Vec<Part>,
+    },
+    /// Count the files and functions on the path of a message, a wait, a stolen fork, a readiness, a callback, a commit.
+    Paths {
+        /// Count these stories only.
+        #[arg(long, value_name = "STORY", value_delimiter = ',')]
+        only: Vec<String>,
+        /// Print the functions too, each with its calls for each telling.
+        #[arg(long)]
+        list: bool,
     },
     /// Measure Weald and its rivals and write `target/report.html`.
     BenchReport,
@@ -66,8 +78,9 @@ fn main() -> ExitCode {
         Routine::Ci => xtask::ci::ci(&checkout),
         Routine::Lint { only } => xtask::lint::lint(&checkout, &only),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
-        Routine::Fuzz { seconds } => xtask::toolchains::fuzz(&checkout, seconds),
+        Routine::Fuzz { seconds, only } => xtask::toolchains::fuzz(&checkout, seconds, &only),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
+        Routine::Paths { only, list } => xtask::paths::paths(&checkout, &only, list),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
     }
 }

@@ -18,6 +18,7 @@ mod lengths;
 mod lints;
 mod named;
 mod places;
+mod roots;
 mod syntax;
 mod types;
 mod unsafe_files;
@@ -35,9 +36,10 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 10] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 11] = [
         crates::check,
         circles::check,
+        roots::check,
         lints::check,
         named::check,
         heads::check,
@@ -116,6 +118,7 @@ mod tests {
             ("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n"),
             ("README.md", "See `kernel/src/gone.rs`.\n"),
             ("README.md", "See `kernel/src/slab.rs` (`gone`).\n"),
+            ("kernel/src/lib.rs", "//! The root.\n\nfn f() {}\n"),
             ("NOTES.txt", &place),
         ] {
             let made_up = MadeUp::sound();

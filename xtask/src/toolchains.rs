@@ -30,8 +30,8 @@ pub fn msrv(checkout: &Checkout) -> ExitCode {
     tally.finish()
 }
 
-/// Runs each fuzz target for `seconds`.
-pub fn fuzz(checkout: &Checkout, seconds: u64) -> ExitCode {
+/// Runs the fuzz targets that `only` names, or all if it names none, each for `seconds`.
+pub fn fuzz(checkout: &Checkout, seconds: u64, only: &[String]) -> ExitCode {
     let mut tally = Tally::default();
     let targets = match targets(checkout) {
         Ok(targets) => targets,
@@ -40,7 +40,8 @@ pub fn fuzz(checkout: &Checkout, seconds: u64) -> ExitCode {
             return tally.finish();
         }
     };
-    for name in targets {
+    let is_chosen = |name: &String| only.is_empty() || only.contains(name);
+    for name in targets.into_iter().filter(is_chosen) {
         tally.step(&name, || {
             run(&mut run_target(checkout, &name, seconds)?)?;
             Ok(Verdict::Passed)

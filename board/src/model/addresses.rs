@@ -81,7 +81,7 @@ impl Addresses {
         boards.insert(name, board);
     }
 
-    /// After what a board is called was erased: it has the address of its tree.
+    /// The title and the address of a board were erased: from now on its address is the name of its tree.
     pub(crate) fn forget(&self, name: &BoardName, store: &Store) {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(Addressed { tree, .. }) = boards.remove(name) {

@@ -1,5 +1,5 @@
-//! Who writes: a secret that a browser or a program keeps, of which the board has only a hash; and the tokens by which
-//! a form that is sent twice makes one message.
+//! The author of a message: a secret that a browser or a program keeps, while the board has only its hash; and the tokens
+//! by which a form that is sent twice makes one message.
 
 use std::fmt;
 

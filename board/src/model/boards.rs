@@ -31,7 +31,7 @@ pub(crate) struct Parts {
     pub(crate) addresses: Addresses,
     pub(crate) replays: Replays,
     pub(crate) turns: Turns,
-    /// Who writes a message takes a place here until the commit is on its way.
+    /// A request that writes a message takes a place here until the commit is on its way.
     pub(crate) writing: Semaphore,
     pub(crate) refusals: Refusals,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,

@@ -132,7 +132,8 @@ pub(crate) fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
     invalid.expect_text(about, MAX_ABOUT);
     let name = BoardName::of_title(title);
     if name.is_none() && invalid.0.is_empty() {
-        let sentence = "The title needs a letter or a digit from a to z or 0 to 9, of which its address is made.";
+        let sentence =
+            "The title needs a letter from a to z or a digit: the board's address is made of them.";
         invalid.note(Field::Title, sentence.to_owned());
     }
     match name {

@@ -1,4 +1,4 @@
-//! What a commit did to a board, as those are told who follow it.
+//! What a commit did to a board, as its followers are told.
 
 use weald::forest::{Change, NodeId, Seen, Version};
 

@@ -1,5 +1,5 @@
-//! The history of a message: a chain through the versions of its board. Each change names the version in which it was not
-//! done yet; that version is in memory, or on the disk, however old it is.
+//! The history of a message: a chain through the versions of its board. Each change names the last
+//! version before it; that version is in memory, or on the disk, however old it is.
 
 use std::time::SystemTime;
 

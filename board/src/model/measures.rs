@@ -1,8 +1,8 @@
 //! What moderators do to a board as a whole: delete it, restore it, and erase what it is called.
 //!
 //! - A deleted board is there for moderators only. Its address stays taken, and its messages stay as they are.
-//! - What a board is called are its title, what it says that it is about, and its address, which is made of the title. They
-//!   are erased together, from every version; the board has the name of its tree as its address then.
+//! - A board is called by its title, its description, and its address, which is made of the title. These are erased
+//!   together, from every version. After that the name of its tree is its address.
 
 use std::time::SystemTime;
 
@@ -73,7 +73,7 @@ impl Boards {
         self.0.searches.lock().await.remove(name);
         self.0.replays.forget().await;
         let mut stays = false;
-        // A new version, so that nobody goes on showing a page that he has kept.
+        // A new version, so that no browser goes on showing a page that it has kept.
         let mark = |edit: &mut Edit| {
             for attribute in CALLED {
                 if let Some(Value::Plain(_)) = edit.value(edit.root(), attribute)? {

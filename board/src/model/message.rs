@@ -8,7 +8,7 @@
 //! | `active` | of a topic: when somebody last answered |
 //! | `did` | what was done to it last: `edit`, `delete`, `restore` |
 //! | `changed` | when that was |
-//! | `was` | the version in which that was done not yet, so that the history of a message is a chain |
+//! | `was` | the last version before that change, so that the history of a message is a chain |
 //! | `proven` | its author knew the passphrase of the name |
 //! | `hidden` | it is deleted: by its `author`, or by a `moderator` |
 
@@ -53,7 +53,7 @@ pub struct Message {
     pub owner: Option<Owner>,
     /// Whether its author's name is protected, and was when the message was written.
     pub is_proven: bool,
-    /// The version in which the last change was not done yet.
+    /// The last version before its last change.
     pub(crate) was: Option<Version>,
 }
 
@@ -64,7 +64,7 @@ pub enum Body {
     Said(Post),
     /// It was deleted, and may come back.
     Deleted(DeletedBy),
-    /// It was erased from every version, then.
+    /// It was erased from every version, at this time.
     Erased(SystemTime),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - The three are one erasable attribute, so that one erasure takes all that a person has written, from every version.
 //!   Nothing of it stands in an index, in the bytes of a commit, or in any other attribute.
-//! - The bytes are `author\ntitle\ntext`, which anybody can read who looks into the tree.
+//! - The bytes are `author\ntitle\ntext`, which anybody who looks into the tree can read.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// A post of its parts, of which the first two have no line break.
+    /// A post of its parts. Author and title have no line break.
     pub(crate) fn new(author: &str, title: &str, text: &str) -> Self {
         debug_assert!(!author.contains('\n') && !title.contains('\n'), "one line");
         let bytes = format!("{author}\n{title}\n{text}").into_bytes();
@@ -27,7 +27,7 @@ impl Post {
         }
     }
 
-    /// The post that a tree has. What is no post, which nothing here writes, is a text without an author.
+    /// The post that a tree has. A value that is no post (nothing here writes one) is read as a text without an author.
     pub(crate) fn of_bytes(bytes: Arc<[u8]>) -> Self {
         let mut breaks = bytes.iter().enumerate();
         let mut next = || {

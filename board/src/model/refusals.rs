@@ -1,8 +1,8 @@
 //! Whether the disk has room: a commit that it refused is noted, and the next one that it takes is, too. And whether the
 //! journal has failed, which no page may have to ask it anew.
 //!
-//! While the disk is full, whoever asks whether messages are taken has that tried, at most once a second: with a commit as
-//! large as a message, which changes nothing that anybody sees.
+//! While the disk is full, the question whether messages are taken is answered by a try, at most once a second: by a commit
+//! that is as large as a message and changes nothing that anybody sees.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};

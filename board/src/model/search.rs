@@ -3,8 +3,8 @@
 //!
 //! - An index of the forest has one value for each node and nothing that can be erased; so the words are kept beside it,
 //!   in memory, and only of boards that are searched.
-//! - The index may have more than a version has: whatever it finds is looked at in the version that is asked, which also
-//!   makes the pages of a search those of one version.
+//! - The index may have more than a version has: whatever it finds is looked up in the version that the request names. So
+//!   all pages of a search are of one version.
 
 use std::sync::Arc;
 

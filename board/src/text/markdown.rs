@@ -87,7 +87,7 @@ fn paragraphs(text: &str) -> String {
     out
 }
 
-/// The events of a text, of which only safe ones pass.
+/// The events of a text. Only safe ones pass.
 struct Safe<'a> {
     parser: Parser<'a>,
     /// Whether the start of each open tag passed.

@@ -145,7 +145,7 @@ impl Ask {
         }
     }
 
-    /// A look into the past, of which each address may have a few at once.
+    /// A look into the past. Each address may have a few of them at once.
     ///
     /// # Errors
     /// 429.

@@ -21,7 +21,7 @@ struct BoardsRead {
     readers: AtomicUsize,
 }
 
-/// A board that is followed. Each of its readers has it, and when the last one lets it go, whoever follows it ends.
+/// A board that is followed. Each of its readers has it. The job that follows it ends when the last reader lets it go.
 pub(crate) struct Followed {
     pub(crate) name: BoardName,
     pub(crate) broadcast: Arc<Broadcast>,
@@ -29,11 +29,11 @@ pub(crate) struct Followed {
 }
 
 /// A reader's place among those that are allowed, which is free again when it is dropped.
-pub(crate) struct Seat(Live);
+pub(crate) struct ReaderPermit(Live);
 
 impl Live {
-    /// What the readers of a board share. The first one, who is also told when the last one is gone, has it followed from
-    /// the version `newest` on.
+    /// What the readers of a board share. The first reader starts the job that follows the board from the version `newest`
+    /// on, and gets a receiver for it, which ends when the last reader is gone.
     pub(crate) fn board(
         &self,
         name: &BoardName,
@@ -57,15 +57,15 @@ impl Live {
     }
 
     /// A place for a further reader; `None` if there are `most` already.
-    pub(crate) fn seat(&self, most: usize) -> Option<Seat> {
+    pub(crate) fn permit(&self, most: usize) -> Option<ReaderPermit> {
         // Relaxed: the number guards nothing else.
         let before = self.0.readers.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(self.clone());
-        (before < most).then_some(seat)
+        let permit = ReaderPermit(self.clone());
+        (before < most).then_some(permit)
     }
 }
 
-impl Drop for Seat {
+impl Drop for ReaderPermit {
     fn drop(&mut self) {
         self.0.0.readers.fetch_sub(1, Ordering::Relaxed);
     }

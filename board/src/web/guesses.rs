@@ -2,8 +2,8 @@
 //!
 //! - All together may be wrong only so often, but nobody is kept out by the guesses of others: an address that was not wrong
 //!   about this within the last hour may always try.
-//! - Memory is bounded. While more addresses than are remembered were wrong within an hour, those who were not have to wait
-//!   with all others.
+//! - Memory is bounded. While more addresses have been wrong within an hour than can be remembered, an address that was not
+//!   wrong waits like the others.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,5 +1,5 @@
-//! JSON that is written without a description of it: a page of a board is asked for most, and its values are few and of
-//! three kinds. It is what `serde_json` writes; a test compares the two.
+//! JSON, written by hand: a page of a board is what is asked for most, and its values are few and of three kinds. The
+//! outcome is what `serde_json` writes; a test compares the two.
 
 /// An object or an array that is being written.
 pub(crate) struct Json(Vec<u8>);
@@ -103,7 +103,7 @@ impl Json {
     }
 }
 
-/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight are looked at at once,
+/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight bytes are compared at once,
 /// as in <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);

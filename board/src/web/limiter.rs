@@ -1,4 +1,5 @@
-//! Limits per address, or whatever else is counted: token buckets, one for each that has used some of its tokens.
+//! Limits for each address, or for whatever else is counted: token buckets, one for each address that has used some of its
+//! tokens.
 //!
 //! Invariant: a bucket that is full again is as good as none, so it may be forgotten at any time.
 
@@ -26,9 +27,9 @@ pub(crate) struct Limiter<K> {
 /// When each bucket would be full again, if nothing more were taken.
 struct Buckets<K> {
     full_at: HashMap<K, Duration>,
-    /// The one of all who have none of their own because there are too many.
+    /// The bucket of all addresses that have none of their own, because there are too many.
     others: Duration,
-    /// At how many full ones are looked for, and when that was done last.
+    /// How many buckets there may be before full ones are looked for, and when that was done last.
     look_at: usize,
     looked: Duration,
 }
@@ -76,8 +77,8 @@ impl<K: Eq + Hash> Limiter<K> {
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    /// The bucket of one. Full ones are forgotten when there are twice as many as after the last look, and not twice in a
-    /// second; so looking costs nothing to speak of, however many come.
+    /// The bucket of one address. Full buckets are forgotten when there are twice as many as after the last look, and not
+    /// twice in a second; so this look costs little, however many addresses come.
     fn of(&mut self, key: K, now: Duration) -> &mut Duration {
         let is_soon = self.looked != Duration::ZERO && now < self.looked + REST;
         if self.full_at.len() >= self.look_at && !is_soon {
@@ -92,7 +93,7 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 }
 
-/// What is counted of an address: whoever has one address of version 6 mostly has the whole network of 64 bits.
+/// The part of an address that is counted: a client with one address of version 6 mostly has the whole network of 64 bits.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -133,7 +133,7 @@ pub(crate) fn read(bytes: &[u8], now: SystemTime) -> Result<Arriving, String> {
     })
 }
 
-/// Whether a message fits behind those that came before it, each of which has its depth here.
+/// Whether a message fits behind those that came before it. `depths` has the depth of each of them.
 fn fits(
     message: &Traveller,
     depths: &mut HashMap<u64, usize>,

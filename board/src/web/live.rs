@@ -29,7 +29,7 @@ use super::answer::{Answer, fixed};
 use super::app::App;
 use super::ask::Ask;
 use super::broadcast::{Broadcast, Told};
-use super::followed::{Followed, Seat};
+use super::followed::{Followed, ReaderPermit};
 use super::problem::Problem;
 
 /// A comment after so long without an event keeps proxies from closing the stream.
@@ -60,8 +60,8 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         }
         None => (newest, None),
     };
-    let seat = ask.app.live.seat(ask.app.config.most_readers);
-    let seat = seat.ok_or_else(Problem::overloaded)?;
+    let permit = ask.app.live.permit(ask.app.config.most_readers);
+    let permit = permit.ok_or_else(Problem::overloaded)?;
     let followed = followed(&ask.app, &name).await?;
     let events = Events {
         place: followed.broadcast.join(),
@@ -70,7 +70,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         last,
         catching,
         boards: boards.clone(),
-        _seat: seat,
+        _permit: permit,
         _stream: stream,
     };
     let body = Body::new(KeepAlive::new(events, SILENCE));
@@ -203,7 +203,7 @@ struct Events {
     /// While the reader is so far behind that it follows the board on its own.
     catching: Option<Catching>,
     boards: Boards,
-    _seat: Seat,
+    _permit: ReaderPermit,
     _stream: OwnStream,
 }
 

@@ -173,7 +173,7 @@ pub(crate) struct PagesView {
 }
 
 impl PagesView {
-    /// Pages of what only grows, of which the newest version is shown.
+    /// Pages of a list that only grows. Its newest version is shown.
     pub(crate) fn of_newest(pages: Pages) -> Self {
         let link = |number: usize| format!("?page={number}");
         Self {

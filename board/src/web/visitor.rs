@@ -18,7 +18,7 @@ const AUTHOR: &str = "board_author";
 /// A year, in seconds.
 const AGE: u64 = 31_536_000;
 
-/// A browser that visits the board. Who it is is read from its cookies when somebody asks, which is never for a program.
+/// A browser that visits the board. Its cookies are read when somebody asks who it is, which nobody does for a program.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     cookies: Option<HeaderValue>,

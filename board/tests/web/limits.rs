@@ -1,4 +1,4 @@
-//! Limits: sizes, rates, proxies; and what those ask who run the board.
+//! Limits: sizes, rates, proxies; and what the people who run a board ask it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;

@@ -31,7 +31,7 @@ pub(crate) struct Board {
     /// The directory with the boards, which is created if it is missing
     #[arg(value_name = "DIR", env = "WEALD_BOARD_DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Serve boards with content in a directory that is removed at the end
+    /// Serve sample boards from a directory that is removed at the end
     #[arg(long, conflicts_with = "directory")]
     #[serde(skip)]
     pub(crate) demo: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Board {
     /// The address to serve at; port 0 for any that is free [default: 127.0.0.1:8080]
     #[arg(long, value_name = "IP:PORT", env = "WEALD_BOARD_ADDR")]
     pub(crate) addr: Option<SocketAddr>,
-    /// Under which address browsers know the board, such as https://board.example.org [default: the one they ask for]
+    /// The address by which browsers reach the board, such as https://board.example.org [default: the one they ask for]
     #[arg(long, value_name = "URL", env = "WEALD_BOARD_ORIGIN")]
     #[serde(deserialize_with = "origin")]
     pub(crate) origin: Option<Origin>,

@@ -62,7 +62,7 @@ pub(crate) enum Action {
         name: String,
         #[command(flatten)]
         at: Place,
-        /// Only so many levels below that node
+        /// At most this many levels below that node
         #[arg(long, value_name = "LEVELS")]
         depth: Option<usize>,
     },
@@ -80,7 +80,7 @@ pub(crate) enum Action {
         /// Only those that changed this node, as far as versions are kept
         #[arg(long, requires = "name", allow_hyphen_values = true)]
         node: Option<String>,
-        /// So many at most; 0 for all
+        /// At most this many; 0 for all
         #[arg(short, value_name = "N", default_value_t = 20)]
         n: usize,
     },
@@ -104,13 +104,13 @@ pub(crate) enum Action {
     Find {
         /// The name of the tree
         name: String,
-        /// What a node has to have, all of it: NAME=VALUE, or NAME^=BEGINNING of the value
+        /// Conditions that a node must meet, all of them: NAME=VALUE, or NAME^=BEGINNING of the value
         #[arg(required = true, value_name = "NAME=VALUE")]
         terms: Vec<String>,
         /// At this moment [default: now]
         #[arg(long, value_name = "MOMENT")]
         at: Option<String>,
-        /// So many nodes at most
+        /// At most this many nodes
         #[arg(short, value_name = "N")]
         n: Option<usize>,
     },
@@ -125,7 +125,7 @@ pub(crate) enum Action {
         /// At this moment [default: now]
         #[arg(long, value_name = "MOMENT")]
         at: Option<String>,
-        /// The tree stands for a JSON document; print that
+        /// Print the JSON document that the tree was imported from
         #[arg(long, requires = "name")]
         document: bool,
     },
@@ -137,13 +137,13 @@ pub(crate) enum Action {
         /// Where the JSON is [default: stdin]
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
-        /// It is any JSON document
+        /// Read any JSON document in place of an export
         #[arg(long, requires = "name")]
         document: bool,
-        /// Begin a forest, if there is none
+        /// Create the forest if there is none
         #[arg(long)]
         create: bool,
-        /// Leave out trees whose names are taken: goes on with an import that was ended half way
+        /// Skip trees whose names are taken, to resume an interrupted import
         #[arg(long)]
         skip_existing: bool,
     },

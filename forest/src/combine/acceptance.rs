@@ -1,4 +1,4 @@
-//! The combiner's part of the first stage: a commit gets its number, goes into the journal, and is shown when that
+//! The combiner's part of the first stage: a commit gets its number, goes into the journal, and is applied when that
 //! has accepted it and all before it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use crate::state::forest::ForestState;
 use crate::version::{CommitId, Committed, Version};
 
 impl Combiner {
-    /// Numbers a commit that is possible and appends it to the journal, which may still refuse it. It is shown at
+    /// Numbers a commit that is possible and appends it to the journal, which may still refuse it. It is applied at
     /// once, unless the journal answers later.
     pub(super) fn accept(
         &mut self,
@@ -71,8 +71,8 @@ impl Combiner {
             match self.wait_if_at_risk(forest, made.given(), at) {
                 Some(waits) => progress = waits,
                 None => {
-                    let shown = self.show(forest, (made, garbage), (commit, digest, position));
-                    return Served::Done(shown);
+                    let applied = self.apply(forest, (made, garbage), (commit, digest, position));
+                    return Served::Done(applied);
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Combiner {
         Served::Later(self.outstanding.commits.len() - 1, Outcome::Own)
     }
 
-    /// What a commit waits for before it is shown, if so much is at risk that it must be durable first.
+    /// What a commit waits for before it is applied, if so much is at risk that it must be durable first.
     fn wait_if_at_risk(
         &mut self,
         forest: &ForestState,
@@ -119,7 +119,7 @@ impl Combiner {
     }
 
     /// Gives an answer that depends on all that is on its way, once that is visible.
-    pub(super) fn when_shown(&self, answer: Answer) -> Served {
+    pub(super) fn once_visible(&self, answer: Answer) -> Served {
         match self.outstanding.newest() {
             Some(at) => Served::Later(at, Outcome::Found(answer)),
             None => Served::Done(answer),
@@ -181,7 +181,7 @@ impl Combiner {
         })
     }
 
-    /// Shows what the journal has accepted since, and drops what it has refused. Whoever had to wait for that goes on.
+    /// Applies what the journal has accepted since, and drops what it has refused. Whoever had to wait for that goes on.
     pub(super) fn advance(&mut self, forest: &ForestState) {
         let Some(journal) = &forest.journal else {
             return;
@@ -199,8 +199,10 @@ impl Combiner {
                     Some(Verdict::Accepted(_) | Verdict::Settled(_)) if forest.fall().is_some() => {
                         self.give_up();
                     }
-                    Some(Verdict::Accepted(position)) => self.show_unless_at_risk(forest, position),
-                    Some(Verdict::Settled(position)) => self.show_oldest(forest, Some(position)),
+                    Some(Verdict::Accepted(position)) => {
+                        self.apply_unless_at_risk(forest, position)
+                    }
+                    Some(Verdict::Settled(position)) => self.apply_oldest(forest, Some(position)),
                     Some(Verdict::Refused(error)) => self.roll_back(forest, error),
                     Some(Verdict::Unknown) => self.give_up(),
                 }
@@ -216,18 +218,18 @@ impl Combiner {
         }
     }
 
-    fn show_unless_at_risk(&mut self, forest: &ForestState, position: Option<Position>) {
+    fn apply_unless_at_risk(&mut self, forest: &ForestState, position: Option<Position>) {
         let Some(oldest) = self.outstanding.commits.front() else {
             return;
         };
         let (count, number) = (oldest.made.given(), oldest.commit.version.number);
         match self.wait_if_at_risk(forest, count, (number, position)) {
             Some(waits) => self.outstanding.commits[0].progress = waits,
-            None => self.show_oldest(forest, position),
+            None => self.apply_oldest(forest, position),
         }
     }
 
-    fn show_oldest(&mut self, forest: &ForestState, position: Option<Position>) {
+    fn apply_oldest(&mut self, forest: &ForestState, position: Option<Position>) {
         let Some(oldest) = self.outstanding.commits.pop_front() else {
             return;
         };
@@ -241,7 +243,7 @@ impl Combiner {
         } = oldest;
         self.publisher.ahead.remove(&made, commit.version.number);
         self.has_collected = false;
-        let answer = self.show(forest, (made, garbage), (commit, digest, position));
+        let answer = self.apply(forest, (made, garbage), (commit, digest, position));
         if self.has_collected && !waiters.is_empty() {
             self.collected_for = Some(self.answers.len());
         }

@@ -47,7 +47,7 @@ impl Ahead {
         }
     }
 
-    /// Forgets a commit that is shown, unless others went on from it: a busy journal may never have answered for all.
+    /// Forgets a commit that is applied, unless others went on from it: a busy journal may never have answered for all.
     pub(crate) fn remove(&mut self, made: &Made, number: u64) {
         let mut forget = |name: &Arc<str>| {
             let is_it = |(known, _): &(u64, _)| *known == number;

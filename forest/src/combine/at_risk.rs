@@ -2,11 +2,11 @@
 //!
 //! - Each opening leaves out [`LOST`] numbers of commits, and as many ids in each tree, because the one before may have shown
 //!   them and lost them. So at no time more than that is visible and not durable.
-//! - A commit that would exceed it is shown only when it is durable, and those behind it with it, in their order.
+//! - A commit that would exceed it is applied only when it is durable, and those behind it with it, in their order.
 //! - Two windows count half as many each. When the newer one is full, all commits of the older one must be durable; the
 //!   newer one becomes the older one then.
 //!
-//! Called by the combiner only, for each commit when it is about to be shown.
+//! Called by the combiner only, for each commit when it is about to be applied.
 
 use super::made::Made;
 
@@ -26,7 +26,7 @@ pub(crate) struct AtRisk {
 
 impl AtRisk {
     /// After an opening that begins behind a number. If the journal has not taken the record of the opening, the next one
-    /// would begin at the same place, so nothing may be shown before something is durable.
+    /// would begin at the same place, so nothing may be applied before something is durable.
     pub(crate) fn after(number: u64, is_noted: bool) -> Self {
         if is_noted {
             let (older, newer) = (number, 0);
@@ -37,7 +37,7 @@ impl AtRisk {
         }
     }
 
-    /// Whether so many may be shown before they are durable; if so they are counted.
+    /// Whether so many may be applied before they are durable; if so they are counted.
     #[inline]
     pub(super) fn takes(&mut self, count: u64) -> bool {
         let sum = self.newer.saturating_add(count);
@@ -49,7 +49,7 @@ impl AtRisk {
     }
 
     /// The same when the newer window is full, for the commit of this number, and all up to `durable` is durable. If not,
-    /// the commit is shown once it is durable.
+    /// the commit is applied once it is durable.
     pub(super) fn takes_next(&mut self, count: u64, (number, durable): (u64, u64)) -> bool {
         let has_room = durable >= self.older && count <= WINDOW;
         (self.older, self.newer) = match has_room {
@@ -61,7 +61,7 @@ impl AtRisk {
 }
 
 impl Made {
-    /// How many numbers and ids are given away when it is shown.
+    /// How many numbers and ids are given away when it is applied.
     pub(super) fn given(&self) -> u64 {
         let ids = match self {
             Self::One(state, new) => state.bring(new.last_id),
@@ -80,7 +80,7 @@ impl Made {
 mod tests {
     use super::*;
 
-    /// Shows commits, of which a journal makes some durable, and returns how many numbers and ids were at risk at most.
+    /// Applies commits, while a journal makes some of them durable. Returns the most numbers and ids that were at risk.
     fn most_at_risk(counts: &[u64], mut durable: impl FnMut(u64) -> u64) -> (u64, usize) {
         let mut at_risk = AtRisk::after(0, true);
         let (mut shown, mut waits, mut most) = (Vec::new(), 0, 0);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use weald_tree::{NodeId, Operation, Script, Tree};
 
 use super::request::{
-    Action, CommitRequest, Finished, Overtaken, Piece, Restored, TreeEdit, Turn, Work,
+    Action, CommitRequest, Finished, HeldLeases, Overtaken, Piece, Restored, TreeEdit, Work,
 };
 use crate::content::references::references_in;
 use crate::error::{CommitError, Conflict};
@@ -100,15 +100,18 @@ impl Overtaken {
     ///
     /// # Errors
     /// The conflict, if what an edit relied on has changed.
-    pub(crate) fn replay(self, has_journal: bool) -> Result<(CommitRequest, Turn), CommitError> {
+    pub(crate) fn replay(
+        self,
+        has_journal: bool,
+    ) -> Result<(CommitRequest, HeldLeases), CommitError> {
         let Self {
             mut commit,
             heads,
-            turn,
+            leases,
         } = self;
-        turn.begin();
+        leases.begin();
         commit.action.bring_to(heads, has_journal)?;
-        Ok((commit, turn))
+        Ok((commit, leases))
     }
 }
 

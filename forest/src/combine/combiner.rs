@@ -4,11 +4,11 @@
 //! The way of a commit: [`Combiner::serve`] checks that no write lease is in the way, [`Combiner::commit`]
 //! that the commit was not made before; each tree's change is prepared on a clone of its newest version
 //! (`prepare.rs`), so a failure half-way leaves no trace; [`Combiner::accept`] (`acceptance.rs`) numbers the commit and
-//! appends it to the journal; [`Combiner::show`] changes the forest; and `publish.rs` shows the versions to readers.
-//! If the journal answers later, the commit waits (`outstanding.rs`), and is shown when its turn comes.
-//! A new version of one tree is published at the end of its group, by [`Combiner::end_group`], or before the
-//! group's next commit that is not just another version of that tree. Every other commit is published when it
-//! is applied.
+//! appends it to the journal; [`Combiner::apply`] (`apply.rs`) applies it to the forest; and `publish.rs` publishes the
+//! versions: from then on readers see them. If the journal answers later, the commit waits (`outstanding.rs`), and is
+//! applied when its turn comes. A new version of one tree is published at the end of its group, by
+//! [`Combiner::end_group`], or before the group's next commit that is not just another version of that tree. Every other
+//! commit is published when it is applied.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -16,9 +16,8 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use super::at_risk::AtRisk;
-use super::before::{Before, FailureWatch, TagBefore};
+use super::before::{Before, FailureWatch};
 use super::commit_ids::CommitIds;
-use super::made::Made;
 use super::outstanding::{Outcome, Queue};
 use super::pending::Pending;
 use super::prepare::{Preparation, Unprepared};
@@ -27,10 +26,9 @@ use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
 use super::start::Start;
 use super::write_leases::WriteLeases;
 use crate::error::CommitError;
-use crate::journal::{Digest, Position};
+use crate::journal::Position;
 use crate::state::deferred::Deferred;
 use crate::state::forest::ForestState;
-use crate::version::Committed;
 
 /// How many requests a group takes before it is published; requests that are queued at once may exceed it.
 const GROUP: usize = 64;
@@ -90,7 +88,7 @@ pub(crate) enum Served {
     Waits(u64, Request),
     /// It waits until the journal takes records again.
     Held(Request),
-    /// It is answered with the commit at this place among those on their way.
+    /// The answer is the outcome of the outstanding commit at this index.
     Later(usize, Outcome),
 }
 
@@ -260,7 +258,7 @@ impl Combiner {
             Request::ReleaseLease(bid) => self.resumed.extend(self.write_leases.release(&bid)),
             Request::CheckLeases => self.check_leases(forest),
             Request::Refuse(error) => {
-                return self.when_shown(Answer::Committed(Err(error), Garbage::NONE));
+                return self.once_visible(Answer::Committed(Err(error), Garbage::NONE));
             }
             Request::CheckFailure => self.look_for_failure(forest),
             Request::Checkpoint if forest.fall().is_some() => {
@@ -316,117 +314,23 @@ impl Combiner {
             return done(Answer::refused((error, Garbage::of(commit)), is_create));
         }
         let id = commit.id;
-        let turn = self.turn_of(&commit);
+        let leases = self.leases_of(&commit);
         let publisher = &self.publisher;
         match (Preparation { forest, publisher }).prepare(commit.action) {
             Ok(prepared) => {
                 let served = self.accept(forest, prepared, (id, commit.bytes));
-                self.end_turn(turn);
+                self.end_leases(leases);
                 served
             }
             Err(Unprepared::Refused(error, garbage)) => {
                 forest.stats.refused(&error);
-                self.end_turn(turn);
-                self.when_shown(Answer::refused((error, garbage), is_create))
+                self.end_leases(leases);
+                self.once_visible(Answer::refused((error, garbage), is_create))
             }
             Err(Unprepared::Overtaken(action, heads)) => {
                 let commit = CommitRequest { action, ..commit };
                 done(self.give_back(forest, commit, heads))
             }
-        }
-    }
-
-    /// Changes the forest. New versions of one tree are collected, and published when the group ends, or
-    /// before a commit that is not just another of them; every other change is visible at once.
-    #[inline]
-    pub(super) fn make_visible(
-        &mut self,
-        forest: &ForestState,
-        (made, mut garbage): (Made, Garbage),
-        (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
-    ) -> Answer {
-        let number = commit.version.number;
-        self.note_position(forest, (number, position));
-        if !matches!(&made, Made::One(state, _) if self.publisher.collects(state)) {
-            // What came before becomes visible before this commit is shown, or its number known.
-            self.publish_accepted(forest);
-        }
-        self.accepted = (commit.version.number, commit.time);
-        self.position = position.or(self.position);
-        forest.stats.committed();
-        if let Some(digest) = digest {
-            self.commit_ids.add(commit, digest);
-        }
-        match made {
-            Made::One(state, new) => {
-                forest.blobs.add(new.blobs);
-                forest.blobs.note((state.number, number), new.references);
-                self.publisher.collect(state, new.root);
-                self.has_collected = true;
-            }
-            Made::Many(versions) => {
-                let roots = versions.into_iter().map(|(state, new)| {
-                    forest.blobs.add(new.blobs);
-                    forest.blobs.note((state.number, number), new.references);
-                    (state, new.root)
-                });
-                let roots: Vec<_> = roots.collect();
-                self.publisher.publish_jointly(&forest.stats, &roots);
-                garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
-            }
-            Made::Create(name, state, references) => {
-                forest.blobs.note((state.number, number), references);
-                forest.stats.published(commit.version.number);
-                forest
-                    .names_mut()
-                    .insert(Arc::clone(&name), Arc::clone(&state));
-                self.remember(forest, number, Before::Create(name));
-                return Answer::Created(Ok(state), garbage);
-            }
-            Made::Delete(name, state) => {
-                let named = forest.names_mut().remove(&name);
-                state.delete();
-                self.publisher.wake_watches(&state);
-                let before = Before::Delete(name, Arc::clone(&state));
-                self.remember(forest, number, before);
-                // If no handle is left, the tree is freed with all its versions.
-                garbage = Garbage::of((named, state));
-            }
-            Made::Rename(old, new, state) => {
-                let mut names = forest.names_mut();
-                names.remove(&old);
-                names.insert(Arc::clone(&new), Arc::clone(&state));
-                drop(names);
-                state.rename(Arc::clone(&new));
-                let before = Before::Rename(old, new, state);
-                self.remember(forest, number, before);
-            }
-            Made::Erase(erasure) => forest.blobs.erase(&erasure, commit.time),
-            Made::Tag(state, tag, tagged) => {
-                let tagged = state.history().tag(Arc::clone(&tag), *tagged, commit.time);
-                let before = TagBefore { state, tag, tagged };
-                self.remember(forest, number, Before::Tag(before));
-            }
-            Made::Untag(state, tag) => {
-                let tagged = state.history().tags.remove(&tag);
-                let before = TagBefore { state, tag, tagged };
-                self.remember(forest, number, Before::Tag(before));
-            }
-        }
-        Answer::Committed(Ok(commit), garbage)
-    }
-
-    /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
-    fn publish_accepted(&mut self, forest: &ForestState) {
-        self.publisher.publish_collected(&forest.stats);
-        forest.stats.published(self.accepted.0);
-        // What takes long to free is left to an author of the same tree.
-        if let Some((_, answer)) = self
-            .collected_for
-            .take()
-            .and_then(|at| self.answers.get_mut(at))
-        {
-            answer.leave(self.publisher.deferred.take_large());
         }
     }
 }

@@ -1,35 +1,12 @@
-//! Each commit on its way from the journal to its readers (`show`), and what those are told who watch the forest and not
-//! one tree.
+//! What happened to the forest as a whole, and that those who watch it are told: trees that come, go or are renamed, tags,
+//! and erasures. Watches of one tree are told by its history.
 
 use super::combiner::Combiner;
 use super::made::Made;
-use super::request::{Answer, Garbage};
-use crate::journal::{Digest, Position};
 use crate::state::forest::ForestState;
 use crate::state::happenings::Happening;
-use crate::version::Committed;
 
 impl Combiner {
-    /// Changes the forest, and notes what happened for those who watch it.
-    #[inline]
-    pub(super) fn show(
-        &mut self,
-        forest: &ForestState,
-        (made, garbage): (Made, Garbage),
-        (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
-    ) -> Answer {
-        if matches!(made, Made::One(..) | Made::Many(_)) {
-            return self.make_visible(forest, (made, garbage), (commit, digest, position));
-        }
-        let happening = made.happening();
-        let answer = self.make_visible(forest, (made, garbage), (commit, digest, position));
-        if let Some(happening) = happening {
-            forest.happenings.add(commit, happening);
-            self.has_happened = true;
-        }
-        answer
-    }
-
     /// Wakes those who wait for what happened, once it is published.
     pub(super) fn tell_what_happened(&mut self, forest: &ForestState) {
         if std::mem::take(&mut self.has_happened) {
@@ -40,7 +17,8 @@ impl Combiner {
 }
 
 impl Made {
-    fn happening(&self) -> Option<Happening> {
+    /// What those who watch the forest are told of it, if anything.
+    pub(super) fn happening(&self) -> Option<Happening> {
         Some(match self {
             Self::One(..) | Self::Many(_) => return None,
             Self::Create(name, state, _) => Happening::Created {

@@ -8,7 +8,7 @@ use crate::state::history::Tagged;
 use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
 
-/// A commit that has a number and waits to be shown.
+/// A commit that has a number and waits to be applied.
 pub(crate) enum Made {
     One(Arc<TreeState>, NewRoot),
     Many(Vec<(Arc<TreeState>, NewRoot)>),

@@ -1,6 +1,6 @@
 //! Commits that are on their way into the journal, in the order of their numbers.
 //!
-//! - They are accepted in this order. One is shown when the journal has accepted it and all before it.
+//! - They are accepted in this order. One is applied when the journal has accepted it and all before it.
 //! - One that is refused takes all behind it along: they were prepared against what never came to be.
 //! - One whose answer is lost is resolved by its id, and nothing is appended before that has told.
 
@@ -22,7 +22,7 @@ pub(crate) enum Progress {
     Sent(Later<'static, Result<Position, AppendError>>),
     /// The answer was lost, and the journal is asked.
     Resolving(Later<'static, Resolved>),
-    /// It has this position, and is shown when it is durable. See `at_risk.rs`.
+    /// It has this position, and is applied when it is durable. See `at_risk.rs`.
     Settling(Position, Later<'static, Durability>),
 }
 

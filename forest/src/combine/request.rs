@@ -46,7 +46,7 @@ pub(crate) struct CommitRequest {
     /// What it has to have reached before it is acknowledged; `None` for what is usual in the forest.
     pub(crate) level: Option<Level>,
     /// How often it was given back to its author because it was large and overtaken.
-    pub(crate) turns: u32,
+    pub(crate) overtaken: u32,
 }
 
 /// What a commit does.
@@ -126,11 +126,11 @@ pub(crate) struct Overtaken {
     pub(crate) commit: CommitRequest,
     /// The newest versions of its trees, in their order.
     pub(crate) heads: Vec<RootRef>,
-    pub(crate) turn: Turn,
+    pub(crate) leases: HeldLeases,
 }
 
 /// The write leases of all trees of a large commit, while its author replays it. Dropping it ends them.
-pub(crate) struct Turn {
+pub(crate) struct HeldLeases {
     pub(crate) bids: Vec<Bid>,
     pub(crate) is_begun: Arc<AtomicBool>,
     pub(crate) detached: Weak<dyn Detached>,
@@ -141,7 +141,7 @@ pub(crate) trait Detached: Send + Sync {
     fn submit_detached(&self, request: Request);
 }
 
-impl Turn {
+impl HeldLeases {
     /// From now on the leases are not revoked.
     pub(crate) fn begin(&self) {
         // Relaxed: whether the combiner sees it a moment later makes no difference; the commit is checked anyway.
@@ -149,7 +149,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HeldLeases {
     fn drop(&mut self) {
         if let Some(detached) = self.detached.upgrade() {
             for bid in self.bids.drain(..) {

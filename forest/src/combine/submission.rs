@@ -12,7 +12,7 @@ use weald_tree::Bytes;
 
 use super::combiner::Served;
 use super::pending::Pending;
-use super::request::{Action, Answer, CommitRequest, Garbage, Overtaken, Request, Turn};
+use super::request::{Action, Answer, CommitRequest, Garbage, HeldLeases, Overtaken, Request};
 use super::shared::Shared;
 use crate::error::CommitError;
 use crate::journal::{Durability, Later, Level};
@@ -24,7 +24,7 @@ pub(crate) struct Submission {
     shared: Arc<Shared>,
     stage: Stage,
     /// The write leases of a large commit that was overtaken, until it is answered.
-    turn: Option<Turn>,
+    leases: Option<HeldLeases>,
     /// What the commit has to reach before the answer.
     level: Level,
     /// Whether it has waited for the room that its bytes take.
@@ -46,7 +46,7 @@ impl Submission {
         Self {
             shared,
             stage: Stage::New(Some(request)),
-            turn: None,
+            leases: None,
             level: Level::Accepted,
             has_asked_for_room: false,
         }
@@ -152,8 +152,8 @@ impl Submission {
     /// Brings a large commit that was overtaken to the newest versions, and requests it again.
     fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
         match overtaken.replay(self.shared.forest.journal.is_some()) {
-            Ok((commit, turn)) => {
-                self.turn = Some(turn);
+            Ok((commit, leases)) => {
+                self.leases = Some(leases);
                 self.begin(Request::Commit(commit), waker)
             }
             Err(error) => {
@@ -236,7 +236,7 @@ impl Future for Submission {
         match answer {
             Some(answer) => {
                 this.stage = Stage::Over;
-                this.turn = None;
+                this.leases = None;
                 this.poll_level(answer, cx)
             }
             None => Poll::Pending,
@@ -265,7 +265,7 @@ impl Shared {
             bytes: Bytes::new(&[]),
             lease: None,
             level,
-            turns: 0,
+            overtaken: 0,
         };
         Submission::new(Arc::clone(self), Request::Commit(commit))
     }

@@ -69,7 +69,7 @@ pub fn check(make: &dyn Fn() -> Box<dyn Subject>) -> Result<(), Broken> {
 
 fn keeps_all(subject: &dyn Subject) -> Result<(), String> {
     let journal = subject.journal();
-    must(wait(journal.last()) == Ok(None), || {
+    must(wait(subject, journal.last()) == Ok(None), || {
         "a new one has a last record".into()
     })?;
     let positions = fill(subject, 1..30)?;
@@ -102,7 +102,7 @@ fn keeps_all(subject: &dyn Subject) -> Result<(), String> {
     must(read(subject, positions[28], 3)?.is_empty(), || {
         "there is one after the last".into()
     })?;
-    let last = wait(journal.last());
+    let last = wait(subject, journal.last());
     must(last == Ok(Some((positions[28], CommitId(29)))), || {
         format!("the last is {last:?}")
     })
@@ -143,7 +143,7 @@ fn reaches_levels(subject: &dyn Subject) -> Result<(), String> {
             })?;
         }
         subject.sync(level);
-        must(wait(waits) == Durability::Reached, || {
+        must(wait(subject, waits) == Durability::Reached, || {
             format!("{level:?} was not reached")
         })?;
         must(journal.reached(level) >= position, || {
@@ -164,21 +164,21 @@ fn resolves(subject: &dyn Subject) -> Result<(), String> {
         incarnation: 1,
         number: 1,
     };
-    let told = wait(journal.resolve(CommitId(1)));
+    let told = wait(subject, journal.resolve(CommitId(1)));
     must(told == Resolved::Stored { position, version }, || {
         format!("it told {told:?}")
     })?;
-    let told = wait(journal.resolve(CommitId(77)));
+    let told = wait(subject, journal.resolve(CommitId(77)));
     must(told == Resolved::NotStored, || {
         format!("of what never was it told {told:?}")
     })?;
     // One that may still be on its way: whatever is told of it stays true.
     let sent = send(subject, 2);
-    let told = wait(journal.resolve(CommitId(2)));
+    let told = wait(subject, journal.resolve(CommitId(2)));
     subject.settle();
     let answer = match sent {
         Ok(Appended::Accepted(position)) => Ok(position),
-        Ok(Appended::Sent(answer)) => wait(answer),
+        Ok(Appended::Sent(answer)) => wait(subject, answer),
         Err(error) => Err(error),
     };
     let stored = read(subject, position, 10)?.len();
@@ -195,7 +195,7 @@ fn resolves(subject: &dyn Subject) -> Result<(), String> {
 fn shows_followers(subject: &dyn Subject) -> Result<(), String> {
     let positions = fill(subject, 1..20)?;
     let mut follower = subject.journal().follow(positions[9]);
-    let mut next = move || wait(std::future::poll_fn(|cx| follower.poll_next(cx)));
+    let mut next = move || wait(subject, std::future::poll_fn(|cx| follower.poll_next(cx)));
     let mut seen = Vec::new();
     while seen.len() < 9 {
         seen.extend(next().map_err(|error| format!("following failed: {error}"))?);
@@ -218,7 +218,7 @@ fn stays_failed(subject: &dyn Subject) -> Result<(), String> {
     if !subject.fail() {
         return Ok(());
     }
-    let answer = wait(waits);
+    let answer = wait(subject, waits);
     // It may have been reached before it failed.
     let due = if journal.reached(level) >= position {
         Durability::Reached

@@ -12,7 +12,7 @@ use super::error::RecoverError;
 use super::frames::{
     BASE, BLOBS, COPIES, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
 };
-use super::line::{Line, Stamp, Step, TagAt};
+use super::recovered_tree::{RecoveredTree, Stamp, Step, TagAt};
 use crate::combine::commit_ids::CommitIds;
 use crate::content::erasable::{BlobPlace, Blobs, Referred};
 use crate::content::references::{references_in, references_of_tree};
@@ -34,7 +34,7 @@ pub(super) struct Recovery {
     /// The trees and versions that tags name and that have been passed. Without those tags it is not whole.
     pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
-    pub(super) lines: BTreeMap<u64, Line>,
+    pub(super) lines: BTreeMap<u64, RecoveredTree>,
     /// The number of the tree of a checkpoint whose versions are being read.
     tree_of_checkpoint: u64,
     /// The newest commit.
@@ -81,7 +81,11 @@ impl Recovery {
             Some(changes) => changes,
             None => {
                 let (lines, blobs) = (&self.lines, &self.blobs);
-                let ids = |tree| lines.get(&tree).map(|line: &Line| line.ids().clone());
+                let ids = |tree| {
+                    lines
+                        .get(&tree)
+                        .map(|line: &RecoveredTree| line.ids().clone())
+                };
                 stored
                     .changes_with(&mut { ids }, Some(&|id| blobs.reference(id)))
                     .map_err(wrong)?
@@ -113,7 +117,7 @@ impl Recovery {
                 let first = (stored.version, stored.id);
                 self.blobs
                     .note((number, number), references_of_tree(&content));
-                let line = Line::new((number, name.into()), first, (content, stamp));
+                let line = RecoveredTree::new((number, name.into()), first, (content, stamp));
                 self.lines.insert(number, line);
             }
             Change::Edit {
@@ -153,7 +157,7 @@ impl Recovery {
         Ok(())
     }
 
-    fn line(&mut self, tree: u64) -> Result<&mut Line, String> {
+    fn line(&mut self, tree: u64) -> Result<&mut RecoveredTree, String> {
         self.lines.get_mut(&tree).ok_or_else(|| unknown(tree))
     }
 
@@ -362,10 +366,10 @@ impl TreeHead {
         self,
         stamp: Stamp,
         indexed: Vec<String>,
-    ) -> Result<(Line, Vec<Referred>), RecordError> {
+    ) -> Result<(RecoveredTree, Vec<Referred>), RecordError> {
         let tree = Tree::from_records(Ids::above(self.ids), self.nodes)?;
         let references = references_of_tree(&tree);
-        let mut line = Line::new((self.number, self.name), self.first, (tree, stamp));
+        let mut line = RecoveredTree::new((self.number, self.name), self.first, (tree, stamp));
         line.set(self.gone, Arc::new(indexed));
         for (tag, at) in self.tags {
             line.put_tag(&tag, at);

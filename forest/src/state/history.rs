@@ -25,7 +25,7 @@ pub(crate) struct History {
     first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
-    /// Versions that were let go, and of which one may be the newest that the medium has. There are few, unless it is
+    /// Versions that were let go, although one of them may be the newest that the medium has. There are few, unless it is
     /// far behind, and none without a medium that can lose commits.
     unsettled: VecDeque<RootRef>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,

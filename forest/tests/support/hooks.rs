@@ -51,7 +51,7 @@ impl Hooks {
         }
     }
 
-    /// From now on each answer comes when it was asked for this many times; each time it wakes who asks.
+    /// From now on each answer comes when it was asked for this many times; each time it wakes its caller.
     pub(crate) fn set_restless(&self, times: usize) {
         self.restless.store(times, Ordering::Relaxed);
     }

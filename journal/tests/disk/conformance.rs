@@ -1,5 +1,6 @@
 //! The suite that every journal must pass, on a directory of the file system and on a simulated disk.
 
+use std::pin::Pin;
 use std::time::SystemTime;
 
 use weald_forest::journal::conformance::{Subject, check};
@@ -37,6 +38,10 @@ impl Subject for InFiles {
 
     fn fail(&self) -> bool {
         false
+    }
+
+    fn block_on(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        pollster::block_on(future);
     }
 }
 
@@ -77,6 +82,10 @@ impl Subject for OnDisk {
         let _ = self.journal.append(&record);
         wait_for(&self.journal, Level::Durable);
         true
+    }
+
+    fn block_on(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        pollster::block_on(future);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A medium that asks before it creates or writes, for what no disk does of itself: refuse a file, or panic.
+//! A medium that asks a hook before it creates or writes, so that a test can refuse a file or panic there.
 
 use std::cell::{Cell, RefCell};
 use std::io;

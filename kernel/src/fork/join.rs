@@ -170,8 +170,8 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
     }
 }
 
-/// Unwinds with the panic of a half. Of the two halves, one may have dropped what is to be told if the unit survives that,
-/// and was not told while the other half was waited for.
+/// Unwinds with the panic of a half, and notes it again: a half may have dropped replies, whose callers must be told if the
+/// unit survives the panic, and they were not told while the other half was awaited.
 #[cold]
 #[inline(never)]
 fn raise_again(payload: Payload) -> ! {

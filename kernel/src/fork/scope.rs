@@ -117,7 +117,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
         if result.is_err() {
-            // Not while the parts are waited for: the unit has not survived it.
+            // Nobody is told while the parts are awaited: the unit has not survived it yet.
             context::again().forget_panic();
         }
         if result.as_ref().is_err_and(cancel::is_own_cancel) {
@@ -141,7 +141,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
                 wait::deliver_cancel_again();
             }
         }
-        // A part that another thread ran may have dropped what is to be told if the unit survives this.
+        // A part that another thread ran may have dropped replies, whose callers must be told if the unit survives this.
         context::again().note_panic();
         resume_unwind(payload)
     })

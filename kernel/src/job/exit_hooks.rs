@@ -116,7 +116,7 @@ impl Attached {
 mod tests {
     use super::*;
 
-    /// `count` hooks, each of which notes its number when it runs.
+    /// `count` hooks. Each notes its number when it runs.
     fn noting(count: u64, ran: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> ExitHooks {
         let mut exit_hooks = ExitHooks::default();
         for number in 0..count {

@@ -17,12 +17,12 @@
 //! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`place`] (where the job may run):
 //!
 //! ```text
-//! bit 4      bit 3      bit 2    bits 1..0
-//! MIGRATING  SUSPENDED  PINNED   stage
-//!    -          -         -      any worker may run the job
-//!    -          -         1      one thread only, that of the pinned queue in the extensions
-//!    -          1         any    one thread only, which suspended the stack: `next` is its context
-//!    1          -         any    any worker, which resumes the stack: `next` is its context
+//! bit 4      bit 3         bit 2   bits 1..0
+//! MIGRATING  PINNED_STACK  PINNED  stage
+//!    -          -            -     any worker may run the job
+//!    -          -            1     one thread only, that of the pinned queue in the extensions
+//!    -          1           any    one thread only, which suspended the stack: `next` is its context
+//!    1          -           any    any worker; its next poll resumes the stack, whose context the fiber has (`next` is free)
 //! ```
 //!
 //! # Safety
@@ -110,11 +110,15 @@ pub(crate) mod flag {
 pub(crate) mod place {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
-    /// A stack with the job's frames is suspended, and resumes on the thread that suspended it. A fiber keeps the bit
-    /// from its first wait to its end, even while it runs.
-    pub(crate) const SUSPENDED: u8 = 1 << 3;
+    /// The job has frames on a stack that resumes only on the thread that suspended it. A loop's stack has the bit while
+    /// it is suspended; a fiber keeps it from its first wait to its end, even while it runs.
+    pub(crate) const PINNED_STACK: u8 = 1 << 3;
     /// The job is a fiber that has waited and resumes on any thread. It keeps the bit to its end.
     pub(crate) const MIGRATING: u8 = 1 << 4;
+    /// With one of these bits, only one thread may run the job.
+    pub(super) const ONE_THREAD: u8 = PINNED | PINNED_STACK;
+    /// With one of these bits, the job has frames on a stack.
+    pub(super) const OWN_STACK: u8 = PINNED_STACK | MIGRATING;
     /// The job runs the code of many units, so its runs are no record of its kind, and it never runs in quarantine.
     /// Set at creation, and never cleared.
     pub(crate) const SERVES_MANY: u8 = 1 << 5;
@@ -160,14 +164,14 @@ impl Header {
     /// Whether any worker of its runtime may run the job. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn runs_anywhere(&self) -> bool {
-        self.body.load(Ordering::Relaxed) & (place::PINNED | place::SUSPENDED) == 0
+        self.place() & place::ONE_THREAD == 0
     }
 
     /// Whether the job has frames on a stack: one that is suspended, or that of a fiber that has waited, even while
     /// the fiber runs. A moment old, unless the caller holds the runnable.
     #[inline(always)]
     pub(crate) fn has_own_stack(&self) -> bool {
-        self.body.load(Ordering::Relaxed) & (place::SUSPENDED | place::MIGRATING) != 0
+        self.place() & place::OWN_STACK != 0
     }
 
     /// The bits of [`place`].

@@ -1,13 +1,14 @@
 //! The injector: the unbounded first-in-first-out queue for foreign threads and for the overflow of full rings.
 //!
-//! The list is intrusive: it links the jobs themselves, allocates nothing, and takes half of a full ring under
-//! one lock. It uses a mutex and is not lock-free: workers come here once for many jobs, and a lock for a batch is
+//! The list is intrusive: it links the jobs themselves, allocates nothing, and takes a whole overflow queue
+//! under one lock. It uses a mutex and is not lock-free: workers come here once for many jobs, and a lock for a batch is
 //! cheaper than a lock-free queue's atomics for each job.
 
 #![allow(unsafe_code)]
 
 use std::ptr;
 
+use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
 /// Something that can be linked into an injector. The owner of the job owns its link.
@@ -133,11 +134,12 @@ impl<T: Linked> Injector<T> {
         batch
     }
 
-    /// How many jobs were ever taken, and ever put; a moment old, and the second may be off by one batch.
-    pub(crate) fn ends(&self) -> (u64, u64) {
+    /// How many jobs have gone through; a moment old, and `put` may be off by one batch.
+    pub(crate) fn counts(&self) -> QueueCounts {
         let len = self.len() as u64;
         let taken = self.taken.load(Ordering::Relaxed);
-        (taken, taken + len)
+        let put = taken + len;
+        QueueCounts { taken, put }
     }
 
     /// How many jobs there were a moment ago.

@@ -13,6 +13,7 @@
 
 use std::{ptr, sync::Arc};
 
+use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
 /// How many jobs fit. Models use fewer, so that overflow happens within few steps.
@@ -122,11 +123,12 @@ impl<T> RingThief<T> {
         self.0.len()
     }
 
-    /// How many jobs were ever taken, and ever put; the first is never above the second.
-    pub(crate) fn ends(&self) -> (u64, u64) {
-        // Acquire: as in `take`.
-        let head = self.0.head.load(Ordering::Acquire);
-        (head, self.0.tail.load(Ordering::Acquire))
+    /// How many jobs have gone through.
+    pub(crate) fn counts(&self) -> QueueCounts {
+        // Acquire: as in `take`. The head first, so that it is never above the tail.
+        let taken = self.0.head.load(Ordering::Acquire);
+        let put = self.0.tail.load(Ordering::Acquire);
+        QueueCounts { taken, put }
     }
 }
 

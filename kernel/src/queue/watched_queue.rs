@@ -50,11 +50,6 @@ impl<T> WatchedQueue<T> {
         self.tail.load(Ordering::Relaxed).wrapping_sub(head)
     }
 
-    #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The slot for position `at`, while the buffer is not empty.
     #[inline(always)]
     fn slot(&self, at: usize) -> &AtomicPtr<T> {
@@ -87,7 +82,7 @@ impl<T> WatchedQueue<T> {
     /// The caller is the owner.
     #[inline(always)]
     pub(crate) unsafe fn pop(&self) -> Option<*mut T> {
-        if self.is_empty() {
+        if self.len() == 0 {
             return None;
         }
         let head = self.head.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Whom the thread that shuts a runtime down keeps from ending: the jobs that run on it, the job whose closure of
+//! The jobs that cannot end because their thread shuts the runtime down: those that run on it, the job whose closure of
 //! [`blocking`](crate::blocking()) it runs, and the job that opened the fork whose part it runs. The shutdown waits for
 //! none of them, nor for their threads, and does not name them.
 //!

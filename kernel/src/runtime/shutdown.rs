@@ -158,7 +158,7 @@ fn cancel_on_workers(
     let mut pause = SHORT;
     while Instant::now() < deadline {
         live.retain(|job| !job.header().state.is_done());
-        // A cancel ends every wait but those of destructors, which the workers' timers and descriptors may end.
+        // A cancel ends every wait except those of destructors. The workers' timers and descriptors may end these.
         let waits_in_destructor = |job: &JobRef| {
             let state = &job.header().state;
             state.is_waiting() && state.is_cancelled() && !own.contain(job)

@@ -11,7 +11,7 @@ use super::measure::Figure;
 use super::served::{Served, allow_descriptors};
 use super::visitors::{Visit, Visited, Visitors};
 
-/// How many messages the board has that is read.
+/// How many messages the board that is read has.
 const MESSAGES: usize = 10;
 /// Slices in which the board and the empty handler take turns.
 const SLICES: usize = 4;

@@ -289,7 +289,7 @@ impl Visitor {
     }
 }
 
-/// How long an answer is of which this is the beginning, if its head is complete.
+/// The length of the answer that begins with these bytes, if its head is complete.
 fn length(answer: &[u8]) -> Result<Option<usize>, String> {
     const END: &[u8] = b"\r\n\r\n";
     let Some(head) = answer.windows(END.len()).position(|it| it == END) else {

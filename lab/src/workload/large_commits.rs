@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_millis(20);
 const INTERVAL: Duration = Duration::from_millis(1);
 /// Few versions are kept, so that they are let go during the run.
 const KEPT: usize = 4;
-/// How many children each node of a large subtree has that has any.
+/// How many children each inner node of a large subtree has.
 const FAMILY: usize = 100;
 const BIG: [&str; 2] = ["big", "large"];
 

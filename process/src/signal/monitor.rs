@@ -242,7 +242,7 @@ impl Source for Monitor {
         let is_full = self.cell.poll_full(cx, self.reason());
         assert!(
             is_full.is_ready() || !self.place.is_some_and(UnitPlace::is_of_current),
-            "a unit waits for its own end, of which it could never be told: spawn a job that waits for it"
+            "a unit waits for its own end, which it cannot live to see: spawn a job that waits for it"
         );
         is_full
     }

@@ -38,7 +38,7 @@ pub enum StartError {
         /// The limit.
         limit: usize,
     },
-    /// The supervisor has ended, because its children did so too often.
+    /// The supervisor has ended, because its children ended too often.
     #[error("the supervisor has given up: {0}")]
     GaveUp(GaveUp),
     /// The request for whose sake this was asked is not waited for any longer. The supervisor may still do it.

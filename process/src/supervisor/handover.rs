@@ -62,7 +62,7 @@ struct Left<T> {
 #[error("another child has the state; it is left when that child has ended")]
 pub struct Claimed;
 
-/// The state, as the child has it that runs. Dropping it leaves the state for the successor.
+/// The state in the hands of the running child. Dropping it leaves the state for the successor.
 pub struct Estate<T> {
     /// None once it is discarded, or left.
     state: Option<T>,

@@ -14,7 +14,7 @@ use crate::{
     supervisor::error::{ChildFault, Failure, StartError},
 };
 
-/// When a supervisor starts a child again that has ended.
+/// When a supervisor restarts a child that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restart {
     /// Always.
@@ -262,7 +262,7 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-/// Whom a supervisor starts again when a child has ended.
+/// Which children a supervisor restarts when one has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// That child.

@@ -35,8 +35,8 @@ pub(crate) struct Units {
     /// Behind the messages that were looked at while the supervisor waited for a child. Those before it are no news: what
     /// tells the supervisor to end is taken when it is seen, and what tells the end of a child comes after its start.
     seen: Mark,
-    /// Why the supervisor is to end, if it was told so while it waited for a child, or the runtime takes no new jobs. It starts
-    /// none from then on.
+    /// Why the supervisor must end: it was told to while it waited for a child, or the runtime takes no new jobs. It starts
+    /// no child from then on.
     told_to_end: Option<ExitReason>,
 }
 
@@ -50,7 +50,7 @@ impl Units {
         }
     }
 
-    /// Why the supervisor is to end, if it was told so while it waited for a child.
+    /// Why the supervisor must end, if it was told to while it waited for a child.
     pub(crate) fn told_to_end(&self) -> Option<&ExitReason> {
         self.told_to_end.as_ref()
     }

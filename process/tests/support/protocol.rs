@@ -206,7 +206,7 @@ impl World {
         state.monitors.push(Some(monitor));
     }
 
-    /// Why those have ended that have.
+    /// The reason of each unit that has ended.
     pub(crate) fn ends(&self) -> BTreeMap<usize, Reason> {
         let mut state = self.lock();
         for own in 0..state.pids.len() {
@@ -233,7 +233,7 @@ impl World {
         assert_eq!(self.lock().ends[&own], Reason::of(&reason));
     }
 
-    /// How the calls ended that have ended since this was asked before.
+    /// The outcomes of the calls that have ended since this was last asked.
     pub(crate) fn take_outcomes(&self) -> Vec<(u32, Outcome)> {
         std::mem::take(&mut self.lock().outcomes)
     }

@@ -32,7 +32,7 @@ impl Model {
         (own < LIMIT).then(|| self.count += 1).map(|()| own)
     }
 
-    /// Carries a command out. Returns how the call ended that was made, if one was.
+    /// Carries a command out. Returns the outcome of the call that it made, if it made one.
     pub(crate) fn obey(&mut self, own: usize, number: u32, command: Command) -> Option<Outcome> {
         if !self.is_alive(own) {
             return None;

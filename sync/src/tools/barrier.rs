@@ -93,7 +93,7 @@ impl Barrier {
         Barrier { state }
     }
 
-    /// Waits until all have arrived. An event. Cancel-safe: a wait that is dropped before the last arrival
+    /// Waits until all have arrived: `.wait().await`, or `.wait().wait()` with the stack. An event. Cancel-safe: a wait that is dropped before the last arrival
     /// withdraws its own; after that, dropping it makes no difference.
     #[track_caller]
     pub fn wait(&self) -> Waiting<Arrive<'_>> {

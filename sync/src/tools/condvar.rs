@@ -110,7 +110,8 @@ impl Condvar {
         Condvar { state }
     }
 
-    /// Releases the mutex, waits for a notification, and locks the mutex again.
+    /// Releases the mutex, waits for a notification, and locks the mutex again. Cancel-safe: a wait that is dropped leaves
+    /// the mutex to others, and a notification that it had got goes to the next waiter. So do the other waits here.
     pub async fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = guard.mutex();
         let notice = self.notified(guard).without_site().await;

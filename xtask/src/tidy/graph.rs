@@ -1,7 +1,8 @@
 //! The import graph of each crate: which file names something of which other file, its layers and circles.
 //!
-//! - A node is a file. The root of the crate is not one, because it only lists and re-exports.
-//! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names.
+//! - A node is a file. The root of the crate is not one, because it only lists and re-exports (`roots.rs`).
+//! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names. A call of a method is
+//!   no path, so methods that several files add to one type may call each other unseen.
 //! - The layers are the groups of `mod` items in the root, separated by empty lines, lowest first. An import from a lower layer to a higher one is an upward import.
 //! - A circle is a strongly connected component: each of its files imports every other, directly or not.
 

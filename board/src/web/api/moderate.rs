@@ -59,7 +59,7 @@ struct EntryValue {
     measure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Neither has what was done to a name, and the second one not what was done to a board.
+    /// `board` is empty, and `message` missing, for what was done to a name; only `message` for what was done to a board.
     board: String,
     message: Option<u64>,
     why: String,

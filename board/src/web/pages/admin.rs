@@ -1,5 +1,5 @@
-//! The page on which the runtime and the forest tell of themselves. Only moderators see it; with scripts it is fetched
-//! again every two seconds, while somebody looks at it.
+//! The page that shows the state of the runtime and of the forest. Only moderators see it. A browser with scripts fetches
+//! it again every two seconds, while somebody looks at it.
 
 use std::path::Path;
 use std::sync::Arc;

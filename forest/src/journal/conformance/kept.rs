@@ -2,7 +2,7 @@
 
 use weald_tree::NodeId;
 
-use super::super::contract::{Checkpoint, CheckpointError, Journal, ReadError};
+use super::super::contract::{Checkpoint, CheckpointError, ReadError};
 use super::super::record::Record;
 use super::subject::{Subject, answer_of, changes, fill, must, read, wait, with_record};
 use crate::content::erasable::{Blob, BlobId, Erasure};
@@ -11,7 +11,7 @@ use crate::version::CommitId;
 
 /// The newest checkpoint: its position and its bytes.
 fn read_checkpoint(subject: &dyn Subject) -> Result<Option<(Position, Vec<u8>)>, String> {
-    let found = wait(subject.journal().checkpoint()).map_err(|error| error.to_string())?;
+    let found = wait(subject, subject.journal().checkpoint()).map_err(|error| error.to_string())?;
     let Some(found) = found else { return Ok(None) };
     let pieces: Result<Vec<_>, _> = found.pieces.collect();
     let pieces = pieces.map_err(|error| error.to_string())?;
@@ -27,7 +27,10 @@ pub(super) fn keeps_checkpoints(subject: &dyn Subject) -> Result<(), String> {
     let pieces = |text: &str| [text.as_bytes().to_vec(), Vec::new(), vec![7; 100_000]];
     let put = |at: Position, text: &str| {
         let (pieces, blobs) = (Box::new(pieces(text).into_iter()), Vec::new());
-        wait(journal.put_checkpoint(Checkpoint { at, blobs, pieces }))
+        wait(
+            subject,
+            journal.put_checkpoint(Checkpoint { at, blobs, pieces }),
+        )
     };
     let nowhere = put(Position(positions[4].0 + 1), "nowhere");
     must(nowhere == Err(CheckpointError::NoSuchPosition), || {
@@ -83,16 +86,17 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
     };
     let are = |due: &[u64]| {
         for at in 1..6 {
-            let found = wait(journal.blob(BlobId(at.into()))).map_err(|error| error.to_string())?;
+            let found = wait(subject, journal.blob(BlobId(at.into())))
+                .map_err(|error| error.to_string())?;
             let text = format!("the secret of {at}").into_bytes();
             let due = due.contains(&at).then_some(text);
             must(found == due, || format!("of bytes {at} it has {found:?}"))?;
-            let has = wait(journal.has_blob(BlobId(at.into())));
+            let has = wait(subject, journal.has_blob(BlobId(at.into())));
             must(has == Ok(found.is_some()), || {
                 format!("of bytes {at} it tells {has:?} and gives {found:?}")
             })?;
         }
-        gives_all(journal, due)
+        gives_all(subject, due)
     };
     append_with(subject, 1, (&[1, 2, 3], None))?;
     let second = append_with(subject, 2, (&[4, 5], None))?;
@@ -102,26 +106,30 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
     let last = append_with(subject, 4, (&[], None))?;
     let pieces = Box::new([b"all".to_vec()].into_iter());
     let (at, blobs) = (last, vec![BlobId(3)]);
-    let put = wait(journal.put_checkpoint(Checkpoint { at, blobs, pieces }));
+    let put = wait(
+        subject,
+        journal.put_checkpoint(Checkpoint { at, blobs, pieces }),
+    );
     must(put == Ok(()), || {
         format!("it refused a checkpoint: {put:?}")
     })?;
     are(&[1, 3, 5])?;
-    let trimmed = wait(journal.trim(second));
+    let trimmed = wait(subject, journal.trim(second));
     must(trimmed == Ok(()), || format!("it answered {trimmed:?}"))?;
     // What nobody asks for any more may be there or not.
-    let kept = wait(journal.blob(BlobId(3))).map_err(|error| error.to_string())?;
+    let kept = wait(subject, journal.blob(BlobId(3))).map_err(|error| error.to_string())?;
     must(kept.as_deref() == Some(b"the secret of 3"), || {
         "it trimmed bytes to which its checkpoint refers".into()
     })
 }
 
 /// Asks for many blobs at once, of which these are there.
-fn gives_all(journal: &dyn Journal, due: &[u64]) -> Result<(), String> {
+fn gives_all(subject: &dyn Subject, due: &[u64]) -> Result<(), String> {
     let mut given = Vec::new();
     let mut take = |id: BlobId, bytes| given.push((id.0, bytes));
     let asked = (1..6_u64).rev().map(|at| BlobId(at.into())).collect();
-    wait(journal.blobs(asked, &mut take)).map_err(|error| error.to_string())?;
+    let blobs = subject.journal().blobs(asked, &mut take);
+    wait(subject, blobs).map_err(|error| error.to_string())?;
     given.sort_unstable();
     let text = |at: u64| format!("the secret of {at}").into_bytes();
     let due = (1..6).map(|at| (u128::from(at), due.contains(&at).then(|| text(at))));
@@ -133,21 +141,24 @@ fn gives_all(journal: &dyn Journal, due: &[u64]) -> Result<(), String> {
 pub(super) fn trims(subject: &dyn Subject) -> Result<(), String> {
     let journal = subject.journal();
     let positions = fill(subject, 1..8)?;
-    let early = wait(journal.trim(positions[2]));
+    let early = wait(subject, journal.trim(positions[2]));
     must(early == Err(CheckpointError::NoCheckpoint), || {
         format!("it answered {early:?}")
     })?;
     let (at, blobs) = (positions[6], Vec::new());
     let pieces = Box::new([b"all".to_vec()].into_iter());
-    let put = wait(journal.put_checkpoint(Checkpoint { at, blobs, pieces }));
+    let put = wait(
+        subject,
+        journal.put_checkpoint(Checkpoint { at, blobs, pieces }),
+    );
     must(put == Ok(()), || {
         format!("it refused a checkpoint: {put:?}")
     })?;
     for _ in 0..2 {
-        let trimmed = wait(journal.trim(positions[3]));
+        let trimmed = wait(subject, journal.trim(positions[3]));
         must(trimmed == Ok(()), || format!("it answered {trimmed:?}"))?;
     }
-    let old = wait(journal.read(positions[2], 10));
+    let old = wait(subject, journal.read(positions[2], 10));
     must(old == Err(ReadError::TooOld { checkpoint: at }), || {
         format!("it read {old:?}")
     })?;
@@ -155,12 +166,12 @@ pub(super) fn trims(subject: &dyn Subject) -> Result<(), String> {
         "it trimmed more".into()
     })?;
     let mut follower = journal.follow(positions[2]);
-    let shown = wait(std::future::poll_fn(|cx| follower.poll_next(cx)));
+    let shown = wait(subject, std::future::poll_fn(|cx| follower.poll_next(cx)));
     must(shown == Err(ReadError::TooOld { checkpoint: at }), || {
         format!("it showed {shown:?}")
     })?;
-    wait(journal.trim(at)).map_err(|error| error.to_string())?;
-    let last = wait(journal.last());
+    wait(subject, journal.trim(at)).map_err(|error| error.to_string())?;
+    let last = wait(subject, journal.last());
     must(last == Ok(Some((at, CommitId(7)))), || {
         format!("the last is {last:?}")
     })?;

@@ -1,9 +1,8 @@
 //! A journal that is checked, and what the rules do with it.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::SystemTime;
 
 use super::super::contract::{Appended, Entry, Journal};
@@ -25,28 +24,20 @@ pub trait Subject {
 
     /// Makes the medium fail for good; returns whether that can be done.
     fn fail(&self) -> bool;
+
+    /// Runs a future to its end: the `block_on` of any executor.
+    fn block_on(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>);
 }
 
 pub(super) fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// Waits with the thread.
-pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
+/// Waits as the subject does.
+pub(super) fn wait<T>(subject: &dyn Subject, future: impl Future<Output = T>) -> T {
+    let mut output = None;
+    subject.block_on(Box::pin(async { output = Some(future.await) }));
+    output.expect("`block_on` returns when the future has ended")
 }
 
 /// The changes of the record of this number, in two pieces.
@@ -106,7 +97,7 @@ pub(super) fn answer_of(
         Appended::Accepted(position) => Ok(position),
         Appended::Sent(answer) => {
             subject.settle();
-            wait(answer)
+            wait(subject, answer)
         }
     }
 }
@@ -126,5 +117,6 @@ pub(super) fn read(
     after: Position,
     limit: usize,
 ) -> Result<Vec<Entry>, String> {
-    wait(subject.journal().read(after, limit)).map_err(|error| format!("reading failed: {error}"))
+    let found = wait(subject, subject.journal().read(after, limit));
+    found.map_err(|error| format!("reading failed: {error}"))
 }

@@ -52,12 +52,11 @@ pub(crate) enum Migration {
 /// The future.
 pub(crate) struct Fiber<F, T> {
     state: FiberState<F, T>,
-    migration: Migration,
 }
 
 enum FiberState<F, T> {
     /// Its code has not started; it has a claim to a stack.
-    Fresh(F, Claim),
+    Fresh(F, Claim, Migration),
     /// Its code runs, or is suspended.
     Started(NonNull<StackContext>),
     /// Its code has ended; it still has its stack.
@@ -73,15 +72,14 @@ unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
     pub(crate) fn new(code: F, claim: Claim, migration: Migration) -> Fiber<F, T> {
         Fiber {
-            state: FiberState::Fresh(code, claim),
-            migration,
+            state: FiberState::Fresh(code, claim, migration),
         }
     }
 
     /// Where its code starts or resumes, and on which stack.
     fn resume_point(&self) -> (SavedSp, NonNull<StackContext>) {
-        let claim = match &self.state {
-            FiberState::Fresh(_, claim) => claim,
+        let (claim, migration) = match &self.state {
+            FiberState::Fresh(_, claim, migration) => (claim, *migration),
             FiberState::Started(stack_context) => {
                 // SAFETY: its stack: the context is suspended.
                 let saved_sp = unsafe { stack_context.as_ref() }.saved_sp.get();
@@ -98,7 +96,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         // SAFETY: its stack.
         unsafe { stack_context.as_ref() }
             .migrates
-            .set(self.migration == Migration::Freely);
+            .set(migration == Migration::Freely);
         // SAFETY: its stack: nothing runs on it yet.
         let start = unsafe { switch::begin(StackContext::frames(stack_context), begin::<F, T>) };
         (start, stack_context)
@@ -131,15 +129,18 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let header = unsafe { job.header() };
         // SAFETY: its stack.
         let stack_context = unsafe { stack_context.as_ref() };
-        match self.migration {
-            Migration::Freely => header.set_place(place::MIGRATING),
-            Migration::Never if stack_context.pinned().is_null() => {
+        // It keeps its placement from its first wait to its end.
+        if header.has_own_stack() {
+            return;
+        }
+        match stack_context.migrates.get() {
+            true => header.set_place(place::MIGRATING),
+            false => {
                 let pinned = cx
                     .pinned_here()
                     .expect("a thread that runs jobs has a pinned queue");
                 stack_context.suspend_job(header, pinned);
             }
-            Migration::Never => {}
         }
     }
 
@@ -150,9 +151,9 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let header = unsafe { job.header() };
         // SAFETY: its stack.
         let record = unsafe { stack_context.as_ref() };
-        match record.pinned().is_null() {
-            true => header.clear_place(place::MIGRATING),
-            false => record.resume_job(header),
+        match header.suspended_stack() {
+            Some(_) => record.resume_job(header),
+            None => header.clear_place(place::MIGRATING),
         }
         // SAFETY: its stack: its code has ended.
         cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
@@ -192,7 +193,7 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     let state = unsafe { &raw mut (*this).state };
     // SAFETY: as above.
     let before = unsafe { state.replace(FiberState::Started(stack_context)) };
-    let FiberState::Fresh(code, claim) = before else {
+    let FiberState::Fresh(code, claim, _) = before else {
         unreachable!("a fiber starts once")
     };
     // The claim's stack is this one.

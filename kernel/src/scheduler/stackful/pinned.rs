@@ -173,7 +173,7 @@ impl PinnedQueue {
     /// Whether the own part has a runnable job. The queue's thread only.
     #[inline(always)]
     pub(crate) fn has_own(&self) -> bool {
-        !self.own.runnable.is_empty()
+        self.own.runnable.len() > 0
     }
 
     /// How many runnable jobs the own part has. The queue's thread only.
@@ -184,7 +184,7 @@ impl PinnedQueue {
     /// Whether a job is runnable. The queue's thread only.
     pub(crate) fn has_runnable(&self) -> bool {
         debug_assert!(self.is_here(), "only the queue's thread looks");
-        !self.own.runnable.is_empty() || self.incoming_len.load(Ordering::Acquire) > 0
+        self.own.runnable.len() > 0 || self.incoming_len.load(Ordering::Acquire) > 0
     }
 
     /// How many jobs are runnable: exact for the queue's thread, else a moment old.

@@ -1,16 +1,18 @@
-//! Placement: where a job may run, and whether its stack is suspended.
+//! Placement: where a job may run, and whether it has frames on a stack.
 //!
 //! ```text
-//!   placement  may run on                        begins with                     ends with
-//!   Anywhere   any worker of the runtime         a spawn
-//!   Pinned     one thread, for good              a spawn of a future that is not Send
-//!   Suspended  the thread that suspended it      StackContext::suspend_job       StackContext::resume_job
-//!   Migrating  any worker: it resumes the stack  a migrating fiber's first wait  the end of the fiber's code
+//!   placement    may run on                        begins with                     ends with
+//!   Anywhere     any worker of the runtime         a spawn
+//!   Pinned       one thread, for good              a spawn of a future that is not Send
+//!   PinnedStack  the thread that suspended it      StackContext::suspend_job       StackContext::resume_job
+//!   Migrating    any worker: it resumes the stack  a migrating fiber's first wait  the end of the fiber's code
 //! ```
 //!
-//! The job's header keeps the placement as bits ([`crate::job::place`]); [`Header::placement`] turns them into one
-//! value. A `Pinned` or `Suspended` job goes to the pinned queue of its thread, never to the queues of a worker
-//! ([`crate::scheduler::workers::ready`]).
+//! The job's header keeps the placement as bits ([`crate::job::place`]), and nothing else does; [`Header::placement`] turns
+//! them into one value. On the path of a message one question is enough, and costs one load: whether any worker may run the
+//! job (`runs_anywhere`), whether it has frames on a stack (`has_own_stack`), whether that stack is pinned
+//! (`suspended_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its thread, never to the queues of a
+//! worker ([`crate::scheduler::workers::ready`]).
 //!
 //! The safety argument (*suspended*) is at the head of [`crate::job::header`].
 
@@ -30,8 +32,8 @@ pub(crate) enum Placement<'a> {
     /// On the thread of this queue only: its future is not `Send`. A pinned job has a queue from its spawn, so this is
     /// `None` for no job that runs.
     Pinned(Option<Arc<PinnedQueue>>),
-    /// On the thread that suspended its stack; this is the stack's context.
-    Suspended(&'a StackContext),
+    /// On the thread that suspended its stack; this is the stack's context. The stack of a fiber may run just now.
+    PinnedStack(&'a StackContext),
     /// On any worker, which resumes the job's own stack: a fiber that has waited and may change threads.
     Migrating,
 }
@@ -40,7 +42,7 @@ impl Header {
     /// Where the job may run. Only the holder of the runnable.
     pub(crate) fn placement(&self) -> Placement<'_> {
         if let Some(context) = self.suspended_stack() {
-            return Placement::Suspended(context);
+            return Placement::PinnedStack(context);
         }
         let bits = self.place();
         if bits & place::MIGRATING != 0 {
@@ -53,11 +55,11 @@ impl Header {
         Placement::Anywhere
     }
 
-    /// The context of the job's stack, if it is suspended and does not migrate. Only the holder of the runnable.
+    /// The context of the job's stack, if that is pinned: it is suspended, or a fiber's. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn suspended_stack(&self) -> Option<&StackContext> {
         // SAFETY: suspended: the context lives at the top of the suspended stack.
-        (self.place() & place::SUSPENDED != 0)
+        (self.place() & place::PINNED_STACK != 0)
             .then(|| unsafe { &*self.link().cast::<StackContext>() })
     }
 
@@ -75,7 +77,7 @@ impl Header {
         match self.placement() {
             Placement::Anywhere | Placement::Migrating => None,
             Placement::Pinned(queue) => queue,
-            Placement::Suspended(context) => {
+            Placement::PinnedStack(context) => {
                 let queue = context.pinned();
                 // SAFETY: suspended: it came from an `Arc` that the thread keeps.
                 unsafe { Arc::increment_strong_count(queue) };

@@ -79,7 +79,7 @@ pub(crate) struct StackContext {
     /// The pinned queue of the thread that suspended it; see [`StackContext::pinned`].
     pinned: Cell<*const PinnedQueue>,
     pub(crate) kind: StackKind,
-    /// Whether another thread than the one that suspended it may resume it.
+    /// Whether another thread than the one that suspended it may resume it. Set when a fiber starts, and never changed.
     pub(crate) migrates: Cell<bool>,
     /// The runtime that the job of a root visits, or null; see [`crate::scheduler::stackful::visit`].
     pub(crate) visited: Cell<*const Shared>,
@@ -154,7 +154,7 @@ impl StackContext {
         self.pinned.set(pinned);
         job.set_link(ptr::from_ref(self).cast_mut().cast());
         // The orderings are those of the state, which gives the runnable away after this.
-        job.set_place(place::SUSPENDED);
+        job.set_place(place::PINNED_STACK);
         pinned.count_pinned(PinChange::Pinned);
     }
 
@@ -163,7 +163,7 @@ impl StackContext {
         // SAFETY: pinned: this is the queue's thread.
         let pinned = unsafe { &*self.pinned.replace(ptr::null()) };
         pinned.count_pinned(PinChange::Unpinned);
-        job.clear_place(place::SUSPENDED);
+        job.clear_place(place::PINNED_STACK);
     }
 }
 

@@ -3,15 +3,15 @@
 //! A thread is detached when the monitor retakes its worker, when it hands its worker off because it blocks, or while
 //! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine).
 //!
-//! The monitor looks at them each round ([`look`](DetachedThreads::look)). It reports, once, each job that exceeds
-//! `stuck_after` and has not announced that it blocks. When more threads compute than there are cores, counting those
+//! The monitor looks at them each round ([`look`](DetachedThreads::look)). It reports each job that exceeds `stuck_after`
+//! and has not announced that it blocks, once. When more threads compute than there are cores, counting those
 //! that serve workers, it lowers the priority of the detached ones that compute ([`priority`]).
 //! [Senders](super::senders) keep theirs, as many of them as there are cores. A thread in a fork counts, but keeps its
 //! priority: no more of these compute than there are workers, and they wait for each other.
 //!
 //! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
-//! counted and listed, and the monitor reports, once, each that is older than `stuck_after`; and each that has come to its
-//! wait and is held up at its end by a destructor for as long.
+//! counted and listed, and the monitor reports each pending kill that is older than `stuck_after`, once. It also reports
+//! a job that has come to its wait, but that a destructor has held up at its end for that long.
 //!
 //! The lock of a job's extensions is taken under that of the list, never the other way.
 
@@ -70,7 +70,7 @@ struct DetachedThread {
     held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
     killed: Option<Instant>,
-    /// Since when it is known to come to that end, and a destructor to hold the thread.
+    /// When the job was first seen to be ending while a destructor holds the thread.
     ends: Option<Instant>,
     /// Whether a report has told that it does not end, or need not.
     kill_reported: bool,

@@ -2,8 +2,8 @@
 //! closures of callbacks and of [`offload`](crate::offload()) that have not run, which it drops.
 //!
 //! No worker is left to run it, and the thread that finds it has something else to do: it shuts the runtime down, ends
-//! other jobs, or waits in a destructor. So leftovers run on threads of their own, each of which takes one after the
-//! other; wakers first, because somebody waits for them. The *keeper* is a thread that runs no leftover: while the queue
+//! other jobs, or waits in a destructor. So leftovers run on threads of their own, and each thread takes one after the
+//! other: wakers first, because somebody waits for them. The *keeper* is a thread that runs no leftover: while the queue
 //! is not empty, it starts a thread when each one has been held by one leftover for [`HELD`]. A shutdown waits for all
 //! leftovers until its deadline, and names those that have not ended then.
 //!

@@ -50,6 +50,7 @@ use std::{
 use crate::{
     biased_lock::Lease,
     job::JobRef,
+    queue::queue_counts::QueueCounts,
     report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun, panic_message},
     scheduler::{
         threads::{
@@ -71,8 +72,7 @@ use crate::{
     timer::clock::TICK,
 };
 
-/// The pause between rounds while another worker could take what is overdue: short enough that two rounds and a wake-up
-/// fit into two ticks.
+/// The pause between rounds while another worker could take what is overdue: two rounds and a wake-up take two ticks.
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
@@ -145,11 +145,11 @@ impl Watched {
 
 fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
     let begin = |worker: &Worker| {
-        let ring_watch = OverdueWatch::new(worker.thief.ends(), Instant::now());
+        let ring_watch = OverdueWatch::new(worker.thief.counts(), Instant::now());
         (Watched::new(worker.running()), ring_watch)
     };
     let mut watched: Vec<(Watched, OverdueWatch)> = shared.workers.iter().map(begin).collect();
-    let mut injector_watch = OverdueWatch::new(shared.injector.ends(), Instant::now());
+    let mut injector_watch = OverdueWatch::new(shared.injector.counts(), Instant::now());
     let (mut quiet, mut held_up) = (0, LastLook::default());
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
@@ -169,7 +169,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             lend_long_queue(shared, worker, ring_watch);
             observe(shared, worker, watched, memory);
         }
-        if is_overdue(shared, &mut injector_watch, shared.injector.ends()) {
+        if is_overdue(shared, &mut injector_watch, shared.injector.counts()) {
             shared.wake_one();
         }
         ready::inject_all(shared, shared.pool.outboxes.take_all());
@@ -260,14 +260,14 @@ fn operations(shared: &Shared, worker: &Worker) -> u32 {
     shared.pool.operations(owner).unwrap_or(0)
 }
 
-/// Whether a job has waited for a tick in the queue with these ends, while a worker sleeps.
-fn is_overdue(shared: &Shared, watch: &mut OverdueWatch, ends: (u64, u64)) -> bool {
-    watch.is_overdue(ends, Instant::now(), shared.sleepers.sleeping() > 0)
+/// Whether a job has waited for a tick in the queue with these counts, while a worker sleeps.
+fn is_overdue(shared: &Shared, watch: &mut OverdueWatch, counts: QueueCounts) -> bool {
+    watch.is_overdue(counts, Instant::now(), shared.sleepers.sleeping() > 0)
 }
 
 /// Lends the worker's ring if a job has waited in it for a tick, although the owner goes from job to job.
 fn lend_long_queue(shared: &Shared, worker: &Worker, ring_watch: &mut OverdueWatch) {
-    if is_overdue(shared, ring_watch, worker.thief.ends()) {
+    if is_overdue(shared, ring_watch, worker.thief.counts()) {
         worker.sharing.lend();
         shared.wake_one();
     }

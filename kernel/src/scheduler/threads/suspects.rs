@@ -1,4 +1,4 @@
-//! Suspects: kinds of jobs, one of which held its thread for too long a moment ago.
+//! Suspects: each is a kind of jobs, and a job of that kind held its thread for too long a moment ago.
 //!
 //! A *kind* is a spawn site and a type of future, and the [`WorkKind`] that the job has set, if it has one. Units of
 //! one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is

@@ -70,7 +70,7 @@ pub(crate) struct Context {
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
     /// What the running job's poll has noted.
     noted: Cell<PollNotes>,
-    /// Until when the caller waits for whose sake the running job works. None while other code than that runs, such as
+    /// The deadline of the caller on whose behalf the running job works. None while other code than that runs, such as
     /// another job on top of it, or while the stack of that job is suspended.
     wanted_until: Cell<Option<Instant>>,
     /// Whether the thread drops the future of a job that was cancelled.

@@ -87,7 +87,7 @@ fn displace(mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) -> bool {
 
 #[inline(never)]
 fn ready_in_batch(job: Runnable) -> bool {
-    last(context::here(), job);
+    ready_last(job);
     true
 }
 
@@ -113,11 +113,7 @@ fn ready_contended(job: Runnable) -> bool {
 /// Makes a job runnable behind all others. Any thread.
 #[inline]
 pub(crate) fn ready_last(job: Runnable) {
-    last(context::here(), job);
-}
-
-#[inline]
-fn last(cx: &Context, job: Runnable) {
+    let cx = context::here();
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
         ready_foreign(job);
         return;

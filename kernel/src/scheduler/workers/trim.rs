@@ -15,7 +15,7 @@ use crate::{
 
 /// How long sleeping workers have to give back their caches. They respond at once, unless one of them finds work first:
 /// hence the limit.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// Frees the cancelled timers in the wheel of every worker, also of one that sleeps or is stuck. The lock of a worker
 /// is taken for one slot of its wheel at a time.
@@ -51,7 +51,7 @@ pub(crate) fn flush_caches(shared: &Shared) {
     for sleeper in sleepers {
         sleeper.wake(shared);
     }
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIME_LIMIT;
     while shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up {
         std::thread::yield_now();
     }

@@ -143,7 +143,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) pinned: &'a PinnedQueue,
     /// The worker that the thread owns, or owned last.
     worker: Cell<&'a Worker>,
-    /// The lease of that worker; [`Lease::NONE`] while the thread owns none.
+    /// Its lease; [`Lease::NONE`] while the thread owns none.
     lease: Cell<Lease>,
     /// Whether this worker counts as searching.
     pub(crate) searching: Cell<bool>,
@@ -156,7 +156,6 @@ pub(crate) struct WorkerLoop<'a> {
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
     pub(crate) coarseness: Coarseness,
-    /// How the worker waits for forked jobs.
     pub(crate) sleep_policy: SleepPolicy,
     /// Whether it should spin, and look at the reactor, before it sleeps.
     pub(crate) spin_policy: TryPolicy,
@@ -362,13 +361,12 @@ impl<'a> WorkerLoop<'a> {
                 self.cx.set_job(None);
                 return taken.map(drop).map_err(ServeEnd::from);
             };
-            // The next poll replaces the current job; nothing reads it before.
+            // Nothing reads the current job before the next poll replaces it.
             job = next;
         }
     }
 
-    /// Puts `job` into quarantine, and takes the next one. The run word names the next one before any other thread can
-    /// take `job`.
+    /// Puts `job` into quarantine, and takes the next one, which the run word names before others can take `job`.
     #[cold]
     fn quarantine(&self, job: Runnable) -> Result<Pick, Revoked> {
         self.cx.set_job(None);
@@ -419,8 +417,10 @@ impl<'a> WorkerLoop<'a> {
     /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.
     #[inline(never)]
     fn take_in_turn(&self, mut core: OwnerGuard<'a, WorkerCore>, streak_limit: u32) -> Pick {
-        let next = core.take(self.pinned, streak_limit, &self.shared.injector);
-        let next = next.with_runner(|| self.shared.callback_runner());
+        let next = match core.take(self.pinned, streak_limit, &self.shared.injector) {
+            Pick::Callbacks => Pick::Job(self.shared.callback_runner()),
+            next => next,
+        };
         match &next {
             Pick::Job(job) => self.name_run(job),
             Pick::Look | Pick::Empty | Pick::Callbacks => self.worker().set_running_none(),

@@ -2,8 +2,9 @@
 //!
 //! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock):
 //! by the owner, which holds the lease, or by a foreign thread: the monitor, a shutdown, a thread that arms a sleep without
-//! owning a worker, the metrics, or the owner when it gives its worker away (`renew_lease`). Thieves never enter it. They take from the
-//! other end of the ring, [`Worker::thief`](crate::scheduler::workers::worker::Worker).
+//! owning a worker, a trim or a spawn without a stack (`trim::sweep_timers`), the metrics, or the owner when it gives its
+//! worker away (`renew_lease`). Thieves never enter it. They take from the other end of the ring,
+//! [`Worker::thief`](crate::scheduler::workers::worker::Worker).
 //!
 //! ```text
 //!   ready callbacks ──── callbacks_turn ────┐
@@ -18,18 +19,19 @@
 //!
 //! ```text
 //!   field            what it holds                      reset by                   what would starve
+//!   in_row           jobs that may come next before     end_row                    what the next two keep from starving:
+//!                    any other field is asked                                      in_row was taken off both
 //!   streak_left      jobs that may come in a row from   a take from the ring       the ring, while two jobs wake each other
-//!                    the next slot, besides in_row
-//!   until_look       jobs left before the next look,    set_until_look             timers, reactor, injector
-//!                    besides in_row
-//!   in_row           jobs left of a row, which are      end_row                    nothing: it is one countdown for both
-//!                    off both of the above already
-//!   allowed          until_look after the last look     set_until_look             nothing: from it, polls are counted
+//!                    the next slot after in_row
+//!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
+//!                    after in_row
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
 //!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs
 //!   surplus          a job became visible to thieves    made_work_visible          that job, while all thieves sleep
 //! ```
+//!
+//! `allowed` is not for fairness: it is `until_look` after the last look, from which the polls are counted.
 
 #![allow(unsafe_code)]
 
@@ -99,17 +101,6 @@ pub(crate) enum Pick {
     Look,
     /// The queues are empty.
     Empty,
-}
-
-impl Pick {
-    /// Replaces `Callbacks` by a runner.
-    #[inline(always)]
-    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Pick {
-        match self {
-            Pick::Callbacks => Pick::Job(runner()),
-            next => next,
-        }
-    }
 }
 
 /// How many jobs go from the overflow queue to the injector together.

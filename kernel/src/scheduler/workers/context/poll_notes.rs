@@ -11,8 +11,8 @@ impl PollNotes {
     pub(crate) const LISTENS: PollNotes = PollNotes(1);
     /// The job yielded: it runs again without a wake.
     pub(super) const YIELDED: PollNotes = PollNotes(2);
-    /// The job has panicked, or dropped its mailbox, and what it left then is to be told if the job survives that: if this
-    /// poll ends otherwise than with the job, or comes to a wait.
+    /// The job has panicked, or dropped its mailbox. Callers that it owes a reply must be told of that if the job survives it:
+    /// if this poll comes to a wait, or ends and the job does not.
     pub(super) const PANICKED: PollNotes = PollNotes(4);
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! What the running job works at: for which unit and for whose sake, and whether it is to be told if it survives a panic.
+//! For which unit and on whose behalf the running job works, and whether others must be told if it survives a panic.
 
 #![allow(unsafe_code)]
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Context {
-    /// The job as part of which the thread's code runs: the running one, or the one that forked, if that one runs a part
-    /// of a fork. None in a part of a fork that began outside of jobs.
+    /// The job that the thread's code is a part of: the running one; or the one that forked, while the running job is a
+    /// part of a fork. None in a part of a fork that began outside of jobs.
     pub(crate) fn unit_job(&self) -> Option<JobPtr> {
         let job = self.job()?;
         // SAFETY: the thread that runs a job keeps it alive.
@@ -28,7 +28,7 @@ impl Context {
         self.unit_job().map(|job| unsafe { JobRef::new_for(job) })
     }
 
-    /// Until when the caller waits for whose sake the running job works.
+    /// The deadline of the caller on whose behalf the running job works.
     pub(crate) fn wanted_until(&self) -> Option<Instant> {
         self.wanted_until.get()
     }

@@ -1,4 +1,4 @@
-//! A line: the state of one tree while a forest is recovered. Its records are applied in place to one working version,
+//! The state of one tree while a forest is recovered. Its records are applied in place to one working version,
 //! which stays as many versions behind as are to be kept. Only those become versions, and the tagged ones.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -35,7 +35,7 @@ pub(super) struct TagAt {
     pub(super) until: SystemTime,
 }
 
-pub(super) struct Line {
+pub(super) struct RecoveredTree {
     pub(super) number: u64,
     pub(super) name: Arc<str>,
     first: (Version, CommitId),
@@ -68,7 +68,7 @@ fn just_before(time: SystemTime) -> SystemTime {
     time - Duration::from_nanos(1)
 }
 
-impl Line {
+impl RecoveredTree {
     /// A tree that begins with a version.
     pub(super) fn new(
         (number, name): (u64, Arc<str>),

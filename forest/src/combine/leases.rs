@@ -1,4 +1,4 @@
-//! Whose turn it is to commit to a tree: the combiner's part of write leases, and large commits that are given back.
+//! The combiner's part of write leases, and of large commits that are given back to their authors.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::combiner::Combiner;
 use super::pending::Pending;
-use super::request::{Answer, Bid, CommitRequest, Overtaken, Turn};
+use super::request::{Answer, Bid, CommitRequest, HeldLeases, Overtaken};
 use super::write_leases::LIMIT;
 use crate::journal::notice;
 use crate::state::forest::ForestState;
@@ -64,15 +64,17 @@ impl Combiner {
     }
 
     /// The leases under which a commit is made: the numbers of the trees, and the ticket.
-    pub(super) fn turn_of(&self, commit: &CommitRequest) -> Option<(Vec<u64>, u64)> {
+    pub(super) fn leases_of(&self, commit: &CommitRequest) -> Option<(Vec<u64>, u64)> {
         let ticket = commit.lease?;
         let trees = commit.action.trees().map(|state| state.number);
         Some((trees.collect(), ticket))
     }
 
     /// Ends them once the commit has its place: what comes now is prepared against its versions.
-    pub(super) fn end_turn(&mut self, turn: Option<(Vec<u64>, u64)>) {
-        let Some((trees, ticket)) = turn else { return };
+    pub(super) fn end_leases(&mut self, leases: Option<(Vec<u64>, u64)>) {
+        let Some((trees, ticket)) = leases else {
+            return;
+        };
         for number in trees {
             self.resumed.extend(self.write_leases.end(number, ticket));
         }
@@ -92,15 +94,15 @@ impl Combiner {
             state: Arc::clone(state),
             ticket,
             caller: Location::caller(),
-            limit: LIMIT * (1 << commit.turns.min(7)),
+            limit: LIMIT * (1 << commit.overtaken.min(7)),
             is_begun: Some(Arc::clone(&is_begun)),
         };
         let bids: Vec<Bid> = commit.action.trees().map(bid).collect();
         bids.iter()
             .for_each(|bid| self.write_leases.take_over(bid, now));
-        (commit.lease, commit.turns) = (Some(ticket), commit.turns + 1);
+        (commit.lease, commit.overtaken) = (Some(ticket), commit.overtaken + 1);
         let detached = Weak::clone(&self.detached);
-        let turn = Turn {
+        let leases = HeldLeases {
             bids,
             is_begun,
             detached,
@@ -108,7 +110,7 @@ impl Combiner {
         Answer::Overtaken(Box::new(Overtaken {
             commit,
             heads,
-            turn,
+            leases,
         }))
     }
 }

@@ -1,0 +1,130 @@
+//! Applies a commit to the forest: it is possible, has its number, and the journal has accepted it and all before it.
+//!
+//! Readers see a commit when it is published (`publish.rs`). Versions of one tree are published together, at the end of
+//! the combiner's group ([`Combiner::publish_accepted`]); everything else is published here, as it is applied.
+
+use std::sync::Arc;
+
+use super::before::{Before, TagBefore};
+use super::combiner::Combiner;
+use super::made::Made;
+use super::request::{Answer, Garbage};
+use crate::journal::{Digest, Position};
+use crate::state::forest::ForestState;
+use crate::version::Committed;
+
+impl Combiner {
+    /// Applies a commit, and notes what happened for those who watch the forest.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        forest: &ForestState,
+        (made, garbage): (Made, Garbage),
+        (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
+    ) -> Answer {
+        if matches!(made, Made::One(..) | Made::Many(_)) {
+            return self.apply_made(forest, (made, garbage), (commit, digest, position));
+        }
+        let happening = made.happening();
+        let answer = self.apply_made(forest, (made, garbage), (commit, digest, position));
+        if let Some(happening) = happening {
+            forest.happenings.add(commit, happening);
+            self.has_happened = true;
+        }
+        answer
+    }
+
+    /// New versions of one tree are collected, and published when the group ends, or before a commit that is not just
+    /// another of them; every other change is visible at once.
+    #[inline]
+    fn apply_made(
+        &mut self,
+        forest: &ForestState,
+        (made, mut garbage): (Made, Garbage),
+        (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
+    ) -> Answer {
+        let number = commit.version.number;
+        self.note_position(forest, (number, position));
+        if !matches!(&made, Made::One(state, _) if self.publisher.collects(state)) {
+            // What came before becomes visible before this commit is applied, or its number known.
+            self.publish_accepted(forest);
+        }
+        self.accepted = (commit.version.number, commit.time);
+        self.position = position.or(self.position);
+        forest.stats.committed();
+        if let Some(digest) = digest {
+            self.commit_ids.add(commit, digest);
+        }
+        match made {
+            Made::One(state, new) => {
+                forest.blobs.add(new.blobs);
+                forest.blobs.note((state.number, number), new.references);
+                self.publisher.collect(state, new.root);
+                self.has_collected = true;
+            }
+            Made::Many(versions) => {
+                let roots = versions.into_iter().map(|(state, new)| {
+                    forest.blobs.add(new.blobs);
+                    forest.blobs.note((state.number, number), new.references);
+                    (state, new.root)
+                });
+                let roots: Vec<_> = roots.collect();
+                self.publisher.publish_jointly(&forest.stats, &roots);
+                garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
+            }
+            Made::Create(name, state, references) => {
+                forest.blobs.note((state.number, number), references);
+                forest.stats.published(commit.version.number);
+                forest
+                    .names_mut()
+                    .insert(Arc::clone(&name), Arc::clone(&state));
+                self.remember(forest, number, Before::Create(name));
+                return Answer::Created(Ok(state), garbage);
+            }
+            Made::Delete(name, state) => {
+                let named = forest.names_mut().remove(&name);
+                state.delete();
+                self.publisher.wake_watches(&state);
+                let before = Before::Delete(name, Arc::clone(&state));
+                self.remember(forest, number, before);
+                // If no handle is left, the tree is freed with all its versions.
+                garbage = Garbage::of((named, state));
+            }
+            Made::Rename(old, new, state) => {
+                let mut names = forest.names_mut();
+                names.remove(&old);
+                names.insert(Arc::clone(&new), Arc::clone(&state));
+                drop(names);
+                state.rename(Arc::clone(&new));
+                let before = Before::Rename(old, new, state);
+                self.remember(forest, number, before);
+            }
+            Made::Erase(erasure) => forest.blobs.erase(&erasure, commit.time),
+            Made::Tag(state, tag, tagged) => {
+                let tagged = state.history().tag(Arc::clone(&tag), *tagged, commit.time);
+                let before = TagBefore { state, tag, tagged };
+                self.remember(forest, number, Before::Tag(before));
+            }
+            Made::Untag(state, tag) => {
+                let tagged = state.history().tags.remove(&tag);
+                let before = TagBefore { state, tag, tagged };
+                self.remember(forest, number, Before::Tag(before));
+            }
+        }
+        Answer::Committed(Ok(commit), garbage)
+    }
+
+    /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
+    pub(super) fn publish_accepted(&mut self, forest: &ForestState) {
+        self.publisher.publish_collected(&forest.stats);
+        forest.stats.published(self.accepted.0);
+        // What takes long to free is left to an author of the same tree.
+        if let Some((_, answer)) = self
+            .collected_for
+            .take()
+            .and_then(|at| self.answers.get_mut(at))
+        {
+            answer.leave(self.publisher.deferred.take_large());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Check: the root of a library lists and re-exports, and has no code.
+//!
+//! The import graph leaves roots out, so code in one would be a way around the layers. One way is permitted: the static
+//! by which the scheduler reaches later layers, which `kernel/src/lib.rs` explains. A program's root is its code.
+
+use syn::Item;
+use syn::spanned::Spanned;
+
+use super::Finding;
+use super::crates;
+use super::modules::only_for_tests;
+use super::repository::Repository;
+
+/// The root and the only item that it may have.
+const PERMITTED: (&str, &str) = ("kernel/src/lib.rs", "FEATURES");
+
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    let (members, _) = crates::members(repository);
+    let roots = members.iter().filter_map(|member| {
+        let root = repository.crate_root(&member.folder)?;
+        root.path.ends_with("/lib.rs").then_some(root)
+    });
+    let findings = roots.flat_map(|root| {
+        let items = root.syntax().map_or(&[][..], |syntax| &syntax.items);
+        let code = items.iter().filter(|item| !is_list(item, &root.path));
+        code.map(|item| Finding::new(&root.path, item.span().start().line, SENTENCE))
+    });
+    findings.collect()
+}
+
+const SENTENCE: &str = "The root of a library has only `mod` and `use`: what is defined here is in no layer; move it into \
+                        a file of its own.";
+
+fn is_list(item: &Item, path: &str) -> bool {
+    match item {
+        Item::Mod(module) => {
+            let inner = module.content.iter().flat_map(|(_, items)| items);
+            only_for_tests(&module.attrs) || inner.into_iter().all(|item| is_list(item, path))
+        }
+        Item::Use(_) | Item::ExternCrate(_) | Item::Macro(_) => true,
+        // A type that only carries the examples of a page, which are tests.
+        Item::Struct(item) => item.attrs.iter().any(|it| it.path().is_ident("cfg")),
+        Item::Static(item) => (path, item.ident.to_string().as_str()) == PERMITTED,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::MadeUp;
+    use super::*;
+
+    fn with_root(code: &str) -> MadeUp {
+        let made_up = MadeUp::sound();
+        made_up.write("process/src/lib.rs", &format!("//! The root.\n\n{code}\n"));
+        made_up
+    }
+
+    #[test]
+    fn a_root_that_lists_and_re_exports_passes() {
+        let sound =
+            "mod low { mod leaf; }\npub use low::Leaf;\n#[cfg(test)]\nmod tests { fn f() {} }";
+        with_root(sound).assert_none(check);
+    }
+
+    #[test]
+    fn code_in_a_root_is_found() {
+        for code in [
+            "pub(crate) fn up() {}",
+            "pub struct A;",
+            "static FEATURES: u8 = 0;",
+            "mod low { fn f() {} }",
+        ] {
+            with_root(code).assert_one(check, "process/src/lib.rs:3", "only `mod` and `use`");
+        }
+    }
+}
