@@ -62,6 +62,12 @@ pub(crate) fn referred(value: &[u8]) -> Option<BlobId> {
     Some(BlobId(u128::from_le_bytes(id)))
 }
 
+/// Whether a reference may be anywhere in these bytes.
+pub(crate) fn may_refer(bytes: &[u8]) -> bool {
+    // Few bytes begin one, so the quickest look comes first.
+    bytes.contains(&MARK[0]) && bytes.windows(MARK.len()).any(|window| window == MARK)
+}
+
 pub(crate) fn is_reference(value: &[u8]) -> bool {
     value.len() == LEN && value.starts_with(&MARK)
 }

@@ -3,10 +3,7 @@
 //! What needs the forest as it was at the record (its references to erasable bytes, the ids of a spliced subtree) is decoded
 //! when the record is applied.
 
-use std::cell::Cell;
-
-use weald_tree::Bytes;
-
+use crate::content::erasable::may_refer;
 use crate::journal::{Change, Entry, Position, RecordError, Stored};
 
 /// A record, decoded as far as that needs nothing but the record.
@@ -18,20 +15,22 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Decodes a record.
+    /// Decodes a record. Its bytes are not kept, if that is all that is needed of them.
     pub(super) fn new(entry: &Entry) -> Self {
-        let stored = Stored::read(&entry.record);
-        let has_references = Cell::new(false);
-        let refer = |_| {
-            has_references.set(true);
-            Bytes::new(&[])
-        };
-        let read = |stored: &Stored| stored.changes_with(&mut |_| None, Some(&refer)).ok();
-        let changes = stored.as_ref().ok().and_then(read);
+        let mut stored = Stored::read(&entry.record);
+        let mut changes = None;
+        if let Ok(stored) = &mut stored
+            && !may_refer(&stored.changes)
+        {
+            changes = stored.changes(&mut |_| None).ok();
+            if changes.is_some() {
+                stored.changes = Vec::new();
+            }
+        }
         Self {
             position: entry.position,
             stored,
-            changes: changes.filter(|_| !has_references.get()),
+            changes,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Many records are replayed by two threads: the one that reads them decodes them as well, and another one applies them.
 //!
 //! - The order of the records is that of the journal, and so is the first error.
-//! - A few records are applied where they are read. So is everything, if no thread can be had.
+//! - A few records are applied where they are read, and so are long ones. So is everything, if no thread can be had.
 //! - If the reader gives up, the thread ends with what it was given, and nobody waits for it.
 
 use std::panic::resume_unwind;
@@ -15,6 +15,9 @@ use crate::journal::Entry;
 
 /// How many lists of records wait to be applied, at most.
 const WAITING: usize = 4;
+
+/// Lists with more bytes are applied where they are read: what waits takes memory twice.
+const LONG: usize = 8 << 20;
 
 /// Applies records, in the order in which they are given.
 pub(super) enum Pipeline {
@@ -36,6 +39,15 @@ impl Pipeline {
     /// # Errors
     /// [`RecoverError`], of these records or of some before them.
     pub(super) fn apply(self, entries: &[Entry], more: bool) -> Result<Self, RecoverError> {
+        let bytes: usize = entries.iter().map(|entry| entry.record.len()).sum();
+        let (pipeline, more) = match bytes {
+            ..=LONG => (self, more),
+            _ => (self.end().map(Self::new)?, false),
+        };
+        pipeline.apply_list(entries, more)
+    }
+
+    fn apply_list(self, entries: &[Entry], more: bool) -> Result<Self, RecoverError> {
         let decode = || entries.iter().map(Decoded::new);
         match self {
             Self::Here(mut recovery) => {
@@ -156,6 +168,26 @@ mod tests {
         let errors = [false, true].map(|more| replay(&entries, more).err().unwrap());
         assert_eq!(errors[0], errors[1]);
         assert!(matches!(errors[0], RecoverError::Impossible { .. }));
+    }
+
+    #[test]
+    fn long_records_are_applied_where_they_are_read() {
+        let journal = MemoryJournal::new();
+        let forest = Forest::builder().journal(journal.clone()).build();
+        let tree = block_on(forest.create("tree")).unwrap();
+        let mut edit = tree.edit();
+        let root = edit.root();
+        edit.put_attribute(root, "k", vec![7; LONG]).unwrap();
+        block_on(edit.commit()).unwrap();
+        let entries = block_on(journal.read(Position::default(), 100)).unwrap();
+        let (short, long) = entries.split_at(entries.len() - 1);
+        let pipeline = Pipeline::new(Recovery::new(3, Needed::new()));
+        let pipeline = pipeline.apply(short, true).unwrap();
+        assert!(matches!(pipeline, Pipeline::Thread { .. }));
+        let pipeline = pipeline.apply(long, true).unwrap();
+        assert!(matches!(pipeline, Pipeline::Here(_)));
+        let recovery = pipeline.end().unwrap();
+        assert_eq!(recovery.position, Some(long[0].position));
     }
 
     #[test]
