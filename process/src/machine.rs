@@ -281,11 +281,13 @@ async fn until_change<M: Machine>(
             }
             Some(pending) => Some(Incoming::Event(pending)),
             None if is_over => None,
-            None => scope
-                .inbox
-                .receive_until(deadline)
-                .await
-                .map(|message| message.0),
+            None => {
+                let message = match deadline {
+                    Some(deadline) => scope.inbox.receive_until(deadline).await,
+                    None => Some(scope.inbox.receive().await),
+                };
+                message.map(|message| message.0)
+            }
         };
         let transition = match incoming {
             Some(Incoming::Event(pending)) => {

@@ -266,7 +266,10 @@ async fn receive<S: Server>(
 ) -> Step {
     let deadline = within.and_then(|within| now().checked_add(within));
     loop {
-        let message = scope.inbox.receive_until(deadline).await;
+        let message = match deadline {
+            Some(deadline) => scope.inbox.receive_until(deadline).await,
+            None => Some(scope.inbox.receive().await),
+        };
         let step = match message.map(|message| message.0) {
             Some(Kind::Work(work)) => match work.run(server, scope).await {
                 Some(step) => step,

