@@ -170,11 +170,18 @@ impl Forest {
     /// ```
     ///
     /// # Errors
-    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase).
+    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase); [`CommitError::NothingToErase`] also if there never was a tree of
+    /// this number.
     pub fn erase_in(&self, tree: u64, node: NodeId, name: &str) -> Requested<Committed> {
         let place = (tree, node, name.into());
         let forest = Arc::clone(&self.0);
         Requested::new(&self.0, move || {
+            // No tree has such a number yet.
+            if tree == 0 || tree > forest.forest.stats.newest() {
+                let (_, node, name) = place;
+                let name = String::from(name);
+                return Err(CommitError::NothingToErase { node, name });
+            }
             let names = forest.forest.names();
             let state = names.values().find(|state| state.number == tree);
             let state = state.map(Arc::clone);

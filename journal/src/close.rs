@@ -21,7 +21,7 @@ impl Core {
     pub(crate) fn end_close(&self) {
         // A checkpoint or a trim that somebody has begun may be writing another key file. It ends soon, see `keep.rs`.
         let ended = self.checkpoints.lock();
-        let _ended = ended.unwrap_or_else(PoisonError::into_inner);
+        let ended = ended.unwrap_or_else(PoisonError::into_inner);
         let (is_whole, end, prepared) = {
             let state = self.state();
             let log = &state.log;
@@ -48,11 +48,13 @@ impl Core {
                 }
             }
         }
-        self.end(AppendError::Poisoned);
         let lock = {
             let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             lock.take()
         };
+        // From here on nobody begins a checkpoint or a trim. The wakers that run now may ask for one.
+        drop(ended);
+        self.end(AppendError::Poisoned);
         drop(lock);
     }
 }

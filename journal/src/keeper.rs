@@ -93,9 +93,13 @@ impl Keeper {
 
     /// Returns when it has ended, whoever ends it.
     pub(crate) fn end(&self) {
+        // A child that was forked has no such thread.
+        if self.core.is_forked() {
+            return;
+        }
         self.core.end_keeper();
-        // A waker that the journal or this thread wakes may close the forest there. A child that was forked has no such thread.
-        if self.core.is_forked() || self.others.contains(&thread::current().id()) {
+        // A waker that the journal or this thread wakes may close the forest there.
+        if self.others.contains(&thread::current().id()) {
             return;
         }
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -31,6 +31,7 @@ impl Core {
 
     /// Waits until a position is buffered. Whoever waits here is no author, and leads nothing, so a thread writes at once.
     pub(crate) fn when_written(&self, position: Position) -> When {
+        self.refuse_if_forked();
         let mut state = self.state();
         state.leading.ask_for(position);
         self.wake_threads(state);
@@ -100,7 +101,10 @@ impl Future for Buffering {
                 }
                 this.core.refuse_if_forked();
             }
-            Stage::Leader(number) => this.core.write_as_leader(number),
+            Stage::Leader(number) => {
+                this.core.refuse_if_forked();
+                this.core.write_as_leader(number);
+            }
             Stage::Waiting => {}
         }
         Pin::new(&mut this.when).poll(cx)

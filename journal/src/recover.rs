@@ -116,13 +116,19 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     // Where records were trimmed, an older one leads nowhere.
     let trimmed = found.chain.trimmed;
     found.checkpoints = checkpoints.range(trimmed..).copied().collect();
-    let is_useless = |name: &String| {
-        names::segment_of(name).is_some_and(|id| !found.chain.has(id))
-            || names::checkpoint_of(name).is_some_and(|at| at < trimmed)
-    };
-    let useless = names.iter().filter(|name| is_useless(name));
-    found.useless = useless.cloned().collect();
+    found.useless = useless(&found.chain, names);
     Ok(found)
+}
+
+/// The files that are no part of the journal any more.
+fn useless(chain: &Chain, names: Vec<String>) -> Vec<String> {
+    // A segment before the first may have been put back by somebody who had lost it.
+    let first = chain.first().map(|first| first.segment);
+    let is_useless = |name: &String| {
+        names::segment_of(name).is_some_and(|id| first <= Some(id) && !chain.has(id))
+            || names::checkpoint_of(name).is_some_and(|at| at < chain.trimmed)
+    };
+    names.into_iter().filter(is_useless).collect()
 }
 
 /// The head of the segment from which the last opening's segments are to be read, if what lies before a place is known.

@@ -19,7 +19,7 @@ const MAGIC: [u8; 8] = *b"WEALDS\0\x01";
 /// The length of a position.
 const EACH: usize = 16;
 
-/// What follows the ends: where the first of these segments begins, the key file, how many segments there are, the check, the
+/// What follows the ends: the end of the last segment that was removed, the key file, how many segments there are, the check, the
 /// magic bytes.
 const REST: usize = EACH + 8 + 8 + 4 + 8;
 
