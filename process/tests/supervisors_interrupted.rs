@@ -202,23 +202,22 @@ fn refuses(id: &'static str, shutdown: Shutdown) -> ChildSpec {
 #[test]
 fn a_supervisor_that_is_killed_while_it_ends_a_child_leaves_it_not_behind() {
     on_seeds(async || {
-        for shutdown in [Shutdown::After(HOUR), Shutdown::Infinity] {
-            let supervisor = Supervisor::new(Strategy::OneForOne);
-            let supervisor = supervisor.child(refuses("refuses", shutdown));
-            let supervisor = supervisor.start().await.unwrap();
-            let child = Name::<Option<Exit>>::of("refuses").whereis().unwrap();
-            let down = monitor(&child);
-            let asked = supervisor.clone();
-            let asks = spawn(async move { asked.terminate_child("refuses").await });
-            sleep(MS).await;
-            assert!(child.is_alive());
-            supervisor.pid().kill();
-            assert_eq!(down.await.reason, ExitReason::Killed);
-            assert!(registered().is_empty());
-            assert_eq!(
-                asks.await.unwrap(),
-                Err(StartError::Ended(ExitReason::Killed))
-            );
-        }
+        let shutdown = Shutdown::After(HOUR);
+        let supervisor = Supervisor::new(Strategy::OneForOne);
+        let supervisor = supervisor.child(refuses("refuses", shutdown));
+        let supervisor = supervisor.start().await.unwrap();
+        let child = Name::<Option<Exit>>::of("refuses").whereis().unwrap();
+        let down = monitor(&child);
+        let asked = supervisor.clone();
+        let asks = spawn(async move { asked.terminate_child("refuses").await });
+        sleep(MS).await;
+        assert!(child.is_alive());
+        supervisor.pid().kill();
+        assert_eq!(down.await.reason, ExitReason::Killed);
+        assert!(registered().is_empty());
+        assert_eq!(
+            asks.await.unwrap(),
+            Err(StartError::Ended(ExitReason::Killed))
+        );
     });
 }

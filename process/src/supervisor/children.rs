@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Unit, now, sleep_until};
+use weald_kernel::{Unit, is_shutting_down, now, sleep_until};
 
 use crate::{
     exit::ExitReason,
@@ -372,6 +372,11 @@ impl Children {
             let Err(fault) = self.launch(inbox, place).await else {
                 continue;
             };
+            if is_shutting_down() {
+                // That is no child's fault.
+                self.units.end_if_none_runs();
+                return Ok(());
+            }
             return match self.told_to_end() {
                 Some(_) => Ok(()),
                 None => self.restart(place, fault).await,

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, pin::Pin, task::Poll};
 
-use weald_kernel::{Mark, Unit, catch_panic_message, is_shutting_down, now, timeout};
+use weald_kernel::{Mark, Unit, catch_panic_message, now, timeout};
 
 use crate::{
     call::{Answered, CallError, answer},
@@ -73,14 +73,8 @@ impl Units {
         let is_ready_taken = starting.ready.take().is_none();
         let unit = match started {
             Ok(Ok(unit)) => unit,
-            Ok(Err(error)) => {
-                self.end_if_nobody_starts();
-                return Err(ChildFault::Failed(Failure::new(error)));
-            }
-            Err(message) => {
-                self.end_if_nobody_starts();
-                return Err(ChildFault::Panicked(message));
-            }
+            Ok(Err(error)) => return Err(ChildFault::Failed(Failure::new(error))),
+            Err(message) => return Err(ChildFault::Panicked(message)),
         };
         let number = ProcessId::of(&unit);
         if number == inbox.pid().id() {
@@ -104,9 +98,9 @@ impl Units {
         Ok(unit)
     }
 
-    /// A child did not start. In a runtime that shuts down, none starts any more, and that is no child's fault.
-    fn end_if_nobody_starts(&mut self) {
-        if is_shutting_down() {
+    /// No child starts any more: the supervisor ends, unless some run, which may end by themselves.
+    pub(crate) fn end_if_none_runs(&mut self) {
+        if self.by_unit.is_empty() {
             self.told_to_end = Some(ExitReason::Shutdown);
         }
     }
@@ -209,7 +203,8 @@ impl Drop for KillAtDrop<'_> {
 
 /// Ends a unit and waits for its end.
 pub(crate) async fn stop(unit: &Unit, shutdown: Shutdown) {
-    let _kill = KillAtDrop(unit);
+    // A supervisor, which has this way to end, is ending its own children, and ends by itself.
+    let _kill = (shutdown != Shutdown::Infinity).then(|| KillAtDrop(unit));
     let mut monitor = monitor_unit(Some(unit));
     unlink(unit);
     match shutdown {
