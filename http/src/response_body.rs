@@ -57,7 +57,7 @@ pub(crate) fn prepare<B: Body>(
     let told = told_length(response.headers())?;
     let mut known = known(response.body().as_ref(), told);
     if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        leave_body_out(response, known, is_head);
+        leave_body_out(response, known.exact, is_head);
         known = Known::NOTHING;
     } else if let (Some(told), Some(exact)) = (told, known.exact)
         && told != exact
@@ -90,14 +90,22 @@ fn known<B: Body>(body: Option<&B>, told: Option<u64>) -> Known {
     }
 }
 
-/// The client gets the head only. The answer to HEAD tells the length that the one to GET has.
+/// The client gets the head only. The answer to HEAD tells the length that the one to GET has, if it is known: a service that
+/// answers HEAD with no body may have left out one of any length.
 #[cold]
-fn leave_body_out<B>(response: &mut Response<Option<B>>, known: Known, is_head: bool) {
+fn leave_body_out<B>(response: &mut Response<Option<B>>, exact: Option<u64>, is_head: bool) {
     *response.body_mut() = None;
+    let is_without = response.status() == StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    if is_head
-        && let Some(length) = known.told
-        && !headers.contains_key(header::TRANSFER_ENCODING)
+    if is_without {
+        // There never is a body, so it has no length either (RFC 9110, 8.6).
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    let told = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    if let Some(length) = exact.filter(|length| *length > 0)
+        && is_head
+        && !is_without
+        && !told.iter().any(|name| headers.contains_key(name))
     {
         headers.insert(header::CONTENT_LENGTH, length.into());
     }
@@ -123,20 +131,19 @@ fn number(value: &HeaderValue) -> Option<u64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-/// Counts a frame, or the end, of a body of which so much is `left`, if its length is known.
-fn check_length<D: Buf>(
-    frame: Option<&Frame<D>>,
-    left: &mut Option<u64>,
-) -> Result<(), &'static str> {
-    let Some(known) = left else {
+/// Counts a frame, or the end, of a body of which so much is left, if its length is known. What comes after all of it is not
+/// looked at: hyper asks for nothing more.
+fn check_length<D: Buf>(frame: Option<&Frame<D>>, known: &mut Known) -> Result<(), &'static str> {
+    let Some(left) = &mut known.told else {
         return Ok(());
     };
-    let length = match frame {
-        Some(frame) => frame.data_ref().map_or(0, Buf::remaining) as u64,
-        None if *known > 0 => return Err("it is shorter than its Content-Length"),
-        None => 0,
-    };
-    *known = (known.checked_sub(length)).ok_or("it is longer than its Content-Length")?;
+    let length = frame.and_then(Frame::data_ref).map_or(0, Buf::remaining);
+    *left = (left.checked_sub(length as u64)).ok_or("it is longer than its Content-Length")?;
+    // Hyper does not ask on after trailers, nor a body that says that this frame was the last.
+    let is_over = known.is_end || frame.is_none_or(Frame::is_trailers);
+    if is_over && *left > 0 {
+        return Err("it is shorter than its Content-Length");
+    }
     Ok(())
 }
 
@@ -221,13 +228,10 @@ impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
     ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
         let frame = ready!(self.as_mut().poll_service(cx)).transpose();
         let this = self.project();
-        let checked =
-            frame.and_then(
-                |frame| match check_length(frame.as_ref(), &mut this.known.told) {
-                    Ok(()) => Ok(frame),
-                    Err(error) => Err(error.into()),
-                },
-            );
+        let checked = frame.and_then(|frame| match check_length(frame.as_ref(), this.known) {
+            Ok(()) => Ok(frame),
+            Err(error) => Err(error.into()),
+        });
         if let Err(error) = &checked {
             report(error, this.in_flight.as_ref());
         }

@@ -134,8 +134,11 @@ fn retry_when(
     loop {
         match transfer() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // An interrupted wait is a short one.
-                let _interrupted = poll(&mut [PollFd::new(file, ready)], None);
+                match poll(&mut [PollFd::new(file, ready)], None) {
+                    // An interrupted wait is a short one.
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             moved => return moved,

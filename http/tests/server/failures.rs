@@ -4,6 +4,7 @@ use std::{
     convert::Infallible,
     future::Ready,
     io,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::stream::{self, Iter};
 use http::{Request, Response};
-use http_body::Frame;
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use tower_service::Service;
 use weald_http::RequestBody;
@@ -170,10 +171,21 @@ fn what_is_not_sent_does_not_end_the_connection() {
                 204 | 304 => response.header("content-length", "5"),
                 _ => response,
             };
-            std::future::ready(response.body(Full::new(Bytes::from("well"))))
+            let body = match request.uri().path() {
+                "/empty" => "",
+                _ => "well",
+            };
+            std::future::ready(response.body(Full::new(Bytes::from(body))))
         });
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;
+        // The first may have a body in the answer to GET, whose length is not known; the second never has.
+        for path in ["/empty", "/204"] {
+            let request = HELLO.replace("GET / ", &format!("HEAD {path} "));
+            client.send(&request).await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(!head.contains("content-length"), "{path}: {head}");
+        }
         for path in ["/204", "/304"] {
             client
                 .send(&HELLO.replace(" / ", &format!(" {path} ")))
@@ -232,6 +244,48 @@ fn a_body_that_is_not_what_its_head_says_ends_the_connection_and_is_reported() {
             client.until("wellwell.").await;
         }
         drop(client);
+        server.end().await;
+    });
+}
+
+/// One frame, after which it says that it has ended.
+struct Single(Option<&'static str>);
+
+impl Body for Single {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let text = self.0.take();
+        Poll::Ready(text.map(|text| Ok(Frame::data(Bytes::from(text)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+#[test]
+fn a_short_body_that_says_its_end_is_reported() {
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|_: Request<RequestBody>| {
+            let response = Response::builder().header("content-length", "9");
+            std::future::ready(response.body(Single(Some("four"))))
+        });
+        let server = start(service, |server| server);
+        let client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        client.send(&HELLO.replace(" / ", " /single ")).await;
+        let answer = client.rest().await;
+        let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+        assert!(body.len() < 9, "{answer}");
+        flushed();
+        let told = reports("weald::service", &format!("`GET /single from {peer}`"));
+        assert_eq!(told.len(), 1, "{told:?}");
         server.end().await;
     });
 }

@@ -108,7 +108,7 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Puts `batch` last. Any thread. The caller then calls
-    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify).
+    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify). `notify_of_own_ring` is not enough: this is no owner's ring.
     pub(crate) fn push(&self, batch: JobBatch<T>) {
         let mut jobs = lock(&self.jobs);
         jobs.append(batch);

@@ -23,8 +23,9 @@ use crate::{
 /// kinds are those of [`Builder::spawn_bounded`], [`Builder::spawn_priority`] and [`Builder::spawn_bounded_priority`].
 ///
 /// Requests, casts, infos and events that others send take room. Exit signals, notices of monitors, messages of timers and
-/// the order to stop take none, because they must not be lost; nor do looks at the state. Where urgent messages come first,
-/// so do exit signals, notices and looks; messages of timers and the order to stop come in their turn.
+/// the order to stop take none, because they must not be lost; nor do looks at the state, of which there may be any number: one
+/// whose caller gives up stays until its turn. Where urgent messages come first, so do exit signals, notices and looks, which
+/// may so come before a cast that was sent earlier; messages of timers and the order to stop come in their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailboxKind {
     capacity: NonZeroU32,

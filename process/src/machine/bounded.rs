@@ -29,7 +29,8 @@ use crate::{
 pub type BoundedMachineMessage<M> = Bounded<Prioritized<MachineMessage<M>>>;
 
 /// The address of a state [`Machine`] whose mailbox is not plain. An event that meets a full mailbox waits, or fails with
-/// [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. A clone is cheap. See
+/// [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. An event that the machine
+/// postpones has given its room back, so there may be any number of those. A clone is cheap. See
 /// [`BoundedServerRef`](crate::BoundedServerRef) for an example.
 pub struct BoundedMachineRef<M: Machine>(BoundedPid<Prioritized<MachineMessage<M>>>);
 
