@@ -380,3 +380,29 @@ fn a_supervisor_whose_child_cannot_start_in_a_runtime_that_shuts_down_ends() {
         assert_eq!((report.cancelled, report.not_stopped), (0, Vec::new()));
     }
 }
+
+#[test]
+fn a_child_that_cannot_start_in_a_runtime_that_shuts_down_ends_no_other_one() {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let (runtime, log) = (runtime(workers), Log::default());
+        runtime.block_on(async {
+            let supervisor = Supervisor::new(Strategy::OneForOne).child(child("a", &log));
+            let supervisor = supervisor.start().await.unwrap();
+            let (log, late) = (log.clone(), child("late", &Log::default()));
+            drop(weald_kernel::spawn(async move {
+                while !weald_kernel::is_shutting_down() {
+                    sleep(MS).await;
+                }
+                let error = supervisor.start_child(late).await.unwrap_err();
+                assert!(matches!(error, StartError::Failed { .. }), "{error}");
+                let counts = supervisor.count_children().await.unwrap();
+                assert_eq!((counts.running, log.take()), (1, vec!["+a".to_owned()]));
+                supervisor.stop().await;
+            }));
+        });
+        let report = runtime.shutdown(Duration::from_secs(200));
+        assert_eq!((report.cancelled, report.not_stopped), (0, Vec::new()));
+        assert_eq!(log.take(), ["-a"], "the checks were reached");
+    }
+}

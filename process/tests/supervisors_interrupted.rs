@@ -221,3 +221,41 @@ fn a_supervisor_that_is_killed_while_it_ends_a_child_leaves_it_not_behind() {
         );
     });
 }
+
+/// A supervisor that is a child ends its own children in their order, also when its supervisor is killed meanwhile.
+#[test]
+fn a_supervisor_that_ends_its_children_goes_on_when_its_own_supervisor_is_killed() {
+    on_seeds(async || {
+        let log = Log::default();
+        let takes_long = {
+            let log = log.clone();
+            move |mut inbox: Inbox<Option<Exit>>| {
+                inbox.trap_exits(Some);
+                let log = log.clone();
+                async move {
+                    inbox.receive().await;
+                    sleep(10 * MS).await;
+                    log.note("in its time".to_owned());
+                }
+            }
+        };
+        let inner = {
+            let log = log.clone();
+            move || {
+                let last = ChildSpec::process("last", takes_long.clone());
+                supervisor(&log).child(last.shutdown(Shutdown::After(HOUR)))
+            }
+        };
+        let outer = Supervisor::new(Strategy::OneForOne);
+        let outer = outer.child(ChildSpec::supervisor("inner", inner));
+        let outer = outer.start().await.unwrap();
+        let first = monitor(&Name::<Order>::of("a").whereis().unwrap());
+        let asked = outer.clone();
+        let asks = spawn(async move { asked.terminate_child("inner").await });
+        sleep(MS).await;
+        outer.pid().kill();
+        assert_eq!(first.await.reason, ExitReason::Shutdown);
+        assert_eq!(log.take(), ["+a", "in its time", "-a"]);
+        assert!(asks.await.unwrap().is_err());
+    });
+}
