@@ -35,11 +35,10 @@ pub(crate) fn to_html(text: &str) -> String {
 
 /// Whether the text has no character that Markdown may take for a mark.
 fn is_plain(text: &str) -> bool {
+    // Control characters: some are space to Markdown.
     let is_mark = |byte: u8| {
-        matches!(
-            byte,
-            b'\\' | b'`' | b'*' | b'_' | b'[' | b']' | b'<' | b'~' | b'\t' | 0
-        )
+        matches!(byte, b'\\' | b'`' | b'*' | b'_' | b'[' | b']' | b'<' | b'~')
+            || byte < b' ' && byte != b'\n'
     };
     let begins_an_entity = |rest: &str| {
         let next = rest.as_bytes().first();
@@ -294,6 +293,7 @@ mod tests {
             "&amp;",
             "a &#38; b",
             "\ta",
+            "\u{b}",
         ] {
             assert!(!is_plain(text), "{text}");
         }
