@@ -104,7 +104,7 @@ pub enum Transition<S, E> {
 pub trait Machine: Sized + Send + 'static {
     /// The states.
     type State: Clone + PartialEq + Debug + Send + Sync + 'static;
-    /// The events. One that wants an answer has a [`Reply`].
+    /// The events. One that wants an answer has a [`Reply`](crate::Reply).
     type Event: Send + 'static;
 
     /// The first state. A machine that is a [child](ChildSpec::machine) is ready when this returns. To refuse, it calls
@@ -122,7 +122,7 @@ pub trait Machine: Sized + Send + 'static {
         async {}
     }
 
-    /// An event came, or was postponed in another state. If it came by a [call](MachineRef::call), calls that are made here
+    /// An event came, or was postponed in another state. If it came by a [call](crate::MachineRef::call), calls that are made here
     /// have the deadline of that call, without being told.
     fn handle(
         &mut self,
@@ -181,7 +181,7 @@ pub struct MachineScope<M: Machine> {
 }
 
 impl<M: Machine> MachineScope<M> {
-    /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`].
+    /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`](crate::Pid::send_after).
     #[track_caller]
     pub fn send_after(&self, duration: Duration, event: M::Event) -> Timer {
         self.inbox
