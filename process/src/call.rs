@@ -229,13 +229,17 @@ enum IsSent {
 #[cold]
 pub(crate) fn end_of_closed(unit: &Unit) -> Option<Monitor> {
     let ends = (unit.is_cancelled() || unit.is_done()) && Signals::is_alive(unit);
-    let caller_ends = || match Unit::current_if_ending() {
+    (ends && !caller_ends()).then(|| monitor_unit(Some(unit)))
+}
+
+/// Whether the caller is about to end, and does not wait for others that are: they could wait for it.
+pub(crate) fn caller_ends() -> bool {
+    match Unit::current_if_ending() {
         Some((_, Certainty::Ends)) => true,
         // One that has only dropped its inbox goes on.
         Some((caller, Certainty::MayGoOn)) => std::thread::panicking() || caller.is_cancelled(),
         None => false,
-    };
-    (ends && !caller_ends()).then(|| monitor_unit(Some(unit)))
+    }
 }
 
 /// Waits for an answer to a request that is no message.

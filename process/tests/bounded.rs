@@ -11,7 +11,7 @@ use std::{
     num::NonZeroU32,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -19,13 +19,13 @@ use std::{
 
 use futures_util::{FutureExt, future::join_all};
 use signals::{everywhere, settle};
-use tools::{Drops, Latch, Token, each_seed};
+use tools::{Drops, Latch, Token, each_seed, watch};
 use weald_kernel::{sleep, yield_now};
 use weald_process::{
     self as process, Bounded, BoundedInbox, BoundedPid, Builder, CallError, Down, Exit, ExitReason,
     Inbox, Name, Overflow, Overflowed, Process, Reply, SendError, monitor,
 };
-use weald_sync::{after, select};
+use weald_sync::{Wait, after, select};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -404,6 +404,77 @@ fn a_call_that_waits_for_room_fails_at_once_if_the_callee_drops_its_inbox_and_go
         assert!(pid.is_alive());
         ends.open();
         process.await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_room_learns_the_end_of_a_callee_whose_inbox_lives_on() {
+    everywhere(async || {
+        let (latch, kept) = (Latch::default(), Arc::new(Mutex::new(None)));
+        let (until, keeps) = (latch.clone(), kept.clone());
+        let body = async move |inbox: BoundedInbox<Ask>| {
+            until.await;
+            *keeps.lock().unwrap() = Some(inbox);
+        };
+        let spawned = Builder::new().spawn_bounded(room(1), Overflow::Wait, body);
+        let (process, pid) = spawned.unwrap();
+        let mut first = pid.call(Ask).into_future();
+        let mut second = pid.call(Ask).into_future();
+        assert!((&mut first).now_or_never().is_none());
+        assert!((&mut second).now_or_never().is_none());
+        latch.open();
+        let died = CallError::Died(ExitReason::Normal);
+        assert_eq!(second.await, Err(died));
+        process.await.unwrap();
+        drop(kept.lock().unwrap().take());
+    });
+}
+
+/// Calls another one when it is dropped.
+struct CallsAtItsEnd(Arc<Mutex<Option<BoundedPid<Ask>>>>, Arc<AtomicU32>);
+
+impl Drop for CallsAtItsEnd {
+    fn drop(&mut self) {
+        let other = self.0.lock().unwrap().take().unwrap();
+        let answer = other.call(Ask).into_future().wait();
+        assert!(matches!(answer, Err(CallError::Died(_))), "{answer:?}");
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn two_that_end_with_full_mailboxes_and_call_each_other_do_not_wait() {
+    let _watch = watch();
+    each_seed(100, async || {
+        let calls = Arc::new(AtomicU32::new(0));
+        let others = [(); 2].map(|()| Arc::default());
+        let pids = others.clone().map(|other| {
+            let calls = CallsAtItsEnd(other, calls.clone());
+            let body = async move |_inbox: BoundedInbox<Ask>| {
+                let _calls = calls;
+                sleep(HOUR).await;
+            };
+            let spawned = Builder::new().spawn_bounded(room(1), Overflow::Wait, body);
+            let (process, pid) = spawned.unwrap();
+            drop(process);
+            pid
+        });
+        *others[0].lock().unwrap() = Some(pids[1].clone());
+        *others[1].lock().unwrap() = Some(pids[0].clone());
+        let fills = pids.each_ref().map(|pid| {
+            let mut call = pid.call(Ask).into_future();
+            assert!((&mut call).now_or_never().is_none());
+            call
+        });
+        let downs = pids.each_ref().map(monitor);
+        // So that both have begun.
+        yield_now().await;
+        pids.iter().for_each(|pid| pid.kill());
+        for down in downs {
+            down.await;
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+        drop(fills);
     });
 }
 

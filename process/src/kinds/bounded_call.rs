@@ -11,7 +11,7 @@ use weald_kernel::{Unit, now, timeout, wanted_until};
 use weald_sync::semaphore::{Permit, TryAcquireError};
 
 use crate::{
-    call::{CallError, Reply, answer, end_of_closed},
+    call::{CallError, Reply, answer, caller_ends, end_of_closed},
     exit::ExitReason,
     gate::{Overflow, Room},
     kinds::bounded::BoundedPid,
@@ -89,7 +89,7 @@ impl<M: Send + 'static> BoundedPid<M> {
                 Err(TryAcquireError::Closed) => Err(self.closed().await),
             };
         }
-        if room.is_closed() {
+        if room.is_closed() || caller_ends() && self.pid().0.unit().is_cancelled() {
             return Err(self.closed().await);
         }
         if let Ok(permit) = room.acquire().await {

@@ -20,7 +20,8 @@ impl Signals {
         let rare = state.rare.as_mut();
         let rare = rare.map(|rare| (mem::take(&mut rare.answers), rare.gate.take()));
         let (answers, gate) = rare.unzip();
-        let rest = (state.unit.take(), state.asked.take(), gate);
+        let gate = gate.flatten();
+        let rest = (state.unit.take(), state.asked.take());
         let ended = Ended {
             id: self.id,
             reason,
@@ -33,6 +34,10 @@ impl Signals {
         if let Some(trap) = trap {
             // A closure of the unit's: what it holds is gone when the peers are told.
             telling::isolated(|| drop(trap));
+        }
+        if let Some(gate) = gate {
+            // Its inbox may live on elsewhere; nobody waits for room in it.
+            gate.close();
         }
         telling::tell(ended);
         drop(rest);
