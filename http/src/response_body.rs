@@ -82,11 +82,12 @@ fn known<B: Body>(body: Option<&B>, told: Option<u64>) -> Known {
             ..Known::NOTHING
         };
     };
-    let exact = body.size_hint().exact();
+    let is_end = body.is_end_stream();
+    let exact = body.size_hint().exact().or(is_end.then_some(0));
     Known {
         told: told.or(exact),
         exact,
-        is_end: body.is_end_stream(),
+        is_end,
     }
 }
 

@@ -272,11 +272,16 @@ impl Body for Single {
 fn a_short_body_that_says_its_end_is_reported() {
     run(2, async {
         collect_reports();
-        let service = tower::service_fn(|_: Request<RequestBody>| {
+        let service = tower::service_fn(|request: Request<RequestBody>| {
             let response = Response::builder().header("content-length", "9");
-            std::future::ready(response.body(Single(Some("four"))))
+            let has_some = request.uri().path() == "/single";
+            std::future::ready(response.body(Single(has_some.then_some("four"))))
         });
         let server = start(service, |server| server);
+        let mut none = Client::connect(server.address).await;
+        none.send(HELLO).await;
+        let head = none.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 500"), "{head}");
         let client = Client::connect(server.address).await;
         let peer = client.stream.local_addr().unwrap();
         client.send(&HELLO.replace(" / ", " /single ")).await;

@@ -101,7 +101,7 @@ impl Units {
     /// No child starts any more: the supervisor ends, unless some run, which may end by themselves.
     pub(crate) fn end_if_none_runs(&mut self) {
         if self.by_unit.is_empty() {
-            self.told_to_end = Some(ExitReason::Shutdown);
+            self.told_to_end.get_or_insert(ExitReason::Shutdown);
         }
     }
 
