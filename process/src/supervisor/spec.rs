@@ -36,7 +36,7 @@ pub enum Shutdown {
     /// time.
     After(Duration),
     /// It gets that signal, and the supervisor waits as long as it takes, and does nothing else, as in OTP: a child that ignores
-    /// the signal keeps it for ever. For children that are supervisors.
+    /// the signal keeps it for ever, and is left behind if the supervisor is killed meanwhile. For children that are supervisors.
     Infinity,
 }
 
