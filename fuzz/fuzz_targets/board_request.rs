@@ -3,7 +3,7 @@
 //! The board lives as long as the program, so what one input has written is there for the next one.
 
 #![no_main]
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "AddressSanitizer asks a C function for its options")]
 
 use std::ffi::c_char;
 use std::fmt::Write as _;

@@ -478,48 +478,6 @@ fn two_that_end_with_full_mailboxes_and_call_each_other_do_not_wait() {
     });
 }
 
-/// Sends to another one when it is dropped.
-struct SendsAtItsEnd(Arc<Mutex<Option<BoundedPid<u32>>>>, Arc<AtomicU32>);
-
-impl Drop for SendsAtItsEnd {
-    fn drop(&mut self) {
-        let other = self.0.lock().unwrap().take().unwrap();
-        assert_eq!(pin!(other.send(2)).wait(), Err(SendError::Dead(2)));
-        self.1.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-#[test]
-fn two_that_end_with_full_mailboxes_and_send_to_each_other_do_not_wait() {
-    let _watch = watch();
-    each_seed(100, async || {
-        let sends = Arc::new(AtomicU32::new(0));
-        let others = [(); 2].map(|()| Arc::default());
-        let pids = others.clone().map(|other| {
-            let sends = SendsAtItsEnd(other, sends.clone());
-            let body = async move |_inbox: BoundedInbox<u32>| {
-                let _sends = sends;
-                sleep(HOUR).await;
-            };
-            let spawned = Builder::new().spawn_bounded(room(1), Overflow::Wait, body);
-            let (process, pid) = spawned.unwrap();
-            drop(process);
-            pid.try_send(1).unwrap();
-            pid
-        });
-        *others[0].lock().unwrap() = Some(pids[1].clone());
-        *others[1].lock().unwrap() = Some(pids[0].clone());
-        let downs = pids.each_ref().map(monitor);
-        // So that both have begun.
-        yield_now().await;
-        pids.iter().for_each(|pid| pid.kill());
-        for down in downs {
-            down.await;
-        }
-        assert_eq!(sends.load(Ordering::SeqCst), 2);
-    });
-}
-
 #[test]
 fn a_call_to_a_killed_process_learns_its_end() {
     each_seed(100, async || {
