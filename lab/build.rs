@@ -28,7 +28,7 @@ fn main() {
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]);
     println!("cargo::rustc-env=WEALD_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");
-    // Git knows where they are, also in a further work tree. A watched path that does not exist would rebuild the crate
+    // Git knows where they are, even in a further work tree. A watched path that does not exist would rebuild the crate
     // every time.
     for name in ["HEAD", "logs/HEAD"] {
         let watched = first_line("git", &["rev-parse", "--git-path", name]);

@@ -5,7 +5,7 @@
   const sleep = (seconds) => new Promise((wake) => setTimeout(wake, seconds * 1000));
   // Doubled after each failure, up to two minutes; by chance a little more, so that not all come back at once.
   let waits = 1;
-  const patience = (least) => {
+  const pause = (least) => {
     const seconds = Math.max(least, waits) * (1 + Math.random() / 4);
     waits = Math.min(waits * 2, 120);
     return sleep(seconds);
@@ -16,7 +16,7 @@
     const response = await fetch(location.pathname + location.search).catch(() => null);
     const later = response && [429, 503].includes(response.status);
     if (!response || later) {
-      await patience(Number(response?.headers.get("retry-after")) || 1);
+      await pause(Number(response?.headers.get("retry-after")) || 1);
       return false;
     }
     waits = 1;
@@ -83,7 +83,7 @@
       // A browser comes back by itself after a broken stream, and gives up after a refusal.
       source.addEventListener("error", async () => {
         if (source.readyState !== EventSource.CLOSED) return;
-        await patience(5);
+        await pause(5);
         if (!gone) open();
       });
     };

@@ -4,7 +4,7 @@ use weald::forest::NodeId;
 
 use crate::model::{BoardError, BoardName, Boards, Draft, Kind, NewMessage, Requester, Target};
 
-/// A message, and those that answer it.
+/// A message, and its answers.
 struct Said(&'static str, &'static str, &'static [Said]);
 
 /// A topic: its title, and the message that begins it.
@@ -126,7 +126,7 @@ const HOUSE: &[About] = &[About(
 pub async fn fill(boards: &Boards) -> Result<(), BoardError> {
     let all = [
         ("Garden", "What grows, and what eats it", GARDEN),
-        ("Tea", "Leaves, water, and patience", TEA),
+        ("Tea", "Leaves, water, and time", TEA),
         (
             "About this board",
             "Questions, answers, and a place to try things",

@@ -10,7 +10,7 @@
 
 /// What a board is made of; it knows no HTTP.
 pub mod model {
-    // Words: addresses, what is written, and who writes.
+    // Words: addresses, texts and authors.
     mod author;
     mod draft;
     mod name;
@@ -87,7 +87,7 @@ mod text {
 
 /// HTTP: pages that work without scripts, and a JSON API, both over the same functions.
 mod web {
-    // What it is started with; who asks, and how often.
+    // Settings; the clients, and how often they may ask.
     pub(crate) mod origin;
 
     pub(crate) mod config;
@@ -118,7 +118,7 @@ mod web {
 
     pub(crate) mod answer;
 
-    // What is shown.
+    // The values that are shown.
     pub(crate) mod assets;
     pub(crate) mod views;
 
@@ -171,6 +171,6 @@ mod web {
 
 pub mod demo;
 
-pub use web::config::{Config, Place, Rate};
+pub use web::config::{Config, Rate, Storage};
 pub use web::origin::{NotAnOrigin, Origin};
 pub use web::server::{Running, StartError, serve};

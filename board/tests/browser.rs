@@ -46,7 +46,7 @@ fn with_boards(test: impl FnOnce(&Chromium, SocketAddr)) {
 /// Runs a test with the browser and with the boards of the demo.
 fn with_demo(test: impl FnOnce(&Chromium, SocketAddr)) {
     use weald::forest::Forest;
-    use weald_board::Place;
+    use weald_board::Storage;
     use weald_board::model::Store;
 
     chromium::with_chromium(|chromium| {
@@ -57,7 +57,7 @@ fn with_demo(test: impl FnOnce(&Chromium, SocketAddr)) {
         };
         weald::block_on(filled);
         let config = Config {
-            place: Place::Open(store),
+            storage: Storage::Open(store),
             ..config()
         };
         client::with_config(config, |browser| test(chromium, browser.address));

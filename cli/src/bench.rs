@@ -106,7 +106,7 @@ fn find_rivals(args: &Bench, progress: &Progress) -> Result<Found, Error> {
     };
     let found = rivals::assemble(&places, &names, &mut |step| progress.step(step))?;
     for missing in &found.missing {
-        progress.aside(|| {
+        progress.hide_while(|| {
             complain(&format!(
                 "{} is left out. {}",
                 missing.name, missing.sentence
@@ -184,7 +184,7 @@ impl Shown<'_> {
             return Ok(());
         }
         self.progress
-            .aside(|| print(&format!("{}\n", machine::text())))
+            .hide_while(|| print(&format!("{}\n", machine::text())))
     }
 
     /// Prints the workload's remark once, before its first row.
@@ -226,7 +226,7 @@ impl Listener for Shown<'_> {
 
     fn finished(&mut self, rows: &[RowResult]) -> Result<(), Error> {
         let progress = self.progress;
-        progress.aside(|| {
+        progress.hide_while(|| {
             if self.json {
                 return Self::rows_as_records(rows);
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 use weald::forest::Level;
-use weald_board::{Config, Place, Rate, Running, StartError, serve};
+use weald_board::{Config, Rate, Running, StartError, Storage, serve};
 use weald_lab::error::Error;
 
 use crate::args::board::{Board, Durability, LogLevel};
@@ -73,7 +73,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
     let a_minute = |count: u32| per(count, Duration::from_secs(60), count.saturating_mul(2) / 3);
     Config {
         address: args.addr.unwrap_or(usual.address),
-        place: Place::Directory(directory),
+        storage: Storage::Directory(directory),
         origin: args.origin.clone(),
         level: match args.durability.unwrap_or(Durability::Durable) {
             Durability::Durable => Level::Durable,

@@ -1,4 +1,4 @@
-//! `weald forest`: looks into the forest of a directory, also while a program has it open, and brings trees in and out.
+//! `weald forest`: looks into the forest of a directory, even while a program has it open, and brings trees in and out.
 //!
 //! All commands but `import` only read. Exit codes: see `failure.rs` and the help.
 
@@ -15,6 +15,8 @@ mod records;
 mod past;
 
 mod opened;
+
+mod recent;
 
 // The commands.
 mod history;
@@ -68,6 +70,11 @@ fn act(args: &Forest) -> Result<(), Failure> {
         return import::import(&args.directory, settings(args)?, &what);
     }
     let opened = Opened::open(&args.directory, &settings(args)?)?;
+    let left_out = opened.0.stats().unreadable_blobs;
+    if left_out > 0 {
+        let values = text::count(left_out, "erasable value");
+        complain(&format!("{values} cannot be read: shown as erased."));
+    }
     match &args.command {
         Action::Ls { prefix } => nodes::list(&opened.0, prefix, json),
         Action::Tree { name, at, depth } => nodes::draw(&opened, (name, at), *depth, json),
@@ -92,9 +99,12 @@ fn act(args: &Forest) -> Result<(), Failure> {
     }
 }
 
-/// The settings of the journal: its master key.
+/// The settings of the journal.
 fn settings(args: &Forest) -> Result<Settings, Failure> {
-    let settings = Settings::new();
+    let settings = match args.skip_damaged_values {
+        true => Settings::new().skip_damaged_values(),
+        false => Settings::new(),
+    };
     let Some(file) = &args.master_key else {
         return Ok(settings);
     };

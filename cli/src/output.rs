@@ -1,4 +1,4 @@
-//! Text to stdout and stderr. A reader that has gone away is no error: it ends the program.
+//! Text to stdout and stderr. A reader that has gone away is not an error: it ends the program.
 
 use std::io::{self, ErrorKind, Write};
 

@@ -67,7 +67,7 @@ impl Progress {
     }
 
     /// Hides the line while something else is printed.
-    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn hide_while<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 

@@ -1,5 +1,5 @@
-//! `weald board` killed with SIGKILL again and again, while clients write and follow: no acknowledged message is lost, none
-//! is there twice, and each reader of live updates is told of each message once.
+//! `weald board` killed with SIGKILL again and again, while clients write and follow: no acknowledged message is lost,
+//! none is there twice, and each reader of live updates is told of each message once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -150,8 +150,8 @@ fn soak_a_board_that_is_killed_loses_nothing_and_tells_everything_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("boards");
     let words = [path.to_str().unwrap(), "--reads=0", "--writes=0"];
-    // Clients ask from 127.0.0.1. If the board had that address, too, one could be connected with itself while the board is
-    // away, and keep its port.
+    // Clients ask from 127.0.0.1. If the board had that address, too, one could be connected with itself while the
+    // board is away, and keep its port.
     let (mut board, address) = start_at("127.0.0.2:0", &words);
     let (acknowledged, acknowledgements) = channel();
     let clients = Arc::new(Clients {

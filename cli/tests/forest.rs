@@ -10,11 +10,11 @@ mod program;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use pollster::block_on;
-use program::{fails, lines, says, weald};
+use program::{fails, lines, says, state, weald};
 use serde_json::Value as Json;
 use weald_forest::{Attributes, Forest, NodeId, TreeHandle};
 use weald_journal::{Directory, DiskForest, DiskJournal, MasterKey, Settings};
@@ -51,17 +51,6 @@ fn fill(forest: &Forest) {
     let old = block_on(forest.create("old")).unwrap();
     append(&old, 1, "only");
     block_on(forest.rename("old", "other")).unwrap();
-}
-
-fn state(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
-        .collect();
-    files.sort();
-    files
 }
 
 #[test]
@@ -186,6 +175,8 @@ fn look_at_history(path: &Path) {
 
 fn look_at_all(path: &Path) {
     let found = lines(path, &["find", "notes", "text^=g"]);
+    let all = ["find", "notes", "text^=g", "-n", "0"];
+    assert_eq!(lines(path, &all), found, "as `log -n 0`");
     assert_eq!((found.len(), &found[0]["node"]), (1, &4.into()));
     assert_eq!(
         says(path, &["find", "notes", "text=milk"]),

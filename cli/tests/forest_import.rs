@@ -10,24 +10,12 @@ mod program;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pollster::block_on;
-use program::{fails, lines, says, weald};
+use program::{fails, lines, says, state, weald};
 use weald_forest::{Attributes, Tree, Value};
 use weald_journal::{DiskForest, ReadOnlyForest};
-
-fn state(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
-        .collect();
-    files.sort();
-    files
-}
 
 fn line(name: &str) -> String {
     format!("{{\"name\":\"{name}\",\"tree\":{{\"attributes\":{{\"is\":\"{name}\"}}}}}}\n")

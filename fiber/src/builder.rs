@@ -75,7 +75,8 @@ impl Builder {
     }
 
     /// The size of the stack in bytes, rounded up to a power of two. Less than 16 KiB counts as 16 KiB; with more than
-    /// 1 GiB, no thread is started. The size is address space: the stack takes memory page by page as it grows. The lowest page is a guard: an overflow ends the program with a message that names the thread.
+    /// 1 GiB, no thread is started. The size is address space: the stack takes memory page by page as it grows. The
+    /// lowest page is a guard: an overflow ends the program with a message that names the thread.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack = bytes;
         self

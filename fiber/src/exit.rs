@@ -26,8 +26,9 @@ struct Exit(Box<dyn Any + Send>);
 /// ```
 ///
 /// # Panics
-/// The thread counts as panicked if `value` is not of its result's type. So does a thread of a
-/// [`scope`](crate::scope()), whose result may borrow, and any job that is not a thread.
+/// The thread counts as panicked if `value` is not of the type of its result. A thread of a
+/// [`scope`](crate::scope()), whose result may borrow, always counts as panicked, and so does any job that
+/// is not a thread.
 pub fn exit<T: Send + 'static>(value: T) -> ! {
     resume_unwind(Box::new(Exit(Box::new(value))))
 }

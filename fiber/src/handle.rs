@@ -64,7 +64,7 @@ impl<T> JoinHandle<T> {
         Thread::of_job(job.expect("a handle has a thread until its result is taken"))
     }
 
-    /// The handle of the job below.
+    /// The handle of the job that this thread is.
     pub(crate) fn job(&self) -> &weald_kernel::JoinHandle<T> {
         &self.job
     }

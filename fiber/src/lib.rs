@@ -30,13 +30,13 @@
 //!   are runnable there. Let such destructors only start what others finish.
 //! - Threads from [`Builder::spawn_migrating`] resume on any OS thread, so nothing holds them up.
 //!
-//! Many threads of one kind (spawned at one place) may block at once. Once one of them was found blocking, those that
-//! have not started begin on spare OS threads, and wait for one if all are in use; the workers serve everybody else. Threads
-//! that have waited cannot move: each time that one of them blocks, its worker goes to another OS thread, after some
-//! milliseconds in which it served nobody. Those that were started during an earlier burst are pinned to many OS
-//! threads. If then more of them block at once than there are
-//! [spare threads](weald_kernel::Builder::spare_threads), the workers themselves are blocked, and everybody waits. The
-//! same is true of local jobs, and of callbacks that block. To avoid it: call what blocks inside
+//! Many threads of one kind (spawned at one place) may block at once. Once one of them has been found blocking, those
+//! that have not started begin on spare OS threads, and wait for one if all are in use; the workers serve everybody
+//! else. Threads that have waited cannot move: each time that one of them blocks, its worker goes to another OS thread,
+//! after some milliseconds in which it served nobody. Those that were started during an earlier burst are pinned to
+//! many OS threads. If then more of them block at once than there are [spare
+//! threads](weald_kernel::Builder::spare_threads), the workers themselves are blocked, and everybody waits. The same is
+//! true of local jobs, and of callbacks that block. To avoid it: call what blocks inside
 //! [`blocking`](weald_kernel::blocking()), whose threads are counted apart, or use processes.
 //!
 //! ```

@@ -1,8 +1,8 @@
 //! A scope: threads that may borrow what lives longer than the scope.
 //!
 //! # Safety
-//! **scope**: a scope returns only when every job that was started in it has ended, and everything that such a
-//! job held or left behind is gone, except a result whose handle, which cannot leave the scope, still keeps it.
+//! **scope**: a scope returns only when every job that was started in it has ended, and everything that such a job held
+//! or left behind is gone. Only a result may be left, which its handle keeps; and that handle cannot leave the scope.
 //! So whatever a thread borrows for `'scope` outlives the thread. The job is in the scope's list before its handle
 //! leaves `spawn`. Its exit hook, which takes it off the list, runs after the captures of its code and an unclaimed
 //! result have been dropped.

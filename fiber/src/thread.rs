@@ -15,7 +15,8 @@ enum ThreadKind {
     Os(Arc<OsThread>),
 }
 
-/// A thread of the operating system. The parker belongs to [`park`](crate::park()) alone; `block_on` has one of its own.
+/// A thread of the operating system. The parker belongs to [`park`](crate::park()) alone; `block_on` has one of its
+/// own.
 struct OsThread {
     thread: thread::Thread,
     parker: Arc<Parker>,

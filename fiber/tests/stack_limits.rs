@@ -18,21 +18,21 @@ use weald_kernel::{Runtime, Wait};
 const CHILD: &str = "WEALD_TEST_STACK_LIMITS";
 const LARGE: usize = 64 << 20;
 
-/// Starts a thread that has a token, and that waits for the gate.
-fn start(size: usize, drops: &Drops, gate: &Latch) -> Result<JoinHandle<()>, SpawnError> {
-    let (token, gate) = (drops.token(), gate.clone());
+/// Starts a thread that has a token, and that waits for the latch.
+fn start(size: usize, drops: &Drops, latch: &Latch) -> Result<JoinHandle<()>, SpawnError> {
+    let (token, latch) = (drops.token(), latch.clone());
     let code = move || {
         let _held = token;
-        gate.wait();
+        latch.wait();
     };
     Builder::new().stack_size(size).spawn(code)
 }
 
 /// Starts threads until one is refused.
-fn start_all(size: usize, drops: &Drops, gate: &Latch) -> Vec<JoinHandle<()>> {
+fn start_all(size: usize, drops: &Drops, latch: &Latch) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     let refused = loop {
-        match start(size, drops, gate) {
+        match start(size, drops, latch) {
             Ok(thread) => threads.push(thread),
             Err(refused) => break refused,
         }
@@ -49,11 +49,11 @@ fn start_all(size: usize, drops: &Drops, gate: &Latch) -> Vec<JoinHandle<()>> {
 async fn start_some(
     (count, size): (usize, usize),
     drops: &Drops,
-    gate: &Latch,
+    latch: &Latch,
 ) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     while threads.len() < count {
-        match start(size, drops, gate) {
+        match start(size, drops, latch) {
             Ok(thread) => threads.push(thread),
             // A thread that has just ended may not have given its stack back.
             Err(_) => weald_kernel::yield_now().await,
@@ -81,13 +81,13 @@ fn child() {
     // No further OS thread: the C library ends a program whose new thread finds no memory.
     let builder = Runtime::builder().workers(2);
     let runtime = builder.stuck_after(Duration::MAX).build().unwrap();
-    // Address space for small stacks, which large ones would take else.
+    // Address space for small stacks, which large ones would otherwise take.
     runtime.block_on(async { spawn(|| ()).await.unwrap() });
     let fill = async {
-        let gate = Latch::default();
-        let threads = start_all(LARGE, &drops, &gate);
+        let latch = Latch::default();
+        let threads = start_all(LARGE, &drops, &latch);
         let count = threads.len();
-        gate.open();
+        latch.open();
         join_all(threads, &drops).await;
         count
     };
@@ -96,14 +96,14 @@ fn child() {
     // Every stack came back: the same number of threads may live at once, again and again.
     for _ in 0..3 {
         runtime.block_on(async {
-            let gate = Latch::default();
-            let cancelled = start_some((count, LARGE), &drops, &gate).await;
+            let latch = Latch::default();
+            let cancelled = start_some((count, LARGE), &drops, &latch).await;
             cancelled.iter().for_each(JoinHandle::cancel);
             for thread in cancelled {
                 assert!(thread.await.is_err());
             }
-            let threads = start_some((count, LARGE), &drops, &gate).await;
-            gate.open();
+            let threads = start_some((count, LARGE), &drops, &latch).await;
+            latch.open();
             join_all(threads, &drops).await;
         });
     }
@@ -113,8 +113,8 @@ fn child() {
 
 fn the_plain_spawn_panics(runtime: &Runtime, drops: &Drops) {
     runtime.block_on(async {
-        let gate = Latch::default();
-        let threads = start_all(DEFAULT_STACK, drops, &gate);
+        let latch = Latch::default();
+        let threads = start_all(DEFAULT_STACK, drops, &latch);
         let count = threads.len();
         assert!(count > 1, "{count}");
         let token = drops.token();
@@ -123,9 +123,9 @@ fn the_plain_spawn_panics(runtime: &Runtime, drops: &Drops) {
         assert!(message.contains("could not be started"), "{message}");
         assert!(message.contains("start fewer threads"), "{message}");
         assert_eq!(drops.made() - drops.count(), count);
-        gate.open();
+        latch.open();
         join_all(threads, drops).await;
-        let threads = start_some((count, DEFAULT_STACK), drops, &gate).await;
+        let threads = start_some((count, DEFAULT_STACK), drops, &latch).await;
         join_all(threads, drops).await;
     });
 }
@@ -156,15 +156,15 @@ fn without_address_space_a_spawn_is_refused_and_nothing_is_lost() {
 fn a_size_that_no_stack_has_is_refused() {
     let (_watch, runtime, drops) = (watch(), runtime(1), Drops::default());
     runtime.block_on(async {
-        let gate = Latch::default();
-        gate.open();
+        let latch = Latch::default();
+        latch.open();
         for bytes in [usize::MAX, (1 << 30) + 1] {
             let largest = 1 << 30;
             let expected = SpawnError::NoStack(StackError::TooLarge { bytes, largest });
-            assert_eq!(start(bytes, &drops, &gate).unwrap_err(), expected);
+            assert_eq!(start(bytes, &drops, &latch).unwrap_err(), expected);
             assert_eq!(drops.count(), drops.made());
         }
-        start(0, &drops, &gate).unwrap().await.unwrap();
-        start(1 << 30, &drops, &gate).unwrap().await.unwrap();
+        start(0, &drops, &latch).unwrap().await.unwrap();
+        start(1 << 30, &drops, &latch).unwrap().await.unwrap();
     });
 }

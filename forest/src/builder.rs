@@ -87,26 +87,27 @@ impl Builder {
         self
     }
 
-    /// What a commit has to have reached before it is acknowledged, and a version before a watch yields it, if they do
-    /// not say; by default, and at most, the strongest level of the journal.
+    /// The level that a commit must have reached before it is acknowledged, and a version before a watch yields it,
+    /// unless the commit or the watch names another one. By default it is the strongest level of the journal, and none
+    /// is above that.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// A function that returns which unit of a runtime runs now (a fiber, for example). If it returns `None`, and
-    /// by default, the unit is the thread. A commit inside a closure of
-    /// [`update`](crate::TreeHandle::update) is refused; where several units share a thread, this function
-    /// distinguishes that closure from the units that run while it waits. It is called on the caller's thread.
+    /// A function that returns which unit of a runtime runs now (a fiber, for example). If it returns `None`, and by
+    /// default, the unit is the thread. A commit inside a closure of [`update`](crate::TreeHandle::update) is refused.
+    /// If several units share a thread, this function tells that closure from the units that run while the closure
+    /// waits. It is called on the caller's thread.
     #[must_use]
     pub fn running(mut self, running: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.running = Box::new(running);
         self
     }
 
-    /// A function that is asked before each change, in its author's task, whether the task may go on; by default it may. A
-    /// runtime that gives each task a share of operations, after which others have their turn, counts commits by it. If it
+    /// A function that is asked before each change, in its author's task, whether the task may go on; by default it
+    /// may. A runtime that gives each task a budget of operations counts commits by this function. If the function
     /// returns `false`, it has arranged that the task, which polls with this waker, is polled again.
     #[must_use]
     pub fn pacing(mut self, may_go_on: impl Fn(&Waker) -> bool + Send + Sync + 'static) -> Self {
@@ -114,7 +115,7 @@ impl Builder {
         self
     }
 
-    /// The forest, without trees. What the journal has is not looked at; see [`recover`](Self::recover).
+    /// The forest, without trees. The records of the journal are not read; see [`recover`](Self::recover).
     pub fn build(self) -> Forest {
         let hosts = (self.running, self.pacing);
         let state = ForestState::new(self.clock, hosts, (self.journal, self.level));

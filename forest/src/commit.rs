@@ -20,8 +20,8 @@ use crate::version::{CommitId, Committed, MAX_BYTES};
 
 /// A commit that is not made until it is awaited.
 ///
-/// If there was no other commit since the edit began, its version is published as it is. Otherwise the edit is
-/// rebased to the newest version, if what it relied on is unchanged there; if not, the outcome is a
+/// If there was no other commit since the edit began, the edit's version is published as it is. Otherwise the edit
+/// is rebased to the newest version, if everything that it relied on is unchanged there. If not, the outcome is a
 /// [`Conflict`](crate::Conflict), and nothing has changed.
 ///
 /// ```
@@ -98,11 +98,11 @@ impl Commit {
         ))
     }
 
-    /// Gives the commit an id. If a commit with this id was made before, and is among the newest 65,536
-    /// commits that were given an id, this one is not made again: its outcome is that of the first, if both ask for
-    /// the same, and [`IdTaken`](CommitError::IdTaken) otherwise. The ids of the nodes that they add make no difference, nor
-    /// do the bytes of erasable values: what is compared is kept after they are erased.
-    /// It costs a look at all that is asked for.
+    /// Gives the commit an id. If one of the newest 65,536 commits that were given an id has this one, the commit is
+    /// not made again: its outcome is that of the first, if both ask for the same, and
+    /// [`IdTaken`](CommitError::IdTaken) otherwise. The comparison leaves out the ids of added nodes and the bytes of
+    /// erasable values, because it is still made after those are erased. It costs a look at everything that the commit
+    /// asks for.
     pub fn id(mut self, id: CommitId) -> Self {
         if let Ok(request) = &mut self.request {
             request.id = Some((id, request.action.digest()));
@@ -123,8 +123,8 @@ impl Commit {
         self
     }
 
-    /// What the commit has to have reached before it is acknowledged; by default what the forest was built with. It is
-    /// visible to readers before that. If the journal cannot reach the level, the outcome is
+    /// The level that the commit must have reached before it is acknowledged; by default the one that the forest was
+    /// built with. The commit is visible to readers before that. If the journal cannot reach the level, the outcome is
     /// [`CommitError::Level`], and nothing was committed.
     pub fn level(mut self, level: Level) -> Self {
         let most = self.shared.forest.most();
@@ -167,8 +167,9 @@ impl IntoFuture for Commit {
 
 /// The future of a commit's outcome. Most are ready at the first poll.
 ///
-/// Dropped before its first poll, the commit is not made. Dropped later, it is withdrawn unless the thread
-/// that serves requests has taken it up. To learn which, give it an id and commit again.
+/// If the future is dropped before its first poll, the commit is not made. If it is dropped later, the commit
+/// is withdrawn, unless the thread that serves requests has taken it up. To learn which, give the commit an id
+/// and commit again.
 #[must_use = "a commit is made when it is awaited"]
 pub struct Committing(Result<Submission, Option<CommitError>>);
 

@@ -15,9 +15,9 @@ use crate::state::tree::TreeState;
 
 /// A working version of one tree. One thread at a time changes it; it may be sent to another.
 ///
-/// What an edit reads through [`attribute`](Self::attribute), [`children`](Self::children) and
-/// [`subtree`](Self::subtree) is recorded, and must be unchanged in the version to which its commit is
-/// rebased; what is read through [`tree`](Self::tree) is not recorded. See `docs/commits.md`.
+/// Reads through [`attribute`](Self::attribute), [`children`](Self::children) and
+/// [`subtree`](Self::subtree) are recorded, and what they read must be unchanged in the version to which
+/// the commit is rebased. Reads through [`tree`](Self::tree) are not recorded. See `docs/commits.md`.
 pub struct Edit {
     pub(crate) shared: Arc<Shared>,
     state: Arc<TreeState>,
@@ -86,7 +86,8 @@ impl Edit {
     /// # Errors
     /// See [`weald_tree::Edit::splice`].
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
-        self.edit.splice(at, subtree)
+        let held = self.shared.forest.blobs.subtree_held(subtree);
+        self.edit.splice(at, held.as_ref().unwrap_or(subtree))
     }
 
     /// Moves a node with all its descendants; all ids stay.
@@ -125,9 +126,9 @@ impl Edit {
         self.edit.put_attribute(node, name, value)
     }
 
-    /// Puts the bytes of an attribute so that [`TreeHandle::erase`](crate::TreeHandle::erase) can remove them
-    /// from every version. They are in no index. The tree has only a reference to them, so it is the forest that reads them:
-    /// [`Forest::value`](crate::Forest::value), and [`value`](Self::value) within the edit.
+    /// Puts the bytes of an attribute so that [`TreeHandle::erase`](crate::TreeHandle::erase) can remove them from
+    /// every version. They are in no index. The tree has only a reference to them;
+    /// [`Forest::value`](crate::Forest::value) reads them, and [`value`](Self::value) within the edit.
     ///
     /// ```
     /// use pollster::block_on;
@@ -148,7 +149,8 @@ impl Edit {
     /// ```
     ///
     /// # Errors
-    /// `Missing`, if the tree does not have the node; `NameTooLong`, if the name has more than [`MAX_ERASABLE_NAME`] bytes.
+    /// `Missing`, if the tree does not have the node; `NameTooLong`, if the name has more than [`MAX_ERASABLE_NAME`]
+    /// bytes.
     pub fn put_erasable(
         &mut self,
         node: NodeId,
@@ -180,7 +182,7 @@ impl Edit {
         let value = self.attribute(node, name)?;
         let own = |blob: &&Blob| value.and_then(erasable::referred) == Some(blob.id);
         if let Some(blob) = self.blobs.iter().find(own) {
-            return Ok(Some(Value::Erasable(Arc::clone(&blob.bytes))));
+            return Ok(Some(Value::Erasable(blob.bytes.clone())));
         }
         Ok(value.map(|value| self.shared.forest.blobs.value(value)))
     }
@@ -218,7 +220,8 @@ impl Edit {
     /// # Errors
     /// See [`weald_tree::Edit::apply`].
     pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
-        self.edit.apply(operation)
+        let held = self.shared.forest.blobs.operation_held(operation);
+        self.edit.apply(held.as_ref().unwrap_or(operation))
     }
 
     /// Applies an operation that leads from one version of this tree to another.

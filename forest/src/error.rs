@@ -1,4 +1,4 @@
-//! Why the forest refuses something. What is refused leaves no trace.
+//! Why the forest refuses something. A refusal leaves no trace.
 
 use weald_tree::{EditError, NodeId, Read};
 
@@ -39,6 +39,9 @@ pub enum CommitError {
     /// A commit with this id was made that did something else.
     #[error("the commit {id} was made before, as version {version}, and did something else; give each commit an id of its own", id = .0.id, version = .0.version)]
     IdTaken(Committed),
+    /// Another tree gave out the id of the node whose attribute is to be erased.
+    #[error("the id {0} was given out by another tree; look the node up in the tree that is meant")]
+    OtherTree(NodeId),
     /// No erasable bytes are stored for the attribute.
     #[error(
         "no erasable bytes are stored for the attribute `{name}` of the node {node}; they were erased \
@@ -59,8 +62,8 @@ pub enum CommitError {
     /// The journal did not take the commit, so it was not made.
     #[error("the journal refused the commit, which was not made: {0}")]
     Journal(AppendError),
-    /// The journal cannot tell whether it has the commit. To learn it, open the forest again. If you gave the commit this
-    /// id, commit again with it: what was made is not made twice. Otherwise
+    /// The journal cannot tell whether it has the commit. To learn it, open the forest again. If you gave the commit
+    /// this id, commit again with the id: a commit that was made is not made twice. Otherwise
     /// [`Journal::resolve`](crate::Journal::resolve) tells.
     #[error(
         "the journal failed, and it is not known whether it has the commit {0}; open the forest again and, if you gave \
@@ -185,8 +188,8 @@ pub enum VersionError {
         /// The newest of the forest.
         newest: Version,
     },
-    /// The journal failed before it was durable, so the forest has fallen back. Whether it is there again when the
-    /// forest is opened again is not known.
+    /// The journal failed before the version was durable, so the forest has fallen back. It is not known whether the
+    /// version will be there when the forest is opened again.
     #[error(
         "the journal failed before version {asked} was durable; the forest has fallen back to {durable}. Open it again"
     )]
@@ -218,7 +221,8 @@ pub enum AppendError {
     /// There is no room; nothing was written.
     #[error("it has no room")]
     Full,
-    /// What it needs room in could not be had, such as an open file; nothing was written, and the next commit tries again.
+    /// A file could not be opened, or another resource was missing; nothing was written, and the next commit tries
+    /// again.
     #[error("it could not prepare room for the commit; its log says why")]
     Unprepared,
     /// The record is too long, or the name of an erasable attribute in it.
@@ -226,23 +230,27 @@ pub enum AppendError {
         "the record, or the name of an erasable attribute, is too long; the journal takes {max} bytes"
     )]
     TooLarge {
-        /// The most bytes that a record may have, or such a name if that is what is too long.
+        /// The most bytes that a record may have; or such a name, if the name is too long.
         max: usize,
     },
-    /// Another writer has appended.
-    #[error("another writer has appended to it")]
+    /// It has newer records than the forest: another writer has appended, or the forest was not read back from it.
+    #[error(
+        "it has newer records: another writer has appended, or the forest was not read back from it (`Builder::recover`)"
+    )]
     Conflict {
         /// The last position.
         current: Position,
     },
-    /// Another writer has taken over; this one appends nothing any more.
-    #[error("another writer has taken it over")]
+    /// Another writer has taken over; this one appends nothing more.
+    #[error(
+        "another program has opened it for writing and taken it over; end one of the two before the forest is opened here again"
+    )]
     Fenced,
     /// It was opened for reading only.
     #[error("it was opened for reading only; open it for writing to commit")]
     ReadOnly,
-    /// It failed earlier, and takes nothing until it is opened again.
-    #[error("it failed earlier, and takes nothing until it is opened again")]
+    /// It has failed or was closed, and takes nothing until it is opened again.
+    #[error("it has failed or was closed, and takes nothing until it is opened again")]
     Poisoned,
     /// A record before this one was refused.
     #[error("it refused the commit before this one, on which this one was built")]
@@ -256,9 +264,9 @@ pub enum AppendError {
 }
 
 impl AppendError {
-    /// What a journal answers to the records behind one that it refused so: they were built on it. Behind a journal that has
-    /// ended nothing is ever taken, and that is why; behind another refusal they are [`Behind`](Self::Behind), and a later
-    /// attempt may be taken.
+    /// What a journal answers to the records behind one that it refused with this error, because they were built on
+    /// that one. If the journal has ended, the answer is the same error, because nothing is ever taken again. Otherwise
+    /// it is [`Behind`](Self::Behind), and a later attempt may be taken.
     ///
     /// ```
     /// use weald_forest::AppendError;

@@ -17,7 +17,7 @@ pub struct Events {
     /// The place of the next one.
     next: u64,
     number: u64,
-    /// What a commit has to have reached before it is yielded.
+    /// The level that a commit must have reached before it is yielded.
     level: Level,
     /// The next one, which has not reached the level.
     reaching: Option<((Committed, Happening), Later<'static, Durability>)>,
@@ -26,8 +26,8 @@ pub struct Events {
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl Forest {
-    /// Yields what happens to names, tags and erasable values from now on, each with the receipt of its commit. The newest
-    /// 1000 are kept for those who are slow.
+    /// Yields what happens to names, tags and erasable values from now on, each with the receipt of its commit. The
+    /// newest 1000 are kept for slow readers.
     ///
     /// ```
     /// use pollster::block_on;
@@ -59,8 +59,8 @@ impl Events {
     /// The next one. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`WatchEnd::Lagged`], if more happened than is kept: read the forest afresh, and go on; [`WatchEnd::Unknown`], if
-    /// the journal failed.
+    /// [`WatchEnd::Lagged`], if more happened than is kept: read the forest afresh, and go on; [`WatchEnd::Unknown`],
+    /// if the journal has failed or was closed.
     #[expect(
         clippy::should_implement_trait,
         reason = "it is the asynchronous `next` of streams"
@@ -71,8 +71,8 @@ impl Events {
         poll_fn(|cx| self.poll_next(cx))
     }
 
-    /// What a commit has to have reached before it is told; by default what the forest was built with, and at most what
-    /// its journal reaches.
+    /// The level that a commit must have reached before it is yielded; by default the one that the forest was built
+    /// with, and at most the strongest of its journal.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = level.min(self.forest.state().most());

@@ -31,18 +31,18 @@ impl Forest {
         node.get(name).map(|value| self.state().blobs.value(value))
     }
 
-    /// A node and all its descendants as JSON. An erasable value is `{"erasable": value}`, with its bytes; an erased one is
-    /// `{"erased": "1763780000"}`, in seconds since 1970.
+    /// A node and all its descendants as JSON. An erasable value is `{"erasable": value}`, with its bytes; an erased
+    /// one is `{"erased": "1763780000"}`, in seconds since 1970.
     ///
-    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits what was erased.
+    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits erased ones.
     /// [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can be put
     /// with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
     pub fn export(&self, node: Node<'_>) -> String {
         self.export_pieces(node).collect()
     }
 
-    /// [`export`](Self::export) as a stream of pieces of some 64 KiB. What is erased while the stream is read is exported
-    /// as erased from there on.
+    /// [`export`](Self::export) as a stream of pieces of some 64 KiB. A value that is erased while the stream is read
+    /// is exported as erased from then on.
     ///
     /// ```
     /// use pollster::block_on;

@@ -52,12 +52,14 @@ impl Forest {
     /// A name has 1 to 1024 bytes of UTF-8, none of them a control character, and is compared byte by byte.
     ///
     /// # Errors
-    /// [`NameError::Taken`], if there is a tree with this name; [`NameError::Invalid`], if it is none.
+    /// [`NameError::Taken`], if there is a tree with this name; [`NameError::Invalid`], if the text is no
+    /// name.
     pub fn create(&self, name: &str) -> Requested<TreeHandle> {
         self.create_from(name, Tree::new())
     }
 
-    /// Creates a tree with these nodes.
+    /// Creates a tree with these nodes. A tree that is created from a version of another one is a tree of its own: nodes of
+    /// both have the same numbers, but an edit of one refuses an [id](NodeId) that the other gave out.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -65,6 +67,7 @@ impl Forest {
         let name = valid(name);
         let blobs = Arc::clone(&self.state().blobs);
         let make = move || {
+            let content = blobs.tree_held(content);
             let references = match blobs.were_used() {
                 true => references_of_tree(&content),
                 false => Vec::new(),
@@ -82,7 +85,8 @@ impl Forest {
         })
     }
 
-    /// The tree with this name, which is created with one node if there is none.
+    /// The tree with this name, which is created with one node if there is none. If the future is dropped after its first
+    /// poll, the tree may have been created.
     ///
     /// # Errors
     /// As [`create`](Self::create), except `Taken`.
@@ -145,9 +149,10 @@ impl Forest {
         Requested::new(&self.0, || Ok(Action::Delete(name)))
     }
 
-    /// Erases, as [`TreeHandle::erase`](crate::TreeHandle::erase) does, in the tree of a [number](crate::TreeHandle::number).
-    /// It need not be there any more: what was deleted in an earlier opening has no handle, and the history of the journal still
-    /// shows it. The forest at a moment of the past tells the number.
+    /// Erases, as [`TreeHandle::erase`](crate::TreeHandle::erase) does, in the tree of a
+    /// [number](crate::TreeHandle::number). The tree need not be there any more: a tree that was deleted in an earlier
+    /// opening has no handle, but the history of the journal still shows it. The forest as of a past moment tells the
+    /// number.
     ///
     /// ```
     /// use pollster::block_on;
@@ -170,8 +175,8 @@ impl Forest {
     /// ```
     ///
     /// # Errors
-    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase); [`CommitError::NothingToErase`] also if there never was a tree of
-    /// this number.
+    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase); [`CommitError::NothingToErase`] also if no commit has this
+    /// number yet.
     pub fn erase_in(&self, tree: u64, node: NodeId, name: &str) -> Requested<Committed> {
         let place = (tree, node, name.into());
         let forest = Arc::clone(&self.0);
@@ -181,6 +186,9 @@ impl Forest {
                 let (_, node, name) = place;
                 let name = String::from(name);
                 return Err(CommitError::NothingToErase { node, name });
+            }
+            if Tree::new().numbered(tree).is_foreign(place.1) {
+                return Err(CommitError::OtherTree(place.1));
             }
             let names = forest.forest.names();
             let state = names.values().find(|state| state.number == tree);
@@ -193,7 +201,8 @@ impl Forest {
     /// Renames the tree that has this name when the commit is made. Its handles, versions and tags stay.
     ///
     /// # Errors
-    /// [`NameError`], if no tree has the old name, one has the new name, or the new name is none.
+    /// [`NameError`], if no tree has the old name, another tree has the new name, or the new name is
+    /// invalid.
     pub fn rename(&self, name: &str, new_name: &str) -> Requested<Committed> {
         let (name, new_name) = (name.into(), valid(new_name));
         Requested::new(&self.0, || Ok(Action::Rename(name, new_name?)))
@@ -229,8 +238,8 @@ impl Forest {
         Ok(together::snapshot(self.state(), &states))
     }
 
-    /// Waits until a version, and so all before it, has reached a level: that it is buffered, or durable. Whoever raises the journal's mark wakes it.
-    /// Dropping the future loses nothing.
+    /// Waits until a version, and so all before it, has reached a level: buffered, or durable. The thread that raises
+    /// the journal's mark wakes it. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`DurableError`]: there is no such version, the journal does not reach the level, or it failed.
@@ -263,9 +272,9 @@ impl Forest {
 
     /// Whether a version, and so all before it, has reached a level. It does not wait.
     ///
-    /// A version that was read and is not durable is lost to this forest if the journal fails: the forest then falls back
-    /// to the newest durable version, and `at` and watches say so ([`VersionError::Lost`], [`WatchEnd::Unknown`]).
-    /// A [`Snapshot`] that somebody has stays as it is.
+    /// A version that was read and is not durable is lost to this forest if the journal fails: the forest then falls
+    /// back to the newest durable version, and `at` and watches say so ([`VersionError::Lost`], [`WatchEnd::Unknown`]).
+    /// A [`Snapshot`] stays as it is.
     ///
     /// [`VersionError::Lost`]: crate::VersionError::Lost
     /// [`WatchEnd::Unknown`]: crate::WatchEnd::Unknown
@@ -286,6 +295,7 @@ impl Forest {
             trees: trees.len() as u64,
             blobs: blobs as u64,
             blob_bytes: blob_bytes as u64,
+            unreadable_blobs: self.state().blobs.unreadable() as u64,
             ..self.state().stats.read()
         };
         for state in trees {

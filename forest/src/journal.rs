@@ -6,7 +6,7 @@
 //!
 //! - [`MemoryJournal`] is one in memory; it also plays a slow or a failing medium.
 //! - [`conformance`] is what every journal must pass.
-//! - [`Marks`] and [`notice`] are tools for those who write one.
+//! - [`Marks`] and [`notice`] are tools for authors of journals.
 
 pub mod conformance;
 mod contract;
@@ -17,12 +17,12 @@ mod memory;
 mod notices;
 mod record;
 
-pub use crate::content::erasable::{Blob, BlobId, BlobPlace, Erasure};
+pub use crate::content::erasable::{Blob, BlobId, BlobPlace, ErasableBytes, Erasure};
 pub use crate::error::AppendError;
 pub use crate::level::{Level, Position};
 pub use contract::{
     Appended, Capabilities, Checkpoint, CheckpointError, Durability, Entry, Follower, Journal,
-    Later, ReadError, Resolved, StoredCheckpoint,
+    Later, ReadError, Resolved, Room, StoredCheckpoint,
 };
 pub use mark::{Marks, When};
 pub use memory::MemoryJournal;

@@ -1,6 +1,6 @@
 //! How far a commit has got: its position in the journal, and the level that this position has reached.
 
-/// What a commit has to have reached before it is acknowledged.
+/// The level that a commit must have reached before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The journal has taken it.

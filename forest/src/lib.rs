@@ -32,9 +32,11 @@ mod wake;
 
 // What a version has besides its nodes, and the record of a commit.
 mod content {
+    pub(crate) mod erasable_bytes;
     pub(crate) mod shelves;
 
     pub(crate) mod erasable;
+    pub(crate) mod held;
     pub(crate) mod index;
     pub(crate) mod references;
     pub(crate) mod sorted;
@@ -57,30 +59,30 @@ mod state {
 // The way of a commit: flat combining, from the request to the published version.
 mod combine {
     pub(crate) mod acceptance;
-    pub(crate) mod ahead;
     pub(crate) mod apply;
     pub(crate) mod at_risk;
     pub(crate) mod author;
-    pub(crate) mod before;
+    pub(crate) mod bring_back;
+    pub(crate) mod checkpoint_moment;
     pub(crate) mod combiner;
     pub(crate) mod commit_ids;
     pub(crate) mod digest;
     pub(crate) mod fall_back;
-    pub(crate) mod happened;
+    pub(crate) mod forest_events;
     pub(crate) mod leases;
-    pub(crate) mod made;
-    pub(crate) mod make;
-    pub(crate) mod moment;
+    pub(crate) mod make_versions;
+    pub(crate) mod new_versions;
     pub(crate) mod outstanding;
     pub(crate) mod pending;
     pub(crate) mod prepare;
     pub(crate) mod publication_list;
     pub(crate) mod publish;
     pub(crate) mod request;
+    pub(crate) mod rollback;
     pub(crate) mod shared;
     pub(crate) mod start;
     pub(crate) mod submission;
-
+    pub(crate) mod unaccepted;
     pub(crate) mod write_leases;
 }
 
@@ -123,7 +125,7 @@ mod recover {
 pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
 pub use commit::{Commit, Committing};
-pub use content::erasable::{Blob, BlobId, Value};
+pub use content::erasable::{Blob, BlobId, ErasableBytes, Value};
 pub use edit::Edit;
 pub use error::{
     AppendError, CommitError, Conflict, DurableError, MAX_ERASABLE_NAME, MAX_NAME, NameError,

@@ -1,4 +1,4 @@
-//! A change of the forest that is no edit: the future of its outcome, and what it is to reach before that.
+//! A change of the forest that is no edit: the future of its outcome, and the level that it must reach first.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ use crate::version::Committed;
 
 /// A change that is made when it is awaited: of names, tags and indexes, or of a whole tree.
 ///
-/// Dropped before its first poll, it is not made. Dropped later, it is withdrawn unless the thread that serves requests
-/// has taken it up.
+/// If it is dropped before its first poll, it is not made. If it is dropped later, it is withdrawn, unless the thread
+/// that serves requests has taken it up.
 ///
 /// ```
 /// use pollster::block_on;
@@ -44,8 +44,9 @@ enum RequestStage {
 }
 
 impl<T> Requested<T> {
-    /// What the change has to have reached before it is acknowledged; by default what the forest was built with. If the
-    /// journal cannot reach the level, the outcome is [`CommitError::Level`], and nothing was changed.
+    /// The level that the change must have reached before it is acknowledged; by default the one that the forest was
+    /// built with. If the journal cannot reach the level, the outcome is [`CommitError::Level`], and nothing was
+    /// changed.
     pub fn level(mut self, level: Level) -> Self {
         self.level = Some(level);
         self
@@ -57,7 +58,7 @@ impl<T> Requested<T> {
             return Err(CommitError::Level { asked, most });
         }
         let action = make()?;
-        // Bytes are erased once they cannot come back, and not before.
+        // An erasure is acknowledged only when the bytes cannot come back.
         let is_erasure = matches!(action, Action::Erase(..));
         let level = if is_erasure { Some(most) } else { self.level };
         Ok(self.shared.submit(action, level))

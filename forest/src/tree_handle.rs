@@ -81,7 +81,9 @@ impl TreeHandle {
     }
 
     /// The tree as it was in a version of the forest: its newest version up to that one, if memory still keeps it. A
-    /// forest on disk shows versions from before that, too, with `DiskForest::at`.
+    /// forest on disk shows versions from before that, too, with `DiskForest::at`. Cancel-safe: it never waits.
+    ///
+    /// Cancel-safe.
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
@@ -103,7 +105,7 @@ impl TreeHandle {
     }
 
     /// The tree as it was at a time: the newest version that was committed up to then, if memory still keeps it. See
-    /// [`at`](Self::at).
+    /// [`at`](Self::at). Cancel-safe: it never waits.
     ///
     /// # Errors
     /// [`VersionError::BeforeTime`], if no version that old is kept.
@@ -121,8 +123,8 @@ impl TreeHandle {
     }
 
     /// The kept versions in which a node was added, changed, moved or deleted, the newest first. The oldest
-    /// kept version is among them only if it is the first of the tree, because what any other changed is no
-    /// longer known. It costs a look-up in each version that is kept.
+    /// kept version is among them only if it is the first version of the tree: of any other it is no longer
+    /// known what it changed. The call costs a look-up in each kept version.
     pub fn history(&self, node: NodeId) -> Vec<Snapshot> {
         let (versions, is_whole) = {
             let history = self.state.history();
@@ -154,7 +156,7 @@ impl TreeHandle {
     /// it. A tag that exists moves.
     ///
     /// # Errors
-    /// [`VersionError`], if the version is not kept; those of a commit.
+    /// [`VersionError`], if the version is not kept, or no longer when the commit is made; those of a commit.
     pub fn tag(&self, tag: &str, version: Version) -> Requested<Committed> {
         let (tag, root) = (tag.into(), self.kept_at(version));
         self.request(move |state| {
@@ -187,8 +189,8 @@ impl TreeHandle {
             .collect()
     }
 
-    /// Gives an attribute an index, in all versions from now on; does nothing if it has one. The caller builds
-    /// the index, while others may write, by a look at every node.
+    /// Gives an attribute an index, in all versions from now on; does nothing if it has one. The caller builds the
+    /// index by a look at every node, and others may write meanwhile.
     ///
     /// # Errors
     /// Those of a commit.
@@ -210,23 +212,28 @@ impl TreeHandle {
         self.request(|state| Ok(Action::DropIndex(state, attribute)))
     }
 
-    /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a
-    /// node, or to which the attribute referred because it, or its tree, was copied: whoever has the reference, in every
-    /// version, snapshot and export, and in the history of the journal, then reads `Erased`. It works in a deleted tree, too. The
-    /// forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before stay with
-    /// their holder. It is acknowledged when it has reached the strongest level that the journal has, whatever level the
-    /// forest was built with. If the journal refuses commits before it, because it is full, the erasure is not refused with
-    /// them, and comes before all others.
+    /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a node, and
+    /// all bytes to which the attribute referred because it, or its tree, was copied. From then on every version,
+    /// snapshot and export, and the history of the journal, show `Erased` in their place. It works in a deleted tree,
+    /// too. The forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before
+    /// stay with their holder. The erasure is acknowledged when it has reached the strongest level of the journal,
+    /// whatever level the forest was built with. If a full journal refuses the commits before the erasure, the erasure
+    /// is not refused with them, and is made before all others.
     ///
     /// # Errors
-    /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
-    /// the versions in memory; [`CommitError::NameTooLong`], if the name has more than
+    /// [`CommitError::NothingToErase`], if none are stored and there is no journal (a journal may have bytes
+    /// that no version in memory has); [`CommitError::OtherTree`], if another tree gave out the id;
+    /// [`CommitError::NameTooLong`], if the name has more than
     /// [`MAX_ERASABLE_NAME`](crate::MAX_ERASABLE_NAME) bytes; those of a commit, except `Deleted`.
     ///
-    /// A tree that was deleted before the forest was opened has no handle: see [`Forest::erase_in`](crate::Forest::erase_in).
+    /// A tree that was deleted before the forest was opened has no handle: see
+    /// [`Forest::erase_in`](crate::Forest::erase_in).
     pub fn erase(&self, node: NodeId, name: &str) -> Requested<Committed> {
         let name: Box<str> = name.into();
         self.request(move |state| {
+            if Snapshot::of(&state.slot).tree().is_foreign(node) {
+                return Err(CommitError::OtherTree(node));
+            }
             let place = (state.number, node, name);
             Action::erase(Some(state), place)
         })

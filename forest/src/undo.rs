@@ -8,12 +8,13 @@ use crate::version::Version;
 
 impl TreeHandle {
     /// An edit that takes back what one commit did to this tree: the commit that made the tree's newest version up to
-    /// `version`. What it deleted comes back with the same ids at the same places, what it put has the old values, what
-    /// it moved is where it was. Reverting the commit of a revert does it again, so this is undo and redo.
+    /// `version`. Deleted nodes come back with the same ids at the same places, changed attributes have their old
+    /// values, and moved nodes are where they were. To revert the commit of a revert is to redo, so this is undo and
+    /// redo.
     ///
-    /// The edit begins from the version that the commit made and relies on what it takes back; so its commit is merged
-    /// with what others did since, or is a [`Conflict`](crate::Conflict) if they have changed the same. It may be
-    /// [`blind`](Edit::blind). Indexes, tags and names are not touched.
+    /// The edit begins from the version that the commit made, and relies on what it takes back. So its commit is merged
+    /// with what others did since, or is a [`Conflict`](crate::Conflict) if they have changed the same nodes or
+    /// attributes. It may be [`blind`](Edit::blind). Indexes, tags and names are not touched.
     ///
     /// It takes the time of the difference between the two versions.
     ///

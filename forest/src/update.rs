@@ -1,12 +1,12 @@
 //! `update`: runs a closure on the newest version until its commit succeeds.
 //!
 //! 1. The closure edits the newest version, on its caller's thread, and the edit is committed.
-//! 2. A conflict is a lost race: back to 1, twice.
+//! 2. A conflict is a lost race: step 1 is repeated, twice at most.
 //! 3. After [`RACES`] lost races the update takes the tree's write lease, in the order of the bids (see
 //!    `combine/write_leases.rs`): then nobody else commits to the tree, and the next commit cannot conflict.
-//! 4. After ten milliseconds the lease is revoked if others wait. If the commit then conflicts, the update bids
-//!    for the lease again, behind those that wait, and may hold it twice as long. So a closure that was only
-//!    preempted gets through, and one that computes for more than a second gives up after [`LEASES`].
+//! 4. After ten milliseconds the lease is revoked if others wait. If the commit then conflicts, the update bids for
+//!    the lease again, behind those that wait, and may hold it twice as long. So a closure that was only preempted
+//!    succeeds, and one that computes for more than a second gives up after [`LEASES`].
 //!
 //! A closure that panics has edited a private version, so it leaves no trace; a lease that the update held is
 //! released while the stack unwinds.
@@ -76,7 +76,9 @@ impl TreeHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Dropped before or while it waits for its write lease, it has changed nothing.
+    /// If the future is dropped before its first poll, or while it waits for a write lease, nothing has changed. If it
+    /// is dropped while its commit waits, the commit is withdrawn, unless the thread that serves requests has taken it
+    /// up; see [`Committing`](crate::Committing).
     ///
     /// # Errors
     /// [`UpdateError`].
@@ -94,8 +96,9 @@ impl TreeHandle {
 
     /// Like [`update`](Self::update), with an id, bytes or a level for the commit.
     ///
-    /// With an id it can be tried again after a lost answer: if a commit with this id was made that asked for the same,
-    /// the receipt is that of the first, and nothing is changed. What the closure returned is of the last run, though.
+    /// With an id the update can be repeated after a lost answer: if a commit with this id that asked for the same was
+    /// made before, the receipt is that of the first, and nothing is changed. The returned value of the closure is that
+    /// of its last run, though.
     ///
     /// # Errors
     /// [`UpdateError`].

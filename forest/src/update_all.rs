@@ -1,4 +1,4 @@
-//! Updates of several trees: one closure, one commit, and the same turns as for one tree; see `update.rs`.
+//! Updates of several trees: one closure, one commit, and write leases as for one tree; see `update.rs`.
 //!
 //! The write leases are taken in the order of the numbers of the trees, so two updates never wait for each other.
 
@@ -16,9 +16,9 @@ use crate::update::{LEASES, RACES, Terms, UpdateError, WriteLease};
 use crate::version::Committed;
 
 impl Forest {
-    /// Runs `change` on edits of the newest versions of several trees, all of one moment, and commits them together; runs
-    /// it again on newer versions if the commit conflicts. The edits are in the order of `trees`. Returns what the closure
-    /// returned last, with the receipt of the commit. Everything else is as in
+    /// Runs `change` on edits of the newest versions of several trees, all of one moment, and commits them together;
+    /// runs it again on newer versions if the commit conflicts. The edits are in the order of `trees`. Returns what the
+    /// closure returned last, with the receipt of the commit. Everything else is as in
     /// [`TreeHandle::update_with`](crate::TreeHandle::update_with).
     ///
     /// ```

@@ -15,9 +15,10 @@ pub const MAX_BYTES: usize = 1024;
 
 /// A moment of the forest: its trees as they were when a commit was the newest.
 ///
-/// It is printed as `1795455258574854548.17`. The incarnation is drawn from the clock when the forest is opened, and is
-/// higher than that of each earlier opening. The number rises through all openings of a forest, and each opening skips
-/// 2²⁰, because some may have been seen and lost; so the number alone is enough to name a version of one forest.
+/// It is printed as `1795455258574854548.17`. The incarnation is the time at which the forest is opened, and is higher
+/// than that of each earlier opening. The number rises through all openings of a forest. Each opening skips 2²⁰
+/// numbers, because the opening before may have shown some of them and lost them. So the number alone is enough to name
+/// a version of one forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The opening of the forest.
@@ -32,7 +33,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Why a text is no version.
+/// Why a text does not name a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no version; a version is two numbers with a dot between them, as it is printed")]
 pub struct NotAVersion(String);

@@ -1,4 +1,4 @@
-//! Wakes, and catches what a foreign waker throws.
+//! Wakes, and catches the panic of a foreign waker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;

@@ -105,7 +105,7 @@ fn a_checkpoint_has_no_copy_and_no_erasure_that_came_after_it() {
     copy(&tree, "gone", "gone copy");
     let erased = copy(&tree, "erased", "erased copy");
     forget(&tree, &["gone", "gone copy", "erased copy"]);
-    // The journal is asked after the moment of the checkpoint: what was copied is in memory no more.
+    // The journal is asked after the moment of the checkpoint: the copied blob is no longer in memory.
     let before = Arc::new(Mutex::new(None));
     let (writer, found) = (tree.clone(), Arc::clone(&before));
     hooks.when_asked_for_blob(move || {

@@ -7,6 +7,8 @@ mod hooks;
 #[path = "support/tools.rs"]
 mod tools;
 
+use std::sync::Arc;
+
 use hooks::Hooks;
 
 use tools::{ByHand, Wait, put, value_of};
@@ -105,6 +107,53 @@ fn who_commits_many_bytes_waits_for_their_room_and_nobody_behind_it() {
     assert_eq!(journal.wanted().len(), 2);
 }
 
+/// So the journal may write it beforehand.
+#[test]
+fn the_journal_is_told_what_a_large_record_changes_until_that_is_appended() {
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let trees = ["a", "b"].map(|name| forest.create(name).wait().unwrap());
+    let long = "v".repeat(100_000);
+    let commit = || {
+        let edits = [0, 1].map(|at| put(&trees[at], "k", &long));
+        Commit::of(edits).unwrap()
+    };
+    let told = journal.clone();
+    let (seen, appended) = std::sync::mpsc::channel();
+    journal.look(move |record| {
+        let known = told.told();
+        let same = known
+            .iter()
+            .zip(record.changes)
+            .filter(|(a, b)| Arc::ptr_eq(a, b));
+        let is_told = same.count() == record.changes.len();
+        seen.send((record.changes.len(), is_told, told.held()))
+            .unwrap();
+        Ok(())
+    });
+    commit().wait().unwrap();
+    assert_eq!(appended.recv().unwrap(), (2, true, 1));
+    assert_eq!(journal.held(), 0);
+
+    // Once it is overtaken it changes another thing.
+    journal.set_narrow(true);
+    let mut large = ByHand::new(commit());
+    assert!(large.is_pending());
+    put(&trees[0], "other", "v").commit().wait().unwrap();
+    appended.recv().unwrap();
+    journal.set_narrow(false);
+    large.ready().unwrap();
+    assert_eq!(appended.recv().unwrap(), (2, false, 0));
+
+    // What comes with erasable bytes is not told, nor is what was not encoded.
+    let mut edit = put(&trees[0], "k", &long);
+    let root = edit.root();
+    edit.put_erasable(root, "secret", &*long).unwrap();
+    edit.commit().wait().unwrap();
+    assert!(journal.told().is_empty());
+    assert_eq!(journal.held(), 0);
+}
+
 /// An edit of everything that an edit can do, with other ids each time.
 fn varied(edit: &mut Edit, text: &str) {
     let root = edit.root();
@@ -154,7 +203,7 @@ fn an_id_stands_for_one_request_which_may_be_tried_again() {
     assert_eq!(trees[0].versions().len(), 3);
 }
 
-/// What is compared stays after an erasure, so it tells nothing of the bytes.
+/// The digest stays after an erasure, so it tells nothing about the bytes.
 #[test]
 fn erasable_bytes_make_no_difference_for_an_id() {
     let tree = Forest::new().create("t").wait().unwrap();

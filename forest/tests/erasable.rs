@@ -13,7 +13,9 @@ use std::time::{Duration, SystemTime};
 use hooks::{Hooks, changes};
 use tools::{ManualClock, Wait};
 use weald_forest::journal::Change;
-use weald_forest::{Attributes, Commit, CommitError, Forest, Query, Tree, TreeHandle, Value};
+use weald_forest::{
+    Attributes, Commit, CommitError, Forest, NodeId, Query, Tree, TreeHandle, Value,
+};
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
     let value = forest.value(root.tree().root(), "name")?;
@@ -259,6 +261,40 @@ fn an_export_can_be_imported_without_what_was_erased() {
     assert_eq!(again.root().to_json(), r#"{"attributes":{"born":"1815"}}"#);
     let title = ("title".to_owned(), b"Countess".to_vec());
     assert_eq!(taken, [(again.root().id(), title.0, title.1)]);
+}
+
+/// A record is duplicated, and the copy gets a value of its own, in one commit: so no version has the first value there.
+#[test]
+fn what_replaces_a_copied_reference_in_the_same_commit_is_erased_alone() {
+    let changes: [fn(&mut weald_forest::Edit, NodeId); 3] = [
+        |edit, node| edit.put_erasable(node, "name", "Bob").unwrap(),
+        |edit, node| {
+            edit.delete_attribute(node, "name").unwrap();
+            edit.put_erasable(node, "name", "Bob").unwrap();
+        },
+        |edit, node| {
+            edit.put_attribute(node, "name", "Bob").unwrap();
+        },
+    ];
+    for change in changes {
+        let journal = weald_forest::MemoryJournal::new();
+        let forest = Forest::builder().journal(journal.clone()).build();
+        let people = forest.create("people").wait().unwrap();
+        put_erasable(&people, "Ada");
+        let ada = people.snapshot();
+        let mut edit = people.edit();
+        let copied = ada.tree().root().attributes().clone();
+        let bob = edit.append(edit.root(), copied).unwrap();
+        change(&mut edit, bob);
+        edit.commit().wait().unwrap();
+        people.erase(bob, "name").wait().unwrap();
+        let again = Forest::builder().journal(journal).recover().wait().unwrap();
+        for forest in [forest, again] {
+            let view = forest.get("people").unwrap().snapshot();
+            let value = forest.value(view.tree().root(), "name").unwrap();
+            assert_eq!(value.bytes(), Some(&b"Ada"[..]));
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Names, tags and erasures are told to those who watch the forest: each once, in order, and when it can be seen.
+//! The watches of a forest are told of names, tags and erasures: each once, in order, and when it can be seen.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -163,7 +163,8 @@ fn what_the_journal_has_not_answered_is_answered() {
     assert!(forest.list().is_empty());
 }
 
-/// All trees have the same value in each commit, so whoever sees two values has seen two moments.
+/// All trees have the same value in each commit, so a reader that sees two values has seen two
+/// moments.
 #[test]
 fn all_trees_fall_back_at_one_instant() {
     for _ in 0..20 {

@@ -112,7 +112,7 @@ fn overtaken(setup: &Setup, edit: Edit) -> Committing {
         ],
     );
     small.ready().unwrap();
-    // Its author was not polled yet, so it cannot be there, and whoever wants the same tree waits.
+    // Its author was not polled yet, so it cannot be there, and other commits to the same tree wait.
     assert_eq!(found(&setup.tree, "large"), 0);
     let mut same = ByHand::new(put(&setup.tree, "same", "v").commit());
     assert!(same.is_pending(), "the tree's turn is the large edit's");
@@ -219,7 +219,7 @@ fn an_overtaken_delete_of_many_is_checked_by_its_author() {
     assert!(same.is_pending(), "the delete has the turn");
     assert!(matches!(delete.ready(), Err(CommitError::Conflict(_))));
     same.ready().unwrap();
-    // What was not changed inside can be deleted, though much else was.
+    // A subtree that was not changed inside can be deleted, although much else was changed.
     let mut delete = setup.tree.edit();
     delete.delete(top).unwrap();
     commit(&setup.tree, "second", "v");
@@ -362,7 +362,7 @@ fn the_operations_of_a_large_edit_are_freed_outside_the_right_to_commit() {
     assert_eq!(freed.load(Ordering::SeqCst), 1);
 }
 
-/// A version that retention lets go is freed by an author of its tree, also if another one made the commits.
+/// A version that retention lets go is freed by an author of its tree, even if another one made the commits.
 #[test]
 fn a_large_version_that_is_let_go_is_freed_by_an_author_of_its_tree() {
     let hooks = Hooks::default();

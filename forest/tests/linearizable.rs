@@ -121,7 +121,7 @@ impl Recorder {
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Right,
-    /// What was read is not relied on.
+    /// The commit does not rely on what it has read.
     Blind,
     /// Trees are read one after the other.
     OneByOne,

@@ -30,7 +30,7 @@ fn an_erasable_attribute_has_a_short_name() {
     edit.commit().wait().unwrap();
     assert!(tree.view().tree().root().get(&longer).is_none());
 
-    // What was copied to a longer one is erased where it came from.
+    // Bytes that were copied to a longer name are erased through the name that they came from.
     let reference = tree.view().tree().root().get(&longest).unwrap().to_vec();
     let mut edit = tree.edit();
     let copy = edit

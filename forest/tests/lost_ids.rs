@@ -1,4 +1,5 @@
-//! What was visible and is lost is never given out again, however much that was.
+//! Numbers and ids that were visible and are lost are never given out again, however many these
+//! are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +51,7 @@ fn a_commit_that_brings_more_ids_than_may_be_lost_is_shown_when_it_is_durable() 
     let (node, commit) = append(&a, LOST + 100);
     let mut commit = ByHand::new(commit);
     assert!(commit.is_pending());
-    // What comes behind it waits, too.
+    // Commits behind it wait, too.
     let mut behind = ByHand::new(put(&a, "x", "1").commit());
     assert!(behind.is_pending());
     assert_eq!(a.view().tree().len(), 1);

@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is live, without slabs that have no block in use.
+/// The live bytes, without slabs that have no block in use.
 fn live() -> isize {
     weald_forest::trim();
     LIVE.load(Ordering::Relaxed)

@@ -106,8 +106,8 @@ fn a_version_is_not_known_before_its_commit_is_visible() {
     assert_eq!(second.kept_at(asked).unwrap().version(), asked);
 }
 
-/// Whatever reads it: a version that was read is not one that is yet to come. It may be one that was let go, if this thread
-/// stood still for as long as a thousand commits take.
+/// However it is read: a version that was read is never one that is yet to come. It may be one that was let go, if this
+/// thread stood still for as long as a thousand commits take.
 fn is_known(tree: &TreeHandle) -> bool {
     let read = tree.snapshot().version();
     let is_watched = match tree.watch(&Path::default(), Since::Version(read)) {

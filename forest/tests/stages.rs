@@ -1,4 +1,4 @@
-//! The stages of a commit: accepted in order, visible in order, durable; and what becomes of commits that the journal
+//! The stages of a commit: accepted in order, visible in order, durable. Also the fate of commits that the journal
 //! refuses, or does not know, after others were built on them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -92,6 +92,25 @@ fn commits_to_several_trees_are_prepared_ahead_and_shown_in_order() {
         fourth.ready().unwrap().version.number,
         third.version.number + 1
     );
+}
+
+/// That is final, and does not depend on the commit before.
+#[test]
+fn those_behind_the_first_that_a_journal_refuses_because_it_has_ended_are_told_so() {
+    for ended in [AppendError::Fenced, AppendError::Poisoned] {
+        let (_forest, journal, [a, b]) = setup(["a", "b"]);
+        let all = [
+            begun(write(&a, "x", "1").id(CommitId(7))),
+            // Its refusal depends on the first.
+            begun(write(&a, "x", "2").id(CommitId(7))),
+            begun(write(&a, "y", "2")),
+            begun(both([&a, &b], "w", "3")),
+        ];
+        journal.refuse(ended);
+        for mut commit in all {
+            assert_eq!(commit.ready(), Err(CommitError::Journal(ended)));
+        }
+    }
 }
 
 #[test]
@@ -462,7 +481,7 @@ proptest! {
                     model.refuse_all();
                 }
                 Step::Lose(is_stored) => {
-                    // The journal is asked what became of it, and those behind it are as sure as before.
+                    // The journal is asked for its outcome, and those behind it are as certain as before.
                     let waiting = journal.waiting();
                     journal.lose_answer(is_stored);
                     match is_stored {

@@ -1,5 +1,5 @@
-//! What others may learn of commits that the journal has not decided on; and journals that panic, call back, or wake
-//! those who ask them.
+//! What others may learn about commits that the journal has not decided on; and journals that panic, call back, or wake
+//! the units that ask them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -206,13 +206,12 @@ fn a_tag_speaks_only_for_times_that_are_known() {
     let forest = Forest::builder().keep(1).clock(clock.clone()).build();
     let tree = forest.create("a").wait().unwrap();
     let first = commit(&tree, "x", "1");
-    let tag = tree.tag("first", first.version);
+    tree.tag("first", first.version).wait().unwrap();
     let mut times = vec![first.time];
     for value in ["2", "3", "4"] {
         clock.advance(Duration::from_secs(1));
         times.push(commit(&tree, "x", value).time);
     }
-    tag.wait().unwrap();
     let at = |time| tree.at_time(time).wait().map(|root| root.version());
     assert_eq!(at(times[0]), Ok(first.version));
     assert!(matches!(at(times[1]), Err(VersionError::BeforeTime { .. })));

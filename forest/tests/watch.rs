@@ -1,4 +1,4 @@
-//! Watches: every commit once and in order, only those of a subtree, and what becomes of slow watches.
+//! Watches: every commit once and in order, only those of a subtree, and slow watches.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -105,6 +105,20 @@ fn a_slow_watch_reports_where_it_resumes() {
     assert!(ready(&mut watch).is_none());
     let too_old = tree.watch(&Path::default(), Since::Version(start)).err();
     assert_eq!(too_old, Some(WatchError::TooOld { oldest: resume_at }));
+}
+
+#[test]
+fn a_watch_does_not_begin_at_a_version_that_only_a_tag_keeps() {
+    let forest = Forest::builder().keep(2).build();
+    let tree = forest.create("t").wait().unwrap();
+    let tagged = commit(&tree, "k", "0").version;
+    tree.tag("old", tagged).wait().unwrap();
+    assert!(tree.watch(&Path::default(), Since::Version(tagged)).is_ok());
+    let oldest = commit(&tree, "k", "1").version;
+    commit(&tree, "k", "2");
+    assert!(tree.kept_at(tagged).is_ok());
+    let too_old = tree.watch(&Path::default(), Since::Version(tagged)).err();
+    assert_eq!(too_old, Some(WatchError::TooOld { oldest }));
 }
 
 #[test]

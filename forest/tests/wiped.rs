@@ -1,4 +1,4 @@
-//! Erased bytes are overwritten before their memory is freed: whoever gets the memory next reads zeros.
+//! Erased bytes are overwritten before their memory is freed: the next owner of the memory reads zeros.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "an allocator looks at what is freed")]
@@ -55,7 +55,7 @@ fn erased_bytes_are_overwritten_before_their_memory_is_freed() {
     assert_eq!(FREED.load(Ordering::Relaxed), 0, "something copies them");
     tree.erase(root, "secret").wait().unwrap();
     assert_eq!(FREED.load(Ordering::Relaxed), 0);
-    // What somebody was given is the holder's.
+    // What somebody was given stays until that is dropped.
     put();
     let view = tree.snapshot();
     let Value::Erasable(given) = forest.value(view.tree().root(), "secret").unwrap() else {
@@ -63,6 +63,27 @@ fn erased_bytes_are_overwritten_before_their_memory_is_freed() {
     };
     tree.erase(root, "secret").wait().unwrap();
     assert_eq!(&*given, SECRET);
-    drop(given);
-    assert_eq!(FREED.load(Ordering::Relaxed), 1);
+    drop((given, view));
+    assert_eq!(FREED.load(Ordering::Relaxed), 0, "of those given");
+    must_be_overwritten_when_no_forest_has_them();
+    assert_eq!(FREED.load(Ordering::Relaxed), 0);
+    // Those of a commit that was never made.
+    let mut edit = tree.edit();
+    edit.put_erasable(root, "secret", SECRET).unwrap();
+    drop(edit);
+    assert_eq!(FREED.load(Ordering::Relaxed), 0, "of an edit");
+}
+
+/// A history on disk may have them, and they may be erased there.
+fn must_be_overwritten_when_no_forest_has_them() {
+    let forest = Forest::builder().keep(1).build();
+    let tree = forest.create("t").wait().unwrap();
+    let root = tree.view().tree().root().id();
+    for value in [SECRET, b"another", SECRET] {
+        let mut edit = tree.edit();
+        edit.put_erasable(root, "secret", value).unwrap();
+        edit.commit().wait().unwrap();
+        tools::commit(&tree, "other", "1");
+    }
+    assert_eq!(forest.stats().blobs, 1);
 }

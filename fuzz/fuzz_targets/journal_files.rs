@@ -24,8 +24,8 @@ macro_rules! files {
     };
 }
 
-/// Forests with every kind of record, a checkpoint and keys: in plain, sealed by a master key, and sealed with copies of
-/// references, in newer formats of the key file and of the checkpoint.
+/// Forests with every kind of record, a checkpoint and keys: in plain, sealed by a master key, and sealed with copies
+/// of references, in newer formats of the key file and of the checkpoint.
 static FORESTS: [&[(&str, &[u8])]; 3] = [
     files!("format-1":
         "000660ecf39c5fd4-00000001.segment",

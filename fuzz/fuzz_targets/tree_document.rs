@@ -1,4 +1,5 @@
-//! Any bytes as a JSON document, at once and in pieces: what is read comes back, and what is refused is refused both ways.
+//! Any bytes as a JSON document, at once and in pieces: what is read comes back, and what is refused is refused both
+//! ways.
 
 #![no_main]
 

@@ -1,10 +1,13 @@
 //! What one connection is doing, as recorded by its stream and its handler.
 //!
-//! Only the connection's own job writes, so plain stores are enough; the exception is `orders`, which the
-//! server writes. The state of a request's body is in that body's [`Reading`]. Nothing here reads a clock: the
-//! `watchdog` finds what has lasted too long by looking for what has not changed.
+//! Only the connection's own job writes, and before that is spawned the server, so plain stores are enough; the
+//! exception is `orders`, which the server writes at any time. The state of a request's body is in that body's
+//! [`Reading`]. Nothing here reads a clock: the `watchdog` finds a phase that has lasted too long because it has not
+//! changed.
 
 mod body;
+mod orders;
+mod routes;
 
 use std::{
     net::SocketAddr,
@@ -16,25 +19,20 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Uri};
+use http::Request;
 
 use weald_kernel::WorkKind;
 
 use crate::{
     ended::Unfinished,
     flags::{ANSWERED, AT_WORK, BLOCKED, BODY, HEAD, IN_FLIGHT, LINGERING, METERED, UNFLUSHED},
+    known_routes::KnownRoutes,
     phase::{Generation, Phase},
     piece::Pace,
     rate::{MinRate, Reader},
     reading::Reading,
-    request_note::{Noted, RequestNote},
-    route::route,
+    request_note::RequestNote,
 };
-
-/// An order: close after the request that is in flight.
-const DRAIN: u8 = 1;
-/// An order: close now.
-const STOP: u8 = 2;
 
 /// The state of one connection, shared by its job, its handler and the server.
 #[derive(Debug)]
@@ -59,6 +57,8 @@ pub(crate) struct Activity {
     route: AtomicU64,
     /// Which kind of request the connection works on, for the runtime.
     kind: WorkKind,
+    /// Routes that were served without delay.
+    known_routes: Arc<KnownRoutes>,
     /// Wakes the connection's job for an order.
     waker: Mutex<Option<Waker>>,
     /// The reading of the last request's body, if it had one.
@@ -71,7 +71,18 @@ pub(crate) struct Activity {
     idle_order: AtomicU64,
 }
 
-/// Where answers are held that are to leave together.
+/// What keeps a connection from making room for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// A request is in flight, or the rest of its body is still to come.
+    Serving,
+    /// A part of a request's head has arrived.
+    Reading,
+    /// It gets its clone of the service.
+    Opening,
+}
+
+/// Where answers that are to leave together are held.
 pub(crate) trait Outlet: std::fmt::Debug + Send + Sync {
     /// Sends what is held, as far as there is room. Called by any thread.
     fn send_now(&self);
@@ -89,7 +100,11 @@ fn increment(counter: &AtomicU32) {
 
 impl Activity {
     /// `service` is the type of the service, for reports.
-    pub(crate) fn new(peer: Option<SocketAddr>, service: &'static str) -> Arc<Activity> {
+    pub(crate) fn new(
+        peer: Option<SocketAddr>,
+        service: &'static str,
+        known_routes: Arc<KnownRoutes>,
+    ) -> Arc<Activity> {
         Arc::new(Activity {
             peer,
             service,
@@ -102,6 +117,7 @@ impl Activity {
             request: RequestNote::new(),
             route: AtomicU64::new(0),
             kind: WorkKind::new(),
+            known_routes,
             waker: Mutex::new(None),
             reading: Mutex::new(None),
             reader: Mutex::new(None),
@@ -110,7 +126,7 @@ impl Activity {
         })
     }
 
-    /// Changes the flags. Only the connection's job may call this.
+    /// Changes the flags. Only the connection's job may call this, and the server before it spawns that job.
     fn change(&self, unset: u8, set: u8) {
         // Relaxed, as everywhere in this file: the flags guard no other memory, and a wake follows each order.
         let flags = self.flags.load(Ordering::Relaxed);
@@ -128,7 +144,7 @@ impl Activity {
 
     /// Bytes have arrived.
     pub(crate) fn received(&self) {
-        // What arrives late for a body is not the next head.
+        // Bytes that arrive late for a body are not the next head.
         if !self.has(IN_FLIGHT) && !self.awaits_body() {
             self.change(0, HEAD);
         }
@@ -139,7 +155,7 @@ impl Activity {
         self.change(0, UNFLUSHED);
     }
 
-    /// So many bytes were sent.
+    /// This many bytes were sent.
     pub(crate) fn wrote(&self, bytes: usize) {
         increment(&self.writes);
         self.pace.wrote();
@@ -149,7 +165,7 @@ impl Activity {
         self.change(BLOCKED, UNFLUSHED);
     }
 
-    /// A write found no room, while the client has not taken so many bytes.
+    /// A write found no room, while the client has not taken this many bytes.
     pub(crate) fn write_blocked(&self, unread: usize) {
         if !self.has(METERED) {
             // The first time since the request began.
@@ -197,28 +213,8 @@ impl Activity {
         self.has(LINGERING)
     }
 
-    /// This request has arrived, and hyper has not parsed it yet. Only reports and the kernel hear of it.
-    pub(crate) fn foresee(&self, request: (Method, Uri)) {
-        self.note(&request.0, &request.1);
-        self.change(0, IN_FLIGHT);
-    }
-
-    /// Notes the request that the connection works on, for reports and for the kernel.
-    fn note(&self, method: &Method, target: &Uri) {
-        if self.request.write(method, target) == Noted::Anew {
-            let route = route(method.as_str(), target.path());
-            self.route.store(route, Ordering::Relaxed);
-        }
-        self.kind.set(self.route.load(Ordering::Relaxed));
-    }
-
-    /// Hyper is about to parse what was foreseen.
-    pub(crate) fn forget_foreseen(&self) {
-        self.change(IN_FLIGHT, 0);
-    }
-
     /// A request goes to the service. Returns the reading of its body, if it has one. Called by
-    /// [`RequestGuard`](crate::in_flight::RequestGuard), as the next two.
+    /// [`RequestGuard`](crate::in_flight::RequestGuard), as the next two functions are.
     pub(crate) fn begin_request<B: http_body::Body>(
         &self,
         request: &Request<B>,
@@ -249,6 +245,7 @@ impl Activity {
 
     /// The response was sent, or given up.
     pub(crate) fn end_request(&self) {
+        self.judge_route();
         self.change(IN_FLIGHT, 0);
     }
 
@@ -299,9 +296,22 @@ impl Activity {
         self.phase() == Phase::Quiet && !self.awaits_body()
     }
 
-    /// Whether it can make room for another one: an order would end it at once.
+    /// Whether the connection can make room for another one: an order would end it at once.
     pub(crate) fn can_close(&self) -> bool {
         self.is_lingering() || self.is_between_requests()
+    }
+
+    /// What keeps the connection from making room, if something does.
+    pub(crate) fn busy(&self) -> Option<Busy> {
+        if self.can_close() {
+            None
+        } else if self.is_opening() {
+            Some(Busy::Opening)
+        } else if self.phase() == Phase::Head {
+            Some(Busy::Reading)
+        } else {
+            Some(Busy::Serving)
+        }
     }
 
     /// Whether the service has responded to the last request, so that a part of the response may be written.
@@ -319,12 +329,13 @@ impl Activity {
         self.peer
     }
 
-    /// Sets what is held for the client. Not kept alive by this state, which wakers of the job may keep for long.
+    /// Sets where answers to the client are held. This state does not keep it alive, because wakers of the job may keep
+    /// this state for long.
     pub(crate) fn set_outlet(&self, outlet: Weak<dyn Outlet>) {
         let _set_once = self.outlet.set(outlet);
     }
 
-    /// Sends the answers that are held for the client: the next one may take long.
+    /// Sends the answers that are held for the client, because the next answer may take long.
     pub(crate) fn send_now(&self) {
         let outlet = self.outlet.get().and_then(Weak::upgrade);
         if let Some(outlet) = outlet {
@@ -337,12 +348,13 @@ impl Activity {
         self.service
     }
 
-    /// The connection is idle from now on, as the one with this number; `u64::MAX` if it is no longer.
+    /// From now on the connection is idle, with this number; with `u64::MAX` it is no longer idle.
     pub(crate) fn set_idle_order(&self, order: u64) {
         self.idle_order.store(order, Ordering::Relaxed);
     }
 
-    /// The lower, the longer the connection is idle; `u64::MAX` if it is not, or not for long.
+    /// The lower the number, the longer the connection has been idle; `u64::MAX` if it is not idle,
+    /// or only for a short time.
     pub(crate) fn idle_order(&self) -> u64 {
         self.idle_order.load(Ordering::Relaxed)
     }
@@ -353,6 +365,13 @@ impl Activity {
         drop(former);
     }
 
+    /// Whether the caller holds up the connection's job.
+    pub(crate) fn is_held_up_here(&self) -> bool {
+        lock(&self.waker)
+            .as_ref()
+            .is_some_and(weald_kernel::holds_up)
+    }
+
     /// Drops the waker: the connection's job has ended. The job's description is this very state, so a waker that stays
     /// would keep both.
     pub(crate) fn forget_waker(&self) {
@@ -360,49 +379,13 @@ impl Activity {
         drop(former);
     }
 
-    /// Orders the connection to close after the request that is in flight. Follow with
-    /// [`wake`](Activity::wake).
-    pub(crate) fn order_drain(&self) {
-        self.orders.fetch_or(DRAIN, Ordering::Relaxed);
-    }
-
-    /// Orders the connection to close now. Follow with [`wake`](Activity::wake).
-    pub(crate) fn order_stop(&self) {
-        self.orders.fetch_or(STOP, Ordering::Relaxed);
-    }
-
-    /// Makes the connection's job look at its orders. The orders come before the lock that this takes: a job that sets
-    /// its waker after the lock was released sees them.
+    /// Makes the connection's job look at its orders. The orders were set before this takes the lock, so a job that
+    /// sets its waker after the lock was released sees them.
     pub(crate) fn wake(&self) {
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker {
             waker.wake();
         }
-    }
-
-    fn is_ordered(&self, order: u8) -> bool {
-        self.orders.load(Ordering::Relaxed) & order != 0
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.is_ordered(DRAIN)
-    }
-
-    /// Whether an order will close the connection at its next poll, if it is idle or lingers.
-    pub(crate) fn is_about_to_close(&self) -> bool {
-        match self.is_lingering() {
-            true => self.must_stop(),
-            false => self.is_draining(),
-        }
-    }
-
-    pub(crate) fn must_stop(&self) -> bool {
-        self.is_ordered(STOP)
-    }
-
-    /// The kind of the request that the connection works on.
-    pub(crate) fn kind(&self) -> WorkKind {
-        self.kind.clone()
     }
 
     /// Describes the connection for a report.

@@ -10,25 +10,26 @@ use std::{
     time::Duration,
 };
 
+use rustix::net::sockopt::set_socket_linger;
 use weald_net::Transport;
 
 use crate::{
-    registry::{Entry, Place},
+    registry::{ConnectionPermit, Entry},
     wire::Wire,
 };
 
-/// How long a client has to notice. It costs little: such a connection has no buffers, makes room before any other, and
-/// is not waited for at the end of the server.
+/// How long a client has to notice. The wait costs little: such a connection has no buffers, makes room before any
+/// other, and the end of the server does not wait for it.
 pub(crate) const LINGER: Duration = Duration::from_secs(30);
-/// The size of a read whose bytes nobody wants.
+/// The size of a read whose bytes are thrown away.
 const READ: usize = 8 << 10;
 /// The most reads in one poll.
 const READS: usize = 16;
 
 /// A connection that is about to close.
 pub(crate) struct Closing {
-    /// None after an upgrade: the socket stays open, and only what is held is left to send.
-    place: Option<Place>,
+    /// Held as long as the socket, if it was not given away.
+    _permit: Option<ConnectionPermit>,
     lingers: Lingers,
 }
 
@@ -38,13 +39,14 @@ pub(crate) enum Lingers {
     Yes,
     /// If there is something that was not read.
     IfUnread,
-    No,
+    /// Another one has the socket, which stays open: only what is held is left to send.
+    IsTakenOver,
 }
 
 impl Closing {
-    pub(crate) fn new(place: Place, lingers: Lingers) -> Closing {
+    pub(crate) fn new(permit: ConnectionPermit, lingers: Lingers) -> Closing {
         Closing {
-            place: Some(place),
+            _permit: Some(permit),
             lingers,
         }
     }
@@ -52,8 +54,8 @@ impl Closing {
     /// Another one has the socket.
     pub(crate) fn of_upgraded() -> Closing {
         Closing {
-            place: None,
-            lingers: Lingers::No,
+            _permit: None,
+            lingers: Lingers::IsTakenOver,
         }
     }
 
@@ -68,9 +70,10 @@ impl Closing {
             return poll_end(wire, cx);
         }
         let sent = ready!(wire.poll_send(cx));
-        if sent.is_err() || self.place.is_none() {
+        if sent.is_err() || self.lingers == Lingers::IsTakenOver {
             return Poll::Ready(());
         }
+        wire.activity.take_back_reset();
         let is_gone = wire.shut().is_err();
         let lingers = match self.lingers {
             Lingers::Yes => !wire.has_ended(),
@@ -78,7 +81,7 @@ impl Closing {
                 let mut byte = [0];
                 !wire.has_ended() && wire.stream.try_read(&mut byte).is_ok_and(|count| count > 0)
             }
-            Lingers::No => false,
+            Lingers::IsTakenOver => false,
         };
         if is_gone || !lingers {
             return Poll::Ready(());
@@ -88,6 +91,13 @@ impl Closing {
         entry.lingers();
         poll_end(wire, cx)
     }
+}
+
+/// Makes the socket's close a reset: what is dropped next. A Unix socket has no such option, and its close is the usual
+/// one.
+pub(crate) fn reset_at_close<T: Transport>(wire: &Wire<T>) {
+    // One that fails is gone.
+    let _is_gone = set_socket_linger(&wire.stream, Some(Duration::ZERO));
 }
 
 /// Reads up to the client's end.

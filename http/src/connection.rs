@@ -1,8 +1,10 @@
 //! One connection: a job that reads requests, gets responses from the service, and ends on its own or by order.
 //!
-//! A connection that is idle between two requests soon gives up hyper's state and buffers, and in a crowd at once. It
-//! is then only a socket until the next byte arrives, and costs a few hundred bytes. A new connection starts in this
-//! state.
+//! A connection that is idle between two requests soon gives up hyper's state and buffers; in a crowd it does so at
+//! once. It is then only a socket until the next byte arrives, and costs a few hundred bytes. A new connection starts
+//! in this state.
+
+mod limit;
 
 use std::{
     future::Future,
@@ -16,19 +18,20 @@ use std::{
 
 use bytes::Bytes;
 use hyper::server::conn::http1::UpgradeableConnection;
-use weald_net::{Stream, Transport};
+use weald_net::Transport;
 
 use crate::{
     activity::Activity,
-    closing::{Closing, LINGER, Lingers},
+    closing::{self, Closing, Lingers},
     crowd::{self, Member},
     description,
     handler::{Handler, Serve},
     limits::Limits,
     phase::Phase,
     refusal,
-    registry::{Entry, Place},
+    registry::{ConnectionPermit, Entry},
     tracked_io::TrackedIo,
+    unserved::Unserved,
     watchdog::{PhaseId, Watchdog},
     wire::Wire,
 };
@@ -38,13 +41,6 @@ use crate::{
 const SHED_AFTER: Duration = Duration::from_millis(250);
 /// The size of the read that ends a connection's idleness.
 const FIRST_READ: usize = 4096;
-/// The response to a request that does not arrive completely in time.
-const TIMED_OUT: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-/// The response of a service that cannot be cloned.
-const FAILED: &[u8] =
-    b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-
 /// The job of one connection.
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
@@ -55,7 +51,9 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
     entry: Entry,
-    /// Whether it has said that it goes on although it was ordered to drain.
+    /// What the client had left unread at the last look that found its direction ended.
+    left: Option<u64>,
+    /// Whether it has told the registry that it continues although it was ordered to drain.
     has_stayed: bool,
     _member: Member,
 }
@@ -66,7 +64,7 @@ enum Stage<T: Transport, S: Serve> {
     /// Only a socket, and the service for the next request.
     Idle {
         service: S,
-        place: Place,
+        permit: ConnectionPermit,
         /// The start of a request that waits for its turn. Empty if there is none.
         first: Box<[u8]>,
     },
@@ -82,25 +80,25 @@ enum Stage<T: Transport, S: Serve> {
 impl<T: Transport, S: Serve> Unpin for Connection<T, S> {}
 
 impl<T: Transport, S: Serve> Connection<T, S> {
-    /// Without a service, because it panicked when it was cloned, the client gets a 500.
+    /// Without a service the client gets a refusal.
     pub(crate) fn new(
-        (stream, service): (Stream<T>, Option<S>),
-        activity: Arc<Activity>,
+        wire: Arc<Wire<T>>,
+        service: Result<S, Unserved>,
         limits: Arc<Limits>,
-        (entry, place): (Entry, Place),
+        (entry, permit): (Entry, ConnectionPermit),
     ) -> Connection<T, S> {
-        let wire = Arc::new(Wire::new(stream, activity.clone()));
+        let activity = wire.activity.clone();
         let outlet: Weak<Wire<T>> = Arc::downgrade(&wire);
         activity.set_outlet(outlet);
         let stage = match service {
-            Some(service) => Stage::Idle {
+            Ok(service) => Stage::Idle {
                 service,
-                place,
+                permit,
                 first: Box::default(),
             },
-            None => {
-                wire.hold(FAILED);
-                Stage::Closing(Closing::new(place, Lingers::Yes))
+            Err(unserved) => {
+                wire.hold(unserved.answer(&activity));
+                Stage::Closing(Closing::new(permit, Lingers::Yes))
             }
         };
         Connection {
@@ -111,6 +109,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             watchdog: Watchdog::default(),
             waker: None,
             entry,
+            left: None,
             has_stayed: false,
             _member: Member::new(),
         }
@@ -132,8 +131,8 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let take = |bytes: &[u8]| first = bytes.into();
         match stream.poll_read_with(cx, &mut buffer, take) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(ControlFlow::Break(())),
-            Poll::Ready(Ok(_)) if self.must_stand(&first, cx) => {
-                self.stand(first);
+            Poll::Ready(Ok(_)) if self.must_wait_idle(&first, cx) => {
+                self.keep_first(first);
                 Poll::Pending
             }
             Poll::Ready(Ok(_)) => {
@@ -155,15 +154,15 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     false => self.limits.header,
                 };
                 let current = self.phase_id(Phase::Quiet);
-                let over = self.watchdog.watch(current, Some(limit), cx);
+                let over = self.watchdog.watch(current, limit, cx);
                 over.map(|()| ControlFlow::Break(()))
             }
         }
     }
 
-    /// Whether the request that begins with `first` waits for its turn in quarantine without buffers: in a crowd they
-    /// would be too many.
-    fn must_stand(&self, first: &[u8], cx: &mut Context<'_>) -> bool {
+    /// Whether the request that begins with `first` waits in quarantine without buffers: in a crowd there would be too
+    /// many.
+    fn must_wait_idle(&self, first: &[u8], cx: &mut Context<'_>) -> bool {
         let describe = || {
             if let Some(request) = description::request_line(first) {
                 self.activity.foresee(request);
@@ -173,7 +172,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     }
 
     /// Keeps the start of a request until the job has its turn.
-    fn stand(&mut self, request: Box<[u8]>) {
+    fn keep_first(&mut self, request: Box<[u8]>) {
         if let Stage::Idle { first, .. } = &mut self.stage {
             *first = request;
         }
@@ -181,29 +180,28 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
     /// Gives the socket to hyper, with the bytes that were already read.
     fn serve(&mut self, first: Bytes) {
-        let Stage::Idle { service, place, .. } = std::mem::replace(&mut self.stage, Stage::Over)
+        let Stage::Idle {
+            service, permit, ..
+        } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             unreachable!("only an idle connection starts to serve");
         };
         self.activity.set_idle_order(u64::MAX);
-        // Hyper has yet to find a request in these bytes, whether or not one was foreseen.
+        // Hyper still has to find a request in these bytes, even if one was foreseen.
         self.activity.forget_foreseen();
         self.activity.received();
         self.watchdog.forget();
         let io = TrackedIo {
             wire: self.wire.clone(),
             first,
-            place,
+            permit,
         };
         let handler = Handler {
             service,
             activity: self.activity.clone(),
         };
-        let hyper = self
-            .limits
-            .builder()
-            .serve_connection(io, handler)
-            .with_upgrades();
+        let builder = self.limits.builder();
+        let hyper = builder.serve_connection(io, handler).with_upgrades();
         self.stage = Stage::Serving(Box::pin(hyper));
     }
 
@@ -220,7 +218,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Some(parts) = hyper.into_parts() else {
             return;
         };
-        // After some requests in a row hyper gives way, so there may be bytes that it has read and others that it has not.
+        // After some requests in a row hyper yields, so it may have read some bytes and left others.
         let first = match (parts.read_buf.is_empty(), parts.io.first.is_empty()) {
             (_, true) => parts.read_buf,
             (true, false) => parts.io.first,
@@ -228,7 +226,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         };
         self.stage = Stage::Idle {
             service: parts.service.service,
-            place: parts.io.place,
+            permit: parts.io.permit,
             first: Box::default(),
         };
         self.wire.shed();
@@ -248,22 +246,28 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Stage::Serving(hyper) = &mut self.stage else {
             return Poll::Ready(ControlFlow::Continue(()));
         };
-        if self.activity.is_draining() {
-            if self.activity.is_between_requests() {
-                // A request may have arrived that hyper would not read any longer.
-                self.shed();
-                return Poll::Ready(ControlFlow::Continue(()));
-            }
-            // Not before hyper has read what has arrived: it would close without an answer. The handler makes that one
-            // the last.
-            if self.activity.phase() != Phase::Head {
-                hyper.as_mut().graceful_shutdown();
-            }
+        let is_draining = self.activity.is_draining();
+        if (is_draining || crowd::is_crowded()) && self.activity.is_between_requests() {
+            // In a drain hyper would no longer read a request that may have arrived. In a crowd the request may have to
+            // wait, and only a connection that was served before there was one still has buffers.
+            self.shed();
+            return Poll::Ready(ControlFlow::Continue(()));
+        }
+        // Not before the service has answered what has arrived: the handler makes that answer the last one, unless it
+        // is one after which the connection leaves HTTP.
+        if is_draining && self.activity.phase() != Phase::Head && self.activity.has_answered() {
+            hyper.as_mut().graceful_shutdown();
         }
         let dropped_body = self.activity.dropped_body();
         self.wire.set_holds(true);
-        let polled = hyper.as_mut().poll(cx);
+        let polled = weald_kernel::catch_panic(|| hyper.as_mut().poll(cx));
         self.wire.set_holds(false);
+        let Some(polled) = polled else {
+            // Of user code that hyper called. What the client has not got of this answer is lost, and earlier ones are
+            // not.
+            self.abandon();
+            return Poll::Ready(ControlFlow::Continue(()));
+        };
         if let Poll::Ready(ended) = polled {
             self.close(ended);
             return Poll::Ready(ControlFlow::Continue(()));
@@ -272,12 +276,14 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             tracing::debug!(%error, "an HTTP connection could not be written to");
             return Poll::Ready(ControlFlow::Break(()));
         }
-        if self.activity.end_dropped_body(dropped_body) | self.activity.must_poll_again() {
+        let was_dropped = self.activity.end_dropped_body(dropped_body);
+        let has_room = self.activity.must_poll_again();
+        if was_dropped || has_room {
             cx.waker().wake_by_ref();
         }
         let may_stay = self.watchdog.is_armed_within(SHED_AFTER) && !crowd::is_crowded();
         if may_stay && self.activity.is_at_rest() {
-            // The most common case: the answer was sent. The rest of this function would do nothing.
+            // In the most common case the answer was sent, and the rest of this function would do nothing.
             return Poll::Pending;
         }
         let phase = self.activity.phase();
@@ -290,14 +296,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             self.shed();
             return Poll::Ready(ControlFlow::Continue(()));
         }
+        if phase == Phase::InFlight {
+            return self.poll_in_flight(cx);
+        }
         let limit = self.serving_limit(phase);
         let current = self.phase_id(phase);
-        if phase == Phase::InFlight && self.activity.has_body() {
-            // Another job may start to wait for the body, and that does not wake this job.
-            let within = self.limits.body_rate.first_limit().min(self.limits.body);
-            self.watchdog.look_within(current, within, cx);
-            return Poll::Pending;
-        }
         if self.watchdog.watch(current, limit, cx).is_pending() {
             return Poll::Pending;
         }
@@ -315,35 +318,22 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
-    /// How long `phase` may last, in which the connection is.
-    fn serving_limit(&self, phase: Phase) -> Option<Duration> {
-        let (limits, activity) = (&self.limits, &self.activity);
-        match phase {
-            Phase::InFlight => None,
-            Phase::Head => Some(limits.header),
-            Phase::Body => Some(limits.body.min(activity.body_left(limits.body_rate))),
-            Phase::Blocked => Some(limits.write.min(activity.write_left(limits.write_rate))),
-            Phase::Quiet if activity.is_between_requests() => Some(SHED_AFTER),
-            Phase::Quiet => Some(limits.idle),
-            Phase::Lingering => unreachable!("hyper serves"),
-        }
-    }
-
     /// Responds with 408.
     fn refuse(&mut self) {
         self.abandon();
-        if let Stage::Closing(_) = &self.stage {
-            self.wire.hold(TIMED_OUT);
-        }
+        self.wire.hold(refusal::TIMED_OUT);
     }
 
-    /// Ends without a response to the request that has begun to arrive. Its client may be about to send the rest.
+    /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
+    /// about to send the rest of its request.
     fn abandon(&mut self) {
-        if let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over)
-            && let Some(parts) = Pin::into_inner(hyper).into_parts()
-        {
-            self.stage = Stage::Closing(Closing::new(parts.io.place, Lingers::Yes));
-        }
+        let next = match self.activity.must_reset() {
+            true => Stage::Over,
+            false => Stage::Closing(Closing::new(self.entry.permit(), Lingers::Yes)),
+        };
+        let last = std::mem::replace(&mut self.stage, next);
+        // Hyper drops what user code has given it.
+        let _dropped = weald_kernel::catch_panic(|| drop(last));
     }
 
     /// Hyper has ended.
@@ -351,8 +341,13 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("only a serving connection ends");
         };
+        if ended.is_err() && self.activity.must_reset() {
+            return;
+        }
         let closing = match Pin::into_inner(hyper).into_parts() {
-            None => Closing::of_upgraded(),
+            None if Arc::strong_count(&self.wire) > 1 => Closing::of_upgraded(),
+            // A request asked for another protocol, and nobody has taken the connection over.
+            None => Closing::new(self.entry.permit(), Lingers::Yes),
             Some(parts) => {
                 let is_refused = ended.as_ref().is_err_and(hyper::Error::is_parse);
                 if is_refused && refusal::has_unknown_version(&parts.read_buf) {
@@ -364,7 +359,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     true => Lingers::Yes,
                     false => Lingers::IfUnread,
                 };
-                Closing::new(parts.io.place, lingers)
+                Closing::new(parts.io.permit, lingers)
             }
         };
         if let Err(error) = ended {
@@ -382,15 +377,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             return Poll::Ready(ControlFlow::Break(()));
         }
         let phase = self.activity.phase();
-        let limit = match phase {
-            Phase::Lingering => LINGER,
-            _ => self
-                .limits
-                .write
-                .min(self.activity.write_left(self.limits.write_rate)),
-        };
+        let limit = self.closing_limit(phase);
         let current = self.phase_id(phase);
-        let over = self.watchdog.watch(current, Some(limit), cx);
+        let over = self.watchdog.watch(current, limit, cx);
         over.map(|()| ControlFlow::Break(()))
     }
 
@@ -413,6 +402,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
 impl<T: Transport, S: Serve> Drop for Connection<T, S> {
     fn drop(&mut self) {
+        // First what is the service's, so that a report of its destructor names the request.
+        let _dropped = weald_kernel::catch_panic(|| self.stage = Stage::Over);
+        if self.activity.must_reset() {
+            closing::reset_at_close(&self.wire);
+        }
         self.wire.leave();
     }
 }

@@ -1,11 +1,13 @@
 //! How many connections the program has. In a crowd a connection gives up its buffers right after each answer.
 //!
 //! Some ten kilobytes belong to a connection that hyper serves. A few hundred such connections are best left alone
-//! between two requests. When thousands are asked at once, each would get its own buffers, the allocator would keep
-//! what they give up later, and the next request would find them cold. Given up at once, a few buffers, still warm,
-//! serve all. A request that must wait in quarantine, because its route is suspect, waits as the bytes that have arrived.
+//! between two requests. When thousands get requests at once, each would take buffers of its own, the allocator would
+//! keep them later, and the next request would find them cold. If buffers are given up at once, a few warm ones serve
+//! all connections. A request that must wait in quarantine, because its route is suspect, then waits without buffers,
+//! as the bytes that have arrived.
 //!
-//! The count is the program's, since memory is. It changes only when a connection begins or ends.
+//! The count is for the whole program, as its memory is. It changes only when a connection begins or
+//! ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

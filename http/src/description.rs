@@ -1,5 +1,5 @@
-//! How reports name a connection: by the request that it serves, its client, and the type of the service. And what a
-//! connection does when its service stands still.
+//! How reports name a connection: by the request that it serves, its client, and the type of the service. It also has
+//! what a connection does when its service stands still.
 //!
 //! The name is made when something is reported, so that a request costs nothing for it.
 
@@ -10,7 +10,11 @@ use crate::activity::Activity;
 
 impl Describe for Activity {
     fn name(&self) -> String {
-        format!("{}, served by {}", self.describe(), self.service())
+        let (work, service) = (self.describe(), self.service());
+        match self.is_opening() {
+            true => format!("the clone of {service} for a connection, {work}"),
+            false => format!("{work}, served by {service}"),
+        }
     }
 
     /// The client gets the answers to its earlier requests.

@@ -18,7 +18,7 @@ pub struct Drained {
 pub struct Unfinished {
     /// The address of the client, if it has one.
     pub peer: Option<SocketAddr>,
-    /// The request that was in flight, or whose response was still being written, or whose body somebody kept after the
+    /// The request that was in flight, whose response was still being written, or whose body was kept after the
     /// response.
     pub request: Option<(Method, Uri)>,
 }

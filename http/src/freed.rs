@@ -1,5 +1,5 @@
-//! Tells the program when a mass of connections gave back their buffers, so that it can make its allocator return the
-//! pages: few allocators do by themselves, and none before somebody allocates again.
+//! Tells the program when many connections at once gave back their buffers. Then it can make its allocator return the
+//! pages: few allocators do that by themselves, and none before somebody allocates again.
 //!
 //! A connection that falls idle counts itself. The one that completes a mass starts a job, which waits until hardly any
 //! others follow, and then calls the program's function once for all of them. Without a function nothing is counted.
@@ -15,7 +15,7 @@ use std::{
 
 /// How many connections are a mass: together they have some ten megabytes.
 pub(crate) const MASS: usize = 1_000;
-/// The mass has calmed down when fewer than [`FEW`] fell idle for so long.
+/// The mass has calmed down when fewer than [`FEW`] connections fell idle in this time.
 const REST: Duration = Duration::from_millis(250);
 const FEW: usize = MASS / 4;
 

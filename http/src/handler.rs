@@ -1,8 +1,9 @@
 //! Calls the service once per request, and records when the response has been sent or dropped.
 //!
-//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic or an error of
-//! the service is answered with 500 here, and reported while the request is still in flight, so that the report names
-//! it. An error whose cause is the client, who ends in the middle of a body or sends a malformed one, is a 400.
+//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic or an error
+//! of the service is answered with 500 here, and reported while the request is still in flight, so that the report
+//! names it. If the client is the cause of an error, because it ends in the middle of a body or sends a malformed one,
+//! the answer is a 400.
 
 use std::{
     convert::Infallible,
@@ -12,7 +13,10 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{self, Entry},
+};
 use http_body::Body;
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
@@ -61,16 +65,19 @@ pub(crate) struct Handler<S> {
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Response = Response<TrackedBody<S::ResponseBody>>;
     type Error = Infallible;
-    type Future = ResponseFuture<S>;
+    type Future = ResponseFuture<S, S::ResponseBody>;
 
-    fn call(&self, mut request: Request<Incoming>) -> ResponseFuture<S> {
+    fn call(&self, mut request: Request<Incoming>) -> ResponseFuture<S, S::ResponseBody> {
         let in_flight = RequestGuard::new(&self.activity, &request);
         let state = match refusal::check(&mut request) {
             Some(status) => CallState::Refused { status },
             None => self.begin(request, &in_flight),
         };
-        let in_flight = Some(in_flight);
-        ResponseFuture { state, in_flight }
+        ResponseFuture {
+            state,
+            in_flight: Some(in_flight),
+            answer: None,
+        }
     }
 }
 
@@ -82,14 +89,15 @@ impl<S: Serve> Handler<S> {
         in_flight: &RequestGuard,
     ) -> CallState<S, S::Future> {
         let request = request.map(|incoming| RequestBody::new(incoming, &self.activity, in_flight));
-        // Most services are always ready, and then the request is moved only once. No waker is needed here: the
-        // first poll of the future asks a service that was not ready again.
+        // Most services are always ready, and then the request is moved only once. No waker is needed here: a
+        // service that was not ready is asked again by the first poll of the future.
         let cx = &mut Context::from_waker(Waker::noop());
-        // Not the closure's result, which would be moved twice more.
+        // This is not the closure's result, because that would be moved twice more.
         let mut state = CallState::Panicked;
         let _panicked = weald_kernel::catch_panic(|| {
             let mut service = self.service.clone();
-            let is_ready = match weald_kernel::poll_place(cx) {
+            let recall = || self.activity.recall_route();
+            let is_ready = match weald_kernel::poll_place_after(cx, recall) {
                 Poll::Ready(()) => service.poll_ready(cx),
                 Poll::Pending => Poll::Pending,
             };
@@ -112,17 +120,20 @@ impl<S: Serve> Handler<S> {
 
 pin_project! {
     /// The service's work on one request.
-    pub(crate) struct ResponseFuture<S: Service<Request<RequestBody>>> {
+    pub(crate) struct ResponseFuture<S: Service<Request<RequestBody>>, B> {
         #[pin]
         state: CallState<S, S::Future>,
         in_flight: Option<RequestGuard>,
+        // The service's, while hyper looks at what is left of the request's body.
+        answer: Option<Box<Response<Option<B>>>>,
     }
 
-    impl<S: Service<Request<RequestBody>>> PinnedDrop for ResponseFuture<S> {
+    impl<S: Service<Request<RequestBody>>, B> PinnedDrop for ResponseFuture<S, B> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             // While the request is in flight, so that the report of a panic names it.
-            let _dropped = weald_kernel::catch_panic(|| this.state.set(CallState::Panicked));
+            drop_safely(this.state.as_mut());
+            let _dropped = weald_kernel::catch_panic(|| *this.answer = None);
         }
     }
 }
@@ -140,7 +151,12 @@ pin_project! {
     }
 }
 
-impl<S, B> Future for ResponseFuture<S>
+/// A panic of a destructor is reported.
+fn drop_safely<S, F>(mut state: Pin<&mut CallState<S, F>>) {
+    let _dropped = weald_kernel::catch_panic(|| state.set(CallState::Panicked));
+}
+
+impl<S, B> Future for ResponseFuture<S, B>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
     B: Body,
@@ -152,31 +168,50 @@ where
         match weald_kernel::catch_panic(|| self.as_mut().poll_service(cx)) {
             Some(polled) => polled.map(Ok),
             None => {
-                let mut this = self.project();
-                this.state.set(CallState::Panicked);
-                Poll::Ready(Ok(respond(
-                    without_body(StatusCode::INTERNAL_SERVER_ERROR),
-                    this.in_flight,
-                )))
+                drop_safely(self.as_mut().project().state);
+                let response = without_body(StatusCode::INTERNAL_SERVER_ERROR);
+                self.respond(response, cx).map(Ok)
             }
         }
     }
 }
 
-impl<S, B> ResponseFuture<S>
+impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
     B: Body,
 {
-    fn poll_service(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<TrackedBody<B>>> {
-        let mut this = self.project();
+    /// Responds, unless the service has left some of the request's body. Then hyper first looks whether the rest has
+    /// arrived: if not, the connection will close, and the head says so.
+    fn respond(
+        self: Pin<&mut Self>,
+        response: Response<Option<B>>,
+        cx: &Context<'_>,
+    ) -> Poll<Response<TrackedBody<B>>> {
+        let this = self.project();
+        if (this.in_flight.as_ref()).is_some_and(RequestGuard::has_left_some) {
+            *this.answer = Some(Box::new(response));
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(respond(response, this.in_flight))
+    }
+
+    fn poll_service(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Response<TrackedBody<B>>> {
+        let mut this = self.as_mut().project();
+        if let Some(answer) = this.answer.take() {
+            return Poll::Ready(respond(*answer, this.in_flight));
+        }
         loop {
             match this.state.as_mut().project() {
                 CallStateProjection::NotReady { service, request } => {
                     ready!(weald_kernel::poll_place(cx));
                     if let Err(error) = ready!(service.poll_ready(cx)) {
                         let response = failed(&error.into(), this.in_flight.as_ref());
-                        return Poll::Ready(respond(response, this.in_flight));
+                        return self.respond(response, cx);
                     }
                     let request = request.take().expect("a service is called once");
                     let future = service.call(*request);
@@ -193,20 +228,20 @@ where
                         Ok(response) => response.map(Some),
                         Err(error) => failed(&error.into(), this.in_flight.as_ref()),
                     };
-                    return Poll::Ready(respond(response, this.in_flight));
+                    return self.respond(response, cx);
                 }
                 CallStateProjection::Failed { error } => {
                     let response = failed(error, this.in_flight.as_ref());
-                    return Poll::Ready(respond(response, this.in_flight));
+                    return self.respond(response, cx);
                 }
                 CallStateProjection::Refused { status } => {
                     let mut response = without_body(*status);
                     close(&mut response);
-                    return Poll::Ready(respond(response, this.in_flight));
+                    return self.respond(response, cx);
                 }
                 CallStateProjection::Panicked => {
                     let response = without_body(StatusCode::INTERNAL_SERVER_ERROR);
-                    return Poll::Ready(respond(response, this.in_flight));
+                    return self.respond(response, cx);
                 }
             }
         }
@@ -219,27 +254,48 @@ fn respond<B: Body>(
     in_flight: &mut Option<RequestGuard>,
 ) -> Response<TrackedBody<B>> {
     let mut known = Known::NOTHING;
+    let mut leaves_http = false;
     if let Some(in_flight) = in_flight.as_ref() {
-        match response_body::prepare(&mut response, in_flight.is_head()) {
+        match response_body::prepare(&mut response, in_flight) {
             Ok(of_body) => known = of_body,
             Err(error) => response = failed(&error.into(), Some(in_flight)),
         }
+        drop_extensions(&mut response);
+        if !known.tells_length() {
+            in_flight.has_no_length();
+        }
+        leaves_http = in_flight.asked().is_granted_by(response.status());
         in_flight.answered();
     }
     // Only now: a panic in the above is answered, and its report names the request.
     let in_flight = in_flight.take();
-    if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
-        // The drain may have been ordered in the very poll that answers, after the connection looked.
+    // What becomes another protocol or a tunnel does not close: that belongs to the service now.
+    if !leaves_http && in_flight.as_ref().is_some_and(RequestGuard::is_last) {
+        // The drain may have been ordered during this poll, after the connection looked.
         close(&mut response);
     }
     response.map(|body| TrackedBody::new(body, known, in_flight))
+}
+
+/// Hyper would drop the values of the service while it writes the head, and their destructors may panic. It uses only
+/// one of the extensions itself.
+fn drop_extensions<B>(response: &mut Response<B>) {
+    if response.extensions().is_empty() {
+        return;
+    }
+    let mut all = std::mem::take(response.extensions_mut());
+    let reason: Option<hyper::ext::ReasonPhrase> = all.remove();
+    let _dropped = weald_kernel::catch_panic(|| drop(all));
+    if let Some(reason) = reason {
+        response.extensions_mut().insert(reason);
+    }
 }
 
 /// The answer in place of the service's, which failed.
 #[cold]
 fn failed<B>(error: &BoxError, in_flight: Option<&RequestGuard>) -> Response<Option<B>> {
     let request = in_flight.map(RequestGuard::describe);
-    if is_clients(error) {
+    if is_clients(error, in_flight) {
         let request = request.map(tracing::field::display);
         tracing::debug!(request, %error, "a request did not arrive as it should, and is answered with 400");
         let mut response = without_body(StatusCode::BAD_REQUEST);
@@ -259,8 +315,41 @@ fn without_body<B>(status: StatusCode) -> Response<Option<B>> {
     response
 }
 
-/// Makes the connection close after the response.
+/// Makes the connection close after the response, whatever else the service says of the connection.
 fn close<B>(response: &mut Response<B>) {
-    let headers = response.headers_mut().entry(header::CONNECTION);
-    headers.or_insert(HeaderValue::from_static("close"));
+    let value = HeaderValue::from_static("close");
+    match response.headers_mut().entry(header::CONNECTION) {
+        Entry::Vacant(entry) => _ = entry.insert(value),
+        Entry::Occupied(entry) if entry.iter().any(says_close) => {}
+        Entry::Occupied(mut entry) => entry.append(value),
+    }
+}
+
+fn says_close(value: &HeaderValue) -> bool {
+    let mut options = value.as_bytes().split(|byte| *byte == b',');
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_to_close_says_so_beside_what_the_service_says() {
+        for (said, says) in [
+            (None, vec!["close"]),
+            (Some("keep-alive"), vec!["keep-alive", "close"]),
+            (Some("keep-alive, Close"), vec!["keep-alive, Close"]),
+            (Some("enclose"), vec!["enclose", "close"]),
+        ] {
+            let mut response = Response::new(());
+            if let Some(said) = said {
+                let said = HeaderValue::from_static(said);
+                response.headers_mut().insert(header::CONNECTION, said);
+            }
+            close(&mut response);
+            let all = response.headers().get_all(header::CONNECTION);
+            assert_eq!(all.iter().collect::<Vec<_>>(), says);
+        }
+    }
 }

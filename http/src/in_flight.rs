@@ -2,17 +2,54 @@
 
 use std::{sync::Arc, task::Context};
 
-use http::{Method, Request};
+use http::{Method, Request, StatusCode, Version};
+use hyper::upgrade::OnUpgrade;
 
-use crate::{activity::Activity, ended::Unfinished, piece::Pace, reading::Reading};
+use crate::{
+    activity::Activity,
+    ended::Unfinished,
+    piece::Pace,
+    reading::{Dropped, Reading},
+};
 
 /// A guard: its request is in flight until the guard is dropped.
 pub(crate) struct RequestGuard {
     activity: Arc<Activity>,
     /// The reading of the request's body, if it has one.
     reading: Option<Arc<Reading>>,
-    /// Whether only the head of the response is sent.
-    is_head: bool,
+    asked: Asked,
+    /// Whether the request asks for another protocol, and its client can be told that it is granted.
+    asks_protocol: bool,
+    /// Whether only the end of the connection can tell the client where a body of unknown length ends.
+    is_old: bool,
+}
+
+/// What a request asks for, as far as its answer is another one than that to GET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Only the head of the response is sent.
+    Head,
+    /// After a response that grants it, the connection is a tunnel.
+    Tunnel,
+    Other,
+}
+
+impl Asked {
+    fn by(method: &Method) -> Asked {
+        match *method {
+            Method::HEAD => Asked::Head,
+            Method::CONNECT => Asked::Tunnel,
+            _ => Asked::Other,
+        }
+    }
+
+    /// Whether the connection speaks HTTP no more after an answer of this status.
+    pub(crate) fn is_granted_by(self, status: StatusCode) -> bool {
+        match self {
+            Asked::Tunnel => status.is_success(),
+            Asked::Head | Asked::Other => status == StatusCode::SWITCHING_PROTOCOLS,
+        }
+    }
 }
 
 impl RequestGuard {
@@ -24,7 +61,10 @@ impl RequestGuard {
         RequestGuard {
             activity: activity.clone(),
             reading: activity.begin_request(request),
-            is_head: *request.method() == Method::HEAD,
+            asked: Asked::by(request.method()),
+            // Hyper adds the extension, and few requests have any.
+            asks_protocol: request.extensions().get::<OnUpgrade>().is_some(),
+            is_old: request.version() < Version::HTTP_11,
         }
     }
 
@@ -33,9 +73,26 @@ impl RequestGuard {
         self.reading.as_ref()
     }
 
-    /// Whether only the head of the response is sent.
-    pub(crate) fn is_head(&self) -> bool {
-        self.is_head
+    pub(crate) fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    pub(crate) fn asks_protocol(&self) -> bool {
+        self.asks_protocol
+    }
+
+    /// The head of the response tells no length of its body, which is not empty. A client that can tell the body's end
+    /// only from that of the connection gets a reset if the body does not come to its end.
+    pub(crate) fn has_no_length(&self) {
+        if self.is_old {
+            self.activity.order_reset();
+        }
+    }
+
+    /// Whether the request has a body that the service has dropped before its end.
+    pub(crate) fn has_left_some(&self) -> bool {
+        let is_left = |reading: &Arc<Reading>| reading.dropped_early() > Dropped::No;
+        self.reading.as_ref().is_some_and(is_left)
     }
 
     /// How far responses are ahead of the writes.
@@ -48,9 +105,10 @@ impl RequestGuard {
         self.activity.describe()
     }
 
-    /// Whether the connection is to close after this request.
+    /// Whether the connection is to close after this request, or will because its body is malformed.
     pub(crate) fn is_last(&self) -> bool {
-        self.activity.is_draining()
+        let has_failed = |reading: &Arc<Reading>| reading.has_failed();
+        self.activity.is_draining() || self.reading.as_ref().is_some_and(has_failed)
     }
 
     /// A poll with `cx` of the service's future or of its response's body has returned `Pending`.

@@ -1,10 +1,10 @@
 //! An HTTP server for Weald: any tower service on hyper, without another runtime.
 //!
-//! To follow a request, read `server` (accepts), `connection` (one job per connection), `handler` (calls the
-//! service). Separate files make the server behave under load and at shutdown: `activity` (what a connection
-//! is doing), `watchdog` (deadlines), `rate` (slow clients), `registry` (all connections), `crowd` (too many to keep
-//! buffers), `refusal` (bad requests), `wire` (what is written and not yet sent), `closing` (how a connection ends),
-//! `description` (names in reports).
+//! To follow a request, read `server` (accepts), `accepted` (one job per connection), `connection` (what the job does),
+//! `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
+//! connection is doing), `watchdog` (deadlines), `rate` (slow clients), `registry` (all connections), `crowd` (too many
+//! to keep buffers), `refusal` (bad requests), `wire` (what is written and not yet sent), `closing` (how a connection
+//! ends), `description` (names in reports).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -31,8 +31,10 @@
 mod ended;
 mod flags;
 mod freed;
+mod known_routes;
 mod limits;
 mod listen;
+mod originals;
 mod phase;
 mod piece;
 mod rate;
@@ -58,9 +60,11 @@ mod refusal;
 mod request_body;
 mod response_body;
 mod tracked_io;
+mod unserved;
 mod wire;
 
 // The server.
+mod accepted;
 mod server;
 
 pub use ended::{Drained, ServeError, Unfinished};

@@ -1,11 +1,14 @@
-//! What a connection may take: time limits, buffers, and what a half-closed client means; and where it counts the
-//! buffers that it gives back.
+//! The limits of a connection: times, buffers, and what a half-closed client means. Also where it counts the buffers
+//! that it gives back.
 
 use std::{sync::Arc, time::Duration};
 
 use hyper::server::conn::http1::Builder;
 
 use crate::{freed::Freed, rate::MinRate};
+
+/// How often a client is looked for that hyper does not read from, and may be gone.
+pub(crate) const LOOK: Duration = Duration::from_secs(2);
 
 /// What happens to a request whose client has shut down its direction of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What hyper gets of a response's body: the frames of the service, and large ones in pieces.
 //!
-//! Hyper copies what it gets into one buffer, behind the head of the response (`writev(false)`). For the usual small body
-//! that is cheaper than a list of buffers, which it would make anew for each write. Not so for large ones, and a copy takes
-//! memory as long as the client does not read. So:
+//! Hyper copies what it gets into one buffer, behind the head of the response (`writev(false)`). For the usual small
+//! body that is cheaper than a list of buffers, which hyper would make anew for each write. For a large body it is not,
+//! and the copy takes memory as long as the client does not read. So:
 //! - a large frame goes in pieces of [`PIECE`];
 //! - no more than [`AHEAD`] is given between two writes to the socket ([`Pace`]).
 //!
@@ -14,7 +14,7 @@ use bytes::{Buf, Bytes};
 
 /// The longest piece.
 const PIECE: usize = 64 << 10;
-/// When so much was given, the next piece waits for a write.
+/// When this much was given, the next piece waits for a write.
 const AHEAD: usize = 64 << 10;
 
 /// A frame, or a part of one.
@@ -67,7 +67,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// So much is given.
+    /// This much is given.
     pub(crate) fn give(&self, bytes: usize) {
         let given = self.given.load(Ordering::Relaxed);
         self.given

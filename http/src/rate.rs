@@ -36,14 +36,15 @@ impl MinRate {
     /// The default of both directions: 240 bytes a second, after 10 s.
     pub(crate) const DEFAULT: MinRate = MinRate::new(240, Duration::from_secs(10));
 
-    /// How long the server may have waited for a client that has transferred so many bytes.
+    /// How long the server may have waited for a client that has transferred this many bytes.
     fn allowance(self, bytes: u64) -> Duration {
         match self.bytes_per_second {
             0 => Duration::MAX,
             rate => {
                 let rate = u64::from(rate);
                 let earned = Duration::from_millis((bytes % rate) * 1_000 / rate);
-                self.grace + Duration::from_secs(bytes / rate) + earned
+                let earned = earned + Duration::from_secs(bytes / rate);
+                self.grace.saturating_add(earned)
             }
         }
     }
@@ -54,7 +55,7 @@ impl MinRate {
     }
 }
 
-/// How long the server has waited for a client, and how many bytes have come of it.
+/// How long the server has waited for a client, and how many bytes came meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     bytes: u64,
@@ -100,13 +101,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// So many bytes were written.
+    /// This many bytes were written.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.meter.end_wait();
         self.unread = self.unread.map(|unread| unread.saturating_add(bytes));
     }
 
-    /// A write waits, while so many bytes are unread. Returns whether some were taken since the last look.
+    /// A write waits, and this many bytes are unread. Returns whether the client has taken some since the last
+    /// look.
     pub(crate) fn waits(&mut self, unread: usize) -> bool {
         let before = self.unread.replace(unread).unwrap_or(unread);
         let taken = before.saturating_sub(unread);

@@ -4,8 +4,8 @@
 //! - A wait ends when more of the body arrives, whether or not it is read. If the service's own future started
 //!   the wait, it also ends when a poll of that future does not ask for more again.
 //!
-//! - A body that was dropped before its end is over when hyper goes on without it: it reads what has arrived, and closes
-//!   the connection if that is not all.
+//! - A body that was dropped before its end is over when hyper goes on without it: it reads what has arrived, and
+//!   closes the connection if that is not all.
 //!
 //! Called by the body's reader, by hyper when more has arrived, by the service's future, and by the
 //! connection, which checks for a wait.
@@ -36,13 +36,15 @@ struct ReadState {
     ended_waits: u32,
     /// Whether the end of the body has arrived.
     has_ended: bool,
+    /// Whether the body did not arrive as it should, and its reader was told.
+    has_failed: bool,
     /// Whether the body is being dropped, or was.
     dropped: Dropped,
     /// How long readers have waited, and for how many bytes.
     meter: Meter,
 }
 
-/// How far the body's end by a drop is.
+/// How far the end of the body by a drop has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dropped {
     #[default]
@@ -80,7 +82,7 @@ impl Reading {
         Waker::from(self.clone())
     }
 
-    /// Records that there was no more yet, so that time counts from here.
+    /// Records that nothing more was there yet, so that time counts from here.
     pub(crate) fn begin_wait(&self) {
         let mut state = self.lock();
         if state.waits {
@@ -88,7 +90,7 @@ impl Reading {
         }
     }
 
-    /// Records that more has arrived, with so many bytes.
+    /// Records that more has arrived, with this many bytes.
     pub(crate) fn has_more(&self, bytes: usize) {
         let mut state = self.lock();
         state.end_wait();
@@ -105,12 +107,22 @@ impl Reading {
         self.lock().has_ended
     }
 
+    /// Records that the reader was told of an error.
+    pub(crate) fn fail(&self) {
+        self.lock().has_failed = true;
+    }
+
+    /// Whether the body did not arrive as it should.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lock().has_failed
+    }
+
     /// How much longer the client may let readers wait.
     pub(crate) fn left(&self, rate: MinRate) -> Duration {
         self.lock().meter.left(rate)
     }
 
-    /// How far the drop of a body is whose end has not arrived.
+    /// How far the drop of a body has got whose end has not arrived.
     pub(crate) fn dropped_early(&self) -> Dropped {
         let state = self.lock();
         match state.has_ended {

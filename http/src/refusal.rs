@@ -1,12 +1,16 @@
 //! Which requests are refused before the service sees them: those whose `Host` or framing is not what RFC 9112 asks
-//! for. Another server on the way might read them differently, and so be made to pass on what it should not.
+//! for. Another server on the way might read such a request differently, and could be made to pass on what it should
+//! not.
 //!
-//! Hyper refuses what it cannot parse. What is left are:
+//! Hyper refuses requests that it cannot parse. These are left:
 //! - no `Host`, more than one, or one that is no host and port (RFC 9112, 3.2);
 //! - a target `*` of a request other than OPTIONS (3.2.4);
 //! - transfer codings other than one `chunked` (6.1, 7).
 //!
-//! And hyper says 400 to a version that it does not know, where 505 tells the client more (RFC 9110, 15.6.6).
+//! Also, hyper answers 400 to a version that it does not know, where 505 tells the client more (RFC 9110,
+//! 15.6.6).
+
+use std::net::Ipv6Addr;
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
@@ -34,7 +38,7 @@ pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
     }
     let is_absolute = request.uri().scheme().is_some();
     if is_absolute && let Some(authority) = request.uri().authority() {
-        // RFC 9112, 3.2.2. What is before the `@` of an authority is no part of the host.
+        // RFC 9112, 3.2.2. The part of an authority before the `@` does not belong to the host.
         let host = authority.as_str().rsplit('@').next().unwrap_or_default();
         match HeaderValue::from_str(host) {
             Ok(value) if is_host(host.as_bytes()) => request.headers_mut().insert(HOST, value),
@@ -44,14 +48,24 @@ pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
     None
 }
 
+/// The response to a request that does not arrive completely in time.
+pub(crate) const TIMED_OUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// The response of a service that cannot be cloned.
+pub(crate) const FAILED: &[u8] =
+    b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// The response to a client for which there is no instance of the service.
+pub(crate) const UNAVAILABLE: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// The start of hyper's refusal of a version, and what replaces it.
 pub(crate) const UNKNOWN_VERSION: [&[u8]; 2] = [
     b"HTTP/1.1 400 Bad Request",
     b"HTTP/1.1 505 HTTP Version Not Supported",
 ];
 
-/// Whether the request that `bytes` begin with, and which hyper refuses, has a sound version other than those that it
-/// knows.
+/// Whether `bytes` begin with a request that hyper refuses only because of its version, which is well-formed.
 pub(crate) fn has_unknown_version(bytes: &[u8]) -> bool {
     let line = bytes.trim_ascii_start().split(|byte| *byte == b'\n').next();
     let line = line.unwrap_or_default();
@@ -67,7 +81,8 @@ pub(crate) fn has_unknown_version(bytes: &[u8]) -> bool {
 }
 
 fn has_sound_host<B>(request: &Request<B>) -> bool {
-    // Most requests have few headers, and this one among the first; to look it up would cost more than to go by all.
+    // Most requests have few headers, and this one is among the first; to look it up would cost more than to pass over
+    // all.
     let all = request.headers().iter();
     let mut hosts = all.filter(|(name, _)| *name == HOST).map(|(_, host)| host);
     match (hosts.next(), hosts.next()) {
@@ -79,7 +94,7 @@ fn has_sound_host<B>(request: &Request<B>) -> bool {
 
 /// Whether `value` is `uri-host [ ":" port ]` of RFC 9110, and the host is not empty.
 fn is_host(value: &[u8]) -> bool {
-    // Most are a plain name. Each request comes by here, so there is no jump for each byte.
+    // Most are a plain name. Every request passes here, so there is no branch for each byte.
     let is_plain = value.iter().fold(true, |is_plain, byte| {
         is_plain & IN_NAME[usize::from(*byte)]
     });
@@ -96,7 +111,7 @@ fn is_host(value: &[u8]) -> bool {
             }
             match &value[end + 1..] {
                 [] => return true,
-                [b':', port @ ..] => return port.iter().all(u8::is_ascii_digit),
+                [b':', port @ ..] => return is_port(port),
                 _ => return false,
             }
         }
@@ -105,7 +120,16 @@ fn is_host(value: &[u8]) -> bool {
             None => (value, &[][..]),
         },
     };
-    !host.is_empty() && is_name(host) && port.iter().all(u8::is_ascii_digit)
+    !host.is_empty() && is_name(host) && is_port(port)
+}
+
+/// The number of a port, or nothing.
+fn is_port(port: &[u8]) -> bool {
+    let value = port.iter().try_fold(0, |value: u32, byte| {
+        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+        Some(10 * value + digit).filter(|value| *value <= u32::from(u16::MAX))
+    });
+    value.is_some()
 }
 
 /// A `reg-name`; an IPv4 address is one too. The comma is allowed in one, but is more likely to be that of a list.
@@ -124,7 +148,8 @@ fn is_name(host: &[u8]) -> bool {
     true
 }
 
-/// The bytes that stand for themselves in a `reg-name`. A table, because each request comes by here.
+/// The bytes that stand for themselves in a `reg-name`. It is a table, because every request passes
+/// here.
 static IN_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -141,12 +166,18 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// What may be between the brackets of an IP literal.
+/// What may be between the brackets of an IP literal: an IPv6 address, or one of a version to come.
 fn is_address(address: &[u8]) -> bool {
-    let is_sound = |byte: &u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'-' | b'_' | b'~')
+    let Some(future) = address.strip_prefix(b"v") else {
+        return str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
     };
-    !address.is_empty() && address.iter().all(is_sound)
+    let dot = future.iter().position(|byte| *byte == b'.');
+    let (version, rest) = future.split_at(dot.unwrap_or(0));
+    let is_sound = |byte: &u8| *byte == b':' || IN_NAME[usize::from(*byte)];
+    !version.is_empty()
+        && version.iter().all(u8::is_ascii_hexdigit)
+        && rest.len() > 1
+        && rest.iter().all(is_sound)
 }
 
 /// Hyper has seen that the last coding is `chunked`.
@@ -186,6 +217,8 @@ mod tests {
             "%41.example",
             "[fe80::1]:",
             "[v1.x]",
+            "x:65535",
+            "x:00080",
         ] {
             assert!(is_host(sound.as_bytes()), "{sound:?}");
         }
@@ -204,6 +237,14 @@ mod tests {
             "[]",
             "[::1]x",
             "[::1]:x",
+            "x:65536",
+            "x:99999999999",
+            "[::1]:65536",
+            "[zz]",
+            "[1.2.3.4]",
+            "[v.x]",
+            "[v1.]",
+            "[v1x]",
             "%4",
             "%zz",
             "a\\b",

@@ -1,14 +1,15 @@
-//! All connections of a server: how many there are, the orders to close them, which have not ended, and which to close
-//! when there are too many.
+//! All connections of a server: their number, the orders to close them, which of them have not ended, and which to
+//! close when there are too many.
 //!
-//! A *place* is held as long as a socket, also after the connection was upgraded and has left the list. The limit is on
-//! places. At the limit the connection that has been idle longest is ordered to drain, so that idle clients never keep
-//! new ones out. Connections fall idle in an order, which is counted and not timed, because nothing here reads a clock;
-//! one that was idle for less than [`SHED_AFTER`](crate::connection) has no number yet and comes last. One that has
-//! nothing left to do but to wait for its client's end comes first.
+//! A *permit* is held as long as a socket, even after the connection was upgraded and has left the list. The limit is
+//! on permits. At the limit the connection that has been idle longest is ordered to drain, so that idle clients never
+//! keep new ones out. The order in which connections fall idle is counted and not timed, because nothing here reads a
+//! clock. A connection that has been idle for less than [`SHED_AFTER`](crate::connection) has no number yet, and comes
+//! last. One that only waits for its client's end comes first.
 //!
-//! Both are queues, whose entries are only looked at when one must go: an entry whose number its connection no longer has
-//! is stale. So a connection that has a request takes no lock, and to find one takes a constant time on average.
+//! Both are queues, whose entries are looked at only when a connection must go. An entry is stale if its connection no
+//! longer has the entry's number. So a connection that gets a request takes no lock, and finding the one that must go
+//! takes constant time on average.
 
 use std::{
     collections::VecDeque,
@@ -30,8 +31,8 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Table {
     connections: Slab<Arc<Activity>>,
-    /// How many places are held.
-    places: usize,
+    /// How many permits are held.
+    permits: usize,
     /// How many connections only wait for their client's end.
     lingering: usize,
     /// How many numbers were given.
@@ -53,8 +54,8 @@ pub(crate) struct Entry {
     key: usize,
 }
 
-/// A place under the limit of connections, given back when it is dropped.
-pub(crate) struct Place(Arc<Registry>);
+/// A permit under the limit of connections, given back when it is dropped.
+pub(crate) struct ConnectionPermit(Arc<Registry>);
 
 /// Connections in the order of their numbers, each with its key. Numbers are not given twice.
 #[derive(Default)]
@@ -155,11 +156,11 @@ impl Registry {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection, which begins idle. If the server is draining, the connection is ordered to drain at once.
-    pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> (Entry, Place) {
+    /// Adds a connection. If the server is draining, the connection is ordered to drain at once.
+    pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> (Entry, ConnectionPermit) {
         let mut table = self.lock();
         let key = table.connections.insert(activity.clone());
-        table.places += 1;
+        table.permits += 1;
         table.number(key);
         if table.draining {
             activity.order_drain();
@@ -168,16 +169,60 @@ impl Registry {
             registry: self.clone(),
             key,
         };
-        (entry, Place(self.clone()))
+        (entry, ConnectionPermit(self.clone()))
     }
 
-    /// Waits until fewer than `most` places are held. Meanwhile, one idle connection after the other is closed.
+    /// Waits until fewer than `most` permits are held. Meanwhile, one idle connection after the other is closed.
     pub(crate) async fn room_below(&self, most: usize) {
-        self.wait_for(|table| match table.places < most {
+        self.wait_for(|table| match table.permits < most {
             true => Ok(()),
             false => Err(table.evict()),
         })
         .await;
+    }
+
+    /// For a report that there is no room, although there are `most` connections only.
+    pub(crate) fn tell_full(&self, most: usize) -> String {
+        let mut found = [(0, None), (0, None), (0, None)];
+        for (_, activity) in &self.lock().connections {
+            if let Some(busy) = activity.busy() {
+                let (count, one) = &mut found[busy as usize];
+                *count += 1;
+                one.get_or_insert_with(|| activity.clone());
+            }
+        }
+        let [(serving, one_serving), (reading, one_reading), (opening, _)] = found;
+        let listed = serving + reading + opening;
+        let upgraded = most.saturating_sub(listed);
+        let (what, remedy) = match serving.max(reading).max(opening).max(upgraded) {
+            n if n == serving => {
+                let one = one_serving.map_or_else(String::new, |one| one.describe().to_string());
+                (
+                    format!("{n} serve requests, one of them `{one}`"),
+                    "limit how long requests take",
+                )
+            }
+            n if n == reading => {
+                let one = one_reading.and_then(|one| one.peer());
+                let one = one.map_or_else(String::new, |peer| format!(", one of them {peer}"));
+                (
+                    format!("{n} wait for the rest of a request's head from their clients{one}"),
+                    "shorten header_timeout",
+                )
+            }
+            n if n == opening => (
+                format!("{n} wait for their clones of the service"),
+                "find out why the clones take so long",
+            ),
+            n => (
+                format!("{n} were upgraded"),
+                "limit how long those are used",
+            ),
+        };
+        format!(
+            "new clients wait, because all {most} connections that the server may have are busy: {what}; raise \
+             max_connections, or {remedy}"
+        )
     }
 
     /// Closes the connection that is idle longest, if there is one.
@@ -197,7 +242,7 @@ impl Registry {
         .await;
     }
 
-    /// Waits until `look`, which is asked at each change, is content. Wakes the connection that it returns.
+    /// Waits until `look` is content, which is called at each change. Wakes the connection that `look` returns.
     async fn wait_for(&self, look: impl Fn(&mut Table) -> Result<(), Option<Arc<Activity>>>) {
         poll_fn(|cx| {
             // Not under the lock: the waker may be anybody's.
@@ -217,8 +262,8 @@ impl Registry {
         .await;
     }
 
-    /// Orders every connection to close after the request that is in flight. A client that sees one connection closed
-    /// finds all others draining: each of their answers says `connection: close`.
+    /// Orders every connection to close after the request that is in flight. So when a client sees one connection
+    /// closed, all others are draining: each of their answers says `connection: close`.
     pub(crate) fn drain(&self) {
         self.lock().draining = true;
         let connections = self.all();
@@ -252,6 +297,13 @@ impl Registry {
 }
 
 impl Entry {
+    /// Another permit for this connection, whatever the limit is: it has lost its own, or is about to, and its socket
+    /// stays open.
+    pub(crate) fn permit(&self) -> ConnectionPermit {
+        self.registry.lock().permits += 1;
+        ConnectionPermit(self.registry.clone())
+    }
+
     /// The connection has fallen idle.
     pub(crate) fn became_idle(&self) {
         let mut table = self.registry.lock();
@@ -276,7 +328,7 @@ impl Entry {
         }
     }
 
-    /// The connection was ordered to drain, but has a request first, so another one must make room.
+    /// The connection was ordered to drain, but has got a request, so another one must make room.
     pub(crate) fn stays(&self) {
         let waiter = self.registry.lock().waiter.take();
         if let Some(waiter) = waiter {
@@ -302,10 +354,10 @@ impl Drop for Entry {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut table = self.0.lock();
-        table.places -= 1;
+        table.permits -= 1;
         let waiter = table.waiter.take();
         drop(table);
         if let Some(waiter) = waiter {

@@ -5,6 +5,7 @@
 use std::{
     net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -16,26 +17,34 @@ use crate::{activity::Activity, in_flight::RequestGuard, reading::OwnReading};
 
 /// The body of a request. It is read from the client only as the service reads it, apart from one buffer.
 ///
+/// The connection's job reads it, and polls the service. So a service that waits for it with its stack (`wait()`) would
+/// wait for ever, as one that waits for it in a closure of [`blocking`](weald_kernel::blocking()). It panics in place
+/// of that: await the body, or read it in a closure of [`offload`](weald_kernel::offload()) or in a job of its own.
+///
 /// Dropping it before its end is not an error. The connection then closes after the response, unless the rest
-/// of the body has already arrived.
+/// of the body has already arrived. If it was dropped before the response, the response says so.
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
     peer: Option<SocketAddr>,
     /// None if the body is empty. Dropped after `incoming`.
     reading: Option<OwnReading>,
+    /// The connection that reads it. None if the body is empty.
+    activity: Option<Arc<Activity>>,
 }
 
 impl RequestBody {
     pub(crate) fn new(
         incoming: Incoming,
-        activity: &Activity,
+        activity: &Arc<Activity>,
         in_flight: &RequestGuard,
     ) -> RequestBody {
+        let reading = in_flight.reading().cloned().map(OwnReading);
         RequestBody {
             incoming,
             peer: activity.peer(),
-            reading: in_flight.reading().cloned().map(OwnReading),
+            activity: reading.is_some().then(|| activity.clone()),
+            reading,
         }
     }
 
@@ -68,6 +77,10 @@ impl RequestBody {
     }
 }
 
+/// The message of a panic.
+const HANGS: &str = "the body of a request cannot be waited for with the stack of the job that serves it, because that job reads \
+                     it from the client: await it, or read it in a closure of `offload` or in a job of its own";
+
 impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
@@ -80,6 +93,11 @@ impl Body for RequestBody {
         let Some(OwnReading(reading)) = &this.reading else {
             return Pin::new(&mut this.incoming).poll_frame(cx);
         };
+        let is_held_up = |activity: &Arc<Activity>| activity.is_held_up_here();
+        assert!(
+            reading.has_ended() || !this.activity.as_ref().is_some_and(is_held_up),
+            "{HANGS}"
+        );
         let waker = reading.ask(cx.waker());
         let mut cx = Context::from_waker(&waker);
         let frame = Pin::new(&mut this.incoming).poll_frame(&mut cx);
@@ -91,6 +109,9 @@ impl Body for RequestBody {
                     Some(Err(_)) => false,
                     None => true,
                 };
+                if let Some(Err(_)) = frame {
+                    reading.fail();
+                }
                 let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
                 reading.has_more(frame.and_then(Frame::data_ref).map_or(0, Bytes::len));
                 if is_end {

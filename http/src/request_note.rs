@@ -1,6 +1,6 @@
-//! Which request a connection works on, noted for reports: the job writes it for each request, and hardly anybody ever
-//! reads it. So writing takes no lock and touches no count, which the parsed request shares with its parts; and a
-//! request that repeats the last one is not even written.
+//! Which request a connection works on, noted for reports. The job writes a note for each request, and hardly anybody
+//! ever reads one. So writing takes no lock, and touches no reference count of the parsed request. A request that
+//! repeats the last one is not even written.
 //!
 //! The words are in a [`Seqlock`]. A request whose method is not one of the usual ones, or whose target is long or
 //! absolute, is kept behind a lock instead.

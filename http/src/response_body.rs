@@ -1,4 +1,5 @@
-//! The body of a response as hyper gets it: in pieces, of the length that the head tells, and with its request in flight.
+//! The body of a response as hyper gets it: in pieces, of the length that the head tells, and with its request in
+//! flight.
 
 use std::{
     fmt,
@@ -12,14 +13,19 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::{
-    in_flight::RequestGuard,
+    in_flight::{Asked, RequestGuard},
     piece::{self, Piece},
 };
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Whether the cause of `error` is that the body of the request did not arrive as it should.
-pub(crate) fn is_clients(error: &BoxError) -> bool {
+/// Whether the cause of `error` is that the body of the request did not arrive as it should. Hyper's errors have other
+/// causes too: a service may be a client of another server.
+pub(crate) fn is_clients(error: &BoxError, in_flight: Option<&RequestGuard>) -> bool {
+    let reading = in_flight.and_then(RequestGuard::reading);
+    if !reading.is_some_and(|reading| reading.has_failed()) {
+        return false;
+    }
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
     while let Some(error) = cause {
         if error.is::<hyper::Error>() {
@@ -33,31 +39,46 @@ pub(crate) fn is_clients(error: &BoxError) -> bool {
 /// What is known of a body before its first frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    /// The length that the head tells, or will once hyper has written it.
+    /// The length that the head tells, or will once hyper has written it; later how much of it the service has yet to
+    /// give.
     told: Option<u64>,
     /// The body's own length.
     exact: Option<u64>,
     is_end: bool,
 }
 
-/// Makes the response one that hyper sends as it is. An error if its head would have a client read another length than the
-/// body has, so that the client takes the start of the next response for the rest of this one, or the rest of this one for
-/// the next; and if hyper would send no head at all. Runs user code.
+/// Makes the response one that hyper sends as it is. Fails if the head tells another length than the body has: the
+/// client would take the start of the next response for the rest of this one, or the rest of this one for the next.
+/// Also fails if hyper would send no head at all. Runs user code.
 pub(crate) fn prepare<B: Body>(
     response: &mut Response<Option<B>>,
-    is_head: bool,
+    in_flight: &RequestGuard,
 ) -> Result<Known, &'static str> {
-    let status = response.status();
+    let (status, asked) = (response.status(), in_flight.asked());
     if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
         return Err("the status of its response is one that an answer must follow (1xx)");
     }
-    if !matches!(response.version(), Version::HTTP_10 | Version::HTTP_11) {
-        *response.version_mut() = Version::HTTP_11;
+    if status == StatusCode::SWITCHING_PROTOCOLS && !in_flight.asks_protocol() {
+        return Err(
+            "the status of its response is 101, and the request asks for no other protocol",
+        );
+    }
+    // Also if a proxy has copied that of its upstream server. Hyper sets it back for a client of HTTP/1.0.
+    *response.version_mut() = Version::HTTP_11;
+    // What follows a granted CONNECT is the tunnel (RFC 9110, 9.3.6).
+    let is_without = asked == Asked::Tunnel && status.is_success() || has_no_length(status);
+    if is_without {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        response.headers_mut().remove(header::TRANSFER_ENCODING);
     }
     let told = told_length(response.headers())?;
     let mut known = known(response.body().as_ref(), told);
-    if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        leave_body_out(response, known.exact, is_head);
+    let is_bodiless = is_without || status == StatusCode::NOT_MODIFIED;
+    if is_bodiless || asked == Asked::Head {
+        if asked != Asked::Head && known.exact != Some(0) {
+            report_left_out(in_flight, status);
+        }
+        leave_body_out(response, known.exact, asked == Asked::Head);
         known = Known::NOTHING;
     } else if let (Some(told), Some(exact)) = (told, known.exact)
         && told != exact
@@ -67,12 +88,26 @@ pub(crate) fn prepare<B: Body>(
     Ok(known)
 }
 
+/// Whether no body follows the head of a response of this status, and the service must not tell a length (RFC 9110, 8.6
+/// and 15.3.6). Hyper tells a client of a 205 that its length is 0, as it must.
+fn has_no_length(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::SWITCHING_PROTOCOLS | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+    )
+}
+
 impl Known {
     pub(crate) const NOTHING: Known = Known {
         told: None,
         exact: Some(0),
         is_end: true,
     };
+
+    /// Whether the head tells the body's length, or that there is none.
+    pub(crate) fn tells_length(&self) -> bool {
+        self.told.is_some() || self.is_end
+    }
 }
 
 fn known<B: Body>(body: Option<&B>, told: Option<u64>) -> Known {
@@ -91,17 +126,13 @@ fn known<B: Body>(body: Option<&B>, told: Option<u64>) -> Known {
     }
 }
 
-/// The client gets the head only. The answer to HEAD tells the length that the one to GET has, if it is known: a service that
-/// answers HEAD with no body may have left out one of any length.
+/// The client gets the head only. The answer to HEAD tells the length of the answer to GET, if it is known: a service
+/// that answers HEAD without a body may have left out a body of any length.
 #[cold]
 fn leave_body_out<B>(response: &mut Response<Option<B>>, exact: Option<u64>, is_head: bool) {
     *response.body_mut() = None;
-    let is_without = response.status() == StatusCode::NO_CONTENT;
+    let is_without = has_no_length(response.status());
     let headers = response.headers_mut();
-    if is_without {
-        // There never is a body, so it has no length either (RFC 9110, 8.6).
-        headers.remove(header::CONTENT_LENGTH);
-    }
     let told = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
     if let Some(length) = exact.filter(|length| *length > 0)
         && is_head
@@ -112,9 +143,21 @@ fn leave_body_out<B>(response: &mut Response<Option<B>>, exact: Option<u64>, is_
     }
 }
 
+/// The service may not know that no client gets this body.
+#[cold]
+fn report_left_out(in_flight: &RequestGuard, status: StatusCode) {
+    weald_kernel::report_failure(|| {
+        let request = in_flight.describe();
+        format!(
+            "the answer to `{request}` has a body, but no client can get one with the status {status}, so it is left \
+             out: answer with another status, or without a body"
+        )
+    });
+}
+
 /// What the headers tell.
 fn told_length(headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
-    // Most responses have few headers, and to go by all of them costs less than to look this one up.
+    // Most responses have few headers, and passing over all of them costs less than looking this one up.
     let mut told = (headers.iter()).filter(|(name, _)| **name == header::CONTENT_LENGTH);
     let Some((_, first)) = told.next() else {
         return Ok(None);
@@ -132,8 +175,8 @@ fn number(value: &HeaderValue) -> Option<u64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-/// Counts a frame, or the end, of a body of which so much is left, if its length is known. What comes after all of it is not
-/// looked at: hyper asks for nothing more.
+/// Counts a frame, or the end, of a body that has this much left, if its length is known. Nothing after the full length
+/// is looked at, because hyper asks for nothing more.
 fn check_length<D: Buf>(frame: Option<&Frame<D>>, known: &mut Known) -> Result<(), &'static str> {
     let Some(left) = &mut known.told else {
         return Ok(());
@@ -148,11 +191,12 @@ fn check_length<D: Buf>(frame: Option<&Frame<D>>, known: &mut Known) -> Result<(
     Ok(())
 }
 
-/// Reports why the rest of a body is missing. Not if its client is the cause, nor a panic, which was reported.
+/// Reports why the rest of a body is missing, unless its client is the cause, or a panic, which was reported
+/// already.
 #[cold]
 fn report(error: &BoxError, in_flight: Option<&RequestGuard>) {
-    let Some(in_flight) = in_flight.filter(|_| !is_clients(error) && !error.is::<Panicked>())
-    else {
+    let is_told = is_clients(error, in_flight) || error.is::<Panicked>();
+    let Some(in_flight) = in_flight.filter(|_| !is_told) else {
         return;
     };
     // The error's text is user code.
@@ -186,7 +230,7 @@ pin_project! {
         body: Option<B>,
         // What hyper has yet to get of the last frame.
         rest: Option<B::Data>,
-        // What was known of it; of the length, how much the service has yet to give.
+        // What was known of the body; of its length, how much the service has still to give.
         known: Known,
         in_flight: Option<RequestGuard>,
     }
@@ -258,7 +302,7 @@ impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
         });
         let Some(frame) = polled else {
             // The rest of the response is missing, so the connection must end.
-            this.body.set(None);
+            let _dropped = weald_kernel::catch_panic(|| this.body.set(None));
             return Poll::Ready(Some(Err(Panicked.into())));
         };
         if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {

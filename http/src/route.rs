@@ -1,20 +1,47 @@
 //! The kind of work that a request is: requests of one route tend to behave alike.
 
-/// The longest part of a path that is taken for a word and not for a parameter.
+/// The greatest length at which a part of a path counts as a word, and not as a parameter.
 const LONGEST_WORD: usize = 24;
 
-/// A number for the route of a request, which is not 0. The server does not know the routes of its service. So parts of
-/// the path that contain a digit or are long are taken for parameters.
-pub(crate) fn route(method: &str, path: &str) -> u64 {
-    // Each request comes by here, so this is one pass over the path.
-    let mut hash = mix(FNV_OFFSET, method.as_bytes());
-    for part in path.as_bytes().split(|byte| *byte == b'/') {
-        let is_parameter = part.len() > LONGEST_WORD || part.iter().any(u8::is_ascii_digit);
-        hash = mix(hash, if is_parameter { b"*" } else { part });
-    }
-    hash.max(1)
+/// Numbers for the route of a request. Neither is 0, and a kind is not 1 either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) kind: u64,
+    /// Paths that begin alike. Many kinds of one family are likely to be one route, one of whose parameters is a word.
+    pub(crate) family: u64,
 }
 
+/// The server does not know the routes of its service. So parts of the path that contain a digit or are long are taken
+/// for parameters. Others may be: requests are of one family if their methods are the same, and the first parts of
+/// their paths; or if their paths have one part only.
+pub(crate) fn route(method: &str, path: &str) -> Route {
+    // Many requests pass here, so this is one pass over the path.
+    let method = mix(FNV_OFFSET, method.as_bytes());
+    let (mut kind, mut first, mut count) = (method, method, 0);
+    for part in path.as_bytes().split(|byte| *byte == b'/') {
+        let is_parameter = part.len() > LONGEST_WORD || part.iter().any(u8::is_ascii_digit);
+        kind = mix(kind, if is_parameter { PARAMETER } else { part });
+        count += 1;
+        if count <= FIRST {
+            first = kind;
+        }
+    }
+    let is_single = count == FIRST && path.len() > 1;
+    let family = if is_single {
+        mix(method, PARAMETER)
+    } else {
+        first
+    };
+    Route {
+        kind: kind.max(2),
+        family: family.max(1),
+    }
+}
+
+/// In place of a part that is a parameter.
+const PARAMETER: &[u8] = b"*";
+/// How many parts there are up to the first one of a path. What is before its slash is one too.
+const FIRST: usize = 2;
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Adds a part to a hash, FNV-1a.
@@ -27,13 +54,34 @@ fn mix(hash: u64, part: &[u8]) -> u64 {
 mod tests {
     use super::route;
 
+    fn kind(method: &str, path: &str) -> u64 {
+        route(method, path).kind
+    }
+
+    fn family(method: &str, path: &str) -> u64 {
+        route(method, path).family
+    }
+
     #[test]
     fn parameters_do_not_make_another_route_and_words_do() {
-        let users = route("GET", "/users/17/orders");
-        assert_eq!(users, route("GET", "/users/4711/orders"));
-        assert_ne!(users, route("POST", "/users/17/orders"));
-        assert_ne!(users, route("GET", "/users/17/carts"));
-        assert_ne!(users, route("GET", "/users/17"));
-        assert_ne!(route("GET", "/a/b"), route("GET", "/ab"));
+        let users = kind("GET", "/users/17/orders");
+        assert_eq!(users, kind("GET", "/users/4711/orders"));
+        assert_ne!(users, kind("POST", "/users/17/orders"));
+        assert_ne!(users, kind("GET", "/users/17/carts"));
+        assert_ne!(users, kind("GET", "/users/17"));
+        assert_ne!(kind("GET", "/a/b"), kind("GET", "/ab"));
+    }
+
+    #[test]
+    fn paths_that_begin_alike_are_of_one_family() {
+        let users = family("GET", "/users/alice");
+        assert_eq!(users, family("GET", "/users/bob/orders"));
+        assert_ne!(users, family("POST", "/users/alice"));
+        assert_ne!(users, family("GET", "/orders/alice"));
+        let single = family("GET", "/alice");
+        assert_eq!(single, family("GET", "/bob"));
+        for other in ["/", "/alice/", "/users/alice"] {
+            assert_ne!(single, family("GET", other), "{other}");
+        }
     }
 }

@@ -50,11 +50,19 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use weald_kernel::Spawn;
 use weald_net::{Stream, Transport};
 
+mod futures;
+mod named;
+
+pub use futures::Futures;
+pub use named::{Named, NamedFuture};
+
 /// The most bytes read at once.
 const MAX_READ: usize = 16 << 10;
 
-/// Spawns hyper's background work, such as the streams of HTTP/2, as jobs of the current runtime. Reports name the job from
-/// which it was spawned: give the job that serves a connection a name ([`Spawn::name`](weald_kernel::Spawn::name)).
+/// Spawns hyper's background work, such as the streams of HTTP/2, as jobs of the current runtime. Reports name the job
+/// from which it was spawned: give the job that serves a connection a name
+/// ([`Spawn::name`](weald_kernel::Spawn::name)). The requests of a server have names of their own if its service is
+/// [`Named`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Executor;
 

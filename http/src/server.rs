@@ -1,7 +1,7 @@
 //! The server: accepts connections, spawns a job for each, and shuts down in an orderly way.
 //!
 //! Steps:
-//! 1. Accept, or notice that the server must end. When no descriptor is left, log a warning once, close the connection
+//! 1. Accept, or notice that the server must end. When no descriptor is left, report that once, close the connection
 //!    that is idle longest, and continue: the listener pauses.
 //! 2. At the limit of connections, close the one that is idle longest, and wait until there is room.
 //! 3. Spawn the connection's job.
@@ -17,45 +17,58 @@ use std::{
     time::Duration,
 };
 
-use rustix::io::Errno;
 use weald_kernel::Spawn;
-use weald_net::is_exhausted;
+use weald_net::{is_exhausted, is_final};
 use weald_sync::{Kept, after, of_future, of_source, select};
 
 use crate::{
+    accepted::Accepted,
     activity::Activity,
-    connection::Connection,
     ended::{Drained, ServeError},
     freed::Freed,
     handler::Serve,
+    known_routes::KnownRoutes,
     limits::{HalfClosed, Limits},
     listen::Listen,
+    originals::Originals,
     rate::MinRate,
     registry::Registry,
+    wire::Wire,
 };
 
-/// Serves HTTP/1 to clients of `listener`. Each request is passed to a clone of `service`, which is any tower
-/// service, for example an axum router. Await the server to run it; without [`until`](Server::until) it serves
-/// until it is dropped.
+/// Serves HTTP/1 to clients of `listener`. Each request is passed to a clone of `service`, which is any tower service,
+/// for example an axum router. Await the server to run it; without [`until`](Server::until) it serves until it is
+/// dropped.
 ///
-/// Each connection is a job. If the service panics or fails before it has responded, its client gets a 500, and the
-/// connection goes on; after that the connection ends. Reports about a request, for example one that blocks, name its method, path
-/// and client, the type of the service, and the call of this function. When requests of one route, as far as their
-/// paths tell it, block or compute for long, further requests of the route run on threads of their own for a while, so
-/// that they delay no other request.
+/// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
+/// delays only its own connection, because another instance is left; but until the very first clone has ended there is
+/// none, so those that come meanwhile wait. They wait as long as a client may take to send a head, and are then
+/// answered with 503, which is reported.
+///
+/// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
+/// does so later, the connection ends. It ends with a reset if the client speaks HTTP/1.0 and would take the end of the
+/// connection for that of the body, as at any other end before that of the body, such as one by a time limit (of a Unix
+/// socket it is the usual end: there is no reset).
+///
+/// Reports about a request, for example one that blocks, name its method, path and client, the type of the service, and
+/// the call of this function. When requests of one route (as far as their paths tell the route) block or compute for
+/// long, further requests of that route run on threads of their own for a while, so that they delay no other request.
 ///
 /// A request is refused before the service sees it if its `Host` is missing, double or malformed, its transfer coding
-/// is not `chunked`, or its target is `*` and it is not OPTIONS; as are those that hyper cannot parse. If the target is
-/// an absolute URI, its authority replaces the `Host`, as RFC 9112 demands.
+/// is not `chunked`, or its target is `*` and its method is not OPTIONS. Requests that hyper cannot parse are refused,
+/// too; to one that begins HTTP/2 the end of the connection is the answer. If the target is an absolute URI, its
+/// authority replaces the `Host`, as RFC 9112 demands.
 ///
 /// The answers to requests that a client sends without waiting leave together, when the service is about to wait for
 /// something, or has blocked or computed for too long. A connection that closes while its client may still send, as
 /// after a refusal, reads on for up to 30 s, so that the client finds the answer and not a reset; the server does not
 /// wait for it.
 ///
-/// The service's future is dropped when its client is gone. Dropping the server's future closes the listener and lets each connection
-/// finish the request that is in flight. An upgraded connection belongs to the code that took it over, and the
-/// server does not wait for it.
+/// The service's future is dropped when its client is gone; after up to four seconds if the client has sent more than
+/// its request, or nobody reads the body (not even another job, which may pause for two seconds). While the service
+/// waits with its stack (`.wait()`), blocks or computes, its connection stands still, and notices nothing before that
+/// ends. Dropping the server's future closes the listener and lets each connection finish the request that is in
+/// flight. An upgraded connection belongs to the code that took it over, and the server does not wait for it.
 #[track_caller]
 pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     Server {
@@ -100,8 +113,9 @@ pub struct Server<L, S, U> {
 }
 
 impl<L, S, U> Server<L, S, U> {
-    /// Serves until `until` is ready. Then the server accepts no more connections, lets each one finish the
-    /// request that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for).
+    /// Serves until `until` is ready. Then the server accepts no more connections, lets each one finish the request
+    /// that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for). What dropping the
+    /// server's future does stands at [`serve`].
     pub fn until<F: Future>(self, until: F) -> Server<L, S, F> {
         Server {
             listener: self.listener,
@@ -122,23 +136,25 @@ impl<L, S, U> Server<L, S, U> {
 
     /// How many connections there may be at once, upgraded ones included. At the limit, and when the program has no
     /// descriptor left, the connection that has been idle longest is closed for each new one. While all are busy, one
-    /// more is accepted and waits, and others wait in the system's queue. Default: seven eighths of the program's descriptor limit.
+    /// more is accepted and waits, and others wait in the system's queue. That is reported after a second, and again
+    /// only after a client has found room sooner. Default: seven eighths of the program's descriptor limit.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self
     }
 
-    /// How long a client may take to send the head of a request, and to start its first request. Default: 10 s.
+    /// How long a client may take to send the head of a request, and to start its first request; also how long a new
+    /// connection waits for an instance of the service while every clone is still being made. Default: 10 s.
     pub fn header_timeout(mut self, duration: Duration) -> Self {
         self.limits.header = duration;
         self
     }
 
-    /// How long a client may send nothing of a body that the service waits for; it is noticed after three times
-    /// as long at the latest. The client gets a 408 if the service has not responded yet, and the service's
+    /// How long a client may send nothing of a body that the service waits for; the server notices that after three
+    /// times as long at the latest. The client gets a 408 if the service has not responded yet, and the service's
     /// future is dropped. Default: 30 s. A client that sends something must also keep to
-    /// [`min_body_rate`](Server::min_body_rate), whose default ends a body already when nothing of it has
-    /// arrived for 10 s.
+    /// [`min_body_rate`](Server::min_body_rate), whose default ends a body earlier, when nothing of it has arrived for
+    /// 10 s.
     ///
     /// The service waits from its poll of the body until more arrives, or the body is dropped, or the service's
     /// future is polled without polling the body: a choice or a [`timeout`](weald_kernel::timeout) that moved
@@ -151,16 +167,17 @@ impl<L, S, U> Server<L, S, U> {
     }
 
     /// The least rate at which a client must send a body that the service waits for, on average; see
-    /// [`body_timeout`](Server::body_timeout) for what waiting is and what happens to a client that is too slow. It is
-    /// noticed up to the grace period later if something else than the service's own future reads the body. Default: 240
-    /// bytes a second after 10 s, so a body of a few bytes must arrive within some 10 s.
+    /// [`body_timeout`](Server::body_timeout) for what counts as waiting, and for what happens to a client that is too
+    /// slow. If something else than the service's own future reads the body, the server notices a slow client up to the
+    /// grace period later. Default: 240 bytes a second after 10 s, so a body of a few bytes must arrive within some 10
+    /// s.
     pub fn min_body_rate(mut self, rate: MinRate) -> Self {
         self.limits.body_rate = rate;
         self
     }
 
-    /// The least rate at which a client must read a response, on average over the time for which it makes the server
-    /// wait because the system's buffers are full. The connection of a client that is slower is closed. A service that
+    /// The least rate at which a client must read a response, on average over the time in which it makes the server
+    /// wait because the system's buffers are full. If the client is slower, its connection is closed. A service that
     /// writes slowly, such as one that streams events, does not wait for its client, and is not limited. Default: 240
     /// bytes a second after 10 s.
     pub fn min_write_rate(mut self, rate: MinRate) -> Self {
@@ -168,33 +185,34 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
-    /// How long a client may be quiet after a response; it is noticed after twice as long at the latest.
-    /// Default: 75 s.
+    /// How long a client may be quiet after a response; the server notices that after twice as long at the
+    /// latest. Default: 75 s.
     pub fn idle_timeout(mut self, duration: Duration) -> Self {
         self.limits.idle = duration;
         self
     }
 
-    /// How long a client may read nothing of what was written to it, while the server waits to write more; one that has
-    /// read something meanwhile is noticed after twice as long at the latest. A client that reads must also keep to
-    /// [`min_write_rate`](Server::min_write_rate), whose default ends one that reads nothing after 10 s already.
+    /// How long a client may read nothing of what was written to it, while the server waits to write more. If it has
+    /// read something meanwhile, the server notices after twice as long at the latest. A client that reads must also
+    /// keep to [`min_write_rate`](Server::min_write_rate), whose default ends a client that reads nothing after 10 s.
     /// Default: 30 s.
     pub fn write_timeout(mut self, duration: Duration) -> Self {
         self.limits.write = duration;
         self
     }
 
-    /// Answers clients that shut down their direction after a request. A client that is gone is then noticed
-    /// only when the server writes to it. Without this setting, a client that shuts down its direction is taken
-    /// to be gone, and the service's future is dropped; often before its first poll, if the end comes with the request, as
-    /// from `printf … | nc -N`.
+    /// Answers clients that shut down their direction after a request. A client that is gone is then noticed when it
+    /// has reset the connection or, of a Unix socket, closed it, and otherwise only when the server writes to it.
+    /// Without this setting, a client that shuts down its direction is taken to be gone, and the service's future is
+    /// dropped. If the end comes with the request, as from `printf … | nc -N`, that is often before the future's first
+    /// poll.
     pub fn answer_half_closed(mut self) -> Self {
         self.limits.half_closed = HalfClosed::Answered;
         self
     }
 
-    /// Calls `told` when at least a thousand connections have fallen idle since the last call, and have given back
-    /// their buffers, some ten kilobytes each, and a quarter of a second has passed in which hardly any followed. Most
+    /// Calls `told` when at least a thousand connections have fallen idle since the last call and have given back their
+    /// buffers (some ten kilobytes each), and a quarter of a second has passed in which hardly any followed. Most
     /// allocators keep such memory, so this is the moment to make them return it to the system: `mi_collect` of
     /// mimalloc, `malloc_trim` of glibc. `told` runs in a job of its own, on a thread that serves connections; it may
     /// take its time, and a panic of it is reported as that of any job.
@@ -233,14 +251,10 @@ fn classify(error: &io::Error) -> AcceptFailure {
     if is_exhausted(error) {
         return AcceptFailure::Exhausted;
     }
-    match Errno::from_io_error(error) {
-        Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) => {
-            AcceptFailure::Listener
-        }
+    match is_final(error) {
+        true => AcceptFailure::Listener,
         // Errors of the connection itself, and of its network.
-        Some(_) => AcceptFailure::Connection,
-        // The runtime has stopped.
-        None => AcceptFailure::Listener,
+        false => AcceptFailure::Connection,
     }
 }
 
@@ -258,6 +272,9 @@ where
     }
 }
 
+/// How long a client waits while all connections are busy before that is reported.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
 /// Orders all connections to drain when the server ends, or when its future is dropped.
 struct DrainOnDrop(Arc<Registry>);
 
@@ -265,6 +282,32 @@ impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         self.0.drain();
     }
+}
+
+/// Waits until fewer than `most` permits are held. Reports that a client waits, if it does for long, unless the last
+/// one did, too. Returns whether it did.
+async fn room(registry: &Registry, most: usize, was_full: bool) -> bool {
+    let room = of_future(registry.room_below(most));
+    let is_full = select! {
+        () = room => false,
+        () = after(TOLD_AFTER) => true,
+    };
+    if is_full {
+        if !was_full {
+            weald_kernel::report_failure(|| registry.tell_full(most));
+        }
+        registry.room_below(most).await;
+    }
+    is_full
+}
+
+fn report_exhausted(error: &io::Error) {
+    weald_kernel::report_failure(|| {
+        format!(
+            "no connection can be accepted: {error}; the server closes idle ones, and pauses until descriptors and \
+             memory are available again"
+        )
+    });
 }
 
 async fn run<L, S, U>(server: Server<L, S, U>) -> Result<Drained, ServeError>
@@ -283,13 +326,15 @@ where
         limits,
     } = server;
     let limits = Arc::new(limits);
+    let originals = Originals::new(service);
     let registry = Arc::new(Registry::default());
+    let known_routes = Arc::new(KnownRoutes::default());
     let drain_on_drop = DrainOnDrop(registry.clone());
     // Bound after the guard and so dropped before it: a client whose idle connection was closed by
     // the drain finds the listener closed too.
     let listener = listener;
     let mut until = pin!(Kept::new(until));
-    let mut was_exhausted = false;
+    let (mut was_exhausted, mut was_full) = (false, false);
     loop {
         let accepted = select! {
             _ = of_source(until.as_mut()) => break,
@@ -300,18 +345,22 @@ where
                 was_exhausted = false;
                 select! {
                     _ = of_source(until.as_mut()) => break,
-                    () = of_future(registry.room_below(most)) => {}
+                    is_full = of_future(room(&registry, most, was_full)) => was_full = is_full,
                 }
-                let activity = Activity::new(peer, std::any::type_name::<S>());
-                let entered = registry.enter(&activity);
-                let limits = limits.clone();
-                let service = weald_kernel::catch_panic(|| service.clone());
+                let activity =
+                    Activity::new(peer, std::any::type_name::<S>(), known_routes.clone());
+                activity.begin_opening();
+                let accepted = Accepted::new(
+                    Wire::new(stream, activity.clone()),
+                    limits.clone(),
+                    registry.enter(&activity),
+                    originals.clone(),
+                );
                 let described = Spawn::new()
                     .described_by(activity.clone())
                     .kind(activity.kind())
                     .site(site);
-                let connection = Connection::new((stream, service), activity, limits, entered);
-                described.spawn(connection).detach();
+                described.spawn(accepted).detach();
             }
             Err(error) => match classify(&error) {
                 AcceptFailure::Connection => {
@@ -321,12 +370,7 @@ where
                 AcceptFailure::Exhausted => {
                     registry.evict();
                     if !std::mem::replace(&mut was_exhausted, true) {
-                        weald_kernel::report_failure(|| {
-                            format!(
-                                "no connection can be accepted: {error}; the server closes idle ones, and \
-                                 pauses until descriptors and memory are available again"
-                            )
-                        });
+                        report_exhausted(&error);
                     }
                 }
             },

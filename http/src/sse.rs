@@ -17,8 +17,8 @@ const COMMENT: &[u8] = b":\n\n";
 
 pin_project! {
     /// A body of server-sent events that sends a comment whenever no event was sent for some time. So neither
-    /// side, nor any proxy between them, takes the connection for dead, and a client that is gone is noticed.
-    /// A comment is sent between two frames, so each frame must consist of whole events, as axum's do.
+    /// side, nor a proxy between them, takes the connection for dead, and the server notices a client that is
+    /// gone. A comment is sent between two frames, so each frame must consist of whole events, as axum's do.
     ///
     /// With axum: `Sse::new(stream).into_response().map(|body| Body::new(KeepAlive::new(body, every)))`.
     #[derive(Debug)]

@@ -12,15 +12,15 @@ use bytes::{Buf, Bytes};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use weald_net::Transport;
 
-use crate::{registry::Place, rt::read_into, wire::Wire};
+use crate::{registry::ConnectionPermit, rt::read_into, wire::Wire};
 
 /// A stream that first returns the bytes that were read before hyper got it.
 pub(crate) struct TrackedIo<T: Transport> {
     pub(crate) wire: Arc<Wire<T>>,
     /// Bytes that were read earlier and that hyper has not read yet.
     pub(crate) first: Bytes,
-    /// Held as long as the stream, also by the code that takes over an upgraded one.
-    pub(crate) place: Place,
+    /// Held as long as the stream lives, also by the code that takes over an upgraded stream.
+    pub(crate) permit: ConnectionPermit,
 }
 
 impl<T: Transport> Read for TrackedIo<T> {
@@ -37,10 +37,12 @@ impl<T: Transport> Read for TrackedIo<T> {
             if this.first.is_empty() {
                 this.first = Bytes::new();
             }
+            this.wire.note_read(false);
             return Poll::Ready(Ok(()));
         }
         let has_room = buffer.remaining() > 0;
         let read = read_into(&this.wire.stream, cx, buffer);
+        this.wire.note_read(read.is_pending());
         match read {
             Poll::Ready(Ok(1..)) => this.wire.activity.received(),
             Poll::Ready(Ok(0)) if has_room => this.wire.end(),

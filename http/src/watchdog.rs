@@ -1,10 +1,10 @@
 //! One timer for each connection, which finds phases that have lasted too long.
 //!
-//! A short phase costs neither a look at the clock nor a timer: an armed timer stays armed, and when it fires
-//! for a phase that is over, it is armed for the current one. So a quiet connection is noticed after one to two
-//! times its limit. The timer is armed again at once for a shorter limit, and for the phases that are
-//! timed exactly: the head of a request, a blocked write, and the wait for the client to notice the end. It is polled only when it has fired, when it was just
-//! armed, or when the connection's job has another waker.
+//! A short phase costs neither a look at the clock nor a timer: an armed timer stays armed, and when it fires for a
+//! phase that is over, it is armed for the current one. So a quiet connection is noticed after one to two times its
+//! limit. The timer is armed again at once for a shorter limit, and for the phases that are timed exactly: the head of
+//! a request, a blocked write, and the wait for the client to notice the end. It is polled only when it has fired, when
+//! it was just armed, or when the connection's job has another waker.
 
 use std::{
     future::Future,
@@ -53,27 +53,29 @@ impl Watchdog {
         }
     }
 
+    /// Whether the timer has fired in this poll, for whatever phase.
+    pub(crate) fn has_fired(&self) -> bool {
+        self.fired.is_some()
+    }
+
     /// The job of the connection has another waker since the last poll.
     pub(crate) fn has_another_waker(&mut self) {
         self.must_poll = true;
     }
 
-    /// The connection has changed its stage, so a phase that was too long for the last stage is not for this one. The
-    /// timer stays armed: most stages are short.
+    /// The connection has changed its stage, so a phase that was too long for the last stage need not be too long for
+    /// this one. The timer stays armed, because most stages are short.
     pub(crate) fn forget(&mut self) {
         self.fired = None;
     }
 
-    /// Ready if the phase `current` has lasted for `limit`. Without a limit it may last forever.
+    /// Ready if the phase `current` has lasted for `limit`.
     pub(crate) fn watch(
         &mut self,
         current: PhaseId,
-        limit: Option<Duration>,
+        limit: Duration,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(limit) = limit else {
-            return Poll::Pending;
-        };
         // The phase of this name may have had a shorter limit, in another stage, when the timer was armed.
         if let Some((fired, passed)) = self.fired
             && fired == current
@@ -146,7 +148,7 @@ mod tests {
         let begin = weald_kernel::now();
         let over = poll_fn(|cx| {
             watchdog.look(cx);
-            watchdog.watch(current, Some(limit), cx)
+            watchdog.watch(current, limit, cx)
         });
         let noticed = weald_kernel::timeout(Duration::from_secs(600), over).await;
         noticed.expect("the watchdog notices the limit");
@@ -168,7 +170,7 @@ mod tests {
             let mut watchdog = Watchdog::default();
             let current = phase(Phase::Quiet);
             let armed = poll_fn(|cx| {
-                let short = Some(Duration::from_millis(250));
+                let short = Duration::from_millis(250);
                 Poll::Ready(watchdog.watch(current, short, cx).is_pending())
             });
             assert!(armed.await);

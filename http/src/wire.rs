@@ -1,15 +1,15 @@
-//! The socket of a connection, and what is written to it but not yet sent.
+//! The socket of a connection, and the bytes that are written to it but not yet sent.
 //!
 //! While the connection's job polls hyper, small writes are *held*, and they leave together when the poll ends. So the
 //! answers to requests that arrived together leave in one write, and so do the parts of one answer.
 //!
 //! - Bytes leave in the order in which they were written: what is held goes first.
 //! - Nothing is held while the client leaves no room: hyper waits then, so a slow client never makes it produce more.
-//! - A service that stands still, because it waits with its stack, blocks or computes, delays no earlier answer: then the
-//!   kernel has what is held sent ([`Outlet`]).
-//! - Once nobody polls hyper any more, as after an upgrade, nothing more is held. What still is, the connection's job
-//!   sends; the code that took over the stream waits for that, because a socket remembers only one of two that wait to
-//!   write. If the job ends before ([`Wire::leave`]), that code sends the rest itself.
+//! - A service may stand still, because it waits with its stack, blocks or computes. It delays no earlier answer: the
+//!   kernel then has the held bytes sent ([`Outlet`]).
+//! - Once nobody polls hyper any more, as after an upgrade, nothing more is held. The connection's job sends what is
+//!   still held, and the code that took over the stream waits for that, because a socket remembers only one waiter for
+//!   writing. If the job ends first ([`Wire::leave`]), that code sends the rest itself.
 //!
 //! Called by hyper through [`TrackedIo`](crate::tracked_io::TrackedIo), and by the connection.
 
@@ -24,25 +24,45 @@ use std::{
 };
 
 use bytes::Bytes;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::ioctl_fionread,
+};
 use weald_net::{Stream, Transport};
 
-use crate::activity::{Activity, Outlet};
+use crate::{
+    activity::{Activity, Outlet},
+    limits::HalfClosed,
+};
 
 /// The most bytes that are held. Larger writes are sent at once, and need not be copied.
 const MOST_HELD: usize = 16 << 10;
 /// The most buffers of one write.
 const MOST_BUFFERS: usize = 64;
 
+/// Whether a client is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    No,
+    /// It has ended its direction, which counts as a departure, or both directions. So many bytes were not read.
+    Ended {
+        unread: u64,
+    },
+    Reset,
+}
+
 /// A connection's socket.
 pub(crate) struct Wire<T: Transport> {
     pub(crate) stream: Stream<T>,
     /// What is written is recorded here.
     pub(crate) activity: Arc<Activity>,
-    /// Whether writes are held. Written by the connection's job. Relaxed, as everywhere in this file: the flags guard no
-    /// other memory.
+    /// Whether writes are held. Written by the connection's job. Relaxed, as everywhere in this file: the flags guard
+    /// no other memory.
     holds: AtomicBool,
     /// Whether the client has ended its direction.
     has_ended: AtomicBool,
+    /// Whether hyper has found nothing when it last read, and is woken by what arrives.
+    is_listening: AtomicBool,
     held: Mutex<Held>,
 }
 
@@ -66,6 +86,7 @@ impl<T: Transport> Wire<T> {
             activity,
             holds: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
+            is_listening: AtomicBool::new(false),
             held: Mutex::default(),
         }
     }
@@ -91,6 +112,11 @@ impl<T: Transport> Wire<T> {
         (count > 0).then(|| Bytes::copy_from_slice(&buffer[..count]))
     }
 
+    /// Whether something has arrived that was not read.
+    pub(crate) fn has_arrived(&self) -> bool {
+        ioctl_fionread(&self.stream).is_ok_and(|count| count > 0)
+    }
+
     /// The client has ended its direction.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
@@ -98,6 +124,33 @@ impl<T: Transport> Wire<T> {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Hyper has read, and waits for more or not.
+    pub(crate) fn note_read(&self, waits: bool) {
+        self.is_listening.store(waits, Ordering::Relaxed);
+    }
+
+    /// Whether hyper waits for more, and so learns itself that the client is gone.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Relaxed)
+    }
+
+    /// What became of the client, according to the system, which also knows of an end behind bytes that nobody has
+    /// read.
+    pub(crate) fn departure(&self, half_closed: HalfClosed) -> Departure {
+        let mut asked = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let _count = poll(&mut asked, Some(&Timespec::default()));
+        let found = asked[0].revents();
+        let has_ended = half_closed == HalfClosed::Dropped && found.contains(PollFlags::RDHUP);
+        if found.contains(PollFlags::ERR) {
+            Departure::Reset
+        } else if has_ended || found.contains(PollFlags::HUP) {
+            let unread = ioctl_fionread(&self.stream).unwrap_or(0);
+            Departure::Ended { unread }
+        } else {
+            Departure::No
+        }
     }
 
     /// Frees the buffer, unless something is held.
@@ -176,8 +229,8 @@ impl<T: Transport> Wire<T> {
     /// Ends our direction, after what is held.
     pub(crate) fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut held = self.lock();
-        // Read under the lock, which the job takes after it has polled hyper: either it finds the note, or nothing is
-        // held any more.
+        // Read under the lock, which the job takes after it has polled hyper: either the job finds the note, or nothing
+        // is held any more.
         if self.holds() {
             held.must_shut = true;
             return Poll::Ready(Ok(()));
@@ -197,9 +250,11 @@ impl<T: Transport> Wire<T> {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    /// The connection's job ends. The code that took over the stream, if there is any, keeps this wire for long, so the
-    /// buffer goes, and the request with the buffer from which it was parsed.
+    /// The connection's job ends. The code that took over the stream, if there is any, keeps this wire for long. So the
+    /// buffer is freed, and so is the request, with the buffer from which it was parsed.
     pub(crate) fn leave(&self) {
+        // If user code has panicked within hyper, this is the answer to an earlier request.
+        self.send_now();
         let mut held = self.lock();
         held.is_left = true;
         let waiter = held.waiter.take();
@@ -307,7 +362,7 @@ impl<T: Transport> Outlet for Wire<T> {
         if held.is_blocked || held.bytes.is_empty() {
             return;
         }
-        // What does not leave now does when the poll ends; and so do errors.
+        // Bytes that do not leave now leave when the poll ends, and errors show then, too.
         if let Ok(count) = self.stream.try_write(&held.bytes) {
             held.bytes.drain(..count);
         }

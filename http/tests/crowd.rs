@@ -1,5 +1,5 @@
-//! In a crowd of connections each gives up its buffers right after an answer, has none while it waits in quarantine, and
-//! is served as any other. The program is told when they have.
+//! In a crowd of connections each gives up its buffers right after an answer, has none while it waits in quarantine,
+//! and is served as any other. The program is told when they have.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -117,8 +117,8 @@ fn buffers_are_few_when_everybody_is_asked_at_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let _watch = tools::watch();
     allow_descriptors();
-    // On a busy machine a connection may look stuck, and the requests of all others would wait, with their buffers, to be
-    // handled elsewhere.
+    // On a busy machine a connection may look stuck, and the requests of all others would wait, with their buffers, to
+    // be handled elsewhere.
     let runtime = Runtime::builder()
         .workers(2)
         .stuck_after(Duration::from_secs(3600))
@@ -179,12 +179,12 @@ fn connections_in_quarantine_have_no_buffers() {
     // a moment, and cost some of the threads that are left for workers.
     let builder = Runtime::builder().workers(2).spare_threads(64);
     let runtime = builder.build().unwrap();
-    let gate = Arc::new(RwLock::new(()));
+    let lock = Arc::new(RwLock::new(()));
     let service = tower::service_fn({
-        let gate = gate.clone();
+        let lock = lock.clone();
         move |request: Request<RequestBody>| {
             if request.uri().path() == "/blocks" {
-                drop(gate.read().unwrap());
+                drop(lock.read().unwrap());
             }
             std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }
@@ -195,17 +195,20 @@ fn connections_in_quarantine_have_no_buffers() {
         weald_kernel::spawn(weald_http::serve(listener, service).into_future()).detach();
         address
     });
-    let mut clients: Vec<_> = (0..CLIENTS)
-        .map(|_| TcpStream::connect(address).unwrap())
-        .collect();
-    for client in &mut clients {
-        ask(client, GET);
-    }
-    for client in &mut clients {
-        hear(client, "\r\n\r\n");
+    let mut clients = Vec::new();
+    // The first half is served while there is no crowd yet, and does not give up its buffers at once.
+    for half in [CLIENTS / 2, CLIENTS] {
+        let served = clients.len();
+        clients.resize_with(half, || TcpStream::connect(address).unwrap());
+        clients[served..]
+            .iter_mut()
+            .for_each(|client| ask(client, GET));
+        for client in &mut clients[served..] {
+            hear(client, "\r\n\r\n");
+        }
     }
 
-    let closed = gate.write().unwrap();
+    let closed = lock.write().unwrap();
     let (first, others) = clients.split_at_mut(8);
     first.iter_mut().for_each(|client| ask(client, BLOCKS));
     tools::until(|| runtime.metrics().detached >= 2);
@@ -280,7 +283,8 @@ fn many_at_once(client: &mut TcpStream) {
     }
 }
 
-/// More requests at once than the buffers hold: the bytes that hyper has and those that it has not yet read stay in order.
+/// More requests at once than the buffers hold: the bytes that hyper has and those that it has not yet read stay in
+/// order.
 fn a_long_pipeline(client: &mut TcpStream) {
     const REQUESTS: usize = 3_000;
     let mut writer = client.try_clone().unwrap();

@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/blocker.rs"]
+mod blocker;
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
 mod grpc {
     mod http2;
+    mod named;
     mod tonic_calls;
 
     use std::{
@@ -22,7 +27,7 @@ mod grpc {
         body::Incoming, client::conn::http2 as client, server::conn::http2 as server,
         service::Service,
     };
-    use weald_http::rt::{Executor, Io, Timer};
+    use weald_http::rt::{Executor, Io, Named, Timer};
     use weald_kernel::spawn;
     use weald_net::{TcpListener, TcpStream};
 
@@ -39,11 +44,13 @@ mod grpc {
     {
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
+        let service = Named::new(service);
         spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok((stream, peer)) = listener.accept().await {
                 let mut builder = server::Builder::new(Executor);
                 builder.timer(Timer);
-                spawn(builder.serve_connection(Io(stream), service.clone())).detach();
+                let service = service.clone().asked_by(peer);
+                spawn(builder.serve_connection(Io(stream), service)).detach();
             }
         })
         .detach();

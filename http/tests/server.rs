@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/blocker.rs"]
+mod blocker;
 #[path = "../../kernel/tests/support/reports.rs"]
 mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
@@ -11,6 +13,7 @@ mod server {
     mod axum_router;
     mod bad_requests;
     mod by_hand;
+    mod clones;
     mod closing;
     mod computing;
     mod drain;
@@ -20,8 +23,11 @@ mod server {
     mod failures;
     mod gone_clients;
     mod kept_bodies;
+    mod left_bodies;
     mod many;
+    mod mistaken;
     mod names;
+    mod old_clients;
     mod panics;
     mod peers;
     mod probe;
@@ -69,7 +75,8 @@ mod server {
         TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap()
     }
 
-    /// Serves `service`, with the settings from `set`. Reports name the caller's line, and the reports of each are limited.
+    /// Serves `service`, with the settings from `set`. Reports name the caller's line, and the reports of each are
+    /// limited.
     #[track_caller]
     fn start<S: weald_http::Serve>(
         service: S,

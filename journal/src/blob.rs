@@ -1,8 +1,9 @@
 //! Erasable bytes in the journal: sealed, in parts, each part a frame; and what erases them.
 //!
-//! Each blob has a key of its own, which is in the key file only (`keys.rs`). Without it nobody can read the bytes, so they
-//! stay where they are, in whatever copies a medium makes of a segment.
+//! Each blob has a key of its own, which is in the key file only (`keys.rs`). Without it nobody can read the bytes, so
+//! the bytes may stay where they are, and in every copy that a medium makes of a segment.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use weald_forest::journal::{Blob, BlobId, Erasure};
 use weald_tree::NodeId;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// What a part has besides its sealed bytes: id, number of the part, how many parts follow.
 const HEAD: usize = 16 + 4 + 4;
@@ -21,8 +22,41 @@ const ERASURE: usize = 8 + 8 + 4;
 /// What sealing adds.
 const TAG: usize = 16;
 
-/// What opens a blob.
-pub(crate) type BlobKey = Zeroizing<[u8; 32]>;
+/// What opens a blob. It is at one place in memory, which is overwritten when the last holder goes: a holder that is moved or
+/// cloned leaves no copy.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct BlobKey(Arc<Zeroizing<[u8; 32]>>);
+
+impl BlobKey {
+    /// The key that this writes.
+    pub(crate) fn made<E>(write: impl FnOnce(&mut [u8; 32]) -> Result<(), E>) -> Result<Self, E> {
+        let mut key = Arc::new(Zeroizing::new([0; 32]));
+        let place = Arc::get_mut(&mut key).expect("nobody else has it yet");
+        write(place)?;
+        Ok(Self(key))
+    }
+
+    pub(crate) fn of(bytes: &[u8; 32]) -> Self {
+        let made = Self::made(|place| {
+            place.copy_from_slice(bytes);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        match made {
+            Ok(key) => key,
+            Err(never) => match never {},
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for BlobKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BlobKey(..)")
+    }
+}
 
 /// A blob on its way into a segment, with its key.
 #[derive(Clone)]
@@ -31,17 +65,8 @@ pub(crate) struct Sealing {
     pub(crate) key: BlobKey,
     /// How many bytes of it are in a part.
     part: usize,
-}
-
-impl Drop for Sealing {
-    fn drop(&mut self) {
-        // If they were erased meanwhile, whoever has them last leaves nothing of them.
-        if let Some(blob) = Arc::get_mut(&mut self.blob)
-            && let Some(bytes) = Arc::get_mut(&mut blob.bytes)
-        {
-            bytes.zeroize();
-        }
-    }
+    /// The bodies of the first frames, as far as its author has sealed it. Without them a frame is sealed when it is written.
+    sealed: Arc<Vec<Vec<u8>>>,
 }
 
 impl std::fmt::Debug for Sealing {
@@ -53,12 +78,15 @@ impl std::fmt::Debug for Sealing {
 impl Sealing {
     /// With a new key. No frame has a body of more than `most` bytes.
     pub(crate) fn new(blob: &Blob, most: usize) -> io::Result<Self> {
-        let mut key = Zeroizing::new([0; 32]);
-        rustix::rand::getrandom(&mut key[..], rustix::rand::GetRandomFlags::empty())?;
+        let key = BlobKey::made(|key| {
+            let flags = rustix::rand::GetRandomFlags::empty();
+            rustix::rand::getrandom(&mut key[..], flags).map(drop)
+        })?;
         Ok(Self {
             blob: Arc::new(blob.clone()),
             key,
             part: most - HEAD - TAG,
+            sealed: Arc::default(),
         })
     }
 
@@ -76,8 +104,34 @@ impl Sealing {
         HEAD + self.range(part).len() + TAG
     }
 
+    /// Seals the next part; `false`, if all are sealed. Nobody else has it yet.
+    pub(crate) fn seal_next(&mut self) -> bool {
+        let next = self.sealed.len();
+        if next == self.parts() {
+            return false;
+        }
+        let body = self.seal(next);
+        if let Some(sealed) = Arc::get_mut(&mut self.sealed) {
+            sealed.push(body);
+        }
+        true
+    }
+
+    /// Whether all of it is sealed.
+    #[cfg(test)]
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed.len() == self.parts()
+    }
+
     /// The frame's body.
-    pub(crate) fn body(&self, part: usize) -> Vec<u8> {
+    pub(crate) fn body(&self, part: usize) -> Cow<'_, [u8]> {
+        match self.sealed.get(part) {
+            Some(sealed) => Cow::Borrowed(sealed),
+            None => Cow::Owned(self.seal(part)),
+        }
+    }
+
+    fn seal(&self, part: usize) -> Vec<u8> {
         let number = |number: usize| u32::try_from(number).expect("a blob has fewer parts");
         let left = number(self.parts() - 1 - part);
         let mut body = Vec::with_capacity(self.body_len(part));
@@ -98,7 +152,7 @@ impl Sealing {
 fn cipher(key: &BlobKey, part: u32) -> (ChaCha20Poly1305, Nonce) {
     let mut nonce = Nonce::default();
     nonce[..4].copy_from_slice(&part.to_le_bytes());
-    (ChaCha20Poly1305::new(&Key::from(**key)), nonce)
+    (ChaCha20Poly1305::new(<&Key>::from(key.bytes())), nonce)
 }
 
 /// The blob whose first part is in a frame.
@@ -127,8 +181,8 @@ pub(crate) const fn longest_name(most: usize) -> usize {
     most - ERASURE - size_of::<u128>()
 }
 
-/// The bodies of the frames that erase, each of at most `most` bytes. Each erases the attribute's bytes, and some of the
-/// others. The name is not longer than [`longest_name`].
+/// The bodies of the frames that erase, each of at most `most` bytes. Each erases the bytes of the attribute, and some
+/// of the other blobs. The name is not longer than [`longest_name`].
 pub(crate) fn write_erasure(erasure: &Erasure, most: usize) -> Vec<Vec<u8>> {
     let (tree, node, name) = &erasure.place;
     let len = u32::try_from(name.len()).expect("a name is short");
@@ -179,7 +233,7 @@ mod tests {
         };
         let sealing = Sealing::new(&blob, HEAD + TAG + 60).unwrap();
         assert_eq!(sealing.parts(), 2);
-        let mut body = sealing.body(1);
+        let mut body = sealing.body(1).into_owned();
         assert_eq!(body.len(), sealing.body_len(1));
         let open = |key, part, body: &[u8]| open((blob.id, key), part, body);
         assert_eq!(open(&sealing.key, 1, &body), Some((vec![42; 40], 0)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weald_forest::journal::BlobId;
+use weald_forest::journal::{BlobId, notice};
 use zeroize::Zeroizing;
 
 use crate::blob;
@@ -13,10 +13,10 @@ use crate::medium::Medium;
 use crate::place::Place;
 use crate::reader::{FrameReader, damaged};
 
-/// Reads blobs, the bytes around one of which may be those of the next.
+/// Reads blobs. What was read around one blob is kept, because it may be the next blob.
 pub(crate) struct BlobReader<'a> {
     frames: FrameReader,
-    /// Where the journal goes on, if a place is the end of its segment.
+    /// Where the journal continues, if a place is the end of its segment.
     go_on: &'a dyn Fn(Place) -> Option<Place>,
 }
 
@@ -46,7 +46,10 @@ impl<'a> BlobReader<'a> {
             if let Some(next) = (self.go_on)(place) {
                 place = next;
             }
-            let wrong = || damaged(place, "it is no part of these erasable bytes");
+            let wrong = || {
+                let what = "it is no part of these erasable bytes. `Settings::skip_damaged_values` and `weald forest --skip-damaged-values` open the forest without them";
+                damaged(place, what)
+            };
             let (header, body) = self.frames.frame(place)?.ok_or_else(wrong)?;
             let opened = (header.kind == Kind::Blob)
                 .then(|| blob::open((id, &entry.key), part, body))
@@ -70,23 +73,36 @@ impl<'a> BlobReader<'a> {
         }
     }
 
-    /// Gives the bytes of many blobs, in the order in which they lie in the journal; none for those without a key.
+    /// Gives the bytes of many blobs, in the order in which they lie in the journal; none for those without a key, and, if they
+    /// are skipped in the medium of this name, for those that are damaged.
     pub(crate) fn read_all(
         &mut self,
         asked: Vec<(BlobId, Option<KeyEntry>)>,
+        skipped_in: Option<&str>,
         take: &mut dyn FnMut(BlobId, Option<Vec<u8>>),
     ) -> Result<(), Unreadable> {
         let mut asked = asked;
         asked.sort_unstable_by_key(|(_, entry)| entry.as_ref().map(|entry| entry.at));
         for (id, entry) in asked {
-            let bytes = entry.map(|entry| self.read(id, &entry)).transpose()?;
+            let read = entry.map(|entry| self.read(id, &entry)).transpose();
+            let bytes = match (read, skipped_in) {
+                (Err(error), Some(name)) if error.is_lasting() => {
+                    let name = name.to_owned();
+                    notice(move || {
+                        tracing::error!("{name}: an erasable value reads as erased: {error}");
+                    });
+                    None
+                }
+                (read, _) => read?,
+            };
             take(id, bytes);
         }
         Ok(())
     }
 }
 
-/// The longest value for which a part may ask for memory: what a part says was checked, but whoever has the key may say anything.
+/// The longest value for which a part may ask for memory: the check of a part was right, but a program with the
+/// key can write any length.
 const MOST: usize = 1 << 30;
 
 fn take(mut bytes: Zeroizing<Vec<u8>>) -> Vec<u8> {

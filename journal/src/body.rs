@@ -1,10 +1,11 @@
-//! A record in the form in which it waits for its place, with the frames that come before it: of its blobs, and of what it
-//! erases. What is long is shared with its author, and not copied.
+//! A record that waits for its place, with the frames that precede it: those of its blobs, and those of its erasures.
+//! Long bytes are shared with the author, and not copied.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use weald_forest::journal::{Erasure, Record};
+use weald_forest::journal::{BlobId, Erasure, Record};
 
 use crate::blob::{self, Sealing};
 use crate::key_file::entry_len;
@@ -54,11 +55,22 @@ pub(crate) enum RecordBody {
 }
 
 impl Body {
-    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied.
-    pub(crate) fn of(record: &Record<'_>, (short, most): (usize, usize)) -> io::Result<Self> {
+    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied. Blobs that their author
+    /// has sealed are taken from `sealed`.
+    pub(crate) fn of(
+        record: &Record<'_>,
+        (short, most): (usize, usize),
+        sealed: &mut HashMap<BlobId, Sealing>,
+    ) -> io::Result<Self> {
         let len = record.len();
         let mut bytes = Vec::new();
-        let blobs = record.blobs.iter().map(|blob| Sealing::new(blob, most));
+        let blobs = record
+            .blobs
+            .iter()
+            .map(|blob| match sealed.remove(&blob.id) {
+                Some(sealing) => Ok(sealing),
+                None => Sealing::new(blob, most),
+            });
         let (blobs, erasure) = (blobs.collect::<io::Result<_>>()?, record.erases.cloned());
         let record = if len <= short {
             record.write(&mut bytes);

@@ -8,7 +8,7 @@ use crate::head::HEAD;
 use crate::place::{Place, SegmentId};
 use crate::segment_list::SegmentList;
 
-/// The end of the segment that is written now.
+/// The end of the segment that is being written.
 pub(crate) const OPEN: u32 = u32::MAX;
 
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// The segments that are left of those in a list: they begin behind what was removed.
+    /// The segments of a list that are still there: they begin behind those that were removed.
     pub(crate) fn of(list: SegmentList) -> Self {
         let SegmentList { removed, ends, .. } = list;
         let ends = ends.into_iter().map(|end| (end.segment, end.offset));
@@ -72,7 +72,7 @@ impl Chain {
         self.ends.get(&segment).copied()
     }
 
-    /// Where the journal goes on, if the place is the end of its segment.
+    /// Where the journal continues, if the place is the end of its segment.
     pub(crate) fn go_on(&self, place: Place) -> Option<Place> {
         let end = self.end(place.segment)?;
         (place.offset >= end)
@@ -102,6 +102,11 @@ impl Chain {
         })
     }
 
+    /// Whether the frames from a place on may begin within a record, whose beginning was removed.
+    pub(crate) fn may_begin_within(&self, place: Place) -> bool {
+        self.removed > Position::default() && self.first() == Some(place)
+    }
+
     /// Where the frames after a position begin; `None`, if some of them were trimmed.
     pub(crate) fn after(&self, position: Position) -> Option<Place> {
         let first = self.first()?;
@@ -112,7 +117,7 @@ impl Chain {
         Some(place.max(first))
     }
 
-    /// The ends of all segments but those that are still written, oldest first.
+    /// The ends of all segments that are complete, oldest first.
     pub(crate) fn known_ends(&self) -> impl Iterator<Item = Place> + '_ {
         let ends = self.ends.iter().filter(|(_, offset)| **offset != OPEN);
         ends.map(|(&segment, &offset)| Place { segment, offset })
@@ -145,7 +150,7 @@ impl Chain {
         old.map(|(id, _)| *id).collect()
     }
 
-    /// What ends at a position or before is not read any more.
+    /// Segments that end at a position or before are no longer read.
     pub(crate) fn trim(&mut self, upto: Position) {
         self.trimmed = self.trimmed.max(upto);
     }

@@ -58,7 +58,7 @@ impl Writer {
         }
         self.write(&END.to_le_bytes())?;
         self.write_check()?;
-        // Behind the end, where only those who look for it read it.
+        // The list stands behind the end, where only a reader that looks for it finds it.
         self.write(list)?;
         self.file.sync()
     }
@@ -66,11 +66,12 @@ impl Writer {
 
 /// Writes a checkpoint with the list of the segments before its own, and makes it durable under its name.
 ///
-/// Returns its length. `goes_on` is asked again and again, and stops it.
+/// Returns its length. `goes_on` is asked again and again, and stops it. `settle` comes before it counts.
 pub(crate) fn put(
     medium: &dyn Medium,
     (journal, segments): (u128, &SegmentList),
     (checkpoint, goes_on): (Checkpoint, &dyn Fn() -> bool),
+    settle: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<u64> {
     let Checkpoint { at, blobs, pieces } = checkpoint;
     let name = names::checkpoint(at);
@@ -91,6 +92,7 @@ pub(crate) fn put(
         };
         let written = writer.write_pieces(&head, (pieces, &list), goes_on);
         written.map_err(for_room(&name, writer.offset))?;
+        settle()?;
         Ok(writer.offset)
     })?;
     medium.sync_names()?;

@@ -1,29 +1,29 @@
-//! What the threads of a journal (`hands.rs`) do: write, sync, prepare the next segment. Nothing is done on a medium
-//! under the lock of the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the
-//! keys, of the note.
+//! What the threads of a journal (`threads.rs`) do: write, sync, prepare the next segment. No call of the medium is made
+//! under the lock of the state, so `append` never waits for the medium. The locks of the syncs, of the keys and of the
+//! note may be held during such a call.
 //!
-//! 1. `append` (`disk_journal.rs`) gives a record its place, and wakes a thread if none writes or looks soon.
+//! 1. `append` (`disk_journal.rs`) gives a record its place, and wakes a thread, unless one is writing or is about to
+//!    look for work.
 //! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is *buffered*.
 //! 3. A thread syncs everything that was written: it is *durable*.
 //!
-//! Whatever fails or is short ends the journal: nothing is written to its files any more, and what waits is unknown.
+//! Any failure and any short write ends the journal: nothing more is written to its files, and the outcome of what
+//! waits is unknown.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weald_forest::journal::{AppendError, Level, Marks, notice};
+use weald_forest::journal::{AppendError, Level, Marks};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
 use crate::keys::Keys;
 use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
-use crate::names;
 use crate::next_step::{NextStep, State};
 use crate::place::{Place, SegmentId};
 use crate::reserve::Reserve;
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) marks: Marks,
     state: Mutex<State>,
     /// Threads that write and sync wait here for work.
-    pub(crate) hands: Condvar,
+    pub(crate) threads: Condvar,
     /// The thread that prepares segments waits here.
     pub(crate) preparer: Condvar,
     /// The thread that puts checkpoints waits here.
@@ -49,9 +49,9 @@ pub(crate) struct Core {
     /// The locked file, until the journal is closed.
     pub(crate) lock: Mutex<Option<Box<dyn MediumFile>>>,
     /// What this writer has noted there.
-    note: Vec<u8>,
+    pub(crate) note: Vec<u8>,
     /// The process that opened the journal.
-    pid: u32,
+    pub(crate) pid: u32,
     /// Held while a checkpoint is written.
     pub(crate) checkpoints: Mutex<()>,
     /// Room for an opening on a full disk. Only the thread that prepares segments locks it.
@@ -82,24 +82,12 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn refusal(&self) -> AppendError {
+    pub(crate) fn refusal(&self) -> AppendError {
         match self {
             Self::Medium(..) => AppendError::Poisoned,
             Self::Fenced => AppendError::Fenced,
         }
     }
-}
-
-/// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever.
-pub(crate) fn caught(
-    doing: &'static str,
-    act: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let caught = catch_unwind(AssertUnwindSafe(act));
-    caught.unwrap_or_else(|_| {
-        let error = io::Error::other("the medium has panicked");
-        Err(Failure::Medium(doing, error))
-    })
 }
 
 impl Core {
@@ -118,7 +106,7 @@ impl Core {
             settings,
             marks,
             state: Mutex::new(state),
-            hands: Condvar::new(),
+            threads: Condvar::new(),
             preparer: Condvar::new(),
             keeper: Condvar::new(),
             wakes: Wakes::default(),
@@ -187,7 +175,7 @@ impl Core {
     }
 
     fn write(&self, mut batch: Batch, upto: Place) -> Result<(), Failure> {
-        let outcome = caught("writing", || self.write_batch(&batch, upto));
+        let outcome = self.caught("writing", || self.write_batch(&batch, upto));
         let mut state = self.state_after(&outcome);
         state.is_writing = false;
         outcome?;
@@ -207,20 +195,6 @@ impl Core {
             self.keeper.notify_all();
         }
         Ok(())
-    }
-
-    /// Whether this is a child that was forked from the process that opened the journal. The files, the places in them and the
-    /// threads are the parent's.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.pid != process::id()
-    }
-
-    /// Whoever waits in such a child waits for threads that are not there. It is asked by those who wait, and not for each append,
-    /// because it asks the system.
-    pub(crate) fn refuse_if_forked(&self) {
-        if self.is_forked() {
-            self.end(AppendError::Fenced);
-        }
     }
 
     fn write_batch(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
@@ -247,14 +221,15 @@ impl Core {
         if batch.erasures.is_empty() {
             return Ok(());
         }
-        // What is erased is gone before anybody is told that it is buffered, and not before it is sure to be erased.
+        // The keys of erased bytes go before anybody is told that the erasure is buffered, but not before it is certain
+        // that the bytes are to be erased.
         let from = self.state().log.synced.segment;
         self.sync_files(from, upto)?;
         let erased = self.change_keys(0, |keys| keys.erase(&*self.medium, &batch.erasures));
         erased.map_err(|error| Failure::Medium("erasing", error))
     }
 
-    /// Changes the keys, which takes so much of the promised room, and notes what room there is now.
+    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now.
     pub(crate) fn change_keys<T>(
         &self,
         taken: u64,
@@ -269,26 +244,12 @@ impl Core {
         changed
     }
 
-    /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another
-    /// writer notes itself before it looks where the journal ends, so it finds whatever has counted.
-    pub(crate) fn must_be_newest(&self) -> Result<(), Failure> {
-        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_mine = lock
-            .as_ref()
-            .is_some_and(|lock| names::read_note(&**lock) == self.note);
-        if is_mine && !self.is_forked() {
-            Ok(())
-        } else {
-            Err(Failure::Fenced)
-        }
-    }
-
-    fn file(&self, segment: SegmentId) -> io::Result<Arc<dyn MediumFile>> {
+    pub(crate) fn file(&self, segment: SegmentId) -> io::Result<Arc<dyn MediumFile>> {
         let known = self.files().get(&segment).map(Arc::clone);
         known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn write_item(&self, item: &Item) -> io::Result<()> {
+    pub(crate) fn write_item(&self, item: &Item) -> io::Result<()> {
         match item {
             Item::Bytes(place, bytes) => {
                 let file = self.file(place.segment)?;
@@ -339,7 +300,7 @@ impl Core {
     }
 
     fn sync(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
-        let outcome = caught("syncing", || self.sync_files(from, upto));
+        let outcome = self.caught("syncing", || self.sync_files(from, upto));
         let mut state = self.state_after(&outcome);
         state.is_syncing = false;
         outcome?;
@@ -358,96 +319,5 @@ impl Core {
         self.wakes
             .run(|| self.marks.raise(Level::Durable, upto.position()));
         Ok(())
-    }
-
-    /// The state after something was done. After a failure it takes nothing any more from here on, and not only when that
-    /// was told: what another thread wrote meanwhile would count, behind what is missing.
-    pub(crate) fn state_after(&self, outcome: &Result<(), Failure>) -> MutexGuard<'_, State> {
-        let mut state = self.state();
-        if let Err(failure) = outcome {
-            state.failed.get_or_insert(failure.refusal());
-        }
-        state
-    }
-
-    /// Ends the journal.
-    pub(crate) fn fail(&self, failure: &Failure) {
-        self.end(failure.refusal());
-        let name = self.medium.name();
-        match failure {
-            Failure::Medium(doing, error) => {
-                let why = format!("{doing} failed, so the journal takes nothing any more: {error}");
-                notice(move || tracing::error!("{name}: {why}"));
-            }
-            Failure::Fenced => notice(move || {
-                tracing::error!(
-                    "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer \
-                     has locked, so this journal takes nothing any more"
-                );
-            }),
-        }
-    }
-
-    /// Takes nothing any more: what has not reached its level is unknown.
-    pub(crate) fn end(&self, error: AppendError) {
-        let mut state = self.state();
-        state.failed.get_or_insert(error);
-        let due = state.waiting.refuse_all(error);
-        drop(state);
-        self.wakes.run(|| {
-            self.marks.fail();
-            due.into_iter().for_each(Due::give);
-        });
-        self.hands.notify_all();
-        self.preparer.notify_all();
-        self.keeper.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use weald_forest::CommitId;
-    use weald_forest::journal::Durability;
-
-    use super::*;
-    use crate::body::Share;
-    use crate::lead::Buffering;
-    use crate::open::open;
-    use crate::simulated::SimulatedDisk;
-
-    #[test]
-    fn a_forked_child_writes_nothing_into_the_files_of_its_parent() {
-        let disk = Arc::new(SimulatedDisk::new());
-        let settings = Settings::new().segment(2048).by_hand();
-        let mut core = open(Arc::clone(&disk) as Arc<dyn Medium>, settings).unwrap();
-        let operations = disk.operations();
-        core.pid += 1;
-        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
-        let taken = core
-            .state()
-            .log
-            .put_short((300, Share::Most), CommitId(1), put);
-        assert!(taken.is_some());
-        core.work(Work::Write);
-        assert_eq!(core.state().failed, Some(AppendError::Fenced));
-        assert_eq!(disk.operations(), operations);
-    }
-
-    #[test]
-    fn who_waits_in_a_forked_child_is_told_at_once() {
-        let settings = Settings::new().segment(2048).by_hand();
-        let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
-        core.pid += 1;
-        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
-        let taken = core
-            .state()
-            .log
-            .put_short((300, Share::Most), CommitId(1), put);
-        // A thread watches, so nobody leads.
-        core.state().leading.is_watched = true;
-        core.state().lead(taken.unwrap()).unwrap();
-        let core = Arc::new(core);
-        let buffered = Buffering::new(&core, taken.unwrap());
-        assert_eq!(pollster::block_on(buffered), Durability::Unknown);
     }
 }

@@ -28,8 +28,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory at this path. It is created when it is missing, with all that it is in, and the names are made
-    /// durable.
+    /// The directory at this path. If it is missing, it and the directories above it are created, and their names are
+    /// made durable.
     ///
     /// # Errors
     /// It cannot be created.
@@ -39,10 +39,11 @@ impl Directory {
         let missing = path.ancestors().take_while(is_missing).count();
         fs::create_dir_all(path)?;
         let directory = Self::open(path)?;
-        // Also if it was there, because whoever made it may have ended before its name was durable.
+        // Also if it was there already: the process that made it may have ended before the name was
+        // durable.
         for parent in directory.path.ancestors().skip(1).take(missing.max(1)) {
             match File::open(parent) {
-                // It is not this user's to make the name durable.
+                // This user may not make the name durable.
                 Err(error) if missing == 0 && error.kind() == io::ErrorKind::PermissionDenied => {}
                 parent => parent?.sync_all()?,
             }
@@ -170,10 +171,10 @@ fn named(error: Errno, file: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{file}: {error}"))
 }
 
-/// The locked file. Once its name is gone or leads to another file, it is the lock of nothing, and cannot be read.
+/// The locked file. Once its name is gone or leads to another file, it locks nothing, and cannot be read.
 struct LockFile {
     file: File,
-    /// Its device and its number there, which no other file has as long as it is open.
+    /// Its device and its inode, which no other file has while it is open.
     number: (u64, u64),
     directory: Arc<File>,
     /// The process that has locked it.
@@ -194,7 +195,7 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // To close it is not enough: a child process that was forked, and has not begun its own program yet, has it too.
+        // Closing it is not enough: a forked child that has not yet begun its own program has the file open, too.
         if self.pid == process::id() {
             let _unlocked = flock(&self.file, FlockOperation::Unlock);
         }

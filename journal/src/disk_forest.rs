@@ -20,7 +20,8 @@ use crate::read_only_journal::ReadOnlyJournal;
 /// A commit is acknowledged when it is durable, unless it asks for less ([`Commit::level`](weald_forest::Commit::level)).
 /// When the last clone and the last handle of its trees go, everything is written and synced, and the lock is given back.
 /// That has happened when the drop of the last clone returns, if the handles of trees went before; otherwise it may happen
-/// a moment later, on a thread of the journal or of an author.
+/// a moment later, on a thread of the journal or of an author. Keep a clone for as long as there are commits: with handles of
+/// trees alone they are kept as well, but no checkpoint is put by itself, and nothing is trimmed.
 ///
 /// ```
 /// use pollster::block_on;
@@ -48,8 +49,8 @@ pub struct DiskForest {
 }
 
 impl DiskForest {
-    /// Opens the forest in a directory, with the default settings. What is missing is created. It takes the time of the
-    /// newest checkpoint and of the records after it. Dropping the future loses nothing.
+    /// Opens the forest in a directory, with the default settings. A missing directory is created. It takes the time of
+    /// the newest checkpoint and of the records after it. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -59,7 +60,8 @@ impl DiskForest {
     }
 
     /// Opens the forest that a journal has, with these settings: `builder` has those of the forest, and the journal was
-    /// opened with its own ([`DiskJournal::open_on`]).
+    /// opened with its own ([`DiskJournal::open_on`]). Dropping the future loses nothing; without another clone of the journal
+    /// it also closes the journal.
     ///
     /// # Errors
     /// [`OpenForestError::Recover`]; [`OpenForestError::Journal`], if no thread can be started.
@@ -80,7 +82,10 @@ impl DiskForest {
 
     /// The forest as it was at any moment within the kept history, also before it was opened; by default all of the history
     /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It
-    /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for.
+    /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for. Cancel-safe.
+    ///
+    /// Trees, nodes and values may be taken from there into this forest. With a reference to an erasable value its bytes come
+    /// back, unless they were erased, and can be erased again.
     ///
     /// # Errors
     /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.
@@ -97,7 +102,7 @@ impl DiskForest {
             Err(DurableError::Unknown(_) | DurableError::Version(VersionError::Lost { .. })) => {
                 Err(PastError::Failed)
             }
-            // If it is not a version of this opening, the history tells whose it is.
+            // If it is not a version of this opening, the history tells which opening made it.
             _ => Ok(()),
         }
     }
@@ -122,8 +127,8 @@ impl DiskForest {
         &self.kept.journal
     }
 
-    /// Closes the forest, whoever still has it: writes and syncs everything, and gives the lock back. It returns when that is
-    /// done. What is in memory can still be read; commits are refused from then on.
+    /// Closes the forest, even if others still have it: writes and syncs everything, and gives the lock back. It
+    /// returns when that is done. Trees in memory can still be read; commits are refused from then on.
     ///
     /// ```
     /// use pollster::block_on;
@@ -147,7 +152,8 @@ impl DiskForest {
 
     /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. That happens by itself when
     /// enough was committed, see [`Settings::checkpoint_after`](crate::Settings::checkpoint_after). Others commit meanwhile. The
-    /// thread that polls does the work, which grows with the nodes of all kept versions that they do not share.
+    /// thread that polls does the work, which grows with the nodes of all kept versions that they do not share. Cancel-safe: a
+    /// future that is dropped has put no checkpoint.
     ///
     /// # Errors
     /// [`CheckpointError`]. The one before is still there then.

@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle, ThreadId};
 
 use weald_forest::CommitId;
 use weald_forest::journal::{
-    AppendError, Appended, BlobId, Capabilities, Checkpoint, CheckpointError, Durability, Entry,
-    Follower, Journal, Later, Level, Position, ReadError, Record, Resolved, StoredCheckpoint,
+    AppendError, Appended, Blob, BlobId, BlobPlace, Capabilities, Checkpoint, CheckpointError,
+    Durability, Entry, Follower, Journal, Later, Level, Position, ReadError, Record, Resolved,
+    Room, StoredCheckpoint,
 };
 
 use crate::blob;
@@ -21,13 +22,11 @@ use crate::follow::{self, Following};
 use crate::lead::Buffering;
 use crate::medium::Medium;
 use crate::open;
+use crate::room::MAX_RECORD;
 use crate::search;
 use crate::searching::{Outcome, Searcher, Searching};
 use crate::settings::Settings;
 use crate::waiting::Due;
-
-/// The longest record.
-const MAX_RECORD: usize = 1 << 30;
 
 /// A journal on a medium. A clone is the same journal; when the last one goes, everything is written and synced, and
 /// the lock is given back.
@@ -40,14 +39,14 @@ pub struct DiskJournal {
 /// The threads of a journal. They end when this is dropped.
 struct Threads {
     core: Arc<Core>,
-    /// Held by whoever ends them.
+    /// Held by the caller that ends them.
     handles: Mutex<Vec<JoinHandle<()>>>,
     own: Vec<ThreadId>,
 }
 
 impl DiskJournal {
-    /// Opens the journal in a directory of the file system for writing, with the default settings. What is missing is
-    /// created.
+    /// Opens the journal in a directory of the file system for writing, with the default settings. A missing directory
+    /// is created.
     ///
     /// # Errors
     /// [`OpenError`]. Nothing that was stored has changed then.
@@ -107,7 +106,7 @@ impl DiskJournal {
     }
 
     /// Writes and syncs everything, writes a mark, and gives the lock back. Everything that is appended later is
-    /// refused. It returns when that is done, whoever began it.
+    /// refused. It returns when that is done, even if another caller began it.
     pub fn close(&self) {
         self.threads.end();
     }
@@ -134,24 +133,24 @@ impl Threads {
         Ok(())
     }
 
-    /// Returns when everything has ended, also if another thread ends it at the same time.
+    /// Returns when everything has ended, even if another thread ends it at the same time.
     fn end(&self) {
         // A child that was forked has none of the threads, and must not note an end for its parent.
         if self.core.is_forked() {
             return;
         }
         self.core.begin_close();
-        let joined = self.core.wakes.aside(|| self.join());
+        let joined = self.core.wakes.uncounted(|| self.join());
         if joined.is_some() {
             self.core.end_close();
         }
     }
 
-    /// Waits until the threads have ended, and holds back everybody else who does. `None` on a thread that somebody else
-    /// waits for.
+    /// Waits until the threads have ended; other callers wait meanwhile. `None` on a thread for which somebody else
+    /// waits.
     fn join(&self) -> Option<MutexGuard<'_, Vec<JoinHandle<()>>>> {
-        // A waker that the journal wakes may drop or close it, on a thread of the journal. Whoever has the handles then waits
-        // for that thread.
+        // A waker that the journal wakes may drop or close the journal, on a thread of the journal. Another thread that
+        // has the handles then waits for that thread.
         let here = thread::current().id();
         let mut handles = match self.handles.try_lock() {
             Ok(handles) => handles,
@@ -226,6 +225,14 @@ impl Journal for DiskJournal {
         if state.waiting.is_behind(record.version) {
             return Err(AppendError::Behind);
         }
+        // Another forest has appended, or this one does not know what the journal has: nobody could open it any more.
+        if record.version.number <= state.log.newest {
+            let current = state
+                .log
+                .last
+                .map_or_else(Position::default, |(last, _)| last);
+            return Err(AppendError::Conflict { current });
+        }
         let limits = state.log.limits();
         let max = blob::longest_name(limits.1);
         let erased = record.erases.map(|erasure| &erasure.place.2);
@@ -234,6 +241,12 @@ impl Journal for DiskJournal {
             return Err(AppendError::TooLarge { max });
         }
         let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
+        let number = record.version.number;
+        if has_room && let Some(position) = state.put_ahead(record) {
+            state.log.newest = number;
+            self.core.wake_threads(guard);
+            return Ok(Appended::Accepted(position));
+        }
         let is_plain = record.blobs.is_empty() && record.erases.is_none() && len <= limits.0;
         if has_room
             && is_plain
@@ -241,14 +254,18 @@ impl Journal for DiskJournal {
                 .log
                 .put_short((len, Share::Most), record.id, |out| record.write(out))
         {
+            state.log.newest = number;
             self.core.wake_threads(guard);
             return Ok(Appended::Accepted(position));
         }
         // Without random bytes for a key nothing can be kept.
-        let body = Body::of(record, limits).map_err(|_| AppendError::Full)?;
+        let body = Body::of(record, limits, &mut state.sealed).map_err(|_| AppendError::Full)?;
         let position = has_room.then(|| state.log.put(&body, record.id)).flatten();
         let appended = match position {
-            Some(position) => Appended::Accepted(position),
+            Some(position) => {
+                state.log.newest = number;
+                Appended::Accepted(position)
+            }
             None => {
                 let answer = state.waiting.push(body, (record.id, record.version));
                 Appended::Sent(Box::pin(answer))
@@ -275,18 +292,16 @@ impl Journal for DiskJournal {
         Box::pin(self.core.marks.when(position, level))
     }
 
-    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
-        let mut state = self.core.state();
-        if bytes > 0 {
-            let room = state.ask_for_room(bytes)?;
-            self.core.wake_threads(state);
-            return Some(Box::pin(async move { _ = room.await }));
+    fn when_room(
+        &self,
+        bytes: usize,
+        changes: &[Arc<Vec<u8>>],
+        blobs: &[Blob],
+    ) -> Option<Later<'static, Room>> {
+        match bytes {
+            0 => self.core.when_buffered(),
+            _ => self.core.when_room(bytes, changes, blobs),
         }
-        let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
-        let (last, _) = state.log.last.filter(|_| !has_room)?;
-        drop(state);
-        let when = self.core.when_written(last);
-        Some(Box::pin(async move { _ = when.await }))
     }
 
     fn when_failed(&self) -> Later<'static, ()> {
@@ -300,7 +315,8 @@ impl Journal for DiskJournal {
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
         let (due, last) = {
             let mut state = self.core.state();
-            // It is final: what waits for room is never stored, nor is what was built on it.
+            // The refusal is final: the records that wait for room are never stored, nor are those
+            // that were built on them.
             let due = state.waiting.refuse(id);
             (due, state.log.last)
         };
@@ -312,7 +328,7 @@ impl Journal for DiskJournal {
             let durability = core.when_written(last).await;
             let has_threads = core.settings.has_threads;
             match Searching::begin((Arc::clone(&core), id), has_threads).await {
-                // After a failure nobody knows whether what was not durable stays.
+                // After a failure nobody knows whether records that were not durable stay.
                 Ok(Some((position, version)))
                     if position <= core.marks.reached(Level::Durable)
                         || !core.marks.has_failed() =>
@@ -332,10 +348,9 @@ impl Journal for DiskJournal {
     }
 
     fn read(&self, after: Position, limit: usize) -> Later<'_, Result<Vec<Entry>, ReadError>> {
-        let last = self.core.state().log.last;
-        let last = last.map_or(Position::default(), |(last, _)| last);
+        let last = self.core.last();
         Box::pin(async move {
-            // What was accepted is in no file before it is buffered, and never if the journal has failed.
+            // An accepted record is in no file before it is buffered, and never if the journal has failed.
             self.core.when_written(last).await;
             follow::read(&self.core, after, limit)
         })
@@ -370,8 +385,7 @@ impl Journal for DiskJournal {
     }
 
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
-        let last = self.core.state().log.last;
-        let last = last.map_or(Position::default(), |(last, _)| last);
+        let last = self.core.last();
         Box::pin(async move {
             self.core.when_written(last).await;
             Ok(self.core.blob(id)?)
@@ -383,8 +397,7 @@ impl Journal for DiskJournal {
         ids: Vec<BlobId>,
         take: &'a mut (dyn FnMut(BlobId, Option<Vec<u8>>) + Send),
     ) -> Later<'a, Result<(), ReadError>> {
-        let last = self.core.state().log.last;
-        let last = last.map_or(Position::default(), |(last, _)| last);
+        let last = self.core.last();
         Box::pin(async move {
             self.core.when_written(last).await;
             Ok(self.core.blobs(ids, take)?)
@@ -392,15 +405,11 @@ impl Journal for DiskJournal {
     }
 
     fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>> {
-        let last = self.core.state().log.last;
-        let last = last.map_or(Position::default(), |(last, _)| last);
-        Box::pin(async move {
-            // Its key is there when it is written.
-            match self.core.when_written(last).await {
-                Durability::Reached => Ok(self.core.keys().has(id)),
-                Durability::Unknown => Err(ReadError::Failed("the journal has failed".into())),
-            }
-        })
+        Box::pin(self.core.of_keys(move |keys| keys.has(id)))
+    }
+
+    fn keep_blob(&self, id: BlobId) -> Later<'_, Result<Option<(u64, BlobPlace)>, ReadError>> {
+        Box::pin(self.core.of_keys(move |keys| keys.keep(id)))
     }
 
     fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {

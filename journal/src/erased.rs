@@ -1,5 +1,5 @@
-//! What records erase, made so that each blob is looked up in it, and not each erasure in all blobs: an opening may find a
-//! million of either.
+//! What records erase, as a table in which each blob is looked up: an opening may find a million blobs and a million
+//! erasures, and must not compare each with each.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ impl<'a> Erased<'a> {
         erased
     }
 
-    /// Whether a blob, whose first part is at a place, was erased there or behind it: by its id, or with its attribute. An
-    /// attribute that is not known may be any.
+    /// Whether a blob, whose first part is at a place, was erased at that place or behind it: by its id, or with its
+    /// attribute. If its attribute is not known, an erasure of any attribute counts.
     pub(crate) fn has(&self, (id, at): (BlobId, Place), attribute: Option<&Attribute>) -> bool {
         let with_it = match attribute {
             Some(attribute) => self.attributes.get(attribute).copied(),

@@ -4,7 +4,7 @@ use std::io;
 
 use weald_forest::journal::ReadError;
 
-use crate::medium::LockError;
+use crate::medium::{LockError, is_unreadable};
 
 /// What is stored is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +86,16 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
+    /// Whether the bytes are wrong, missing, or in a sector that cannot be read, so that a later try would find the same. Any
+    /// other failure, such as too many open files, says nothing about them.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Sealed { .. } => false,
+            Self::Failed(error) => is_unreadable(error),
+        }
+    }
+
     pub(crate) fn at_opening(self, medium: &str) -> OpenError {
         let medium = medium.to_owned();
         match self {

@@ -18,7 +18,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Whether anything can be done at all.
+    /// Whether operations still succeed at all.
     pub(crate) fn must_be_on(&self) -> io::Result<()> {
         if self.is_off {
             return Err(io::Error::other("the power is off"));

@@ -12,7 +12,7 @@ use crate::reader::RecordReader;
 /// How many records are read at once.
 const MANY: usize = 256;
 
-/// When so many bytes were read, no further record is.
+/// Once this many bytes were read, no further record is read.
 pub(crate) const ENOUGH: usize = 4 << 20;
 
 /// Reads at most `limit` written records after a position, or fewer if they are long.
@@ -26,14 +26,17 @@ fn read_upto(
     after: Position,
     limit: usize,
 ) -> Result<(Vec<Entry>, Position), ReadError> {
-    let (begin, upto) = {
+    let (begin, may_begin_within, upto) = {
         let state = core.state();
         let checkpoint = state.checkpoint().unwrap_or_default();
-        let begin = state.log.chain.after(after);
+        let chain = &state.log.chain;
+        let begin = chain.after(after);
         let begin = begin.ok_or(ReadError::TooOld { checkpoint })?;
-        (begin, state.log.written.position())
+        let may_begin_within = chain.may_begin_within(begin);
+        (begin, may_begin_within, state.log.written.position())
     };
-    let mut reader = RecordReader::new(Arc::clone(&core.medium), begin);
+    let reader = RecordReader::new(Arc::clone(&core.medium), begin);
+    let mut reader = reader.begin_within(may_begin_within);
     let go_on = |place| core.state().log.chain.go_on(place);
     let (mut entries, mut bytes) = (Vec::new(), 0);
     while entries.len() < limit && bytes < ENOUGH {
@@ -57,7 +60,7 @@ fn read_upto(
     Ok((entries, upto))
 }
 
-/// A follower. What it has not read yet is in the files, so it is never too slow.
+/// A follower. It reads from the files, so it is never too slow.
 pub(crate) struct Following {
     core: Arc<Core>,
     last: Position,
@@ -92,7 +95,7 @@ impl Follower for Following {
                     let text = "it takes nothing any more".into();
                     return Poll::Ready(Err(ReadError::Failed(text)));
                 }
-                // Only a mark was written. What came since is still to be read.
+                // Only a mark was written. Records that came since are still to be read.
                 self.last = upto.max(self.last);
             }
             let next = Position(self.last.0 + 1);

@@ -1,7 +1,8 @@
 //! A frame: what a segment is made of. `docs/journal.md` has the bytes.
 //!
 //! - The header has a check of its own, so a damaged length is told from a damaged body.
-//! - Both checks begin with the place (epoch, segment, offset), so a frame is valid where it was written and nowhere else.
+//! - Both checks begin with the place (epoch, segment, offset), so a frame is valid where it was written and nowhere
+//!   else.
 
 use crc32c::{crc32c, crc32c_append};
 use weald_forest::journal::Position;
@@ -130,7 +131,7 @@ pub(crate) fn marked(body: &[u8]) -> Option<Position> {
 /// The valid mark at the beginning of these bytes.
 pub(crate) fn mark_at(place: Place, bytes: &[u8]) -> Option<Position> {
     let bytes = bytes.get(..MARK)?;
-    // Few positions begin a mark, so the cheapest look comes first.
+    // A mark begins at few positions, so the cheapest test comes first.
     let word: u32 = 16 | (Kind::Mark as u32) << 28;
     if bytes[..4] != word.to_le_bytes() {
         return None;

@@ -1,6 +1,6 @@
 //! The head of a segment: 128 bytes that say which segment it is, and where the journal before it ends.
 //!
-//! The head of an opening's first segment is the cut: whatever lies behind that end in older segments is nothing.
+//! The head of an opening's first segment is the cut: whatever lies behind that end in older segments does not count.
 
 use crc32c::crc32c;
 use weald_forest::CommitId;
@@ -19,7 +19,7 @@ pub(crate) struct Head {
     pub(crate) segment: SegmentId,
     /// The length of the file.
     pub(crate) capacity: u32,
-    /// Drawn when the journal was created.
+    /// A random number, chosen when the journal was created.
     pub(crate) journal: u128,
     /// Where the segments before end; the default, if there is none.
     pub(crate) before: Place,

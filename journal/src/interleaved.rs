@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
+use std::ops::DerefMut;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use weald_forest::journal::{Appended, Durability, Journal, Level, Position, Record};
-use weald_forest::{Clock, CommitId, Version};
+use weald_forest::{CommitId, Version};
 
 use crate::core::{Core, Work};
 use crate::disk_journal::DiskJournal;
@@ -24,6 +25,7 @@ use crate::medium::{LockError, Medium, MediumFile};
 use crate::sectors::Random;
 use crate::settings::Settings;
 use crate::simulated::SimulatedDisk;
+use crate::standing::Standing;
 
 const AUTHORS: usize = 3;
 
@@ -112,7 +114,7 @@ impl Turns {
     }
 }
 
-/// Ends a party, also if it panics.
+/// Ends a party, even if it panics.
 struct End<'a>(&'a Turns, usize);
 
 impl Drop for End<'_> {
@@ -140,7 +142,7 @@ impl Stepped {
 }
 
 impl Medium for Stepped {
-    /// It is asked when a failure is reported, so others come in between there, too.
+    /// The name is asked for when a failure is reported, so others may come in between there, too.
     fn name(&self) -> String {
         self.1.pass();
         self.0.name()
@@ -197,23 +199,6 @@ impl MediumFile for SteppedFile {
     }
 }
 
-/// A clock that stands, so that epochs are the same in each run.
-struct Standing;
-
-impl Clock for Standing {
-    fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH
-    }
-
-    fn uptime(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn wake_at(&self, _: Duration, waker: Waker) {
-        waker.wake();
-    }
-}
-
 fn open_on(medium: impl Medium) -> Option<DiskJournal> {
     let settings = Settings::new().segment(2048).buffer(1500).by_hand();
     DiskJournal::open_on(medium, settings.clock(Arc::new(Standing))).ok()
@@ -222,7 +207,8 @@ fn open_on(medium: impl Medium) -> Option<DiskJournal> {
 /// What was told to the authors of one run.
 #[derive(Default)]
 struct Told {
-    /// The number of the last record that was appended, and of the last that was buffered and durable.
+    /// The numbers of the last record that was appended, the last that was buffered, and the last that was
+    /// durable.
     appended: u64,
     buffered: u64,
     durable: u64,
@@ -230,7 +216,7 @@ struct Told {
     led: usize,
 }
 
-fn append(journal: &DiskJournal, number: u64, len: usize) -> Option<Appended> {
+fn append(journal: &DiskJournal, number: u64, changes: &[Arc<Vec<u8>>]) -> Option<Appended> {
     let appended = journal.append(&Record {
         version: Version {
             incarnation: 1,
@@ -240,7 +226,7 @@ fn append(journal: &DiskJournal, number: u64, len: usize) -> Option<Appended> {
         time: SystemTime::UNIX_EPOCH,
         digest: None,
         bytes: &[],
-        changes: &[Arc::new(vec![b'x'; len])],
+        changes,
         blobs: &[],
         erases: None,
     });
@@ -256,8 +242,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Polls until there is an outcome; gives up after so many polls.
-    fn poll<T>(&self, mut future: Pin<&mut impl Future<Output = T>>, limit: usize) -> Option<T> {
+    /// Polls until there is an outcome; gives up after this many polls.
+    fn poll<F: Future + ?Sized>(
+        &self,
+        mut future: Pin<impl DerefMut<Target = F>>,
+        limit: usize,
+    ) -> Option<F::Output> {
         let mut cx = Context::from_waker(Waker::noop());
         for _ in 0..limit {
             // How long a write took says nothing about the medium here.
@@ -280,22 +270,24 @@ impl Run<'_> {
     /// Commits, waits for some level, and goes away now and then.
     fn author(&self) {
         for _ in 0..RECORDS {
-            let len = [20, 90, 400][self.turns.below(3)];
+            // The last one is longer than a segment, and is written ahead.
+            let len = [20, 20, 90, 90, 400, 400, 2500][self.turns.below(7)];
+            let letter = b'a' + u8::try_from(self.turns.below(26)).unwrap();
+            let changes = [Arc::new(vec![letter; len])];
+            let asked = (len > 2048).then(|| self.journal.when_room(len, &changes, &[]));
+            let _room = asked.flatten().map(|asked| self.poll(asked, self.limit()));
             let (number, appended) = {
                 // As a forest, one record at a time and in the order of their numbers.
                 let mut told = self.told.lock().unwrap();
                 told.appended += 1;
                 let number = told.appended;
-                (number, append(self.journal, number, len))
+                (number, append(self.journal, number, &changes))
             };
             let Some(position) = appended.and_then(|appended| self.place(appended)) else {
                 return;
             };
             let level = self.turns.below(4);
-            let limit = match self.turns.below(4) {
-                0 => self.turns.below(4),
-                _ => usize::MAX,
-            };
+            let limit = self.limit();
             if level == 0 {
                 let when = self.journal.when_reached(position, Level::Durable);
                 self.note(number, Level::Durable, self.poll(pin!(when), limit));
@@ -304,6 +296,14 @@ impl Run<'_> {
                 self.note(number, Level::Buffered, self.poll(pin!(when), limit));
             }
             self.turns.pass();
+        }
+    }
+
+    /// How often an author asks before it goes away.
+    fn limit(&self) -> usize {
+        match self.turns.below(4) {
+            0 => self.turns.below(4),
+            _ => usize::MAX,
         }
     }
 
@@ -357,12 +357,14 @@ fn run(seed: u64, disk: &SimulatedDisk) -> Told {
     });
     let mut told = run.told.into_inner().unwrap();
     told.led = journal.core().state().leading.writes();
-    // No power is left for it, or nothing: what a close would still write was told to nobody.
+    // Either there is no power, or nothing is left to do: nobody was told of what a close would
+    // still write.
     disk.cut_power();
     told
 }
 
-/// What is found is a beginning of what was appended, up to the last that was told, at least.
+/// The records that are found are a prefix of those that were appended, and have at least the last
+/// one that was acknowledged.
 fn check(disk: &SimulatedDisk, told: &Told, least: u64, what: &str) {
     let journal = open_on(disk.clone()).unwrap_or_else(|| panic!("{what}: it does not open"));
     let found = pollster::block_on(journal.read(Position::default(), usize::MAX)).unwrap();
@@ -371,6 +373,9 @@ fn check(disk: &SimulatedDisk, told: &Told, least: u64, what: &str) {
     assert!(len <= told.appended, "{what}: {len} were found");
     for (entry, number) in found.iter().zip(1..) {
         assert_eq!(entry.record[16..32], u128::to_le_bytes(number), "{what}");
+        // One letter, behind the head and the length of the author's bytes.
+        let changes = &entry.record[53..];
+        assert!(changes.iter().all(|byte| *byte == changes[0]), "{what}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The thread of a forest on disk that puts checkpoints by itself, and removes the history that is too old.
 //!
-//! While it waits, the thread holds no handle of the forest, so it keeps no forest open. Whoever drops the last handle of the forest
-//! ends it, and waits for that: then nobody has the forest's files any more.
+//! While it waits, the thread holds no handle of the forest, so it keeps no forest open. The drop of the last handle of
+//! the forest ends the thread, and waits for its end: then nobody has the forest's files open any more.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -35,8 +35,8 @@ impl Kept {
         self.forest.as_ref().expect("it is there until the end")
     }
 
-    /// Puts the checkpoint that the openings before had no time for, because their programs ended too soon. Without it each
-    /// of them would begin with more than the one before.
+    /// Puts the checkpoint that the openings before had no time for, because their programs ended too soon. Without it
+    /// each of them would begin with more than the one before.
     pub(crate) async fn catch_up(&self) {
         let core = self.journal.core();
         let is_overdue = {
@@ -52,7 +52,8 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // A waker may hold the forest for a moment, and would close the journal on the thread that woke it, later.
+        // A waker may hold the forest for a moment, and would otherwise close the journal later, on the thread that
+        // woke it.
         let core = self.journal.core();
         if !core.is_forked() {
             core.wakes.without(|| drop(self.forest.take()));
@@ -63,7 +64,7 @@ impl Drop for Kept {
 /// The thread. It ends when this is dropped.
 pub(crate) struct Keeper {
     core: Arc<Core>,
-    /// Held by whoever ends it.
+    /// Held by the caller that ends it.
     handle: Mutex<Option<JoinHandle<()>>>,
     /// The keeper's own thread, and the journal's: none of them may join the keeper, which waits for the journal's.
     others: Vec<ThreadId>,
@@ -91,7 +92,7 @@ impl Keeper {
         })
     }
 
-    /// Returns when it has ended, whoever ends it.
+    /// Returns when the thread has ended, whichever caller ends it.
     pub(crate) fn end(&self) {
         // A child that was forked has no such thread.
         if self.core.is_forked() {
@@ -130,10 +131,6 @@ impl Core {
             let waited = self.keeper.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    pub(crate) fn is_keeper_over(&self) -> bool {
-        self.is_keeper_over.load(Ordering::Relaxed)
     }
 
     pub(crate) fn begin_keeper(&self) {
@@ -198,7 +195,7 @@ fn oldest_wanted(core: &Core) -> Result<Option<Position>, CheckpointError> {
         return Ok(None);
     }
     let checkpoints = core.state().checkpoints.clone();
-    // What was trimmed before is trimmed to its end.
+    // A trim that was interrupted is finished.
     let is_begun = core.is_trimmed() && readable(core, &checkpoints, 0) == Some(0);
     let mut wanted = is_begun.then_some(0);
     if let Some(time) = history.time {
@@ -225,7 +222,8 @@ fn within_time(core: &Core, checkpoints: &[Position], time: Duration) -> Option<
     wanted
 }
 
-/// The first checkpoint from `wanted` on with which the files have so many bytes at most; the newest, if all have more.
+/// The first checkpoint from `wanted` on with which the files have at most this many bytes; the newest one, if the
+/// files would have more with each.
 fn within_bytes(
     core: &Core,
     checkpoints: &[Position],
@@ -234,7 +232,7 @@ fn within_bytes(
     let segments = core.state().log.chain.newest_first();
     let lens_of_segments = lens(core, segments.iter().map(|it| names::segment(*it)))?;
     let lens_of_checkpoints = lens(core, checkpoints.iter().map(|at| names::checkpoint(*at)))?;
-    // How long the files are together that are left with a checkpoint; all files, without one.
+    // The length of all files that would be left with a checkpoint; without one, of all files.
     let left_with = |oldest: Option<usize>| {
         let since = oldest.map(|oldest| Place::of(checkpoints[oldest]).segment);
         let kept = segments.iter().zip(&lens_of_segments);
@@ -263,7 +261,8 @@ fn lens(core: &Core, names: impl Iterator<Item = String>) -> Result<Vec<u64>, Ch
     names.map(len).collect()
 }
 
-/// The first checkpoint from this one on that can be read. The history can begin with no other.
+/// The first checkpoint from this one on that can be read: the history can begin only with such a
+/// one.
 fn readable(core: &Core, checkpoints: &[Position], from: usize) -> Option<usize> {
     (from..checkpoints.len()).find(|number| read_time(core, checkpoints[*number]).is_some())
 }
@@ -309,14 +308,14 @@ mod tests {
     }
 
     fn open(disk: &SimulatedDisk) -> Result<DiskForest, crate::OpenForestError> {
-        // No mark is written but by the end.
+        // Only the end writes a mark.
         let settings = Settings::new().silence(Duration::from_secs(1000));
         let journal = DiskJournal::open_on(disk.clone(), settings)?;
         block_on(DiskForest::recover(Forest::builder(), journal))
     }
 
-    /// Drops the last handle of a forest while a waker of its journal runs, which does this once it is waited for; returns
-    /// whether the waker had ended when the drop returned.
+    /// Drops the last handle of a forest while a waker of its journal runs, which does this once it is waited for;
+    /// returns whether the waker had ended when the drop returned.
     fn drop_while_waking(forest: DiskForest, act: impl FnOnce() + Send + 'static) -> bool {
         let tree = block_on(forest.create("notes")).unwrap();
         let core = forest.journal().core();

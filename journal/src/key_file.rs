@@ -3,12 +3,12 @@
 //! - A file begins with the entries that it had when it was made; those must be whole. More are appended, and the last
 //!   group may be torn.
 //! - Room for more is filled with zeros before it is needed, so that a full disk is met there.
-//! - Nothing is removed before it was overwritten.
+//! - A file is overwritten before it is removed.
 
 use std::io;
 
 use crc32c::{crc32c, crc32c_append};
-use weald_forest::journal::{BlobId, Position};
+use weald_forest::journal::{BlobId, BlobPlace, Position};
 use weald_tree::NodeId;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -25,7 +25,7 @@ const OPEN: [u8; 8] = *b"WEALDK\0\x01";
 /// The magic bytes of a file whose keys are sealed by a master key.
 const SEALED: [u8; 8] = *b"WEALDK\0\x03";
 
-/// The same in format 2, which has another proof.
+/// The magic bytes of such a file in format 2, which has another proof.
 const FORMERLY_SEALED: [u8; 8] = *b"WEALDK\0\x02";
 
 /// What a head begins with: the magic bytes, the journal, how many entries it began with.
@@ -53,12 +53,20 @@ pub(crate) struct KeyEntry {
     pub(crate) attribute: Attribute,
 }
 
-/// How many bytes the entry of a blob has at most, whose attribute has this name.
+impl KeyEntry {
+    /// The attribute, with the number of its tree.
+    pub(crate) fn place(&self, id: BlobId) -> (u64, BlobPlace) {
+        let (tree, node, name) = self.attribute.clone();
+        (tree, BlobPlace { id, node, name })
+    }
+}
+
+/// The greatest length of the entry of a blob whose attribute has this name.
 pub(crate) fn entry_len(name: &str) -> u64 {
     (ENTRY + master_key::SEALED + name.len()) as u64
 }
 
-/// The head of a file that begins with so many entries.
+/// The head of a file that begins with this many entries.
 pub(crate) fn write_head(
     out: &mut Zeroizing<Vec<u8>>,
     (journal, count): (u128, usize),
@@ -86,7 +94,7 @@ pub(crate) fn write_entry(
     out.extend_from_slice(&id.0.to_le_bytes());
     match master {
         Some(master) => out.extend_from_slice(&master.seal(id, &entry.key)),
-        None => out.extend_from_slice(&entry.key[..]),
+        None => out.extend_from_slice(entry.key.bytes()),
     }
     out.extend_from_slice(&entry.at.position().0.to_le_bytes());
     out.extend_from_slice(&tree.to_le_bytes());
@@ -155,11 +163,12 @@ pub(crate) fn read(
     Ok(reader.offset)
 }
 
-/// Reads a file in steps: it may be made by hand, and longer than there is memory.
+/// Reads a file in steps: it may have been made by hand, and be larger than the memory.
 struct EntryReader {
     file: Box<dyn MediumFile>,
     offset: u64,
-    /// What lies in the file from the offset on, as far as it was read; and before that what was taken.
+    /// The bytes of the file from the offset on, as far as they were read; bytes that were taken stand
+    /// before them.
     bytes: Zeroizing<Vec<u8>>,
     taken: usize,
 }
@@ -221,7 +230,7 @@ fn read_entry(bytes: &[u8], master: Option<&MasterKey>) -> Option<(BlobId, KeyEn
     }
     let key = match master {
         Some(master) => master.open(id, key.first_chunk()?)?,
-        None => Zeroizing::new(*key.first_chunk()?),
+        None => BlobKey::of(key.first_chunk()?),
     };
     let entry = KeyEntry {
         key,
@@ -291,7 +300,7 @@ mod tests {
 
     fn entry(number: u64) -> (BlobId, KeyEntry) {
         let entry = KeyEntry {
-            key: Zeroizing::new([u8::try_from(number).unwrap(); 32]),
+            key: BlobKey::of(&[u8::try_from(number).unwrap(); 32]),
             at: Place::of(Position(u128::from(number) << 64)),
             attribute: (1, NodeId::new(number).unwrap(), "name".into()),
         };
@@ -330,7 +339,7 @@ mod tests {
         assert_ne!(head(1, 0), head(1, 5));
         assert_eq!(proof(1, 0), proof(1, 5));
         assert_ne!(proof(1, 0), proof(2, 0));
-        // Nobody else has it, in either format.
+        // No other master key has this proof, in either format.
         let disk = SimulatedDisk::new();
         let masters = |byte| MasterKeys {
             current: Some(MasterKey::new([byte; 32])),

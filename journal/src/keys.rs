@@ -5,12 +5,13 @@
 //! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one, and
 //!   overwrites the old one with zeros. The old one is the spare file from then on. A key is taken only if both files have
 //!   room for it ([`Keys::free`]).
-//! - Nor does it need another open file: both stay open, and the directory is looked through only after something failed.
+//! - Erasing needs no further open file either: both stay open, and the directory is searched only after something
+//!   failed.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use weald_forest::journal::{BlobId, Erasure, Position};
+use weald_forest::journal::{BlobId, BlobPlace, Erasure, Position};
 use zeroize::Zeroizing;
 
 use crate::blob::Sealing;
@@ -29,6 +30,8 @@ const ROOM: u64 = 16 * 1024;
 /// All keys, and the file they are in.
 pub(crate) struct Keys {
     entries: HashMap<BlobId, KeyEntry>,
+    /// The blobs that no trimming removes, whatever the checkpoints refer to.
+    kept: HashSet<BlobId>,
     /// The number of the newest file; 0, if there never was one.
     number: u64,
     journal: u128,
@@ -64,6 +67,7 @@ impl Keys {
     pub(crate) fn new(journal: u128, masters: MasterKeys) -> Self {
         Self {
             entries: HashMap::new(),
+            kept: HashSet::new(),
             number: 0,
             journal,
             masters,
@@ -73,7 +77,7 @@ impl Keys {
         }
     }
 
-    /// Reads the newest key file; returns where what is valid in it ends.
+    /// Reads the newest key file; returns where its valid part ends.
     pub(crate) fn read(
         medium: &dyn Medium,
         (journal, masters): (u128, &MasterKeys),
@@ -96,8 +100,20 @@ impl Keys {
         self.entries.get(&id).cloned()
     }
 
+    /// Where a blob is.
+    pub(crate) fn place(&self, id: BlobId) -> Option<Place> {
+        self.entries.get(&id).map(|entry| entry.at)
+    }
+
     pub(crate) fn has(&self, id: BlobId) -> bool {
         self.entries.contains_key(&id)
+    }
+
+    /// Keeps a blob from being trimmed; answers with the attribute for which it was brought.
+    pub(crate) fn keep(&mut self, id: BlobId) -> Option<(u64, BlobPlace)> {
+        let place = self.entries.get(&id)?.place(id);
+        self.kept.insert(id);
+        Some(place)
     }
 
     /// The number of the newest file; 0, if there never was one.
@@ -115,18 +131,19 @@ impl Keys {
         self.entries.values().map(|entry| entry.at)
     }
 
-    /// Where those are that lie behind a position or are asked for.
+    /// The places of the blobs that lie behind a position, or are asked for.
     pub(crate) fn needed(
         &self,
         upto: Position,
         keep: &HashSet<BlobId>,
     ) -> impl Iterator<Item = Place> {
         let entries = self.entries.iter();
-        let entries = entries.filter(move |(id, it)| it.at.position() > upto || keep.contains(id));
+        let is_asked = |id: &BlobId| keep.contains(id) || self.kept.contains(id);
+        let entries = entries.filter(move |(id, it)| it.at.position() > upto || is_asked(id));
         entries.map(|(_, entry)| entry.at)
     }
 
-    /// For how many bytes of entries there is room, now and when they are written again.
+    /// For how many bytes of entries there is room, now and after they are written again.
     pub(crate) fn free(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| {
             file.capacity.min(self.spare_len()).saturating_sub(file.len)
@@ -138,7 +155,7 @@ impl Keys {
         self.spare.as_ref().map_or(0, |spare| spare.len)
     }
 
-    /// Forgets what lies at a place or behind it, and what was erased.
+    /// Forgets the blobs at a place or behind it, and those that were erased.
     pub(crate) fn recover(&mut self, end: Place, erased: &Erased<'_>) {
         self.entries.retain(|_, entry| entry.at < end);
         self.forget(erased);
@@ -153,8 +170,10 @@ impl Keys {
     /// now or when it could not be written.
     pub(crate) fn trim(&mut self, upto: Position, keep: &HashSet<BlobId>) -> bool {
         let before = self.entries.len();
+        let kept = &self.kept;
+        let is_asked = |id: &BlobId| keep.contains(id) || kept.contains(id);
         self.entries
-            .retain(|id, entry| entry.at.position() > upto || keep.contains(id));
+            .retain(|id, entry| entry.at.position() > upto || is_asked(id));
         self.entries.len() < before || self.number > 0 && self.has_others
     }
 
@@ -210,7 +229,8 @@ impl Keys {
         self.rewrite(medium)
     }
 
-    /// Makes the newest file one that begins with all that is known: whatever is missing in it later is damage.
+    /// Makes a newest file that begins with all known entries: if one of them is missing in it later, that is
+    /// damage.
     pub(crate) fn settle(&mut self, medium: &dyn Medium) -> io::Result<()> {
         let is_settled = self
             .file
@@ -222,8 +242,8 @@ impl Keys {
         self.rewrite(medium)
     }
 
-    /// How long a key file of a later opening is at most, which may seal the keys, if this one gets room for so many bytes
-    /// of entries.
+    /// The greatest length of a key file of a later opening, which may seal the keys, if this one gets room for this
+    /// many bytes of entries.
     pub(crate) fn len_if_reopened(&self, more: u64) -> u64 {
         let len = match more {
             0 => self
@@ -232,11 +252,12 @@ impl Keys {
                 .map_or(self.spare_len(), |file| file.capacity),
             _ => self.capacity_for(more),
         };
-        // A sealed key has a half more than an open one, and that is less than a quarter of its entry.
+        // A sealed key is half as long again as an open one; the difference is less than a quarter of its
+        // entry.
         len.saturating_add(len / 4)
     }
 
-    /// How long the key file is to be, if there is to be room for so many bytes of entries.
+    /// How long the key file has to be, to have room for this many bytes of entries.
     fn capacity_for(&self, more: u64) -> u64 {
         let used = self.used();
         let capacity = self.file.as_ref().map_or(ROOM, |file| file.capacity);
@@ -251,7 +272,7 @@ impl Keys {
         wanted
     }
 
-    /// Makes room for so many bytes of entries.
+    /// Makes room for this many bytes of entries.
     pub(crate) fn grow(&mut self, medium: &dyn Medium, more: u64) -> io::Result<()> {
         let wanted = self.capacity_for(more);
         let has_file = self.file.as_ref();
@@ -288,7 +309,7 @@ impl Keys {
         medium.sync_names()
     }
 
-    /// Makes another file of what is known, and overwrites the one before, which is the spare one from then on.
+    /// Writes what is known into another file, and overwrites the former one, which is the spare one from then on.
     pub(crate) fn rewrite(&mut self, medium: &dyn Medium) -> io::Result<()> {
         let master = self.masters.current.as_ref();
         let len = self.used();
@@ -304,7 +325,7 @@ impl Keys {
         let unfinished = format!("{name}{}", names::UNFINISHED);
         // Until everything here has succeeded.
         let has_others = std::mem::replace(&mut self.has_others, true);
-        // It is not one of zeros any more.
+        // It is no longer a file of zeros.
         let (from, file, capacity) = match self.spare.take_if(|spare| spare.len >= len) {
             Some(spare) => (names::SPARE_KEYS, spare.file, spare.len),
             None => (&unfinished[..], medium.create(&unfinished)?, len),
@@ -314,7 +335,7 @@ impl Keys {
             self.give_up(medium, from, (file, capacity));
             return Err(for_room(&name, len)(error));
         }
-        // If this fails, either file may be the newest one, so nothing is written to them any more.
+        // If this fails, either file may be the newest one, so neither is written to any more.
         let before = (self.number, self.file.take());
         self.number = number;
         medium.rename(from, &name)?;
@@ -336,14 +357,14 @@ impl Keys {
         Ok(())
     }
 
-    /// Overwrites what was written of a file that became none. It stays as the spare file, or goes.
+    /// Overwrites a file that did not become the newest one. It stays as the spare file, or is removed.
     fn give_up(
         &mut self,
         medium: &dyn Medium,
         name: &str,
         (file, len): (Box<dyn MediumFile>, u64),
     ) {
-        // If this fails too, whoever replaces it tries again.
+        // If this fails, too, the next replacement tries again.
         if name != names::SPARE_KEYS {
             let _ = key_file::destroy(medium, name);
         } else if key_file::fill(&*file, 0, len).is_ok() {
@@ -351,7 +372,7 @@ impl Keys {
         }
     }
 
-    /// Overwrites the file that was in use, and makes it the spare one, if there is none; returns whether it did.
+    /// Overwrites the file that was in use, and makes it the spare file if there is none; returns whether it did that.
     fn reuse(
         &mut self,
         medium: &dyn Medium,

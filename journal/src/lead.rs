@@ -1,14 +1,14 @@
 //! An author who waits until a commit is buffered writes for all: the *leader* of a batch.
 //!
-//! To wake a thread of the journal and to be woken by it takes longer than to write a few commits. So the first author of
-//! a batch becomes its leader: it lets the others of its executor run first, and when it is polled again it writes whatever
-//! was accepted meanwhile. (Group commit with leaders, as RocksDB does it.)
+//! To wake a thread of the journal and be woken by it takes longer than writing a few commits. So the first author of a
+//! batch becomes its leader: it lets the other tasks of its executor run first, and when it is polled again, it writes
+//! whatever was accepted meanwhile. (Group commit with leaders, as RocksDB does it.)
 //!
-//! - Nobody depends on a leader. It may be dropped, and then a thread writes; or it may not be polled for long, and then a
-//!   thread writes that looks after [`LOOK`](crate::leading::LOOK).
-//! - A leader writes only what is short, and on a medium that has been quick: a write must
-//!   seldom hold an author up. The threads do everything else.
-//! - Whoever waits until a commit is durable leads nothing: a sync is done by a thread.
+//! - Nobody depends on a leader. If it is dropped, a thread writes. If it is not polled for long, a thread that looks
+//!   after [`LOOK`](crate::leading::LOOK) writes.
+//! - A leader writes only short batches, and only while the medium is quick, because a write must
+//!   seldom hold up an author. The threads do everything else.
+//! - An author who waits until its commit is durable does not lead, because a thread does the sync.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ impl Core {
         number
     }
 
-    /// Waits until a position is buffered. Whoever waits here is no author, and leads nothing, so a thread writes at once.
+    /// Waits until a position is buffered. The caller is no author and does not lead, so a thread writes at once.
     pub(crate) fn when_written(&self, position: Position) -> When {
         self.refuse_if_forked();
         let mut state = self.state();
@@ -38,7 +38,7 @@ impl Core {
         self.marks.when(position, Level::Buffered)
     }
 
-    /// Writes what was accepted, unless a thread has, or is to.
+    /// Writes what was accepted, unless a thread has written it, or is about to.
     fn write_as_leader(&self, number: u64) {
         let mut state = self.state();
         if !state.leading.step_down(number) || state.failed.is_some() {
@@ -56,7 +56,8 @@ impl Core {
         let ended = Instant::now();
         let mut state = self.state();
         state.leading.has_led(begun, ended);
-        // A thread that has looked meanwhile rests until it is called, and nobody else syncs after a silence.
+        // A thread that has looked meanwhile rests until it is woken, and no other thread would sync after a
+        // silence.
         self.wake_threads(state);
     }
 }
@@ -217,7 +218,7 @@ mod tests {
         drop(state);
         core.work(Work::Write);
 
-        // Nobody leads what is long.
+        // A long batch has no leader.
         let mut last = Position::default();
         for id in 2..10 {
             last = append(&core, id, 10_000);
@@ -228,7 +229,7 @@ mod tests {
         drop(state);
         core.work(Work::Write);
 
-        // Nor on a medium that was slow, for a while.
+        // For a while there is no leader either after the medium was slow.
         let position = append(&core, 10, 100);
         let mut state = core.state();
         let later = Instant::now() + Duration::from_secs(3600);
@@ -302,7 +303,7 @@ mod tests {
             |journal| poll(journal.read(Position::default(), 1)).is_pending(),
             |journal| poll(journal.blob(BlobId(1))).is_pending(),
             |journal| poll(journal.resolve(CommitId(1))).is_pending(),
-            |journal| journal.when_room(0).is_some(),
+            |journal| journal.when_room(0, &[], &[]).is_some(),
         ];
         for wait in waits {
             let settings = Settings::new().segment(1 << 20).buffer(1).by_hand();

@@ -29,9 +29,9 @@ pub(crate) struct Leading {
     led: Option<Instant>,
     /// When a leader's write was slow last.
     slow: Option<Instant>,
-    /// Somebody waits until this is buffered, and no leader will write it.
+    /// Somebody waits until everything up to here is buffered, and no leader will write it.
     asked: Position,
-    /// All up to here is written, or somebody writes it now.
+    /// Everything up to here is written, or being written.
     taken: Position,
     /// A thread rests, and looks soon.
     pub(crate) is_watched: bool,
@@ -66,7 +66,7 @@ impl Leading {
         }
     }
 
-    /// Leaves all up to a position to the threads.
+    /// Leaves everything up to a position to the threads.
     pub(crate) fn ask_for(&mut self, position: Position) {
         self.asked = self.asked.max(position);
     }
@@ -87,7 +87,7 @@ impl Leading {
         is_within(self.leader.map(|(_, since)| since), LOOK)
     }
 
-    /// Whether somebody waits for what no leader will write, or waits until it is durable, up to here.
+    /// Whether somebody waits, up to this position, for what no leader will write, or for a sync.
     pub(crate) fn is_asked(&self, wanted: Position) -> bool {
         self.asked.max(wanted) > self.taken
     }

@@ -2,7 +2,7 @@
 //! medium.
 //!
 //! - A [`DiskForest`] is a forest with its journal on disk.
-//! - A [`ReadOnlyForest`] is the same forest for reading, also while a program has it open.
+//! - A [`ReadOnlyForest`] is the same forest for reading, even while a program has it open.
 //! - A [`DiskJournal`] keeps the records of one forest in one directory, and is given to its builder.
 //! - A [`Medium`] is what it stands on: a [`Directory`] of the file system, or the [`SimulatedDisk`] that loses, tears and
 //!   refuses whatever a real one may.
@@ -50,10 +50,12 @@ mod blob_reader;
 mod reserve;
 
 // The end of the journal in memory, and what is to be done next.
+mod ahead;
 mod body;
 mod leading;
 mod log;
 mod next_step;
+mod put_ahead;
 mod settings;
 mod waiting;
 mod wakes;
@@ -61,17 +63,20 @@ mod wakes;
 // The work, the opening, and reading what is there.
 mod close;
 mod core;
+mod failing;
 mod follow;
-mod hands;
-mod keep;
 mod lead;
+mod maintenance;
 mod needed_keys;
 mod open;
 mod prepare;
 mod recover;
+mod room;
 mod search;
 mod searching;
 mod seen;
+mod threads;
+mod write_ahead;
 
 // The journal, as users see it.
 mod disk_journal;
@@ -80,14 +85,16 @@ mod read_only_journal;
 mod sizes;
 
 // The forest on it.
+mod commits_after;
 mod disk_forest;
 mod keeper;
-mod missed;
 mod open_forest_error;
 mod read_only_forest;
 
 #[cfg(test)]
 mod interleaved;
+#[cfg(test)]
+mod standing;
 
 pub use core::Work;
 pub use directory::Directory;

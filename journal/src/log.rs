@@ -3,13 +3,14 @@
 //! - A record has its place, and so its position, before anything is written: this is arithmetic, and waits for nothing.
 //! - A place lies in a segment that is prepared. A record for which there is no room waits in `waiting.rs`, and all
 //!   after it, or is refused; nothing of it was written then.
-//! - What is longer than [`SHORT`] is handed over and not copied.
+//! - A record longer than [`SHORT`] is handed over, and not copied.
 
 use std::sync::Arc;
 
 use weald_forest::CommitId;
 use weald_forest::journal::{Erasure, Position};
 
+use crate::ahead::WrittenAhead;
 use crate::blob::Sealing;
 use crate::body::{Before, Body, LongBody, RecordBody, Share, frames_before};
 use crate::chain::Chain;
@@ -21,10 +22,11 @@ use crate::reserve;
 /// A record that is longer is not copied.
 pub(crate) const SHORT: usize = 64 * 1024;
 
-/// A segment's rest that is shorter is left empty.
+/// If the rest of a segment is shorter than this, it stays empty.
 const REST: usize = 4 * 1024;
 
-/// What other records leave of the last segment that is prepared, or an eighth of it, if that is less.
+/// How much of the last prepared segment other records leave to erasures; an eighth of the segment, if
+/// that is less.
 const FOR_ERASING: usize = 64 * 1024;
 
 /// Bytes on their way into segments, in their order.
@@ -32,7 +34,7 @@ const FOR_ERASING: usize = 64 * 1024;
 pub(crate) struct Batch {
     pub(crate) items: Vec<Item>,
     pub(crate) bytes: usize,
-    /// The keys of the blobs among them, which are written before.
+    /// The keys of the blobs among them. They are written first.
     pub(crate) keys: Vec<(Place, Sealing)>,
     /// What their records erase, with the places that say so.
     pub(crate) erasures: Vec<(Place, Erasure)>,
@@ -57,8 +59,8 @@ pub(crate) enum Item {
     Sealed(Place, Sealing, usize),
 }
 
-/// A frame of a long record: from which of its bytes on, and how many.
-type LongFrame = (Place, Kind, (usize, usize));
+/// A frame of a long record: its first byte in the record, and its length.
+pub(crate) type LongFrame = (Place, Kind, (usize, usize));
 
 /// The end of the journal.
 pub(crate) struct Log {
@@ -70,12 +72,18 @@ pub(crate) struct Log {
     pub(crate) cursor: Place,
     /// The index of the last segment that is prepared.
     pub(crate) prepared: u32,
+    /// No later segment has a file. Those behind the prepared ones are left of preparations that were refused.
+    pub(crate) named: u32,
+    /// What is written ahead of its record, in the segments behind the one that is written to.
+    pub(crate) ahead: Option<WrittenAhead>,
     pub(crate) chain: Chain,
     pub(crate) batch: Batch,
-    /// What has a place and is not written.
+    /// Bytes that have a place and are not written yet.
     pub(crate) unwritten: usize,
     /// The last record.
     pub(crate) last: Option<(Position, CommitId)>,
+    /// The number of its version; 0, if nobody has looked yet.
+    pub(crate) newest: u64,
     /// Everything before this place is written.
     pub(crate) written: Place,
     /// Everything before this place is durable.
@@ -83,7 +91,7 @@ pub(crate) struct Log {
     /// What the last mark says.
     pub(crate) marked: Position,
     pub(crate) keys: KeyRoom,
-    /// A vector for finished bytes, used before.
+    /// A vector of an earlier batch, to be used again.
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -95,7 +103,7 @@ const KEPT: usize = 1 << 20;
 pub(crate) struct KeyRoom {
     /// What the key file has.
     pub(crate) free: u64,
-    /// What the blobs that have a place need of it, and have not taken yet.
+    /// How much of that the blobs that have a place need, and have not taken yet.
     pub(crate) promised: u64,
 }
 
@@ -104,12 +112,12 @@ pub(crate) struct KeyRoom {
 pub(crate) enum Lack {
     /// The next segment.
     Segment,
-    /// Room for so many bytes of keys, besides what others were promised.
+    /// Room for this many bytes of keys, besides what others were promised.
     Keys(u64),
 }
 
 impl Log {
-    /// What is lacking to give a record its place; `None`, if it gets one.
+    /// What a record lacks for a place; `None`, if it gets one.
     pub(crate) fn lack(&self, body: &Body) -> Option<Lack> {
         let keys = self.keys.promised + body.keys_len();
         if keys > self.keys.free && !body.blobs.is_empty() {
@@ -124,7 +132,10 @@ impl Log {
         }
         let has_room = match &body.record {
             RecordBody::Short(bytes) => self.place_for((place, share), bytes.len()).is_some(),
-            RecordBody::Long(_, len) => self.places_for((place, share), *len).is_some(),
+            RecordBody::Long(_, len) => {
+                let last = self.last_usable();
+                self.places_for((place, share), (*len, last)).is_some()
+            }
         };
         (!has_room).then_some(Lack::Segment)
     }
@@ -144,7 +155,7 @@ impl Log {
         self.reserved(segment).unwrap_or(self.head.capacity)
     }
 
-    fn space(&self, place: Place) -> usize {
+    pub(crate) fn space(&self, place: Place) -> usize {
         (self.capacity(place.segment) - place.offset) as usize
     }
 
@@ -155,9 +166,16 @@ impl Log {
         }
     }
 
-    /// How much of that a record may take.
-    fn space_for(&self, place: Place, share: Share) -> usize {
-        let is_last = place.segment.index == self.prepared;
+    /// The last segment in which a record may have its place.
+    pub(crate) fn last_usable(&self) -> u32 {
+        self.ahead
+            .as_ref()
+            .map_or(self.prepared, WrittenAhead::in_front)
+    }
+
+    /// How much of that a record may take, if this is the last segment.
+    fn space_for(&self, place: Place, share: Share, last: u32) -> usize {
+        let is_last = place.segment.index == last;
         let left = match share {
             Share::Most if is_last => self.left_for_erasing(place.segment),
             _ => 0,
@@ -167,17 +185,18 @@ impl Log {
 
     /// How many bytes of records have room in what is prepared, with what their frames take.
     pub(crate) fn room(&self) -> u64 {
-        let ahead = self.prepared - self.cursor.segment.index;
+        let index = self.last_usable();
+        let more = index - self.cursor.segment.index;
         let segment = self.head.capacity.saturating_sub(HEAD);
-        let room = u64::from(ahead) * u64::from(segment) + self.space(self.cursor) as u64;
+        let room = u64::from(more) * u64::from(segment) + self.space(self.cursor) as u64;
         let last = SegmentId {
-            index: self.prepared,
+            index,
             ..self.cursor.segment
         };
         room.saturating_sub(self.left_for_erasing(last) as u64)
     }
 
-    /// How much room a record of so many bytes needs at most, whatever its frames are.
+    /// How much room a record of this many bytes needs at most, whatever its frames are.
     pub(crate) fn room_for(&self, bytes: usize) -> u64 {
         let frames = bytes / self.limits().1 + 2;
         let segments = bytes / self.head.capacity as usize + 2;
@@ -185,24 +204,25 @@ impl Log {
     }
 
     /// The place of a whole frame, if there is room.
-    fn place_for(&self, (place, share): (Place, Share), body: usize) -> Option<Place> {
-        let has_room = |place: &Place| HEADER + body <= self.space_for(*place, share);
+    pub(crate) fn place_for(&self, (place, share): (Place, Share), body: usize) -> Option<Place> {
+        let last = self.last_usable();
+        let has_room = |place: &Place| HEADER + body <= self.space_for(*place, share, last);
         if has_room(&place) {
             return Some(place);
         }
-        self.next_segment(place).filter(has_room)
+        self.next_segment(place, last).filter(has_room)
     }
 
-    fn next_segment(&self, place: Place) -> Option<Place> {
+    pub(crate) fn next_segment(&self, place: Place, last: u32) -> Option<Place> {
         let segment = place.segment.next();
-        (segment.index <= self.prepared).then_some(Place {
+        (segment.index <= last).then_some(Place {
             segment,
             offset: HEAD,
         })
     }
 
     /// Goes to a place of the next segment, if it is there.
-    fn roll_to(&mut self, place: Place) {
+    pub(crate) fn roll_to(&mut self, place: Place) {
         if place.segment == self.cursor.segment {
             return;
         }
@@ -241,7 +261,7 @@ impl Log {
         }
     }
 
-    /// Keeps a vector of a batch that was written, so that the next one need not grow again.
+    /// Keeps the vector of a batch that was written, so that the next batch need not allocate.
     pub(crate) fn reuse(&mut self, batch: &mut Batch) {
         for item in &mut batch.items {
             if let Item::Bytes(_, bytes) = item
@@ -265,7 +285,7 @@ impl Log {
         is_news && self.synced.position() > self.marked && self.space(self.cursor) >= MARK
     }
 
-    /// Says what is durable, if that is news and there is room.
+    /// Writes a mark of what is durable, if that is news and there is room.
     pub(crate) fn put_mark(&mut self) {
         if !self.wants_mark() {
             return;
@@ -289,6 +309,18 @@ impl Log {
             self.put_mark();
         }
         let place = self.place_for((self.cursor, share), len)?;
+        self.put_frame((place, Kind::Whole), len, write);
+        self.last = Some((self.cursor.position(), id));
+        Some(self.cursor.position())
+    }
+
+    /// A frame whose body has this length.
+    pub(crate) fn put_frame(
+        &mut self,
+        (place, kind): (Place, Kind),
+        len: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         self.roll_to(place);
         let bytes = self.bytes_at(place);
         let begin = bytes.len();
@@ -296,23 +328,29 @@ impl Log {
         write(bytes);
         let body = bytes[begin + HEADER..].iter().as_slice();
         debug_assert_eq!(body.len(), len, "a record knows its length");
-        let header = frame::header(place, Kind::Whole, std::iter::once(body));
+        let header = frame::header(place, kind, std::iter::once(body));
         bytes[begin..begin + HEADER].copy_from_slice(&header);
         self.advance(HEADER + len);
-        self.last = Some((self.cursor.position(), id));
-        Some(self.cursor.position())
     }
 
-    /// The frames of a long record, if there is room.
-    fn places_for(&self, (mut place, share): (Place, Share), len: usize) -> Option<Vec<LongFrame>> {
+    /// The frames of a long record, if there is room up to the last of these segments.
+    pub(crate) fn places_for(
+        &self,
+        (mut place, share): (Place, Share),
+        (len, last): (usize, u32),
+    ) -> Option<Vec<LongFrame>> {
         let mut frames = Vec::new();
         let mut from = 0;
         while from < len {
-            let least = (len - from).min(REST);
-            if self.space_for(place, share) < HEADER + least {
-                place = self.next_segment(place)?;
+            // Of a segment that nobody has written to, all is taken, however short it is.
+            let least = match place.offset == HEAD {
+                true => 1,
+                false => (len - from).min(REST),
+            };
+            if self.space_for(place, share, last) < HEADER + least {
+                place = self.next_segment(place, last)?;
             }
-            let space = self.space_for(place, share) - HEADER;
+            let space = self.space_for(place, share, last) - HEADER;
             let part = (len - from).min(MAX_BODY).min(space);
             let kind = match (from == 0, from + part == len) {
                 (true, true) => Kind::Whole,
@@ -332,7 +370,8 @@ impl Log {
         (body, len): (&LongBody, usize),
         (id, share): (CommitId, Share),
     ) -> Option<Position> {
-        for (place, kind, part) in self.places_for((self.cursor, share), len)? {
+        let last = self.last_usable();
+        for (place, kind, part) in self.places_for((self.cursor, share), (len, last))? {
             self.roll_to(place);
             let item = Item::Frame(place, kind, Arc::clone(body), part);
             self.batch.items.push(item);
@@ -362,18 +401,15 @@ impl Log {
                     }
                     let item = Item::Sealed(place, sealing.clone(), part);
                     self.batch.items.push(item);
+                    self.advance(HEADER + len);
                 }
                 Before::Erasure(erasure, body) => {
-                    let body = std::iter::once(&body[..]);
-                    let header = frame::header(place, Kind::Erasure, body.clone());
-                    let bytes = self.bytes_at(place);
-                    bytes.extend_from_slice(&header);
-                    body.for_each(|body| bytes.extend_from_slice(body));
+                    let write = |out: &mut Vec<u8>| out.extend_from_slice(&body);
+                    self.put_frame((place, Kind::Erasure), len, write);
                     let erasure = erasure.map(|erasure| (place, erasure.clone()));
                     self.batch.erasures.extend(erasure);
                 }
             }
-            self.advance(HEADER + len);
         }
         match &body.record {
             RecordBody::Short(bytes) => {

@@ -1,6 +1,7 @@
 //! The master key: it seals the keys of blobs in the key file, and lies elsewhere.
 //!
-//! Whoever has a copy of the directory and not the master key reads no erasable bytes, whether they were erased or not.
+//! Somebody with a copy of the directory, but without the master key, cannot read any erasable bytes, whether they were
+//! erased or not.
 
 use std::fs;
 use std::io;
@@ -107,11 +108,11 @@ impl MasterKey {
     }
 
     fn cipher(&self) -> ChaCha20Poly1305 {
-        ChaCha20Poly1305::new(&Key::from(*self.0))
+        ChaCha20Poly1305::new(<&Key>::from(&*self.0))
     }
 
-    /// What only this key makes of a journal's number. All key files of a journal have the same one: two different texts
-    /// with one nonce would let others make a third.
+    /// The proof: what only this key makes of a journal's number. All key files of a journal have the same proof,
+    /// because with two texts under one nonce others could make a third.
     pub(crate) fn proof(&self, journal: u128) -> [u8; TAG] {
         self.tag(&nonce(journal), &journal.to_le_bytes())
     }
@@ -131,7 +132,7 @@ impl MasterKey {
     pub(crate) fn seal(&self, id: BlobId, key: &BlobKey) -> [u8; SEALED] {
         let (nonce, aad) = (nonce(id.0), id.0.to_le_bytes());
         let payload = Payload {
-            msg: &key[..],
+            msg: key.bytes(),
             aad: &aad,
         };
         let sealed = self.cipher().encrypt(&nonce, payload);
@@ -146,7 +147,7 @@ impl MasterKey {
             aad: &aad,
         };
         let key = Zeroizing::new(self.cipher().decrypt(&nonce, payload).ok()?);
-        Some(Zeroizing::new(key[..].try_into().ok()?))
+        Some(BlobKey::of(key.first_chunk()?))
     }
 }
 
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_sealed_key_is_opened_with_its_master_key_and_its_id_only() {
         let [one, other] = [1, 2].map(|byte| MasterKey::new([byte; 32]));
-        let key = Zeroizing::new([7; 32]);
+        let key = BlobKey::of(&[7; 32]);
         let mut sealed = one.seal(BlobId(5), &key);
         assert_eq!(one.open(BlobId(5), &sealed), Some(key));
         assert_eq!(one.open(BlobId(6), &sealed), None);

@@ -12,7 +12,9 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum LockError {
     /// Another process, or another journal of this process, has it.
-    #[error("it is open for writing in the process {pid}; close it there first")]
+    #[error(
+        "it is open for writing in the process {pid}, or in one that was forked from it; close it there first"
+    )]
     Held {
         /// The process, as it noted itself; 0 if it has not.
         pid: u32,
@@ -63,8 +65,8 @@ pub trait Medium: Send + Sync + 'static {
     /// They may not be durable.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Locks the directory against other writers until the file is dropped. The file names the process that has the lock.
-    /// Reading it fails once another file is what the next writer would lock: then this is the lock of nothing.
+    /// Locks the directory against other writers until the file is dropped. The file names the process that has the
+    /// lock. Reading it fails once another file is what the next writer would lock: then this is the lock of nothing.
     ///
     /// # Errors
     /// [`LockError`].
@@ -79,8 +81,8 @@ pub trait MediumFile: Send + Sync {
     /// They cannot be read.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes at an offset, and returns how many bytes were written. Where there is room for some of them, a medium that
-    /// is full may write those, and fail only the next time.
+    /// Writes at an offset, and returns how many bytes were written. Where there is room for some of them, a medium
+    /// that is full may write those, and fail only the next time.
     ///
     /// # Errors
     /// Any number of them may have been written.
@@ -89,7 +91,8 @@ pub trait MediumFile: Send + Sync {
     /// Makes all that was written durable.
     ///
     /// # Errors
-    /// What was written since the last time may be lost, and a later call does not say so.
+    /// Bytes that were written since the last sync may be lost, and a later call does not report
+    /// that.
     fn sync(&self) -> io::Result<()>;
 
     /// Cuts off what is behind this length. It may still be there after the loss of power, unless a sync came after.
@@ -113,7 +116,7 @@ pub trait MediumFile: Send + Sync {
     }
 }
 
-/// Writes all bytes, or fails: a medium that wrote less once is not asked again.
+/// Writes all bytes, or fails: after a short write the medium is not asked for the rest.
 pub(crate) fn write_all(file: &dyn MediumFile, bytes: &[u8], offset: u64) -> io::Result<()> {
     let written = file.write_at(bytes, offset)?;
     if written < bytes.len() {
@@ -123,8 +126,8 @@ pub(crate) fn write_all(file: &dyn MediumFile, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
-/// Writes all bytes of a file that does not count yet. A medium that is full writes what there is room for, and tells so
-/// only when it is asked for the rest.
+/// Writes all bytes of a file that does not count yet. A medium that is full writes what there is room for, and tells
+/// so only when it is asked for the rest.
 pub(crate) fn write_whole(
     file: &dyn MediumFile,
     mut bytes: &[u8],
@@ -144,7 +147,7 @@ pub(crate) fn write_whole(
 /// How many bytes are read at once, at most, of a file whose length nobody has checked.
 pub(crate) const STEP: usize = 1 << 20;
 
-/// At most so many bytes of a file, from an offset on; fewer only at its end.
+/// At most this many bytes of a file, from an offset on; fewer only at its end.
 pub(crate) fn read_some(file: &dyn MediumFile, offset: u64, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; most];
     let read = file.read_at(&mut bytes, offset)?;
@@ -160,7 +163,7 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether an error says that a file could not be had: nothing was written.
+/// Whether an error says that a file could not be opened or created, so that nothing was written.
 pub(crate) fn is_unopened(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(
@@ -169,7 +172,13 @@ pub(crate) fn is_unopened(error: &io::Error) -> bool {
     )
 }
 
-/// Says in an error that there is no room what the room was for, and how much of it is needed.
+/// Whether an error says that a file is not there, or that the medium cannot read a part of it.
+pub(crate) fn is_unreadable(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::IO))
+        || error.kind() == io::ErrorKind::NotFound
+}
+
+/// Adds to an error that says that there is no room what the room was for, and how much is needed.
 pub(crate) fn for_room(name: &str, len: u64) -> impl Fn(io::Error) -> io::Error {
     move |error| {
         if !is_full(&error) {

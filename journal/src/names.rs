@@ -24,7 +24,7 @@ pub(crate) fn segment_of(name: &str) -> Option<SegmentId> {
         epoch: hexadecimal(epoch, 16)?,
         index: u32::try_from(hexadecimal(index, 8)?).ok()?,
     };
-    (id.index < u32::MAX).then_some(id)
+    (1..u32::MAX).contains(&id.index).then_some(id)
 }
 
 pub(crate) fn checkpoint(at: Position) -> String {
@@ -70,7 +70,7 @@ pub(crate) fn note(pid: u32, epoch: u64) -> Vec<u8> {
     note
 }
 
-/// What a note of the end says, before its check. Without that, one that is torn would be taken for another end.
+/// What a note of the end says, before its check. Without the check a torn note could be taken for another end.
 fn end_note(end: Position) -> (String, u32) {
     let note = format!("end {:032x}", end.0);
     let check = crc32c(note.as_bytes());

@@ -1,7 +1,7 @@
 //! The keys at an opening: each one that a record needs must be there, and a new key file is made.
 //!
-//! A key was durable before its blob was written. So an entry that is not valid is a torn one only if no record that was
-//! found needs it, or one behind it; otherwise a new key file would lose it for good.
+//! A key was durable before its blob was written. So an invalid entry counts as torn only if no record that was found
+//! needs it or a later entry; otherwise it is damage, because a new key file would lose the key for good.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,14 +18,14 @@ use crate::medium::Medium;
 use crate::names;
 use crate::place::Place;
 
-/// What the records that were read tell of keys.
+/// What the records that were read say about keys.
 #[derive(Clone, Default)]
 pub(crate) struct NeededKeys {
     /// What they erase, with the places where that is said.
     erasures: Vec<(Place, Erasure)>,
     /// What they bring: each needs its key, unless it was erased.
     brought: Vec<Brought>,
-    /// What was read since the last record. Without its record it is nothing.
+    /// What was read since the last record. It counts only with the record that follows it.
     ahead: Ahead,
     /// The least number that the newest key file has.
     pub(crate) number: u64,
@@ -48,7 +48,8 @@ impl NeededKeys {
         self.ahead.blobs.push((at, id));
     }
 
-    /// A record. What it brought before the checkpoint may be needed no more, and its key trimmed.
+    /// A record. If it is before the checkpoint, what it brought may be needed no more, and the key
+    /// may have been trimmed.
     pub(crate) fn record(&mut self, record: &[u8], checkpoint: Option<Place>) {
         let Ahead {
             mut erasures,
@@ -142,10 +143,11 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
+    use crate::blob::BlobKey;
     use crate::key_file::{KeyEntry, write_entry, write_head};
     use crate::simulated::SimulatedDisk;
 
-    /// A key file with so many entries, and what their records need.
+    /// A key file with this many entries, and what their records need.
     fn many(disk: &SimulatedDisk, count: u64) -> NeededKeys {
         let mut bytes = Zeroizing::default();
         write_head(&mut bytes, (7, 0), None);
@@ -154,7 +156,7 @@ mod tests {
             let (id, at) = (BlobId(number.into()), Place::of(Position(number.into())));
             let attribute = (1, NodeId::new(number).unwrap(), "name".into());
             let entry = KeyEntry {
-                key: Zeroizing::new([1; 32]),
+                key: BlobKey::of(&[1; 32]),
                 at,
                 attribute,
             };
@@ -174,7 +176,8 @@ mod tests {
         keys(disk, (7, &MasterKeys::default()), end, needed)
     }
 
-    /// It looks up each key and each erasure once. Each key compared with each erasure would be 5,000,000,000 steps, twice.
+    /// Each key and each erasure is looked up once. To compare each key with each erasure would take 5,000,000,000
+    /// steps, twice.
     #[test]
     fn an_opening_takes_a_hundred_thousand_keys_of_which_each_second_one_is_erased_by_itself() {
         const COUNT: u64 = 100_000;

@@ -1,24 +1,30 @@
-//! What is to be done next for the medium: decisions only, nothing is done here.
+//! What is to be done next on the medium. This file only decides, and does nothing.
 //!
 //! - One thread at a time writes, one syncs, one prepares; which thread does not matter. So a thread that has written
-//!   syncs as well, if nobody else waits; and while it syncs, another one writes.
-//!   An author may write, too (`lead.rs`); a thread leaves it the batch then, and looks soon.
-//! - A thread that is to write yields once before, if the batch before had much: then more commits come with one write.
-//! - A sync is due when somebody waits for it, when much was written since the last one, or when there was silence.
+//!   syncs as well, if nobody else waits; and while it syncs, another one writes. An author may write, too (`lead.rs`):
+//!   then a thread leaves the batch to the author, and looks soon.
+//! - A thread that is about to write yields once first if the last batch was large: then more commits go into one
+//!   write.
+//! - A sync is due when somebody waits for it, when much was written since the last sync, or when nothing was appended
+//!   for a while.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weald_forest::journal::{AppendError, Position};
+use weald_forest::journal::{AppendError, BlobId, Position, Record};
 
+use crate::blob::Sealing;
 use crate::leading::{self, Leading};
-use crate::log::{Batch, Log};
+use crate::log::{Batch, Item, Lack, Log};
 use crate::place::{Place, SegmentId};
-use crate::waiting::{Answer, Waiting};
+use crate::waiting::{Answer, Due, Waiting};
 
-/// So many bytes are synced though nobody waits: the forest keeps every version until it is durable.
+/// After this many bytes there is a sync although nobody waits for it, because the forest keeps every
+/// version until it is durable.
 const MUCH: u32 = 256 << 10;
 
-/// After a batch of so many bytes, a thread lets others run before it takes the next one.
+/// After a batch of this many bytes, a thread lets others run before it takes the next one.
 const GATHERED: usize = 6_000;
 
 /// What all threads of a journal share.
@@ -26,7 +32,9 @@ pub(crate) struct State {
     pub(crate) log: Log,
     pub(crate) leading: Leading,
     pub(crate) waiting: Waiting,
-    /// Also while the one that is to write lets others run.
+    /// Erasable bytes that their authors have sealed, and are yet to append (`room.rs`).
+    pub(crate) sealed: HashMap<BlobId, Sealing>,
+    /// Also set while the thread that is about to write lets others run.
     pub(crate) is_writing: bool,
     /// How many bytes were written last.
     pub(crate) last_batch: usize,
@@ -36,7 +44,7 @@ pub(crate) struct State {
     pub(crate) is_full: bool,
     /// Somebody waits until this is durable: set by `when_reached` of `disk_journal.rs`.
     pub(crate) wanted: Position,
-    /// Why nothing is taken any more.
+    /// Why the journal takes nothing more.
     pub(crate) failed: Option<AppendError>,
     pub(crate) is_closing: bool,
     /// The positions of the checkpoints, oldest first. The history begins with the first, if records were trimmed.
@@ -46,7 +54,7 @@ pub(crate) struct State {
     pub(crate) grown_enough: u64,
     /// When something was written last.
     pub(crate) active: Instant,
-    /// Threads that wait for work, and whether one of them was woken and has not looked yet.
+    /// How many threads wait for work, and whether one of them was woken and has not looked yet.
     pub(crate) idle: u32,
     pub(crate) is_called: bool,
 }
@@ -65,6 +73,19 @@ pub(crate) enum NextStep {
     Watch,
     /// Nothing ever.
     Stop,
+}
+
+/// What the thread that prepares is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preparation {
+    /// The next segment.
+    Segment,
+    /// Room for so many bytes of keys.
+    Keys(u64),
+    /// To write a large record ahead.
+    Ahead,
+    /// To overwrite what was written ahead in vain.
+    Clear,
 }
 
 impl State {
@@ -122,13 +143,14 @@ impl State {
 
     pub(crate) fn may_sync(&self) -> bool {
         let (written, synced) = (self.log.written, self.log.synced);
-        // A segment that is full is synced though nobody waits: it stays open until then, and opening writes it again.
+        // A full segment is synced although nobody waits for it: its file stays open until then, and an opening would
+        // write it again.
         let is_much = written.segment != synced.segment || written.offset - synced.offset >= MUCH;
         let is_due = is_much || self.wanted > synced.position();
         !self.is_syncing && written > synced && is_due
     }
 
-    /// Where authors are many, those that are about to commit come with the same write.
+    /// If there are many authors, those that are about to commit get into the same write.
     fn gather_or_write(&mut self) -> NextStep {
         if self.last_batch < GATHERED || self.is_closing {
             return self.begin_write();
@@ -166,7 +188,7 @@ impl State {
 
     fn is_asked_to_write(&self) -> bool {
         let is_long = self.log.batch.bytes > leading::SHORT;
-        // What waits may wait for room that the batch takes.
+        // A record that waits may need the room of this batch.
         is_long || self.leading.is_asked(self.wanted) || !self.waiting.is_empty()
     }
 
@@ -192,20 +214,75 @@ impl State {
             .flatten()
     }
 
-    /// What the author of a record with so many bytes waits for, unless there is room, or will be none.
-    pub(crate) fn ask_for_room(&mut self, bytes: usize) -> Option<Answer> {
+    /// What the author of a record with so many bytes waits for, unless there is room, or will be none. With a number, if
+    /// its changes are written ahead.
+    pub(crate) fn ask_for_room(
+        &mut self,
+        bytes: usize,
+        changes: &[Arc<Vec<u8>>],
+    ) -> Option<(Answer, Option<u64>)> {
+        if self.is_full || self.is_closing || self.failed.is_some() {
+            return None;
+        }
+        if let Some((answer, number)) = self.waiting.ask_ahead(changes, &self.log) {
+            return Some((answer, Some(number)));
+        }
         let needed = self.log.room_for(bytes);
-        let is_hopeless = self.is_full || self.is_closing || self.failed.is_some();
-        let waits = !is_hopeless && needed > self.log.room();
-        waits.then(|| self.waiting.ask_for(needed))
+        let waits = needed > self.log.room();
+        waits.then(|| (self.waiting.ask_for(needed), None))
     }
 
-    /// Whether the next segment is to be prepared.
+    /// Whether the thread that prepares has something to do.
     pub(crate) fn must_prepare(&self) -> bool {
-        let has_spare = self.log.prepared > self.log.cursor.segment.index;
         let is_open = self.failed.is_none() && !self.is_closing;
-        let is_asked_for = !has_spare || self.waiting.lacks_ahead(&self.log);
-        is_open && (is_asked_for && !self.is_full || self.waiting.lack(&self.log).is_some())
+        is_open && self.preparation().is_some()
+    }
+
+    /// What it is to do next.
+    pub(crate) fn preparation(&self) -> Option<Preparation> {
+        let (log, waiting) = (&self.log, &self.waiting);
+        let lack = waiting.lack(log);
+        if let Some(ahead) = &log.ahead {
+            // An author that lacks a segment behind it would wait for the other one, which may itself be waiting.
+            let is_in_the_way = lack == Some(Lack::Segment);
+            let is_late = ahead.is_late() && waiting.waits_ahead();
+            if ahead.is_given_up() || is_in_the_way || is_late {
+                return Some(Preparation::Clear);
+            }
+        }
+        match lack {
+            Some(Lack::Keys(more)) => return Some(Preparation::Keys(more)),
+            Some(Lack::Segment) => return Some(Preparation::Segment),
+            None => {}
+        }
+        if waiting.may_begin_ahead(log) {
+            return Some(Preparation::Ahead);
+        }
+        let has_spare = log.prepared > log.cursor.segment.index;
+        let is_asked_for = !has_spare || waiting.lacks_ahead(log);
+        (is_asked_for && !self.is_full).then_some(Preparation::Segment)
+    }
+
+    /// Takes places for what is to be written ahead; with its number. `None`, if its author is gone.
+    pub(crate) fn begin_ahead(&mut self) -> Option<(Vec<Item>, u64)> {
+        let asked = self.waiting.begin_ahead(&self.log)?;
+        let number = asked.number;
+        Some((self.log.begin_ahead(asked).unwrap_or_default(), number))
+    }
+
+    /// It is written, and its author is let in.
+    pub(crate) fn end_ahead(&mut self, number: u64) -> Option<Due> {
+        if let Some(ahead) = &mut self.log.ahead {
+            ahead.has_been_written();
+        }
+        self.waiting.end_ahead(number)
+    }
+
+    /// Gives a record its place that was written ahead.
+    pub(crate) fn put_ahead(&mut self, record: &Record<'_>) -> Option<Position> {
+        let (position, bytes) = self.log.put_ahead(record)?;
+        self.grown += bytes as u64;
+        Some(position)
     }
 }
 
@@ -241,7 +318,7 @@ mod tests {
         core.carry_out(step);
         append(&core, 2, 100);
         assert!(matches!(core.state().next(silence), NextStep::Gather));
-        // Meanwhile nobody else writes, what was written can be synced, and more comes.
+        // Meanwhile nobody else writes, written bytes can be synced, and more records come.
         assert!(!core.work(Work::Write));
         assert!(core.work(Work::Sync));
         append(&core, 3, 100);

@@ -1,10 +1,12 @@
 //! Opens a journal: takes the lock, recovers, and begins a segment.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use crate::checkpoint;
 use crate::core::Core;
 use crate::error::{OpenError, Unreadable};
 use crate::head::{HEAD, Head};
@@ -19,11 +21,12 @@ use crate::place::{Place, SegmentId};
 use crate::prepare::fill;
 use crate::recover::{self, Found};
 use crate::reserve::{self, Reserve};
+use crate::segments::missing;
 use crate::settings::Settings;
 use crate::unfinished;
 use crate::waiting::Waiting;
 
-/// So many segments behind a checkpoint are enough for the next one.
+/// This many segments behind a checkpoint are enough for the next one.
 const SEGMENTS: u64 = 1024;
 
 /// Opens the journal of a medium for writing.
@@ -43,13 +46,14 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     };
     let epoch = next_epoch(&*medium, &*lock, &settings).map_err(failed("listing it failed"))?;
     let note = names::note(std::process::id(), epoch);
-    // An older writer that is not stopped by the lock finds this before what it writes counts.
+    // A former writer that the lock does not stop finds this note before anything that it writes
+    // counts.
     let mut reserve = Reserve::find(&*medium).map_err(failed("looking for its reserve failed"))?;
     let noted = write_note(&*medium, &*lock, &note, &mut reserve);
     noted.map_err(failed("noting the writer failed"))?;
     unfinished::remove_left(&*medium).map_err(failed("removing what is not whole failed"))?;
-    let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
-    recover::check_the_rest(&medium, &found)
+    let mut found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
+    recover::check_the_rest(&medium, &mut found)
         .map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
@@ -59,7 +63,10 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
             .map_err(|error: Unreadable| error.at_opening(&name))?,
         None => Keys::new(0, masters.clone()),
     };
-    let first = found.chain.first().map(|place| place.segment);
+    if !settings.skips_damaged {
+        must_have_segments(&*medium, &found, &keys)
+            .map_err(|error: Unreadable| error.at_opening(&name))?;
+    }
     let journal = found.journal.unwrap_or_else(random);
     // Before the cut, because a later opening does not read what was erased before it.
     keys.belong_to(journal);
@@ -73,13 +80,7 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     };
     let begun = begin_with_keys(&*medium, &mut keys, &mut reserve, head);
     let (file, head, reserved) = begun.map_err(|(doing, error)| failed(doing)(error))?;
-    // Erasable bytes may be asked for though the records around them were trimmed.
-    let oldest = keys.places().map(|place| place.segment).min();
-    let is_needed = |name: &str| {
-        names::segment_of(name)
-            .is_some_and(|id| oldest.is_some_and(|oldest| oldest <= id) && Some(id) < first)
-    };
-    for useless in found.useless.iter().filter(|name| !is_needed(name)) {
+    for useless in &found.useless {
         let removed = medium.remove(useless);
         removed.map_err(failed("removing a file of no use failed"))?;
     }
@@ -103,8 +104,32 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     ))
 }
 
-/// A number that no opening had: neither of those that are known, nor, as far as the clock is right, of those that a
-/// copy of the directory does not know.
+/// The segments with the bytes to which the newest checkpoint refers must be there, also if the records around them were
+/// trimmed: without them no opening could show the forest.
+fn must_have_segments(medium: &dyn Medium, found: &Found, keys: &Keys) -> Result<(), Unreadable> {
+    let (Some(journal), Some(at)) = (found.journal, found.checkpoint) else {
+        return Ok(());
+    };
+    if keys.places().next().is_none() {
+        return Ok(());
+    }
+    let ids = checkpoint::blobs(medium, journal, at)?;
+    let places = ids.into_iter().filter_map(|id| keys.place(id));
+    let segments: BTreeSet<_> = places.map(|place| place.segment).collect();
+    let unknown = segments.into_iter().filter(|id| !found.chain.has(*id));
+    for segment in unknown {
+        match medium.open(&names::segment(segment)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(missing(segment).into());
+            }
+            file => _ = file?,
+        }
+    }
+    Ok(())
+}
+
+/// A number that no opening had: neither one that is known here nor, as far as the clock is right, one that this copy
+/// of the directory does not know of.
 fn next_epoch(medium: &dyn Medium, lock: &dyn MediumFile, settings: &Settings) -> io::Result<u64> {
     let names = medium.list()?;
     let segments = names.iter().filter_map(|name| {
@@ -119,7 +144,7 @@ fn next_epoch(medium: &dyn Medium, lock: &dyn MediumFile, settings: &Settings) -
     Ok(next.max(clock))
 }
 
-/// Notes the writer. What noted the one before may have been lost with the power, so this may need room.
+/// Notes the writer. The former note may have been lost with the power, so this one may need room.
 fn write_note(
     medium: &dyn Medium,
     lock: &dyn MediumFile,
@@ -154,7 +179,15 @@ fn begin_with_keys(
     let mut begin_in = |keys: &mut Keys, capacity, is_renewed: &mut bool| {
         if !*is_renewed {
             let renewed = needed_keys::renew_keys(medium, keys);
-            renewed.map_err(|error| ("writing the keys failed", error))?;
+            renewed.map_err(|error| match error.kind() {
+                // Nobody else has a reason to.
+                io::ErrorKind::NotFound => (
+                    "its key files were changed by another program, which still writes there although this one has the lock; \
+                     end that program and open it again",
+                    error,
+                ),
+                _ => ("writing the keys failed", error),
+            })?;
             *is_renewed = true;
         }
         head.keys = keys.number();
@@ -193,16 +226,23 @@ fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     Ok(file)
 }
 
-/// Cuts off what is behind the ends of the last opening's segments, from the newest checkpoint's own on: before that they are
-/// full, and may be many. The new segment's head is durable, so nothing behind the ends is read any more.
+/// Cuts off what is behind the ends of the last opening's segments, from that of the newest checkpoint on. Those before
+/// it may be many, and are full. Only those in front of a record that was written ahead are not: they are cut as well. The
+/// new segment's head is durable, so nothing behind the ends is read any more.
 fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> {
     debug_assert!(
         found.end.segment.epoch < epoch,
         "the new segment is not among them"
     );
     let known = found.checkpoint.map(|at| Place::of(at).segment);
-    for end in found.chain.known_ends() {
-        if end.segment.epoch == found.end.segment.epoch && known <= Some(end.segment) {
+    let ends = found.chain.known_ends();
+    let ends = ends.filter(|end| end.segment.epoch == found.end.segment.epoch);
+    let ends: Vec<_> = ends.collect();
+    let longest = ends.iter().map(|end| end.offset).max().unwrap_or(0);
+    for end in ends {
+        // What other frames leave of a segment is less than half of it.
+        let ends_early = end.offset < longest / 2;
+        if known <= Some(end.segment) || ends_early {
             let file = medium.open(&names::segment(end.segment))?;
             if file.len()? > end.offset.into() {
                 file.cut(end.offset.into())?;
@@ -218,7 +258,7 @@ fn growth(medium: &dyn Medium, found: &Found, settings: &Settings) -> io::Result
         return Ok((0, u64::MAX));
     };
     let known = found.checkpoint.map(Place::of).unwrap_or_default();
-    // A segment costs an opening as much as many bytes do, however short it is.
+    // Even a short segment costs an opening as much as this many bytes.
     let least = enough / SEGMENTS;
     let behind = |end: Place| match end.segment == known.segment {
         true => u64::from(end.offset.saturating_sub(known.offset)),
@@ -251,10 +291,13 @@ fn state(
         reserved,
         cursor,
         prepared: segment.index,
+        named: segment.index,
+        ahead: None,
         chain,
         batch: Batch::default(),
         unwritten: 0,
         last: found.last,
+        newest: found.newest,
         written: cursor,
         synced: cursor,
         marked: cursor.position(),
@@ -264,6 +307,7 @@ fn state(
     State {
         log,
         waiting: Waiting::default(),
+        sealed: std::collections::HashMap::new(),
         is_writing: false,
         last_batch: 0,
         is_syncing: false,
@@ -287,7 +331,7 @@ mod tests {
     use super::*;
     use crate::simulated::SimulatedDisk;
 
-    /// Whatever they have: their heads alone cost later openings time.
+    /// Whatever the segments contain, their heads alone cost later openings time.
     #[test]
     fn a_thousand_openings_are_enough_for_a_checkpoint() {
         let disk = Arc::new(SimulatedDisk::new());

@@ -1,4 +1,4 @@
-//! Why a forest on disk is not there for its user.
+//! Why a forest on disk cannot be used.
 
 use weald_forest::RecoverError;
 

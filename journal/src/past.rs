@@ -1,4 +1,5 @@
-//! The journal as of an earlier moment: the last checkpoint before the moment, and the records from there to the moment.
+//! The journal as of an earlier moment: the last checkpoint before the moment, and the records from there to the
+//! moment.
 
 use std::time::SystemTime;
 
@@ -16,7 +17,7 @@ const MANY: usize = 4096;
 pub enum Moment {
     /// When this version was the newest one. It must be one that the forest had.
     Version(Version),
-    /// This time: what was committed then or before.
+    /// At this time: with every commit up to then.
     Time(SystemTime),
 }
 
@@ -52,7 +53,7 @@ pub enum PastError {
          forest again"
     )]
     Failed,
-    /// What is stored cannot be read.
+    /// The stored records cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The checkpoint before that cannot be read.
@@ -70,8 +71,8 @@ struct Nearest {
 }
 
 impl ReadOnlyJournal {
-    /// The journal as it was at any moment within the kept history. What was erased since stays erased. It takes the
-    /// time of the records since the checkpoint before the moment.
+    /// The journal as it was at any moment within the kept history. Bytes that were erased since stay erased. It takes
+    /// the time of the records since the checkpoint before the moment.
     ///
     /// # Errors
     /// [`PastError`].

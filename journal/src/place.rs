@@ -12,7 +12,7 @@ pub(crate) struct SegmentId {
 }
 
 impl SegmentId {
-    /// The last index is never one of a segment, see `names.rs`, so there is always a next one.
+    /// No segment has the last index (see `names.rs`), so there is always a next one.
     pub(crate) fn next(self) -> Self {
         Self {
             index: self.index.saturating_add(1),

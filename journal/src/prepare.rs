@@ -1,43 +1,45 @@
-//! Room is made before it is needed: the next segment, and room for the keys of blobs. A full disk is met here.
+//! Makes room before it is needed: the next segment, and room for the keys of blobs. A full disk shows here, before
+//! any record depends on the room.
 
 use std::io;
 use std::sync::PoisonError;
 
 use weald_forest::journal::{AppendError, notice};
 
-use crate::core::{Core, Failure, caught};
-use crate::log::Lack;
+use crate::core::{Core, Failure};
 use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
 use crate::names;
-use crate::next_step::State;
+use crate::next_step::{Preparation, State};
 use crate::place::SegmentId;
 use crate::reserve::Reserve;
+use crate::unfinished;
 use crate::waiting::Due;
 
 impl Core {
     /// Makes room for what waits, or else the next segment, and lets in the authors that wait for it.
     pub(crate) fn prepare(&self) {
-        let lack = {
-            let state = self.state();
-            state.waiting.lack(&state.log)
-        };
-        let prepared = caught("preparing", || match lack {
-            Some(Lack::Keys(more)) => self.prepare_keys(more),
-            Some(Lack::Segment) | None => self.prepare_segment(),
+        let preparation = self.state().preparation();
+        let prepared = self.caught("preparing", || match preparation {
+            Some(Preparation::Keys(more)) => self.prepare_keys(more),
+            Some(Preparation::Segment) => self.prepare_segment(),
+            Some(Preparation::Ahead) => self.write_ahead(),
+            Some(Preparation::Clear) => self.clear_ahead(),
+            None => Ok(()),
         });
+        let makes_room = !matches!(preparation, Some(Preparation::Ahead | Preparation::Clear));
         match prepared {
             Ok(()) => {
                 let mut state = self.state();
                 state.is_preparing = false;
-                state.is_full = false;
+                state.is_full &= !makes_room;
                 let due = self.admit(&mut state);
                 self.wake_threads(state);
                 self.wakes.run(|| due.into_iter().for_each(Due::give));
             }
-            Err(Failure::Medium(_, error)) if is_full(&error) => {
+            Err(Failure::Medium(_, error)) if makes_room && is_full(&error) => {
                 self.refuse(AppendError::Full, &error);
             }
-            Err(Failure::Medium(_, error)) if is_unopened(&error) => {
+            Err(Failure::Medium(_, error)) if makes_room && is_unopened(&error) => {
                 self.refuse(AppendError::Unprepared, &error);
             }
             failed @ Err(_) => {
@@ -64,15 +66,17 @@ impl Core {
             let log = &mut state.log;
             let next = log.cursor.segment.next();
             let prepared = log.prepared;
-            log.prepared = prepared.min(next.index);
+            if log.ahead.is_none() {
+                log.prepared = prepared.min(next.index);
+            }
             let unused = log.prepared + 1..=prepared;
             (due, unused.map(move |index| SegmentId { index, ..next }))
         };
         for segment in unused.rev() {
-            // It takes its room as long as it is open.
+            // An open file keeps its room even after it was removed.
             drop(self.files().remove(&segment));
-            // What stays is written anew when the segment is prepared again, and those before it stay, too: a segment that is
-            // missing before another is damage.
+            // A segment that stays is written anew when it is prepared again. Those before it stay, too, because a
+            // segment that is missing before another is damage.
             if self.medium.remove(&names::segment(segment)).is_err() {
                 break;
             }
@@ -88,29 +92,26 @@ impl Core {
         self.must_be_newest()?;
         self.keep_reserve(0)?;
         let segment = {
-            let state = self.state();
+            let mut state = self.state();
             let index = state.log.prepared.checked_add(1);
             let index = index.ok_or(Failure::Medium("counting", io::ErrorKind::Other.into()))?;
+            // Before it has its name: what fails behind that may leave the file.
+            state.log.named = state.log.named.max(index);
             SegmentId {
                 index,
                 ..state.log.cursor.segment
             }
         };
         let name = names::segment(segment);
-        let prepared = fill(&*self.medium, &name, self.settings.segment)
-            .and_then(|file| self.medium.sync_names().map(|()| file));
-        match prepared {
-            Ok(file) => {
-                self.files().insert(segment, file.into());
-                self.state().log.prepared = segment.index;
-                Ok(())
-            }
-            Err(error) => {
-                // What was written of it is in the way of others.
-                let _ = self.medium.remove(&name);
-                Err(Failure::Medium("preparing a segment", error))
-            }
-        }
+        // A file that is not whole never has this name, because it would be damage in front of a later one.
+        let prepared = unfinished::make(&*self.medium, &name, |unfinished| {
+            fill(&*self.medium, unfinished, self.settings.segment)
+        });
+        let named = prepared.and_then(|file| self.medium.sync_names().map(|()| file));
+        let file = named.map_err(|error| Failure::Medium("preparing a segment", error))?;
+        self.files().insert(segment, file.into());
+        self.state().log.prepared = segment.index;
+        Ok(())
     }
 
     /// Makes room for keys.
@@ -121,8 +122,8 @@ impl Core {
         grown.map_err(|error| Failure::Medium("making room for keys", error))
     }
 
-    /// Keeps what an opening on a full disk needs, if there is room for so many bytes more of keys. Whatever would fill
-    /// the disk comes after it.
+    /// Keeps the room that an opening on a full disk needs, beside room for this many more bytes of keys. Everything
+    /// that could fill the disk comes later.
     fn keep_reserve(&self, more: u64) -> Result<(), Failure> {
         let due = Reserve::due(self.settings.segment, &self.keys(), more);
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ fn refused() -> io::Error {
     )
 }
 
-/// Where nothing can be written nothing can be lost, so there is nothing to sync either.
+/// Nothing is written here, so there is nothing to sync.
 fn synced(outcome: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, ReadOnlyFilesystem, Unsupported};
     match outcome {

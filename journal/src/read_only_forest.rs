@@ -1,4 +1,4 @@
-//! A forest on disk that is only read, also while a program has it open.
+//! A forest on disk that is only read, even while a program has it open.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -10,9 +10,10 @@ use crate::past::Moment;
 use crate::read_only_journal::ReadOnlyJournal;
 use crate::settings::Settings;
 
-/// A forest on disk that is only read; a clone is the same. It shows what was durable when it was opened, takes no lock,
-/// and changes no file, so any number of processes may have it, beside the one that writes. Every commit is refused with
-/// [`AppendError::ReadOnly`](weald_forest::AppendError::ReadOnly).
+/// A forest on disk that is only read; a clone is the same. It shows what was durable when it was opened, takes no
+/// lock, and changes no file, so any number of processes may have it, beside the one that writes. Every commit is
+/// refused with [`AppendError::ReadOnly`](weald_forest::AppendError::ReadOnly). A future that is dropped here has
+/// changed nothing.
 ///
 /// ```
 /// use pollster::block_on;
@@ -35,8 +36,8 @@ pub struct ReadOnlyForest {
 }
 
 impl ReadOnlyForest {
-    /// Opens the forest in a directory for reading, with the default settings. It takes the time of the newest checkpoint
-    /// and of the records after it. Dropping the future loses nothing.
+    /// Opens the forest in a directory for reading, with the default settings. It takes the time of the newest
+    /// checkpoint and of the records after it. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -45,7 +46,7 @@ impl ReadOnlyForest {
     }
 
     /// Opens the forest in a directory for reading, with the settings that `builder` makes; it may be called more than
-    /// once, because a writer may remove files that are being read.
+    /// once, because a writer may remove files that are being read. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -56,7 +57,7 @@ impl ReadOnlyForest {
         Self::open_sealed(path, &Settings::new(), builder).await
     }
 
-    /// The same with the master key of the journal's settings, if it has one.
+    /// The same with the master key of the journal's settings, if it has one. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -75,8 +76,8 @@ impl ReadOnlyForest {
     }
 
     /// Opens the forest in a directory as it was at any moment within the kept history. Only the newest version of each
-    /// tree is there, and what was erased since stays erased. It takes the time of the checkpoint before the moment, and
-    /// of the records between both. Dropping the future loses nothing.
+    /// tree is there, and what was erased since stays erased. It takes the time of the checkpoint before the moment,
+    /// and of the records between both. Dropping the future loses nothing.
     ///
     /// ```
     /// use pollster::block_on;
@@ -99,7 +100,7 @@ impl ReadOnlyForest {
         Self::at_sealed(path, &Settings::new(), moment).await
     }
 
-    /// The same with the master key of the journal's settings, if it has one.
+    /// The same with the master key of the journal's settings, if it has one. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -129,7 +130,7 @@ impl ReadOnlyForest {
         }
     }
 
-    /// The forest that a journal has, with these settings.
+    /// The forest that a journal has, with these settings. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError::Recover`].

@@ -1,10 +1,10 @@
-//! A journal that is only read, also while a program writes to it.
+//! A journal that is only read, even while a program writes to it.
 //!
 //! - It takes no lock, writes nothing, removes nothing and makes no key file, so it is in nobody's way.
-//! - It sees the journal as it was at one moment. What it sees is durable: what lies behind the last mark is synced here
-//!   before it is shown.
-//! - A writer may remove what this one is to read. Whoever opens begins again then: [`ReadOnlyJournal::open`] itself, and
-//!   whoever calls [`ReadOnlyJournal::is_whole`] later.
+//! - It sees the journal as it was at one moment. What it sees is durable: what lies behind the last mark is synced
+//!   here before it is shown.
+//! - A writer may remove files that this journal is about to read. Then the opening begins again:
+//!   [`ReadOnlyJournal::open`] does that itself, and later callers find out by [`ReadOnlyJournal::is_whole`].
 
 use std::io;
 use std::path::Path;
@@ -13,9 +13,9 @@ use std::task::{Context, Poll, Waker};
 
 use weald_forest::CommitId;
 use weald_forest::journal::{
-    AppendError, Appended, BlobId, Capabilities, Checkpoint, CheckpointError, Durability, Entry,
-    Follower, Journal, Later, Level, Position, ReadError, Record, Resolved, Stored,
-    StoredCheckpoint,
+    AppendError, Appended, BlobId, BlobPlace, Capabilities, Checkpoint, CheckpointError,
+    Durability, Entry, Follower, Journal, Later, Level, Position, ReadError, Record, Resolved,
+    Stored, StoredCheckpoint,
 };
 
 use crate::blob_reader::BlobReader;
@@ -29,9 +29,10 @@ use crate::read_only::ReadOnly;
 use crate::recover::Found;
 use crate::searching::{Outcome, Searcher, Searching};
 use crate::seen::{Seen, see};
+use crate::segments::check_heads;
 use crate::settings::Settings;
 
-/// How many records are read at once by those who follow it.
+/// How many records a follower reads at once.
 const MANY: usize = 256;
 
 const REFUSED: &str = "it was opened for reading only";
@@ -57,12 +58,12 @@ const REFUSED: &str = "it was opened for reading only";
 pub struct ReadOnlyJournal(Arc<Seen>);
 
 impl ReadOnlyJournal {
-    /// Opens the journal in a directory of the file system for reading. The user needs no right to write there. It costs
-    /// what a writer's opening costs, and a sync if something lies behind the last mark.
+    /// Opens the journal in a directory of the file system for reading. The user needs no right to write there. It
+    /// costs what a writer's opening costs, and a sync if something lies behind the last mark.
     ///
-    /// What is behind the last mark is shown after it was synced. If an earlier sync of the same bytes has failed in the
-    /// program that wrote them, the system may believe wrongly that they are durable; only opening for writing, which
-    /// writes them again, makes sure of that.
+    /// Records behind the last mark are synced before they are shown. If an earlier sync of the same bytes has failed
+    /// in the program that wrote them, the system may wrongly believe that they are durable; only an opening for
+    /// writing, which writes them again, makes sure of that.
     ///
     /// # Errors
     /// [`OpenError::NoForest`], if the directory has no journal; [`OpenError::Damaged`]; [`OpenError::Failed`].
@@ -103,7 +104,8 @@ impl ReadOnlyJournal {
     }
 
     /// Opens the journal of a medium for reading, with the master key of these settings. If they say that it is worked
-    /// [by hand](Settings::by_hand), it starts no threads either. The others do not matter.
+    /// [by hand](Settings::by_hand), it starts no threads either; if they say so, it [skips damaged
+    /// values](Settings::skip_damaged_values). The others do not matter.
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`OpenError::Sealed`].
@@ -138,7 +140,8 @@ impl ReadOnlyJournal {
                 Ok(None) => continue,
                 Err(error) => error,
             };
-            // A writer may have been within a change. What is the same twice does not come from that.
+            // A writer may have been in the middle of a change. If two looks find the same, that was not
+            // so.
             let text = error.to_string();
             if before.as_ref() == Some(&text) {
                 return Err(error);
@@ -147,11 +150,12 @@ impl ReadOnlyJournal {
         }
     }
 
-    /// The journal as it was when this record, which it has, was its last one. What was erased since stays erased.
+    /// The journal as it was when this record, which it has, was its last one. Bytes that were erased since stay
+    /// erased.
     ///
     /// # Errors
-    /// [`ReadError::TooOld`], if it is older than the oldest checkpoint and some of the records before that were trimmed;
-    /// [`ReadError::Failed`], if the entry is no record.
+    /// [`ReadError::TooOld`], if it is older than the oldest checkpoint and some of the records before that were
+    /// trimmed; [`ReadError::Failed`], if the entry is no record.
     pub fn as_of(&self, entry: &Entry) -> Result<Self, ReadError> {
         let stored = Stored::read(&entry.record);
         let stored = stored.map_err(|error| ReadError::Failed(error.to_string()))?;
@@ -184,7 +188,7 @@ impl ReadOnlyJournal {
         Ok(self.with(found))
     }
 
-    /// The same files, where another part of them counts.
+    /// The same files, with another part of them that counts.
     fn with(&self, found: Found) -> Self {
         Self(Arc::new(Seen {
             medium: Arc::clone(&self.0.medium),
@@ -192,6 +196,7 @@ impl ReadOnlyJournal {
             journal: self.0.journal,
             keys: Arc::clone(&self.0.keys),
             has_threads: self.0.has_threads,
+            skips_damaged: self.0.skips_damaged,
         }))
     }
 
@@ -200,7 +205,7 @@ impl ReadOnlyJournal {
         self.0.found.checkpoints.clone()
     }
 
-    /// At most so many records after a position.
+    /// At most this many records after a position.
     pub(crate) fn entries(&self, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
         self.0.read(after, limit)
     }
@@ -221,8 +226,8 @@ impl ReadOnlyJournal {
         (!self.is_trimmed()).then(|| self.with(found))
     }
 
-    /// Whether the files that this journal reads are still there. If not, a writer has removed what a checkpoint has made
-    /// superfluous; open it again.
+    /// Whether the files that this journal reads are still there. If not, a writer has removed what a checkpoint has
+    /// made superfluous; open it again.
     pub fn is_whole(&self) -> bool {
         let Seen { medium, found, .. } = &*self.0;
         let Ok(mut present) = medium.list() else {
@@ -235,6 +240,17 @@ impl ReadOnlyJournal {
         let checkpoints = checkpoints.chain(found.checkpoint).map(names::checkpoint);
         let mut needed = segments.chain(checkpoints);
         needed.all(|name| present.binary_search(&name).is_ok())
+    }
+
+    /// Reads the heads of all segments. No opening and no reading of records needs those of old segments, unless the newest
+    /// checkpoint is lost.
+    ///
+    /// # Errors
+    /// [`OpenError::Damaged`], [`OpenError::Failed`].
+    pub fn check_heads(&self) -> Result<(), OpenError> {
+        let segments = self.0.found.chain.newest_first();
+        let checked = check_heads(self.medium(), (self.number(), segments));
+        checked.map_err(|error| error.at_opening(&self.name()))
     }
 
     /// The position after which records can be read: the default, unless records were trimmed.
@@ -294,8 +310,8 @@ impl Journal for ReadOnlyJournal {
         })
     }
 
-    /// What it does not have may yet be written by somebody else, so that is unknown. The record is looked for on a thread, unless
-    /// the journal may have none.
+    /// If the record is not there, a writer may still write it, so the outcome is unknown. The search runs on a thread,
+    /// unless the journal may have none.
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
         let (seen, has_threads) = (Arc::clone(&self.0), self.0.has_threads);
         Box::pin(async move {
@@ -329,7 +345,9 @@ impl Journal for ReadOnlyJournal {
         let Seen { medium, keys, .. } = &*self.0;
         let go_on = |place| self.0.found.chain.go_on(place);
         let asked = ids.into_iter().map(|id| (id, keys.get(id))).collect();
-        let read = BlobReader::for_many(medium, &go_on).read_all(asked, take);
+        let skipped_in = self.0.skips_damaged.then(|| self.name());
+        let mut reader = BlobReader::for_many(medium, &go_on);
+        let read = reader.read_all(asked, skipped_in.as_deref(), take);
         now(read.map_err(ReadError::from))
     }
 
@@ -337,7 +355,13 @@ impl Journal for ReadOnlyJournal {
         now(Ok(self.0.keys.get(id).is_some()))
     }
 
-    /// The records that it has. Then it fails, because it does not learn of more.
+    fn keep_blob(&self, id: BlobId) -> Later<'_, Result<Option<(u64, BlobPlace)>, ReadError>> {
+        let entry = self.0.keys.get(id);
+        now(Ok(entry.map(|entry| entry.place(id))))
+    }
+
+    /// The records that the journal has. After them it fails, because it does not learn of later
+    /// ones.
     fn follow(&self, after: Position) -> Box<dyn Follower> {
         Box::new(Remaining {
             seen: Arc::clone(&self.0),

@@ -93,7 +93,7 @@ impl FrameReader {
     }
 }
 
-/// What follows in a segment.
+/// The next thing in a segment.
 pub(crate) enum Step {
     /// A record ends here.
     Record(Entry),
@@ -116,6 +116,8 @@ pub(crate) struct RecordReader {
     pub(crate) place: Place,
     /// The parts of a record that is not whole yet.
     parts: Option<Vec<u8>>,
+    /// Whether what comes next may be the rest of a record whose beginning was removed. That rest is no record.
+    may_begin_within: bool,
 }
 
 impl RecordReader {
@@ -124,6 +126,15 @@ impl RecordReader {
             frames: FrameReader::new(medium),
             place,
             parts: None,
+            may_begin_within: false,
+        }
+    }
+
+    /// From a place that may lie within a record: a trim removes one segment after the other, and may be interrupted.
+    pub(crate) fn begin_within(self, may_begin_within: bool) -> Self {
+        Self {
+            may_begin_within,
+            ..self
         }
     }
 
@@ -166,8 +177,10 @@ impl RecordReader {
                 self.parts = None;
                 Step::Record(Entry { position, record })
             }
+            (Kind::Middle | Kind::Last, None) if self.may_begin_within => Step::Part,
             _ => Step::Invalid,
         };
+        self.may_begin_within &= header.kind == Kind::Middle;
         if !matches!(step, Step::Invalid) {
             self.place = behind;
         }

@@ -29,18 +29,20 @@ const NOTHING: [u8; 256] = [0; 256];
 #[derive(Clone)]
 pub(crate) struct Found {
     pub(crate) chain: Chain,
-    /// Drawn when the journal was created; `None`, if it is new.
+    /// The random number of the journal; `None`, if the journal is new.
     pub(crate) journal: Option<u128>,
     /// Where it ends.
     pub(crate) end: Place,
     /// Everything before this place is known to be durable.
     pub(crate) durable: Place,
     pub(crate) last: Option<(Position, CommitId)>,
+    /// The number of the newest version among the records that were read.
+    pub(crate) newest: u64,
     /// The newest checkpoint.
     pub(crate) checkpoint: Option<Position>,
     /// All that the history needs, oldest first.
     pub(crate) checkpoints: Vec<Position>,
-    /// What the records tell of keys.
+    /// What the records say about keys.
     pub(crate) needed: NeededKeys,
     /// The names of files that are of no use any more once the cut is made.
     pub(crate) useless: Vec<String>,
@@ -48,7 +50,7 @@ pub(crate) struct Found {
 
 /// Looks at all files and changes nothing.
 pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
-    // Before anything else is read, because what is read later may only be more.
+    // This is read first: what is read later can only be more.
     let noted_end = match medium.open(names::LOCK) {
         Ok(lock) => names::noted_end(&*lock).map(Place::of),
         Err(_) => None,
@@ -66,6 +68,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         end: Place::default(),
         durable: Place::default(),
         last: None,
+        newest: 0,
         checkpoint,
         checkpoints: Vec::new(),
         needed: NeededKeys::default(),
@@ -87,7 +90,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         };
         let keys = list.as_ref().map_or(0, |list| list.keys);
         found.needed.number = before.keys.max(keys);
-        // What the newest checkpoint lists need not be looked at.
+        // Segments that the newest checkpoint lists need not be looked at.
         let own = checkpoint.filter(|_| list.is_some());
         let from = own.map_or(SegmentId::default(), |at| Place::of(at).segment);
         if from > first {
@@ -96,7 +99,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         found.chain = segments.chain_before(before, (checkpoint, list))?;
         segments.must_be_whole(&found.chain, (first, from))?;
         read_last_opening(medium, &mut found, (&mut segments, before))?;
-        // A journal that was closed had all of this on the medium.
+        // When the journal was closed, all of this was on the medium.
         if let Some(end) = noted_end
             && end.segment.epoch == found.end.segment.epoch
             && found.end < end
@@ -106,7 +109,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     } else if let Some(at) = checkpoint {
         return Err(missing(Place::of(at).segment).into());
     } else if let Some(number) = names.iter().filter_map(|name| names::keys_of(name)).max() {
-        // There is no key before there is a segment, and a new journal would destroy them.
+        // A journal has no keys before it has a segment, and a new journal would destroy these.
         return Err(Unreadable::Damaged(Damage {
             file: names::keys(number),
             offset: 0,
@@ -122,7 +125,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
 
 /// The files that are no part of the journal any more.
 fn useless(chain: &Chain, names: Vec<String>) -> Vec<String> {
-    // A segment before the first may have been put back by somebody who had lost it.
+    // Somebody may have put back a segment from before the first one.
     let first = chain.first().map(|first| first.segment);
     let is_useless = |name: &String| {
         names::segment_of(name).is_some_and(|id| first <= Some(id) && !chain.has(id))
@@ -131,7 +134,7 @@ fn useless(chain: &Chain, names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(is_useless).collect()
 }
 
-/// The head of the segment from which the last opening's segments are to be read, if what lies before a place is known.
+/// The head of the segment at which reading the last opening's segments begins, if everything before a place is known.
 fn first_to_read(
     medium: &Arc<dyn Medium>,
     found: &mut Found,
@@ -163,7 +166,7 @@ fn read_last_opening(
         segment: first.segment,
         offset: HEAD,
     };
-    // What is in a checkpoint was durable before; so were the heads up to there.
+    // Everything in a checkpoint was durable before it, and so were the heads up to there.
     let known = found
         .checkpoint
         .map(Place::of)
@@ -185,7 +188,9 @@ fn read_last_opening(
             Step::Record(entry) => {
                 found.needed.record(&entry.record, known);
                 end = reader.place;
-                last = Some((entry.position, commit_id(&entry.record, reader.place)?));
+                let stored = stored(&entry.record, reader.place)?;
+                last = Some((entry.position, stored.id));
+                found.newest = found.newest.max(stored.version.number);
             }
             Step::Mark(position, behind) => {
                 end = behind;
@@ -209,7 +214,8 @@ fn read_last_opening(
                 if durable <= end {
                     break;
                 }
-                // If a program writes meanwhile, what the mark speaks of was written after the frame was read.
+                // If a program writes meanwhile, the mark may be about bytes that were written after the frame was
+                // read.
                 is_second = true;
                 reader.frames.forget();
             }
@@ -235,10 +241,9 @@ pub(crate) fn goes_on_a_record(medium: &Arc<dyn Medium>, segment: SegmentId) -> 
     Ok(frame.is_some_and(|(header, _)| matches!(header.kind, Kind::Middle | Kind::Last)))
 }
 
-fn commit_id(record: &[u8], place: Place) -> Result<CommitId, Damage> {
-    let stored = Stored::read(record)
-        .map_err(|_| damaged(place, "the record that ends here cannot be decoded"))?;
-    Ok(stored.id)
+fn stored(record: &[u8], place: Place) -> Result<Stored, Damage> {
+    let stored = Stored::read(record);
+    stored.map_err(|_| damaged(place, "the record that ends here cannot be decoded"))
 }
 
 /// The highest position that is marked as durable behind a place at which the frames cannot be read.
@@ -274,7 +279,8 @@ fn highest_mark_in(place: Place, bytes: &[u8]) -> Place {
     let mut highest = Place::default();
     let mut at = 0;
     while at < bytes.len() {
-        // A mark begins with a byte that is not zero, and most of a segment's rest is.
+        // A mark begins with a byte that is not zero, and most bytes of the rest of a segment are
+        // zero.
         if bytes[at..].starts_with(&NOTHING) {
             at += NOTHING.len();
             continue;
@@ -292,12 +298,20 @@ fn highest_mark_in(place: Place, bytes: &[u8]) -> Place {
 
 /// Reads what `find` has not: the newest checkpoint, and the records between it and the last opening. The forest reads them
 /// later, when the cut is made; but damage is to be found before anything changes.
-pub(crate) fn check_the_rest(medium: &Arc<dyn Medium>, found: &Found) -> Result<(), Unreadable> {
+pub(crate) fn check_the_rest(
+    medium: &Arc<dyn Medium>,
+    found: &mut Found,
+) -> Result<(), Unreadable> {
     let Some(journal) = found.journal else {
         return Ok(());
     };
     if let Some(at) = found.checkpoint {
         checkpoint::check(&**medium, journal, at)?;
+        // The forest says later what it cannot read.
+        let newest = checkpoint::get(&**medium, journal, at)?.newest();
+        found.newest = found
+            .newest
+            .max(newest.map_or(0, |(version, _)| version.number));
     }
     let last_opening = Place {
         segment: SegmentId {
@@ -310,8 +324,12 @@ pub(crate) fn check_the_rest(medium: &Arc<dyn Medium>, found: &Found) -> Result<
         return Ok(());
     };
     let mut reader = RecordReader::new(Arc::clone(medium), begin);
-    let go_on = |place| found.chain.go_on(place);
-    while reader.next(&go_on, last_opening.position())?.is_some() {}
+    let (chain, newest) = (&found.chain, &mut found.newest);
+    let go_on = |place| chain.go_on(place);
+    while let Some(entry) = reader.next(&go_on, last_opening.position())? {
+        let stored = stored(&entry.record, reader.place)?;
+        *newest = stored.version.number.max(*newest);
+    }
     Ok(())
 }
 

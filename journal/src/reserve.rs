@@ -1,5 +1,5 @@
-//! Room that is kept for an opening on a full disk: a file of zeros, which such an opening removes, so that it can make its
-//! key files and a short first segment. What the file holds is nothing; how long it is, is all.
+//! Room that is kept for an opening on a full disk: a file of zeros, which such an opening removes, so that it can make
+//! its key files and a short first segment. Only the length of the file matters.
 
 use std::io;
 
@@ -55,13 +55,15 @@ impl Reserve {
         self.len
     }
 
-    /// How long it is to be: for a segment, and for two key files, which are to get room for so many bytes of entries.
+    /// How long it is to be: for a segment, and for two key files, which are to get room for this many bytes of
+    /// entries.
     pub(crate) fn due(segment: u32, keys: &Keys, more: u64) -> u64 {
         let keys = keys.len_if_reopened(more).next_multiple_of(BLOCK);
         u64::from(segment.min(SEGMENT)).saturating_add(keys.saturating_mul(2))
     }
 
-    /// Makes it so long, if it is shorter. Where there is room for a part only, that part stays.
+    /// Extends the file to that length, if it is shorter. If there is room for a part only, that
+    /// part stays.
     pub(crate) fn keep(&mut self, medium: &dyn Medium, due: u64) -> io::Result<()> {
         if self.len >= due {
             return Ok(());

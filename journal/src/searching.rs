@@ -53,7 +53,8 @@ fn find(searcher: &impl Searcher, state: &Mutex<SearchState>) {
 }
 
 impl Searching {
-    /// Begins to look through what is written, on a thread unless this one is to do it.
+    /// Begins to search the written records, on a thread of its own unless the calling one is to do
+    /// it.
     pub(crate) fn begin(searcher: impl Searcher, has_threads: bool) -> Self {
         let state = Arc::default();
         let searcher = Arc::new(searcher);
@@ -64,7 +65,8 @@ impl Searching {
                 .spawn(move || find(&*its_searcher, &its_state))
                 .is_ok();
         if !is_begun {
-            // Without a thread it is better to wait here than not to know what became of a commit.
+            // If there is no thread, it is better to search here than not to know what became of a
+            // commit.
             find(&*searcher, &state);
         }
         Self(state)

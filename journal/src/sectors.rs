@@ -1,4 +1,4 @@
-//! The bytes of a file on a simulated disk, and what of them is left when the power is cut.
+//! The bytes of a file on a simulated disk, and which of them are left when the power is cut.
 
 /// The smallest piece that a disk writes whole.
 const SECTOR: usize = 512;

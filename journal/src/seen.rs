@@ -27,9 +27,11 @@ pub(crate) struct Seen {
     pub(crate) keys: Arc<Keys>,
     /// Whether it may start threads.
     pub(crate) has_threads: bool,
+    /// Whether erasable values that are damaged are left out.
+    pub(crate) skips_damaged: bool,
 }
 
-/// Looks once; `None`, if another writer took over meanwhile, who may have cut what was seen.
+/// Looks once; `None`, if another writer took over meanwhile: it may have cut off what was seen.
 pub(crate) fn see(
     medium: &Arc<dyn Medium>,
     settings: &Settings,
@@ -65,15 +67,16 @@ pub(crate) fn see(
         journal,
         keys,
         has_threads: settings.has_threads,
+        skips_damaged: settings.skips_damaged,
     }))
 }
 
 impl Seen {
-    /// Ends where it is durable, or syncs the records behind the last mark.
+    /// Ends at the last durable record, or syncs the records behind the last mark.
     pub(crate) fn end_durably(&mut self, durable: Option<Position>) -> io::Result<()> {
         if let Some(durable) = durable {
-            // The last record may lie behind that, and stays noted: such a journal is shown only as of a moment, and each
-            // way to that notes its own (`as_of`, `as_of_checkpoint`).
+            // The last record may lie behind that, and stays noted: such a journal is shown only as of a moment, and
+            // each way to that notes its own (`as_of`, `as_of_checkpoint`).
             self.found.end = self.found.end.min(Place::of(durable));
             return Ok(());
         }
@@ -102,7 +105,8 @@ impl Seen {
         } = &self.found;
         let checkpoint = checkpoint.unwrap_or_default();
         let begin = chain.after(after).ok_or(ReadError::TooOld { checkpoint })?;
-        let mut reader = RecordReader::new(Arc::clone(&self.medium), begin);
+        let reader = RecordReader::new(Arc::clone(&self.medium), begin);
+        let mut reader = reader.begin_within(chain.may_begin_within(begin));
         let go_on = |place| chain.go_on(place);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < limit

@@ -1,6 +1,7 @@
-//! The list of segments at the end of a checkpoint: all segments before the checkpoint's own, and where each of them ends. So an
-//! opening looks at no segment before the newest checkpoint, however many there are. And the number of the key file, because
-//! an opening does not see what needed keys before the checkpoint. `docs/journal.md` has the bytes.
+//! The list of segments at the end of a checkpoint: all segments before the checkpoint's own, and where each of them
+//! ends. So an opening looks at no segment before the newest checkpoint, however many there are. The list also has the
+//! number of the key file, because an opening does not see which records before the checkpoint needed keys.
+//! `docs/journal.md` has the bytes.
 //!
 //! - It is read from the end of the file, so nobody need read the checkpoint for it.
 //! - It has a check of its own, over the journal's number and the checkpoint's position as well.
@@ -19,8 +20,8 @@ const MAGIC: [u8; 8] = *b"WEALDS\0\x01";
 /// The length of a position.
 const EACH: usize = 16;
 
-/// What follows the ends: the end of the last segment that was removed, the key file, how many segments there are, the check, the
-/// magic bytes.
+/// What follows the ends: the end of the last segment that was removed, the key file, how many segments there are, the
+/// check, the magic bytes.
 const REST: usize = EACH + 8 + 8 + 4 + 8;
 
 /// The segments before one.

@@ -1,14 +1,14 @@
 //! The files of the segments as an opening finds them: which are there, and whether any has got lost.
 //!
-//! What must be there follows from the order in which the journal makes and removes files:
+//! Which files must be there follows from the order in which the journal makes and removes them:
 //! - a segment is whole, and has its name, before it gets a head and before the one behind it does;
 //! - segments are removed from the oldest on, and only if a checkpoint has all that is in them;
 //! - what is behind the end of an earlier opening's segment is cut off once the next opening has its first segment.
 //!
 //! So a crash leaves no gap and no short file, but a copy that was interrupted may.
 //!
-//! Only those segments are looked at of which something is asked. The newest checkpoint lists those before its own
-//! (`segment_list.rs`), so of these the names are enough.
+//! A segment is looked at only when something is asked about it. The newest checkpoint lists the segments before its
+//! own (`segment_list.rs`), so for these the names are enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -89,8 +89,8 @@ impl Segments {
         }
     }
 
-    /// Whether there is a segment before one that was begun. One that was never begun proves nothing: it may be of a writer
-    /// that was overtaken.
+    /// Whether there is a segment before one that was begun. One that was never begun proves nothing: it may be of a
+    /// writer that was overtaken.
     fn has_before(&mut self, segment: SegmentId) -> Result<bool, Unreadable> {
         let older: Vec<_> = self.ids.range(..segment).copied().collect();
         for id in older {
@@ -101,8 +101,8 @@ impl Segments {
         Ok(false)
     }
 
-    /// The segments up to one: each head says where the segment before ends. With the position of the newest checkpoint, and
-    /// what it lists.
+    /// The segments up to a given one: each head says where the segment before it ends. Also given are the position of
+    /// the newest checkpoint, and what it lists.
     pub(crate) fn chain_before(
         &mut self,
         last: Head,
@@ -154,7 +154,8 @@ impl Segments {
         Ok(chain)
     }
 
-    /// Those of a list that are there. The others were removed: all before one of them, too.
+    /// The listed segments that are there. The others were removed, and so were all segments before
+    /// those.
     fn listed(&self, mut list: SegmentList) -> Result<Chain, Damage> {
         let is_there = |end: &Place| self.ids.contains(&end.segment);
         let lost = list.ends.iter().rposition(|end| !is_there(end));
@@ -169,8 +170,8 @@ impl Segments {
         Ok(Chain::of(list))
     }
 
-    /// Finds segments of the last opening, from its `first` on, that are missing; and of the segments from one on, files that
-    /// have lost their end.
+    /// Finds segments of the last opening, from its `first` on, that are missing; and of the segments from one on,
+    /// files that have lost their end.
     pub(crate) fn must_be_whole(
         &mut self,
         chain: &Chain,
@@ -186,8 +187,8 @@ impl Segments {
         }
         let ends = chain.known_ends().filter(|end| end.segment >= from);
         let mut due: Vec<_> = ends.map(|end| (end.segment, end.offset)).collect();
-        // The files of earlier openings were cut. Of this one all have their length, also those that were only prepared, but
-        // for the last, which may not be whole yet.
+        // The files of earlier openings were cut. All files of this opening have their full length, also those that
+        // were only prepared; only the last one may not be whole yet.
         let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
         let mut capacity = 0;
         for id in &last_opening {
@@ -217,6 +218,21 @@ fn read_head(file: &dyn MediumFile, id: SegmentId) -> Result<Option<Head>, Unrea
         }
         head => Ok(head),
     }
+}
+
+/// Reads the heads of segments of a journal: an opening reads those before the newest checkpoint's own segment only if that
+/// checkpoint is lost.
+pub(crate) fn check_heads(
+    medium: &dyn Medium,
+    (journal, segments): (u128, Vec<SegmentId>),
+) -> Result<(), Unreadable> {
+    for id in segments {
+        let head = read_head(&*medium.open(&names::segment(id))?, id)?;
+        if head.is_none_or(|head| head.journal != journal) {
+            return Err(no_head(id).into());
+        }
+    }
+    Ok(())
 }
 
 /// The segment behind a place, if it was begun there.

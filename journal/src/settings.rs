@@ -22,6 +22,8 @@ pub struct Settings {
     pub(crate) checkpoint: Option<u64>,
     pub(crate) history: History,
     pub(crate) masters: MasterKeys,
+    /// A damaged erasable value is left out.
+    pub(crate) skips_damaged: bool,
 }
 
 /// How much of the history stays on the medium.
@@ -48,6 +50,7 @@ impl Default for Settings {
             checkpoint: Some(64 << 20),
             history: History::default(),
             masters: MasterKeys::default(),
+            skips_damaged: false,
         }
     }
 }
@@ -114,8 +117,9 @@ impl Settings {
         self
     }
 
-    /// For how long history stays on the medium, at least; by default for ever. What is older is removed when a checkpoint
-    /// was put by itself, also by an opening; so a clock that is ahead makes history too old. The versions that the forest keeps, and those with tags, stay in any case.
+    /// The least time for which history stays on the medium; by default for ever. What is older is removed when a
+    /// checkpoint was put by itself, also by an opening; so a clock that is ahead makes history too old. The versions
+    /// that the forest keeps, and those with tags, stay in any case.
     #[must_use]
     pub fn history_time(mut self, time: Duration) -> Self {
         self.history.time = Some(time);
@@ -135,6 +139,16 @@ impl Settings {
     #[must_use]
     pub fn former_master_key(mut self, key: MasterKey) -> Self {
         self.masters.former.push(key);
+        self
+    }
+
+    /// The forest opens without erasable values that are damaged or missing in the segments, or in a part that the medium
+    /// cannot read (`EIO`); otherwise one of them keeps it closed. They read as erased, the log names their files, and
+    /// [`Stats::unreadable_blobs`](weald_forest::Stats) counts them. Nothing is removed: the next opening looks again, so put
+    /// the files back, or erase the values, where they are or where a reference was copied to. Openings for reading do the same.
+    #[must_use]
+    pub fn skip_damaged_values(mut self) -> Self {
+        self.skips_damaged = true;
         self
     }
 

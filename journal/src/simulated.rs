@@ -1,6 +1,7 @@
 //! A simulated disk as a medium: it loses, tears, reorders, delays and refuses what a real one may, on a seed.
 //!
-//! - What was written and not synced is lost, kept or torn when the power is cut, sector by sector and in any order.
+//! - When the power is cut, bytes that were written and not synced are lost, kept or torn, sector by sector and in any
+//!   order.
 //! - Names that were not synced are kept up to any of their changes.
 //! - A sync that fails loses what it was to make durable, and still shows it until the power is cut; the next one
 //!   succeeds. That is what Linux does.
@@ -125,8 +126,8 @@ impl SimulatedDisk {
         self.0.released.notify_all();
     }
 
-    /// The next sync of a file fails that was synced before. So a file that is just being prepared by another thread does
-    /// not use the fault up.
+    /// The next sync of a file that was synced before fails. So a file that is just being prepared by another thread
+    /// does not use the fault up.
     pub fn fail_next_sync(&self) {
         self.disk().faults.fails_sync = true;
     }
@@ -157,7 +158,7 @@ impl SimulatedDisk {
         self.disk().is_locked = false;
     }
 
-    /// Removes the file that is locked, as a person would who takes it for a leftover of an older program.
+    /// Removes the locked file, as a person would who takes it for a leftover of an older program.
     pub fn remove_lock(&self) {
         self.set_file(LOCK, None);
     }
@@ -336,7 +337,7 @@ impl Medium for SimulatedDisk {
         disk.end().map_err(LockError::Failed)?;
         let number = disk.find(LOCK);
         let number = number.or_else(|_| disk.create(LOCK))?;
-        // Another file than the one that somebody has locked is free.
+        // If the name leads to another file than the locked one, that file is free.
         let is_held = disk.is_locked && disk.lock == Some(number);
         (disk.lock, disk.is_locked) = (Some(number), true);
         drop(disk);
@@ -402,7 +403,7 @@ impl MediumFile for SimulatedFile {
     fn sync(&self) -> io::Result<()> {
         let mut disk = self.disk.disk();
         disk.begin()?;
-        // What is written while it runs is not covered by it.
+        // Bytes that are written while it runs are not covered by it.
         let covered = disk.files[self.number].unsynced.len();
         while disk.faults.holds_syncs && !disk.faults.is_off {
             let waited = self.disk.0.released.wait(disk);

@@ -1,13 +1,13 @@
-//! Files that are written under another name until they are whole. A file that does not become whole is removed, because
-//! the next attempt needs its room.
+//! Files that are written under another name until they are whole. A file that does not become whole is removed,
+//! because the next attempt needs its room.
 
 use std::io;
 
 use crate::medium::Medium;
 use crate::names;
 
-/// Makes a file under another name and renames it to `name`; a file of that name is replaced. The change of names is not
-/// synced. If anything fails, nothing is left.
+/// Makes a file under another name and renames it to `name`; a file of that name is replaced. The change of names is
+/// not synced. If anything fails, nothing is left.
 pub(crate) fn make<T>(
     medium: &dyn Medium,
     name: &str,

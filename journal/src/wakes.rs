@@ -1,13 +1,14 @@
 //! When wakers run, and when none may.
 //!
-//! The threads of a journal, and authors who write (`lead.rs`), wake those who wait for a level. Such a waker is foreign
-//! code, and may have a handle of the forest for a moment. If the user drops the last other handle just then, the waker's
-//! handle becomes the last one, and the journal would be closed later, on that thread. So the drop of the last handle waits until no waker runs, and lets none
-//! begin meanwhile (`without`): the journal is closed when the drop returns.
+//! The threads of a journal, and authors that write (`lead.rs`), wake the units that wait for a level. A waker is
+//! foreign code, and may have a handle of the forest for a moment. If the user drops the last other handle just then,
+//! the waker's handle becomes the last one, and the journal would be closed later, on that thread. So the drop of the
+//! last handle waits until no waker runs, and lets none begin meanwhile (`without`). Then the journal is closed when
+//! the drop returns.
 //!
-//! A waker may also close the journal, and then waits for the journal's threads, which may have wakers to run. As long as it
-//! does, it does not count as running (`aside`). Otherwise these three would wait for each other: the drop for that waker,
-//! the waker for the threads, the threads for the drop.
+//! A waker may also close the journal. Then it waits for the journal's threads, which may have wakers to run, and it
+//! does not count as running meanwhile (`uncounted`). Otherwise the drop would wait for that waker, the waker for the
+//! threads, and the threads for the drop.
 
 use std::cell::Cell;
 use std::ptr;
@@ -36,7 +37,7 @@ struct Running {
     is_held: bool,
 }
 
-/// Ends what it began, also if something panics.
+/// Ends what it began, even if something panics.
 struct End<'a>(&'a Wakes, fn(&mut Running));
 
 impl Drop for End<'_> {
@@ -71,14 +72,15 @@ impl Wakes {
         WAKES.set(ptr::null());
     }
 
-    /// Waits for other threads, which may have wakers to run. If this thread runs some itself, it does not count meanwhile.
-    pub(crate) fn aside<T>(&self, wait: impl FnOnce() -> T) -> T {
+    /// Waits for other threads, which may have wakers to run. If this thread runs some itself, it does not count
+    /// meanwhile.
+    pub(crate) fn uncounted<T>(&self, wait: impl FnOnce() -> T) -> T {
         if !ptr::eq(WAKES.get(), self) {
             return wait();
         }
         self.state().threads -= 1;
         self.changed.notify_all();
-        // Without waiting for `without` to end: its drop may want what `wait` has taken.
+        // This does not wait for `without` to end, because its drop may need what `wait` has taken.
         let _again = End(self, |state| state.threads += 1);
         wait()
     }
@@ -94,7 +96,7 @@ impl Wakes {
         act();
     }
 
-    /// Whether somebody waits in [`without`](Self::without), or has what it waited for.
+    /// Whether a caller waits in [`without`](Self::without), or is past that wait.
     #[cfg(test)]
     pub(crate) fn is_held(&self) -> bool {
         self.state().is_held

@@ -1,4 +1,5 @@
-//! A subscriber of `tracing` that panics or blocks stops no journal: those who wait are answered.
+//! A subscriber of `tracing` that panics or blocks stops no journal: the units that wait get their
+//! answers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

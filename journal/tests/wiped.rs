@@ -1,13 +1,14 @@
-//! Bytes that are erased are overwritten in the memory of a forest on disk, too: when the journal has them on their way, when
-//! they were read back from it, and when they were not yet read by anybody.
+//! Erased bytes are also overwritten in the memory of a forest on disk: when the journal has not written them yet, when
+//! they were read back from it, and when nobody has read them yet.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "an allocator looks at what is freed")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::Future;
+use std::path::Path;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use pollster::block_on;
 use weald_forest::{Forest, Level};
 use weald_journal::{DiskForest, DiskJournal, Settings, SimulatedDisk, Work};
+use zeroize::Zeroizing;
 
 /// Longer than a part, so that it is put together when it is read back.
 const SECRET: &[u8; 3000] = &{
@@ -33,6 +35,23 @@ const PART: usize = 40;
 /// How many blocks were freed with a part of the secret in them.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
+/// The key that is looked for, in four words, and how many blocks were freed with it.
+static KEY: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+static FREED_KEYS: AtomicUsize = AtomicUsize::new(0);
+
+fn is_key(bytes: &[u8]) -> bool {
+    let (words, _) = bytes.as_chunks::<8>();
+    words
+        .iter()
+        .zip(&KEY)
+        .all(|(word, key)| u64::from_le_bytes(*word) == key.load(Ordering::Relaxed))
+}
+
+fn has_key(bytes: &[u8]) -> bool {
+    let is_known = KEY[0].load(Ordering::Relaxed) != 0;
+    is_known && bytes.windows(32).any(is_key)
+}
+
 struct Watching;
 
 // SAFETY: all of it is the system's allocator's; a block is read before it is freed, within its length. Some of it may
@@ -48,6 +67,9 @@ unsafe impl GlobalAlloc for Watching {
         let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
         if bytes.windows(PART).any(|window| window == &SECRET[..PART]) {
             FREED.fetch_add(1, Ordering::Relaxed);
+        }
+        if has_key(bytes) {
+            FREED_KEYS.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
@@ -67,17 +89,17 @@ fn open(disk: &SimulatedDisk) -> (DiskForest, Pump) {
 
 /// Does the journal's work on a thread of its own, while it may.
 struct Pump {
-    gate: Arc<Mutex<bool>>,
+    goes_on: Arc<Mutex<bool>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Pump {
     fn begin(journal: &DiskJournal) -> Self {
-        let gate = Arc::new(Mutex::new(true));
-        let (its_gate, journal) = (Arc::clone(&gate), journal.clone());
+        let goes_on = Arc::new(Mutex::new(true));
+        let (shared, journal) = (Arc::clone(&goes_on), journal.clone());
         let thread = thread::spawn(move || {
             loop {
-                let goes_on = its_gate.lock().unwrap();
+                let goes_on = shared.lock().unwrap();
                 for work in [Work::Prepare, Work::Write, Work::Sync] {
                     journal.work(work);
                 }
@@ -89,12 +111,12 @@ impl Pump {
             }
         });
         let thread = Some(thread);
-        Self { gate, thread }
+        Self { goes_on, thread }
     }
 
     /// Nothing is written while this is held.
     fn hold(&self) -> MutexGuard<'_, bool> {
-        self.gate.lock().unwrap()
+        self.goes_on.lock().unwrap()
     }
 }
 
@@ -132,7 +154,6 @@ fn what_was_erased_is_overwritten_wherever_it_was_on_its_way() {
     assert_eq!(FREED.load(Ordering::Relaxed), 0, "of those on their way");
     put("second");
     drop((tree, forest, pump));
-    let before = FREED.load(Ordering::Relaxed);
     let (forest, pump) = open(&disk);
     let tree = forest.get("t").unwrap();
     {
@@ -142,5 +163,42 @@ fn what_was_erased_is_overwritten_wherever_it_was_on_its_way() {
     }
     block_on(tree.erase(root, "second")).unwrap();
     drop((tree, forest, pump));
-    assert_eq!(FREED.load(Ordering::Relaxed), before, "of those read back");
+    assert_eq!(FREED.load(Ordering::Relaxed), 0, "of those read back");
+}
+
+/// Its key is in the key file and once in memory, until it is erased; whatever holds it is moved and cloned meanwhile.
+#[test]
+fn no_memory_that_is_freed_has_the_key_of_what_is_erased() {
+    let directory = tempfile::tempdir().unwrap();
+    let forest = block_on(DiskForest::open(directory.path())).unwrap();
+    let tree = block_on(forest.create("t")).unwrap();
+    let root = tree.view().tree().root().id();
+    let put = |name: &str| {
+        let mut edit = tree.edit();
+        edit.put_erasable(root, name, name.repeat(10)).unwrap();
+        block_on(edit.commit()).unwrap();
+    };
+    put("secret");
+    watch_key(directory.path());
+    // The map of the keys grows, several times.
+    (0..40).for_each(|number| put(&number.to_string()));
+    block_on(forest.checkpoint()).unwrap();
+    let view = tree.snapshot();
+    let _ = forest.value(view.tree().root(), "secret").unwrap();
+    drop(view);
+    block_on(tree.erase(root, "secret")).unwrap();
+    drop((tree, forest));
+    assert_eq!(FREED_KEYS.load(Ordering::Relaxed), 0);
+}
+
+/// Looks for the first key of the key file from now on.
+fn watch_key(directory: &Path) {
+    let mut files = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let file = files.find(|file| file.file_name().to_string_lossy().ends_with(".keys"));
+    let bytes = Zeroizing::new(std::fs::read(file.unwrap().path()).unwrap());
+    // Behind the head of 36 bytes and the id.
+    let (words, _) = bytes[52..84].as_chunks::<8>();
+    for (word, known) in words.iter().zip(&KEY) {
+        known.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+    }
 }

@@ -1,7 +1,7 @@
 //! The biased lock around a worker's core: it costs its owner three plain instructions.
 //!
 //! The thread that holds a worker's lease locks hundreds of millions of times a second; foreign threads (the
-//! monitor, a thread that starts a timer) a few times a second. So the lock is biased: the owner only stores and
+//! monitor, a trim) a few times a second. So the lock is biased: the owner only stores and
 //! loads, and a foreign thread pays for both with a heavy fence.
 //!
 //! After Dave Dice's "Quickly Reacquirable Locks", which are biased to one thread until another revokes the bias, and
@@ -28,7 +28,8 @@
 //! Invariant: nothing that runs inside locks again, blocks, or runs user code.
 //!
 //! Known flaw: if the system preempts an owner while it is inside, foreign threads wait for it, up to some
-//! milliseconds.
+//! milliseconds. If it preempts a foreign thread, the owner waits; so a detached thread, which may have a low priority, starts
+//! its timers without the lock (docs/decisions/0033-a-foreign-timer-arrives.md).
 
 #![allow(unsafe_code)]
 
@@ -182,7 +183,8 @@ impl<T> BiasedLock<T> {
     #[inline(always)]
     fn try_enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, usize> {
         lease.busy().store(true, Ordering::Relaxed);
-        // Where that is no fence, the word has `FENCED`, and is not the lease's number.
+        // If the light fence does nothing here, the word has `FENCED`, and differs from the lease's
+        // number.
         barrier::light_if_asymmetric();
         // Acquire: pairs with the release store of a foreign thread that left: we see what it did.
         match self.word.load(Ordering::Acquire) {

@@ -6,11 +6,12 @@
 //! runtime), and a runnable that is dropped calls the scheduler through it.
 //!
 //! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else `post_to_any`
-//! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
-//! (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
+//! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from` (`scheduler::workers::worker`)
+//! → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
-//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. Of a socket it knows
-//! the descriptor and whether it is ready, of a file or a connection nothing.
+//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the
+//! descriptor of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only
+//! that calls on them may never return, so these get blocking threads of their own.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
@@ -41,17 +42,17 @@ mod memory {
 mod stack {
     mod depot;
     pub(crate) mod pool;
+    mod sanitizers;
     pub(crate) mod signal_stack;
     pub(crate) mod slot;
     pub(crate) mod switch;
     pub(crate) mod thread_stack;
-    mod watchers;
 
     pub(crate) use pool::{Claim, claim, flush, give, take, take_claimed, trim};
+    pub(crate) use sanitizers::Onto;
     pub use slot::StackError;
     pub(crate) use slot::{LARGEST, PAGE, SMALLEST, Stack};
     pub(crate) use switch::{SavedSp, switch};
-    pub(crate) use watchers::Onto;
 }
 
 // Panics: where they happened, and their payloads. Reports: what the kernel reports, how reports name a job, and the
@@ -69,7 +70,7 @@ mod queue {
     pub(crate) mod watched_queue;
 }
 
-// The job: its state, its body, its messages. The job knows nothing of callbacks and forks.
+// The job: its state, its body, its messages. Of callbacks and forks it has some flags and what reports name.
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
@@ -89,9 +90,12 @@ mod job {
     #[cfg(all(test, not(loom)))]
     pub(crate) mod testing;
     pub(crate) mod transition;
+    pub(crate) mod walked;
     pub(crate) mod work_kind;
 
-    pub(crate) use header::{Header, JobPtr, NoMemory, REPEATS, Room, Spec, flag, new, place};
+    pub(crate) use header::{
+        Header, JobPtr, NoMemory, REPEATS, Room, Spec, flag, new, placement_bit,
+    };
     pub(crate) use reference::JobRef;
 }
 
@@ -117,15 +121,15 @@ mod reactor {
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; when
-//   thieves may take from it: `queue::sharing`, and how: `queue::ring`;
-// - where a timer fires: `workers::search` (`fire_due`; the monitor and a shutdown call its second half,
+//   thieves may take from it: `queue::sharing`, and `workers::search` (`prefer_stealing`); how: `queue::ring`;
+// - where a timer fires: `workers::search` (`fire_due`; the monitor, a trim and the stop call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
 // - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `DequeThief::steal` in
 //   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
 //   (`steal_any`, which chooses the deque); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
-// - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`),
-//   and where it is handed to a spare thread: `threads::serve` (`hand_off`);
+// - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
+//   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
@@ -149,6 +153,7 @@ mod scheduler {
         pub(crate) mod current;
         pub(crate) mod driven;
         pub(crate) mod limit;
+        pub(crate) mod own_process;
         pub(crate) mod ready;
         pub(crate) mod run;
         pub(crate) mod run_word;
@@ -165,11 +170,15 @@ mod scheduler {
         pub(crate) mod blocking_pool;
         pub(crate) mod blocking_pools;
         pub(crate) mod blocking_threads;
+        mod crowd;
         pub(crate) mod detached;
+        mod detached_end;
         pub(crate) mod detached_round;
         pub(crate) mod detached_run;
+        pub(crate) mod detached_thread;
         pub(crate) mod evict;
         pub(crate) mod held_up;
+        mod job_kind;
         pub(crate) mod leftovers;
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
@@ -183,9 +192,11 @@ mod scheduler {
         mod round_memory;
         pub(crate) mod senders;
         pub(crate) mod serve;
+        mod suspect_records;
         pub(crate) mod suspects;
         mod thread_times;
         pub(crate) mod unread_times;
+        pub(crate) mod visits;
     }
     pub(crate) mod stackful {
         pub(crate) mod duties;
@@ -196,6 +207,7 @@ mod scheduler {
         pub(crate) mod segment;
         pub(crate) mod stack_context;
         pub(crate) mod visit;
+        pub(crate) mod visit_run;
         pub(crate) mod wait;
     }
 }
@@ -206,6 +218,7 @@ mod api {
     pub(crate) mod answer;
     pub(crate) mod blocking;
     pub(crate) mod catch_panic;
+    pub(crate) mod describe;
     pub(crate) mod give_up;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
@@ -244,9 +257,9 @@ pub mod callback {
     //! Rules:
     //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
     //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
-    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback for longer than
-    //!   its worker takes to be retaken. There is no quarantine for callbacks: more of them that block at once than
-    //!   there are spare threads hold up everybody.
+    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback for longer
+    //!   than its worker takes to be retaken. There is no quarantine for callbacks: if more of them block at once than
+    //!   there are spare threads, they hold up everybody.
     //! - When a callback's owner ends, the callback's closure is dropped at once.
     //!
     //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
@@ -273,13 +286,13 @@ pub mod callback {
 pub mod fork {
     //! Fork-join: computations that divide, and whose parts idle workers take.
     //!
-    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure)
-    //! and `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
-    //! belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
-    //! `depth` (deep recursion).
+    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure) and
+    //! `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
+    //! belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
+    //! (how a cancel reaches forks), and `depth` (deep recursion).
     //!
-    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks
-    //! any number of parts.
+    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks any
+    //! number of parts.
 
     mod cancel;
     mod depth;
@@ -334,8 +347,8 @@ mod models {
     //! runs them also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
     //!
     //! What the models cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
-    //! of one thread. Both sides of the asymmetric fence are full fences here, so no model notices a light fence
-    //! whose counterpart is not heavy.
+    //! of one thread. Of the asymmetric fence, `light_if_asymmetric` is a full one here, so no model notices if its counterpart
+    //! is not heavy. For `light` they do.
 
     #![allow(
         clippy::arc_with_non_send_sync,
@@ -367,6 +380,7 @@ pub use api::{
     answer::{AnswerReceiver, AnswerSender, answer},
     blocking::blocking,
     catch_panic::{catch_panic, catch_panic_message, catch_unwinding},
+    describe::describe_job,
     give_up::{report_failure, report_given_up},
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
@@ -385,7 +399,7 @@ pub use api::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,
     },
-    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down},
+    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down, serves_worker},
     wanted::{wanted_by, wanted_until},
 };
 pub use job::{
@@ -413,7 +427,7 @@ pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
-            block::block_in_place, block_on, cancel_point, is_in_job, wait_to_the_end,
+            block::block_in_place, block_on, cancel_point, holds_up, is_in_job, wait_to_the_end,
             yield_with_stack,
         },
     },
@@ -430,4 +444,5 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         driver: &runtime::testing::TestDriver,
         default_runtime: runtime::handle::default_shared,
         abandon: scheduler::workers::run::cancel,
+        make_call: scheduler::workers::waker::make_call,
     };

@@ -7,6 +7,7 @@
 //! for its name (`late_name`).
 
 mod abort;
+mod just_below;
 mod kills;
 mod late_name;
 mod operation;
@@ -27,14 +28,16 @@ use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::Audience;
 
 pub(crate) use abort::abort;
-pub(crate) use kills::{hangs_at_end, pending_kill};
+pub(crate) use just_below::{JustBelow, just_below};
+pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
 pub use late_name::Describe;
 pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
-pub(crate) use operation::{held_operation, no_turn_for_operation};
+pub(crate) use operation::{abandoned_operation, held_operation, no_turn_for_operation};
 pub use panic_site::PanicSite;
 pub(crate) use reporter::{
-    call_for_user, drop_for_user, flush, forbid_user_code, start, without_user_code,
+    call_for_user, drop_for_user, flush, forbid_user_code, forbids_user_code, start,
+    without_user_code,
 };
 pub(crate) use subscriber::RuntimeSubscriber;
 
@@ -47,20 +50,21 @@ pub struct JobName {
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
     /// Where the job was spawned, the callback was started, or the fork was called. Of a waker that was registered outside
-    /// of units it is a line of Weald: print the whole name, which leaves it out.
+    /// of units, and of an operation on a file that was asked for there, it is a line of Weald: print the whole name, which
+    /// leaves it out.
     pub site: &'static Location<'static>,
     /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,
 }
 
-/// The site of a job that no line of the user's is behind: what it runs was registered outside of units.
+/// The site of what no line of the user is known to have caused: it comes from outside of units.
 pub(crate) static OUTSIDE_OF_UNITS: &Location<'static> = Location::caller();
 
 impl fmt::Display for JobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) if std::ptr::eq(self.site, OUTSIDE_OF_UNITS) => {
-                write!(f, "`{name}`, which was registered outside of units,")
+                write!(f, "`{name}`, which comes from outside of units,")
             }
             Some(name) => write!(f, "`{name}` spawned at {}", self.site),
             None => write!(f, "an unnamed job spawned at {}", self.site),
@@ -68,13 +72,15 @@ impl fmt::Display for JobName {
     }
 }
 
-/// What became of the worker of a job that is stuck.
+/// What happened to the worker of a stuck job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retake {
     /// Its worker was retaken.
     Retaken,
     /// It holds no worker, because it runs in quarantine.
     Quarantined,
+    /// Its thread is a user's in `block_on`, and has no worker.
+    OfVisitor,
     /// The worker could not be retaken. Others take over what is due at it.
     Refused,
 }
@@ -84,6 +90,9 @@ impl fmt::Display for Retake {
         f.write_str(match self {
             Retake::Retaken => "another thread now serves its worker",
             Retake::Refused => "no spare thread is left, so its worker waits for it",
+            Retake::OfVisitor => {
+                "its thread is in block_on, whose future and other local jobs stand still meanwhile"
+            }
             Retake::Quarantined => {
                 "it runs on a thread without a worker, because others of its kind did the same"
             }
@@ -130,21 +139,6 @@ pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
     });
 }
 
-/// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it. `is_moved`: jobs of
-/// this kind now run in quarantine.
-pub(crate) fn just_below(named: LateName, bound: Duration, is_moved: bool) {
-    of_job_late(ReportKind::JustBelow, named, move |named| {
-        let moved = match is_moved {
-            true => "it now runs on threads of its own, so that it delays no other job",
-            false => "each time it delays others on its thread",
-        };
-        format!(
-            "{named} holds its thread for more than half of {bound:.1?} again and again; {moved}. Wrap blocking calls \
-             in weald::blocking, or let long computations yield."
-        )
-    });
-}
-
 /// A job's panic hook, which may print a backtrace, takes long.
 pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, retake: Retake) {
     of_job_late(ReportKind::PanicHookRuns, named, move |named| {
@@ -187,7 +181,7 @@ pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSpareThread {
     WorkerIsStuck,
-    /// Jobs of suspect kinds wait; the workers go on.
+    /// Jobs of suspect kinds wait; the workers continue.
     JobsWait,
 }
 
@@ -294,7 +288,7 @@ pub(crate) fn watched_panic(named: &JobName, message: &str) {
     });
 }
 
-/// A unit of work in a job panicked, and the job goes on.
+/// A unit of work in a job panicked, and the job continues.
 pub(crate) fn caught_panic(named: &JobName, message: &str) {
     of_job(ReportKind::CaughtPanic, named, || {
         format!("{named} panicked, and goes on with something else: {message}")
@@ -350,7 +344,7 @@ pub(crate) fn cycle(first: LateName, sentence: impl FnOnce() -> String + Send + 
     });
 }
 
-/// A job gives up what it did, such as to start others again.
+/// A job gives up what it did, such as starting others again.
 pub(crate) fn given_up(named: &JobName, why: &dyn fmt::Display) {
     of_job(ReportKind::GivenUp, named, || {
         format!("{named} has given up: {why}")

@@ -117,7 +117,7 @@ pub(crate) mod barrier {
         static SYMMETRIC: AtomicBool = AtomicBool::new(false);
         static CHOSEN: Once = Once::new();
 
-        /// Orders as `heavy` does, but for the calling thread only: both sides need it.
+        /// Orders as `heavy` does, but only the calling thread: both sides need it.
         pub(crate) fn full() {
             fence(Ordering::SeqCst);
         }
@@ -164,10 +164,15 @@ pub(crate) mod barrier {
         }
     }
 
-    /// loom has no membarrier; with two symmetric fences it explores the same outcomes.
+    /// loom has no membarrier. In its place both sides change one word: whichever comes second sees all that came
+    /// before the first. So a light fence whose counterpart is not heavy orders nothing, as in the program.
     #[cfg(loom)]
     mod choice {
-        use loom::sync::atomic::{Ordering, fence};
+        use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+
+        loom::lazy_static! {
+            static ref MEETING: AtomicUsize = AtomicUsize::new(0);
+        }
 
         pub(crate) fn full() {
             fence(Ordering::SeqCst);
@@ -175,9 +180,10 @@ pub(crate) mod barrier {
 
         #[inline(always)]
         pub(crate) fn light() {
-            fence(Ordering::SeqCst);
+            MEETING.fetch_add(1, Ordering::AcqRel);
         }
 
+        /// Stronger than in the program.
         pub(crate) fn light_if_asymmetric() {
             fence(Ordering::SeqCst);
         }
@@ -188,6 +194,7 @@ pub(crate) mod barrier {
 
         pub(crate) fn heavy() {
             fence(Ordering::SeqCst);
+            MEETING.fetch_add(1, Ordering::AcqRel);
         }
 
         pub(crate) fn register() {}

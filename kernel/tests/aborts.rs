@@ -1,4 +1,4 @@
-//! Where nothing may continue the program ends, also when its last words cannot be written.
+//! Where nothing may continue the program ends, even when its last words cannot be written.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

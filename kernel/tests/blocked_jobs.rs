@@ -11,7 +11,7 @@ mod tools;
 
 use std::{
     sync::{
-        Arc, Barrier,
+        Arc, Barrier, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Sender},
     },
@@ -20,7 +20,9 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, on_each, runtime, until, watch};
-use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, block_in_place, spawn, yield_now};
+use weald_kernel::{
+    Builder, Describe, JoinHandle, Runtime, Spawn, Wait, block_in_place, spawn, yield_now,
+};
 
 /// A job that blocks its thread until the sender is used or dropped.
 fn blocker(runtime: &Runtime, name: &'static str) -> (JoinHandle<()>, Sender<()>) {
@@ -361,5 +363,47 @@ fn blocks_in_every_order_keep_every_worker_served() {
                 .workers(workers)
                 .stuck_after(Duration::from_millis(1)),
         );
+    }
+}
+
+const LEAVES: &str = "leaves a destructor that blocks";
+
+/// Blocks when it is dropped, until it is told to go on.
+#[derive(Debug)]
+struct BlocksAtDrop(Mutex<mpsc::Receiver<()>>);
+
+impl Describe for BlocksAtDrop {
+    fn name(&self) -> String {
+        LEAVES.to_owned()
+    }
+}
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        _ = self.0.lock().unwrap().recv();
+    }
+}
+
+#[test]
+fn what_a_job_leaves_on_a_thread_without_a_worker_is_dropped_as_the_jobs() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let times_named = || reports("weald::monitor", LEAVES).len();
+    // The monitor has the last reference now and then: then a job of its own drops what this one leaves.
+    for round in 0..3 {
+        let (_drop_ends, ends) = mpsc::channel();
+        let description = Arc::new(BlocksAtDrop(Mutex::new(ends)));
+        let references = Arc::downgrade(&description);
+        let (go, may_go) = mpsc::channel::<()>();
+        let leaves = Spawn::new().name(LEAVES).described_by(description);
+        runtime
+            .block_on(async move { leaves.spawn(async move { may_go.recv().unwrap() }) })
+            .detach();
+        until(|| times_named() > 2 * round);
+        // Reports ask the description, and drop it where they ask.
+        until(|| references.strong_count() == 1);
+        go.send(()).unwrap();
+        until(|| times_named() > 2 * round + 1);
     }
 }

@@ -11,7 +11,7 @@ mod tools;
 
 use std::{
     cell::Cell,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -24,8 +24,8 @@ use std::{
 use reports::{collect_reports, reports};
 use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{
-    Builder, DEFAULT_STACK, Runtime, Spawn, Wait, blocking, current_name, offload, sleep, spawn,
-    yield_now,
+    Builder, DEFAULT_STACK, Runtime, Spawn, Wait, block_in_place, blocking, current_name, offload,
+    sleep, spawn, yield_now,
 };
 
 /// A runtime with one worker, which is never retaken while the test runs.
@@ -194,15 +194,15 @@ fn six_hundred_closures_at_once_all_end() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(2).blocking_threads(50);
     let runtime = runtime.build().unwrap();
-    let gate = Arc::new(std::sync::RwLock::new(()));
-    let closed = gate.write().unwrap();
+    let lock = Arc::new(std::sync::RwLock::new(()));
+    let closed = lock.write().unwrap();
     let ended = Arc::new(AtomicUsize::new(0));
     let jobs: Vec<_> = (0..600)
         .map(|_| {
-            let (gate, ended) = (gate.clone(), ended.clone());
+            let (lock, ended) = (lock.clone(), ended.clone());
             runtime.spawn(async move {
                 blocking(|| {
-                    drop(gate.read().unwrap());
+                    drop(lock.read().unwrap());
                     ended.fetch_add(1, Ordering::SeqCst);
                 });
             })
@@ -447,4 +447,80 @@ fn a_closure_is_named_by_its_caller() {
     let offloaded = runtime.block_on(async { offload(current_name).await });
     let site = offloaded.unwrap().unwrap().site;
     assert_eq!(site.file(), file!());
+}
+
+/// What a job does after the closure is watched as any run is.
+#[test]
+fn a_job_that_blocks_or_computes_after_it_announced_a_block_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, released) = mpsc::channel::<()>();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let jobs = runtime.block_on(async {
+        let blocks = Spawn::new().name("announces, then blocks");
+        let computes = Spawn::new().name("announces, then computes");
+        [
+            blocks.spawn(async move {
+                block_in_place(|| ());
+                _ = released.recv();
+            }),
+            computes.spawn(async move {
+                block_in_place(|| ());
+                while !stopped.load(Ordering::SeqCst) {}
+            }),
+        ]
+    });
+    for name in ["`announces, then blocks`", "`announces, then computes`"] {
+        until(|| !reports("weald::monitor", name).is_empty());
+    }
+    drop(release);
+    stop.store(true, Ordering::SeqCst);
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+type Run = Box<dyn FnOnce(&(AtomicBool, AtomicBool)) + Send>;
+
+/// The report of a job that blocked later shows that this one would have been reported by then.
+#[test]
+fn an_announcement_within_another_does_not_end_it_and_a_panic_does() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, held) = (AtomicBool::new(false), AtomicBool::new(false));
+    let shared = Arc::new((release, held));
+    let hold = |shared: &(AtomicBool, AtomicBool)| until(|| shared.0.load(Ordering::SeqCst));
+    let spawn = |name: &'static str, run: Run| {
+        let own = shared.clone();
+        let job = async move { run(&own) };
+        runtime.block_on(async { Spawn::new().name(name).spawn(job) })
+    };
+    let outer = spawn(
+        "announces twice",
+        Box::new(move |shared| {
+            block_in_place(|| {
+                block_in_place(|| ());
+                shared.1.store(true, Ordering::SeqCst);
+                hold(shared);
+            });
+        }),
+    );
+    until(|| shared.1.load(Ordering::SeqCst));
+    let panics = spawn(
+        "announces, and panics",
+        Box::new(move |shared| {
+            let panicked = AssertUnwindSafe(|| block_in_place(|| resume_unwind(Box::new(()))));
+            catch_unwind(panicked).unwrap_err();
+            hold(shared);
+        }),
+    );
+    until(|| !reports("weald::monitor", "`announces, and panics`").is_empty());
+    assert!(reports("weald::monitor", "`announces twice`").is_empty());
+    shared.0.store(true, Ordering::SeqCst);
+    for job in [outer, panics] {
+        runtime.block_on(job).unwrap();
+    }
 }

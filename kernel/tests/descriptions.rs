@@ -100,6 +100,45 @@ fn a_job_that_blocks_is_told() {
     runtime.block_on(job).unwrap().unwrap();
 }
 
+/// When it is dropped, it blocks its thread until it is told to go on.
+#[derive(Debug)]
+struct BlocksWhenDropped(Mutex<mpsc::Receiver<()>>);
+
+impl Describe for BlocksWhenDropped {
+    fn name(&self) -> String {
+        "a job with a description that blocks when it is dropped".to_owned()
+    }
+}
+
+impl Drop for BlocksWhenDropped {
+    fn drop(&mut self) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+/// The next job releases the destructor. If the worker had taken it before, it would wait for the destructor.
+#[test]
+fn the_destructor_of_a_description_is_named_by_its_job_and_holds_up_no_other() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, released) = mpsc::channel::<()>();
+    let description = Arc::new(BlocksWhenDropped(Mutex::new(released)));
+    let next = runtime.block_on(runtime.spawn(async move {
+        let _detached = Spawn::new()
+            .name("blocks at its end")
+            .described_by(description)
+            .spawn(async {});
+        Spawn::new()
+            .name("the next job")
+            .spawn(async move { release.send(()) })
+    }));
+    runtime.block_on(next.unwrap()).unwrap().unwrap();
+    until(|| !reports("weald::monitor", "blocks at its end").is_empty());
+    flushed();
+    assert!(reports("weald::monitor", "the next job").is_empty());
+}
+
 const ORDERER: &Location<'static> = Location::caller();
 
 #[test]

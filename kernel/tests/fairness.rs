@@ -159,8 +159,8 @@ fn two_jobs_that_wake_each_other_starve_no_third() {
     assert!(counted.load(Ordering::SeqCst) < 1_000);
 }
 
-/// Two jobs that wake each other, and a third that always yields, with a limit of 4: the third runs after the job that
-/// came from the ring and the 4 that came from the next slot, however many looks the worker took meanwhile.
+/// Two jobs wake each other, and a third one always yields; the limit is 4. The third runs after the job that came from
+/// the ring and the 4 that came from the next slot, however many looks the worker took meanwhile.
 #[test]
 fn a_row_from_the_next_slot_is_as_long_as_the_builder_says() {
     let _watch = watch();

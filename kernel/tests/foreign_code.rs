@@ -151,7 +151,7 @@ fn others_go_on_and_it_is_named(
     // Outside of jobs no line of the user's is behind it, and one of Weald's would say nothing.
     let whose = match name.contains(" of the maker") {
         true => format!("{name} spawned at kernel/tests/foreign_code.rs:"),
-        false => format!("{name}, which was registered outside of units, has blocked"),
+        false => format!("{name}, which comes from outside of units, has blocked"),
     };
     assert!(report.contains(&whose), "{report}");
     go.send(()).unwrap();
@@ -417,4 +417,32 @@ fn a_cancel_that_is_raised_again_in_a_healthy_fork_drops_no_half_and_no_part() {
         assert!(runtime.block_on(job).unwrap_err().is_panic());
         assert!(ran.iter().all(|ran| ran.load(Ordering::SeqCst)));
     });
+}
+
+/// One operation ends all waits. Ahead of the job waits a future with a waker that blocks.
+#[test]
+fn a_waker_that_blocks_in_a_tool_comes_after_the_jobs_and_the_unit_that_released_the_tool_is_named()
+{
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let barrier = Arc::new(weald_sync::Barrier::new(3));
+    let (waker, go, calls) = blocks();
+    let mut first = Box::pin(barrier.wait().into_future());
+    poll_once(&mut first, &waker);
+    let own = barrier.clone();
+    let waits = runtime.spawn(async move { own.wait().await.is_leader() });
+    until(|| runtime.waits().jobs.len() == 1);
+    let own = barrier.clone();
+    let releases = async move { own.wait().await.is_leader() };
+    let releases = runtime.block_on(async {
+        weald_kernel::Spawn::new()
+            .name("releases the tool")
+            .spawn(releases)
+    });
+    assert!(calls.recv().unwrap().0, "a waker ran outside of a job");
+    runtime.block_on(waits).unwrap();
+    until(|| !reports("weald::monitor", "`releases the tool`").is_empty());
+    go.send(()).unwrap();
+    runtime.block_on(releases).unwrap();
 }

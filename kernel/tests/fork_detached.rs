@@ -133,3 +133,29 @@ fn spare_threads_run_no_more_halves_at_once_than_there_are_workers() {
     assert_eq!(runtime.block_on(job).unwrap(), 1);
     assert!(runtime.metrics().detached >= 1);
 }
+
+#[test]
+fn a_job_that_computes_on_after_its_fork_is_named() {
+    static SERVES: AtomicBool = AtomicBool::new(false);
+    static IS_NAMED: AtomicBool = AtomicBool::new(false);
+    let _watch = watch();
+    collect_reports();
+    let runtime = quickly_retaking(1);
+    let (begins, begun) = std::sync::mpsc::channel();
+    let computes = async move {
+        let half = || {
+            begins.send(()).unwrap();
+            until(|| SERVES.load(Ordering::SeqCst));
+        };
+        join(half, || ());
+        until(|| IS_NAMED.load(Ordering::SeqCst));
+    };
+    let job =
+        runtime.block_on(async { Spawn::new().name("computes after its fork").spawn(computes) });
+    begun.recv().unwrap();
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    SERVES.store(true, Ordering::SeqCst);
+    until(|| !reports("weald::monitor", "computes after its fork").is_empty());
+    IS_NAMED.store(true, Ordering::SeqCst);
+    runtime.block_on(job).unwrap();
+}

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -20,6 +22,7 @@ use std::{
     time::Duration,
 };
 
+use reports::{collect_reports, reports};
 use tools::{Latch, on_each, runtime, until, until_yielding, watch};
 use weald_kernel::{SpawnError, Wait, block_in_place, sleep, spawn, spawn_local, yield_now};
 
@@ -347,4 +350,40 @@ fn a_local_job_of_an_outer_block_on_runs_during_an_inner_one() {
             assert_eq!(local.wait().unwrap(), 3);
         });
     });
+}
+
+struct WaitsAtDrop(Latch);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        self.0.clone().wait();
+    }
+}
+
+#[test]
+fn a_local_job_whose_destructor_keeps_block_on_from_returning_is_named() {
+    collect_reports();
+    let _watch = watch();
+    let latch = Latch::default();
+    let waits = WaitsAtDrop(latch.clone());
+    let ends = thread::spawn(move || {
+        runtime(1).block_on(async {
+            spawn_local(async {
+                let _waits = waits;
+                std::future::pending::<()>().await;
+            })
+            .unwrap()
+            .detach();
+            yield_now().await;
+        });
+    });
+    let told = || reports("weald::monitor", "has waited in a destructor");
+    until(|| !told().is_empty());
+    let text = &told()[0].text;
+    assert!(
+        text.contains("local_jobs.rs") && text.contains("`block_on`"),
+        "{text}"
+    );
+    latch.open();
+    ends.join().unwrap();
 }

@@ -69,7 +69,7 @@ impl Slow {
         self.took.recv().unwrap();
     }
 
-    /// Lets the job receive so many messages more, and wait for the next.
+    /// Lets the job receive this many messages more, and wait for the next.
     fn receive(&self, messages: usize) {
         for _ in 0..messages {
             self.allow.send(()).unwrap();

@@ -79,3 +79,41 @@ fn computing_threads_that_outnumber_the_cores_are_lowered() {
     let next = runtime.spawn(async move { nice() });
     assert_eq!(runtime.block_on(next).unwrap(), normal);
 }
+
+/// The scheduling policy of the calling thread, as the system numbers it.
+fn policy() -> u32 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let after_name = &stat[stat.rfind(')').unwrap() + 1..];
+    after_name
+        .split_whitespace()
+        .nth(38)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn threads_that_got_only_what_was_left_over_are_raised_again() {
+    let _watch = watch();
+    let runtime = quickly_retaking();
+    let normal = policy();
+    let any_idle = Arc::new(AtomicBool::new(false));
+    let computes = |_| {
+        let any_idle = any_idle.clone();
+        runtime.spawn(async move {
+            computes_until(|| {
+                any_idle.fetch_or(policy() != normal, Ordering::SeqCst);
+                any_idle.load(Ordering::SeqCst)
+            });
+        })
+    };
+    // More than four for each core.
+    let jobs: Vec<_> = (0..4 * cores() + 8).map(computes).collect();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+    for _ in 0..100 {
+        let next = runtime.spawn(async move { policy() });
+        assert_eq!(runtime.block_on(next).unwrap(), normal);
+    }
+}

@@ -10,8 +10,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
-#[path = "support/gate.rs"]
-mod gate;
+#[path = "support/blocker.rs"]
+mod blocker;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -28,8 +28,8 @@ use std::{
     time::Duration,
 };
 
-use gate::Gate;
-use tools::{until, watch};
+use blocker::Blocker;
+use tools::{Latch, until, watch};
 use weald_kernel::{Done, Interest, IoSource, JoinHandle, Runtime, Wait, sleep};
 
 /// Whether no thread starts.
@@ -140,6 +140,25 @@ fn a_wait_on_every_thread_ends_with_its_descriptor() {
     runtime.block_on(waits).unwrap();
 }
 
+/// Nobody runs jobs while every thread is held in a wait: they run as soon as the system gives a thread.
+#[test]
+fn a_wait_for_a_job_on_every_thread_ends_once_there_is_a_thread() {
+    let _watch = watch();
+    let turn = NoThreads::turn();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    turn.begin();
+    let refusals = REFUSALS.load(Ordering::SeqCst);
+    let latch = Latch::default();
+    let wanted = latch.clone();
+    let waits = spawn_wait(&runtime, move || wanted.clone().wait());
+    let opens = runtime.spawn(async move { latch.open() });
+    until(|| REFUSALS.load(Ordering::SeqCst) > refusals);
+    assert!(!waits.is_finished() && !opens.is_finished());
+    turn.end();
+    runtime.block_on(opens).unwrap();
+    runtime.block_on(waits).unwrap();
+}
+
 /// As long as its queue has jobs, a thread of the quarantine takes one after the other.
 #[test]
 fn a_thread_of_the_quarantine_serves_a_worker_without_a_thread() {
@@ -147,32 +166,32 @@ fn a_thread_of_the_quarantine_serves_a_worker_without_a_thread() {
     let turn = NoThreads::turn();
     let runtime = Runtime::builder().workers(1).spare_threads(3);
     let runtime = runtime.build().unwrap();
-    let gates: Vec<Gate> = (0..6).map(|_| Gate::default()).collect();
+    let blockers: Vec<Blocker> = (0..6).map(|_| Blocker::default()).collect();
     let spawn_blocker = |n: usize| {
-        let gate = gates[n].clone();
-        runtime.spawn(async move { gate.block() })
+        let blocker = blockers[n].clone();
+        runtime.spawn(async move { blocker.block() })
     };
     let mut jobs = Vec::new();
     // The first is retaken, and the second of its kind runs in quarantine. Then there is no room for a third.
-    for (n, gate) in gates.iter().enumerate().take(2) {
+    for (n, blocker) in blockers.iter().enumerate().take(2) {
         jobs.push(spawn_blocker(n));
-        until(|| gate.begun() == 1);
+        until(|| blocker.begun() == 1);
         until(|| runtime.metrics().detached == n as u64 + 1);
     }
     jobs.extend((2..6).map(spawn_blocker));
     turn.begin();
     let refusals = REFUSALS.load(Ordering::SeqCst);
     // Of another kind, so its worker is retaken.
-    let gate = Gate::default();
-    let blocks = gate.clone();
+    let blocker = Blocker::default();
+    let blocks = blocker.clone();
     jobs.push(runtime.spawn(async move { blocks.block() }));
     // At the second refusal the worker is known to have no thread.
     until(|| REFUSALS.load(Ordering::SeqCst) >= refusals + 2);
-    gates[1].open();
+    blockers[1].open();
     runtime.block_on(runtime.spawn(async {})).unwrap();
     drop(turn);
-    gates.iter().for_each(Gate::open);
-    gate.open();
+    blockers.iter().for_each(Blocker::open);
+    blocker.open();
     for job in jobs {
         runtime.block_on(job).unwrap();
     }

@@ -22,6 +22,7 @@ fn file(path: &str) -> OperationName {
     OperationName::file("reading", Arc::from(Path::new(path)))
 }
 
+#[track_caller]
 fn lookup(host: &str) -> OperationName {
     OperationName::lookup(Arc::from(host))
 }
@@ -124,7 +125,7 @@ fn an_operation_that_lasts_is_named_with_the_job_that_asked() {
     let is_named = || {
         let found = reports(
             "weald::blocking",
-            "reading /no/writer has not returned for 1",
+            "reading /no/writer has not returned for ",
         );
         found.iter().any(|report| {
             report.level == tracing::Level::WARN
@@ -136,4 +137,50 @@ fn an_operation_that_lasts_is_named_with_the_job_that_asked() {
     until(is_named);
     drop(go);
     runtime.block_on(job).unwrap().unwrap();
+}
+
+#[test]
+fn an_operation_that_lasts_is_named_although_nobody_waits_for_it_any_longer() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = small(8, 1);
+    let (go, job) = stuck(&runtime, "gives up", lookup("abandoned.example"));
+    until(|| runtime.metrics().blocking == 1);
+    job.cancel();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    let is_named = || {
+        let found = reports(
+            "weald::blocking",
+            "looking up abandoned.example has not returned for ",
+        );
+        let by = "`gives up` spawned at kernel/tests/operations.rs";
+        let ending = "asked for it, and nobody waits for it any longer";
+        let is_it = |text: &str| text.contains(by) && text.contains(ending);
+        found.iter().any(|report| is_it(&report.text))
+    };
+    until(is_named);
+    drop(go);
+    until(|| runtime.metrics().blocking == 0);
+}
+
+#[test]
+fn an_operation_that_no_job_asked_for_is_named_with_the_line_that_did() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = small(8, 1);
+    let (go, may_go) = mpsc::channel::<()>();
+    let work = move || {
+        let _dropped = may_go.recv();
+        Ok(())
+    };
+    let (name, line) = (lookup("nobody.example"), line!());
+    std::thread::scope(|scope| {
+        scope.spawn(|| runtime.block_on(offload_operation(name, work)).unwrap());
+        let text = "looking up nobody.example has not returned for ";
+        let by = "a thread outside of any job, at kernel/tests/operations.rs:";
+        let by = format!("{by}{line}:");
+        let is_named = |report: &reports::Report| report.text.contains(&by);
+        until(|| reports("weald::blocking", text).iter().any(is_named));
+        drop(go);
+    });
 }

@@ -70,7 +70,7 @@ fn the_message_of_a_panic_is_followed_by_the_units_name() {
     let (_, after) = text.split_once("on purpose").expect(&text);
     let (_, after) = after.split_once("weald: the panic was in ").expect(&text);
     assert!(after.starts_with(NAME), "{text}");
-    // Outside of units nothing is added, and nothing is reported, also if a backtrace takes long.
+    // Outside of units nothing is added, and nothing is reported, even if a backtrace takes long.
     assert_eq!(text.matches("weald: ").count(), 1, "{text}");
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/gate.rs"]
-mod gate;
+#[path = "support/blocker.rs"]
+mod blocker;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use gate::Gate;
+use blocker::Blocker;
 use tools::{runtime, until, watch};
 use weald_kernel::{Runtime, Unparker, block_on, park, sleep, spawn_local, yield_now};
 
@@ -93,9 +93,9 @@ fn panic_beside_a_hook_on_a_foreign_thread() {
 /// Many more jobs panic than there are threads, and each hook blocks. They are of one kind, so that the first ones make
 /// it suspect, and all others run on.
 fn burst_of_hooks() {
-    static GATE: OnceLock<Gate> = OnceLock::new();
-    let gate = GATE.get_or_init(Gate::default);
-    std::panic::set_hook(Box::new(|_| GATE.get().expect("it is made").block()));
+    static BLOCKER: OnceLock<Blocker> = OnceLock::new();
+    let blocker = BLOCKER.get_or_init(Blocker::default);
+    std::panic::set_hook(Box::new(|_| BLOCKER.get().expect("it is made").block()));
     let runtime = Runtime::builder()
         .workers(2)
         .spare_threads(8)
@@ -104,13 +104,13 @@ fn burst_of_hooks() {
     let jobs: Vec<_> = (0..100)
         .map(|_| runtime.spawn(async { panic!("on purpose") }))
         .collect();
-    until(|| gate.begun() >= 7);
+    until(|| blocker.begun() >= 7);
     for _ in 0..1_000 {
         let other = runtime.spawn(async { yield_now().await });
         runtime.block_on(other).unwrap();
     }
-    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
-    gate.open();
+    assert!(blocker.begun() < 10, "{} have a thread", blocker.begun());
+    blocker.open();
     for job in jobs {
         assert!(runtime.block_on(job).unwrap_err().is_panic());
     }

@@ -12,8 +12,9 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
     },
     task::{Context, Poll, Wake, Waker},
     time::Duration,
@@ -21,7 +22,9 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{Drops, Latch, on_each, until, until_yielding};
-use weald_kernel::{JoinError, Panic, Runtime, Spawn, sleep, spawn, yield_now};
+use weald_kernel::{
+    Attachment, Ending, JoinError, Panic, Runtime, Spawn, Unit, sleep, spawn, yield_now,
+};
 
 fn panic_of<T>(result: Result<T, JoinError>) -> Panic {
     match result {
@@ -311,4 +314,43 @@ fn a_panic_of_the_main_future_leaves_block_on_and_the_runtime_usable() {
             2
         );
     });
+}
+
+/// Blocks, when it is told that its job goes on, until another job releases it.
+struct Blocks(Mutex<mpsc::Receiver<()>>);
+
+impl Attachment for Blocks {
+    fn ended(&self, _: Ending) {}
+
+    fn survived(&self) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+/// The next job releases what is told. If the worker had taken that job before, the two would wait for each other.
+#[test]
+fn what_is_told_of_a_survived_panic_holds_up_no_other_job() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let both = runtime.block_on(runtime.spawn(async move {
+        let survivor = spawn(async move {
+            Unit::current()
+                .unwrap()
+                .attach(|_| Blocks(Mutex::new(released)));
+            let mut is_first = true;
+            poll_fn(move |cx| {
+                if std::mem::take(&mut is_first) {
+                    Unit::tell_if_it_goes_on();
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(())
+            })
+            .await;
+        });
+        (survivor, spawn(async move { release.send(()) }))
+    }));
+    let (survivor, next) = both.unwrap();
+    runtime.block_on(next).unwrap().unwrap();
+    runtime.block_on(survivor).unwrap();
 }

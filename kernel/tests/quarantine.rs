@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
-#[path = "support/gate.rs"]
-mod gate;
+#[path = "support/blocker.rs"]
+mod blocker;
 #[path = "support/reports.rs"]
 mod reports;
 #[path = "support/tools.rs"]
@@ -19,7 +19,7 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-use gate::Gate;
+use blocker::Blocker;
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, until, watch};
 use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, spawn, yield_now};
@@ -73,13 +73,13 @@ fn more_new_threads_that_block_than_spare_threads_stop_nobody_else() {
     for workers in [1, 2] {
         let _watch = watch();
         let runtime = with_spare_threads(workers, 16);
-        let gate = Gate::default();
-        let blocks = gate.clone();
+        let blocker = Blocker::default();
+        let blocks = blocker.clone();
         let jobs = threads(&runtime, 1_000, move || blocks.block());
-        until(|| gate.begun() >= 14);
+        until(|| blocker.begun() >= 14);
         others_run(&runtime);
-        assert!(gate.begun() <= 18, "{} have a thread", gate.begun());
-        gate.open();
+        assert!(blocker.begun() <= 18, "{} have a thread", blocker.begun());
+        blocker.open();
         join_all(&runtime, jobs);
     }
 }
@@ -89,10 +89,10 @@ fn a_job_that_is_stuck_in_quarantine_holds_no_worker() {
     let _watch = watch();
     collect_reports();
     let runtime = with_spare_threads(1, 16);
-    let gate = Gate::default();
+    let blocker = Blocker::default();
     let blocks = |name: &'static str| {
-        let gate = gate.clone();
-        let job = async move { gate.block() };
+        let blocker = blocker.clone();
+        let job = async move { blocker.block() };
         runtime.block_on(async { Spawn::new().name(name).spawn(job) })
     };
     let mut jobs = vec![blocks("the first")];
@@ -104,7 +104,7 @@ fn a_job_that_is_stuck_in_quarantine_holds_no_worker() {
     let second = reports("weald::monitor", "`in quarantine`").remove(0).text;
     assert!(!second.contains("serves its worker"), "{second}");
     assert!(second.contains("without a worker"), "{second}");
-    gate.open();
+    blocker.open();
     join_all(&runtime, jobs);
 }
 
@@ -114,12 +114,12 @@ fn a_full_quarantine_is_reported_once() {
     let _watch = watch();
     collect_reports();
     let runtime = with_spare_threads(1, 24);
-    let gate = Gate::default();
+    let blocker = Blocker::default();
     let burst = |count: usize| -> Vec<_> {
         (0..count)
             .map(|_| {
-                let gate = gate.clone();
-                runtime.spawn(async move { gate.block() })
+                let blocker = blocker.clone();
+                runtime.spawn(async move { blocker.block() })
             })
             .collect()
     };
@@ -127,7 +127,7 @@ fn a_full_quarantine_is_reported_once() {
     let full = || reports("weald::monitor", "all 21 spare threads");
     until(|| !full().is_empty());
     // Blocks on a worker, which goes to another thread.
-    let own = Gate::default();
+    let own = Blocker::default();
     let before = runtime.metrics().detached;
     let blocks = own.clone();
     jobs.push(runtime.spawn(async move { blocks.block() }));
@@ -136,16 +136,16 @@ fn a_full_quarantine_is_reported_once() {
     flushed();
     assert_eq!(full().len(), 1, "{:?}", full());
     own.open();
-    gate.open();
+    blocker.open();
     join_all(&runtime, jobs);
 }
 
-/// A job of a kind of its own blocks once, and further ones run to their ends, although the quarantine is full: in rounds in
-/// which the monitor lets jobs out of it.
+/// A job of a kind of its own blocks once, and further ones run to their ends, although the quarantine is full: in
+/// rounds in which the monitor lets jobs out of it.
 fn goes_through_quarantine(runtime: &Runtime, name: &'static str) {
-    let own = Gate::default();
-    let of_one_kind = |blocks: Option<Gate>| {
-        let job = async move { blocks.iter().for_each(Gate::block) };
+    let own = Blocker::default();
+    let of_one_kind = |blocks: Option<Blocker>| {
+        let job = async move { blocks.iter().for_each(Blocker::block) };
         runtime.block_on(async { Spawn::new().name(name).spawn(job) })
     };
     let blocked = of_one_kind(Some(own.clone()));
@@ -162,21 +162,21 @@ fn jobs_of_a_kind_that_blocked_once_do_not_wait_until_a_full_quarantine_is_empty
     let _watch = watch();
     collect_reports();
     let runtime = with_spare_threads(1, 14);
-    let gate = Gate::default();
+    let blocker = Blocker::default();
     let jobs: Vec<_> = (0..60)
         .map(|_| {
-            let gate = gate.clone();
-            runtime.spawn(async move { gate.block() })
+            let blocker = blocker.clone();
+            runtime.spawn(async move { blocker.block() })
         })
         .collect();
     until(|| !reports("weald::monitor", "all 12 spare threads").is_empty());
     goes_through_quarantine(&runtime, "blocks once");
-    gate.open();
+    blocker.open();
     join_all(&runtime, jobs);
 }
 
 /// Blocks its thread when it is dropped.
-struct BlocksAtDrop(Gate);
+struct BlocksAtDrop(Blocker);
 
 impl Drop for BlocksAtDrop {
     fn drop(&mut self) {
@@ -189,10 +189,10 @@ fn more_cancelled_jobs_whose_destructors_block_than_spare_threads_stop_no_other_
     let _watch = watch();
     collect_reports();
     let runtime = with_spare_threads(2, 8);
-    let (gate, begun) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+    let (blocker, begun) = (Blocker::default(), Arc::new(AtomicUsize::new(0)));
     let jobs: Vec<_> = (0..100)
         .map(|_| {
-            let (guard, begun) = (BlocksAtDrop(gate.clone()), begun.clone());
+            let (guard, begun) = (BlocksAtDrop(blocker.clone()), begun.clone());
             runtime.spawn(async move {
                 let _guard = guard;
                 begun.fetch_add(1, Ordering::SeqCst);
@@ -202,18 +202,18 @@ fn more_cancelled_jobs_whose_destructors_block_than_spare_threads_stop_no_other_
         .collect();
     until(|| begun.load(Ordering::SeqCst) == 100);
     jobs.iter().for_each(JoinHandle::cancel);
-    until(|| gate.begun() >= 7);
+    until(|| blocker.begun() >= 7);
     goes_through_quarantine(&runtime, "goes through");
     others_run(&runtime);
-    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
-    gate.open();
+    assert!(blocker.begun() < 10, "{} have a thread", blocker.begun());
+    blocker.open();
     for job in jobs {
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
     }
 }
 
-/// Blocks at the gate when it is woken.
-struct WakeBlocks(Gate);
+/// Blocks at the blocker when it is woken.
+struct WakeBlocks(Blocker);
 
 impl Wake for WakeBlocks {
     fn wake(self: Arc<WakeBlocks>) {
@@ -225,8 +225,12 @@ impl Wake for WakeBlocks {
 #[test]
 fn more_foreign_wakers_that_block_than_spare_threads_stop_no_other_kind() {
     let _watch = watch();
-    let (runtime, gate, latch) = (with_spare_threads(2, 8), Gate::default(), Latch::default());
-    let waker = Waker::from(Arc::new(WakeBlocks(gate.clone())));
+    let (runtime, blocker, latch) = (
+        with_spare_threads(2, 8),
+        Blocker::default(),
+        Latch::default(),
+    );
+    let waker = Waker::from(Arc::new(WakeBlocks(blocker.clone())));
     let poll_once = |mut job: JoinHandle<()>| {
         let polled = pin!(&mut job).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());
@@ -236,9 +240,9 @@ fn more_foreign_wakers_that_block_than_spare_threads_stop_no_other_kind() {
         .map(|_| poll_once(runtime.spawn(latch.clone())))
         .collect();
     latch.open();
-    until(|| gate.begun() >= 7);
+    until(|| blocker.begun() >= 7);
     others_run(&runtime);
-    assert!(gate.begun() < 10, "{} have a thread", gate.begun());
-    gate.open();
+    assert!(blocker.begun() < 10, "{} have a thread", blocker.begun());
+    blocker.open();
     join_all(&runtime, jobs);
 }

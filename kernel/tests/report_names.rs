@@ -170,6 +170,29 @@ fn a_job_that_blocks_in_its_own_half_of_a_fork_is_named() {
     runtime.block_on(forker).unwrap();
 }
 
+/// Its worker is retaken while it computes, which is no offence in a fork.
+#[test]
+fn a_job_that_computes_and_then_blocks_in_a_fork_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, blocked) = mpsc::channel::<()>();
+    let metrics = std::sync::Arc::new(runtime);
+    let own = metrics.clone();
+    let first = move || {
+        until(|| own.metrics().detached > 0);
+        let _released = blocked.recv();
+    };
+    let (forker,) = metrics.block_on(async {
+        let forker = Spawn::new().name("computes and blocks in a fork");
+        (forker.spawn(async { fork::join(first, || ()).1 }),)
+    });
+    let name = "`computes and blocks in a fork`";
+    until(|| !reports("weald::monitor", name).is_empty());
+    drop(release);
+    metrics.block_on(forker).unwrap();
+}
+
 #[test]
 fn a_job_that_was_woken_by_the_one_before_it_is_named() {
     const JOBS: usize = 40;

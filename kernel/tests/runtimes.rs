@@ -274,8 +274,8 @@ fn a_runtime_that_is_dropped_in_its_own_job_thread_or_callback_does_not_wait_for
 #[test]
 fn a_runtime_that_is_dropped_in_a_closure_or_a_part_of_a_fork_does_not_wait_for_its_caller() {
     let _watch = watch();
-    for place in ["blocking", "offload", "fork"] {
-        let builder = Runtime::builder().workers(2).shutdown_deadline(HOUR);
+    for place in ["blocking", "offload", "fork", "nested forks"] {
+        let builder = Runtime::builder().workers(4).shutdown_deadline(HOUR);
         let (runtime, (sender, own)) = (builder.build().unwrap(), mpsc::channel());
         let (tell, told) = mpsc::channel();
         let end = move || {
@@ -286,7 +286,8 @@ fn a_runtime_that_is_dropped_in_a_closure_or_a_part_of_a_fork_does_not_wait_for_
             match place {
                 "blocking" => blocking(end),
                 "offload" => offload(end).await.unwrap(),
-                _ => in_a_stolen_part(end),
+                "fork" => in_a_stolen_part(end),
+                _ => in_a_stolen_part(|| in_a_stolen_part(|| in_a_stolen_part(end))),
             }
         };
         runtime.spawn(job).detach();

@@ -190,6 +190,64 @@ fn a_job_that_blocks_beyond_the_deadline_is_named_and_may_return_later() {
     until(|| drops.count() == 1);
 }
 
+/// It has noted a wait in the same poll, and does not wait.
+#[test]
+fn a_job_that_blocks_beyond_the_deadline_waits_for_nothing() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (go, may_go) = mpsc::channel::<()>();
+    let (begins, has_begun) = mpsc::channel();
+    let mut other = weald_kernel::sleep(Duration::from_secs(3600));
+    let job = runtime.spawn(std::future::poll_fn(move |cx| {
+        assert!(std::pin::Pin::new(&mut other).poll(cx).is_pending());
+        begins.send(()).unwrap();
+        may_go.recv().unwrap();
+        std::task::Poll::Ready(())
+    }));
+    has_begun.recv().unwrap();
+    let report = runtime.shutdown(Duration::ZERO);
+    let waits: Vec<_> = report.not_stopped.iter().map(|job| job.waits_for).collect();
+    assert_eq!(waits, [None]);
+    go.send(()).unwrap();
+    let _ended = tools::runtime(1).block_on(job);
+}
+
+#[test]
+fn a_job_that_waits_in_a_destructor_beyond_the_deadline_is_named_with_what_it_waits_for() {
+    /// Waits when it is dropped, and says that it does.
+    struct WaitsInDrop(Latch, mpsc::Sender<()>);
+    impl Drop for WaitsInDrop {
+        fn drop(&mut self) {
+            let mut latch = std::pin::pin!(timeout(LONG, self.0.clone()));
+            let waits = std::future::poll_fn(|cx| {
+                let polled = latch.as_mut().poll(cx);
+                let _received = self.1.send(());
+                polled
+            });
+            let _opened = waits.wait();
+        }
+    }
+    let _watch = watch();
+    let (runtime, latch) = (runtime(2), Latch::default());
+    let (begins, has_begun) = mpsc::channel();
+    let (waits, has_waited) = mpsc::channel();
+    let guard = WaitsInDrop(latch.clone(), waits);
+    let job = runtime.spawn(async move {
+        let _guard = guard;
+        begins.send(()).unwrap();
+        // It holds a stack, which the cancel unwinds. Whatever waits meanwhile holds its thread.
+        std::future::pending::<()>().wait();
+    });
+    has_begun.recv().unwrap();
+    job.cancel();
+    has_waited.recv().unwrap();
+    let report = runtime.shutdown(Duration::from_millis(20));
+    let waits: Vec<_> = report.not_stopped.iter().map(|job| job.waits_for).collect();
+    assert!(matches!(waits[..], [Some(_)]), "{waits:?}");
+    latch.open();
+    assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
+}
+
 #[test]
 fn a_job_that_blocked_beyond_the_deadline_is_dropped_at_its_next_wait() {
     let _watch = watch();

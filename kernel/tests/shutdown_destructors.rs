@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
-#[path = "support/gate.rs"]
-mod gate;
+#[path = "support/blocker.rs"]
+mod blocker;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use gate::Gate;
+use blocker::Blocker;
 use tools::{Latch, runtime, until, watch};
 use weald_kernel::{
     Done, Interest, IoSource, Runtime, ShutdownReport, Spawn, Wait, block_in_place, sleep,
@@ -60,8 +60,8 @@ fn names(report: &ShutdownReport) -> Vec<&str> {
 fn a_shutdown_leaves_destructors_that_block_behind_and_names_them() {
     let _watch = watch();
     for workers in [1, 2] {
-        let (runtime, gate, drops) = (runtime(workers), Gate::default(), Arc::default());
-        spawn_two_that_block(&runtime, &gate, &drops);
+        let (runtime, blocker, drops) = (runtime(workers), Blocker::default(), Arc::default());
+        spawn_two_that_block(&runtime, &blocker, &drops);
         let report = runtime.shutdown(Duration::from_millis(50));
         let names = names(&report);
         // The third one may have had no turn.
@@ -69,7 +69,7 @@ fn a_shutdown_leaves_destructors_that_block_behind_and_names_them() {
             names.contains(&"one") && names.contains(&"two"),
             "{names:?}"
         );
-        gate.open();
+        blocker.open();
         until(|| drops.load(Ordering::SeqCst) == 3);
     }
 }
@@ -78,12 +78,12 @@ fn a_shutdown_leaves_destructors_that_block_behind_and_names_them() {
 fn destructors_that_block_hold_up_no_other_in_a_shutdown() {
     let _watch = watch();
     for workers in [1, 2] {
-        let (runtime, gate, drops) = (runtime(workers), Gate::default(), Arc::default());
-        spawn_two_that_block(&runtime, &gate, &drops);
+        let (runtime, blocker, drops) = (runtime(workers), Blocker::default(), Arc::default());
+        spawn_two_that_block(&runtime, &blocker, &drops);
         let report = thread::scope(|scope| {
             let shutdown = scope.spawn(|| runtime.shutdown(Duration::from_secs(3_600)));
-            until(|| gate.begun() == 2 && drops.load(Ordering::SeqCst) == 1);
-            gate.open();
+            until(|| blocker.begun() == 2 && drops.load(Ordering::SeqCst) == 1);
+            blocker.open();
             shutdown.join().unwrap()
         });
         assert_eq!(names(&report), [""; 0]);
@@ -92,12 +92,12 @@ fn destructors_that_block_hold_up_no_other_in_a_shutdown() {
 }
 
 /// Two jobs whose destructors block, and behind them one whose destructor does not. They count in `drops`.
-fn spawn_two_that_block(runtime: &Runtime, gate: &Gate, drops: &Arc<AtomicUsize>) {
+fn spawn_two_that_block(runtime: &Runtime, blocker: &Blocker, drops: &Arc<AtomicUsize>) {
     for name in ["one", "two", "none"] {
-        let (gate, drops) = (gate.clone(), drops.clone());
+        let (blocker, drops) = (blocker.clone(), drops.clone());
         spawn_with(runtime, name, move || {
             if name != "none" {
-                gate.block();
+                blocker.block();
             }
             drops.fetch_add(1, Ordering::SeqCst);
         });
@@ -109,19 +109,19 @@ fn spawn_two_that_block(runtime: &Runtime, gate: &Gate, drops: &Arc<AtomicUsize>
 fn a_shutdown_ends_although_more_destructors_block_than_there_are_threads() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).spare_threads(2);
-    let (runtime, gate) = (runtime.build().unwrap(), Gate::default());
+    let (runtime, blocker) = (runtime.build().unwrap(), Blocker::default());
     let dropped = Arc::new(AtomicUsize::new(0));
     for _ in 0..8 {
-        let (gate, dropped) = (gate.clone(), dropped.clone());
+        let (blocker, dropped) = (blocker.clone(), dropped.clone());
         let destructor = move || {
-            gate.block();
+            blocker.block();
             dropped.fetch_add(1, Ordering::SeqCst);
         };
         spawn_with(&runtime, "blocks", destructor);
     }
     let report = runtime.shutdown(Duration::from_millis(50));
     assert_eq!(names(&report), ["blocks"; 8]);
-    gate.open();
+    blocker.open();
     until(|| dropped.load(Ordering::SeqCst) == 8);
 }
 
@@ -141,7 +141,8 @@ fn a_destructor_that_waits_for_what_another_job_holds_does_not_hang_a_shutdown()
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
-/// A job ends whose output has this `destructor`, once nobody has a handle to it: else the handle would drop the output.
+/// A job ends whose output has this `destructor`, once nobody has a handle to it: else the handle would drop the
+/// output.
 fn ends_unjoined(runtime: &Runtime, destructor: impl FnMut() + Send + 'static) {
     let has_no_handle = Latch::default();
     let waits = has_no_handle.clone();
@@ -157,13 +158,13 @@ fn ends_unjoined(runtime: &Runtime, destructor: impl FnMut() + Send + 'static) {
 #[test]
 fn a_job_whose_output_blocks_when_it_is_dropped_is_named() {
     let _watch = watch();
-    let (runtime, gate) = (runtime(1), Gate::default());
-    let blocks = gate.clone();
+    let (runtime, blocker) = (runtime(1), Blocker::default());
+    let blocks = blocker.clone();
     ends_unjoined(&runtime, move || blocks.block());
-    until(|| gate.begun() == 1 && runtime.metrics().detached == 1);
+    until(|| blocker.begun() == 1 && runtime.metrics().detached == 1);
     let report = runtime.shutdown(Duration::from_millis(50));
     assert_eq!(names(&report), ["has ended"]);
-    gate.open();
+    blocker.open();
 }
 
 /// As above, but the destructor announces that it blocks, or nobody could take the worker from it.
@@ -173,27 +174,28 @@ fn a_job_whose_output_holds_its_thread_unwatched_is_named() {
     for announces in [true, false] {
         let spare = usize::from(announces) * 8;
         let runtime = Runtime::builder().workers(1).spare_threads(spare);
-        let (runtime, gate) = (runtime.build().unwrap(), Gate::default());
-        let blocks = gate.clone();
+        let (runtime, blocker) = (runtime.build().unwrap(), Blocker::default());
+        let blocks = blocker.clone();
         let destructor = move || match announces {
             true => block_in_place(|| blocks.block()),
             false => blocks.block(),
         };
         ends_unjoined(&runtime, destructor);
-        until(|| gate.begun() == 1);
+        until(|| blocker.begun() == 1);
         let report = runtime.shutdown(Duration::from_millis(50));
         assert_eq!(names(&report), ["has ended"]);
-        gate.open();
+        blocker.open();
     }
 }
 
-/// One after another, as no thread is spare: each lets the next one begin, after a while or when the shutdown has returned.
+/// One after another, as no thread is spare: each lets the next one begin, after a while or when the shutdown has
+/// returned.
 #[test]
 fn many_short_destructors_do_not_delay_a_shutdown_beyond_its_deadline() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).spare_threads(0);
     let (runtime, jobs) = (runtime.build().unwrap(), 2_000);
-    let (dropped, is_over) = (Arc::new(AtomicUsize::new(0)), Gate::default());
+    let (dropped, is_over) = (Arc::new(AtomicUsize::new(0)), Blocker::default());
     for _ in 0..jobs {
         let (dropped, is_over) = (dropped.clone(), is_over.clone());
         spawn_with(&runtime, "short", move || {
@@ -202,16 +204,16 @@ fn many_short_destructors_do_not_delay_a_shutdown_beyond_its_deadline() {
         });
     }
     // Holds the only worker, so that the shutdown's own thread ends the jobs.
-    let gate = Gate::default();
-    let blocks = gate.clone();
+    let blocker = Blocker::default();
+    let blocks = blocker.clone();
     let blocks = async move { blocks.block() };
     runtime.block_on(async { Spawn::new().name("holder").spawn(blocks).detach() });
-    until(|| gate.begun() == 1);
+    until(|| blocker.begun() == 1);
     let report = runtime.shutdown(Duration::from_millis(20));
     assert!(dropped.load(Ordering::SeqCst) < jobs);
     assert!(names(&report).len() > 1);
     is_over.open();
-    gate.open();
+    blocker.open();
     until(|| dropped.load(Ordering::SeqCst) == jobs);
 }
 
@@ -237,8 +239,8 @@ fn a_job_that_holds_the_only_worker_drops_its_runtime_at_once() {
 #[test]
 fn a_wait_in_a_destructor_looks_again_once_the_runtime_has_stopped() {
     let _watch = watch();
-    let (runtime, gate, dropped) = (runtime(1), Gate::default(), Arc::default());
-    let (blocks, counts) = (gate.clone(), Arc::<AtomicUsize>::clone(&dropped));
+    let (runtime, blocker, dropped) = (runtime(1), Blocker::default(), Arc::default());
+    let (blocks, counts) = (blocker.clone(), Arc::<AtomicUsize>::clone(&dropped));
     spawn_with(&runtime, "waits", move || {
         let mut polls = 0;
         let looks_twice = std::future::poll_fn(|_| {
@@ -254,7 +256,7 @@ fn a_wait_in_a_destructor_looks_again_once_the_runtime_has_stopped() {
     });
     let report = runtime.shutdown(Duration::from_millis(50));
     assert_eq!(names(&report), ["waits"]);
-    gate.open();
+    blocker.open();
     until(|| dropped.load(Ordering::SeqCst) == 1);
 }
 

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
-#[path = "support/gate.rs"]
-mod gate;
+#[path = "support/blocker.rs"]
+mod blocker;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use gate::Gate;
+use blocker::Blocker;
 use tools::{runtime, until, watch};
 use weald_kernel::{
     Interest, IoSource, Runtime, ShutdownReport,
@@ -31,8 +31,8 @@ use weald_kernel::{
 
 const LATER: Duration = Duration::from_secs(3_600);
 
-/// Blocks at its gate when it is dropped, and when it is woken.
-struct Blocks(Gate);
+/// Blocks at its blocker when it is dropped, and when it is woken.
+struct Blocks(Blocker);
 
 impl Drop for Blocks {
     fn drop(&mut self) {
@@ -40,7 +40,7 @@ impl Drop for Blocks {
     }
 }
 
-struct WakeBlocks(Gate);
+struct WakeBlocks(Blocker);
 
 impl Wake for WakeBlocks {
     fn wake(self: Arc<WakeBlocks>) {
@@ -48,8 +48,8 @@ impl Wake for WakeBlocks {
     }
 }
 
-fn blocking_waker(gate: &Gate) -> Waker {
-    Waker::from(Arc::new(WakeBlocks(gate.clone())))
+fn blocking_waker(blocker: &Blocker) -> Waker {
+    Waker::from(Arc::new(WakeBlocks(blocker.clone())))
 }
 
 fn poll_once<F: Future + Unpin>(future: &mut F, waker: &Waker) {
@@ -72,9 +72,9 @@ fn names(report: &ShutdownReport) -> Vec<&str> {
 #[test]
 fn a_callback_whose_closure_blocks_when_it_is_dropped_is_named_and_holds_up_no_other() {
     let _watch = watch();
-    let (runtime, gate, dropped) = (runtime(1), Gate::default(), Arc::new(()));
+    let (runtime, blocker, dropped) = (runtime(1), Blocker::default(), Arc::new(()));
     runtime.block_on(async {
-        hold_in_callback(Blocks(gate.clone()));
+        hold_in_callback(Blocks(blocker.clone()));
         (0..100).for_each(|_| hold_in_callback(dropped.clone()));
     });
     let report = runtime.shutdown(Duration::from_millis(50));
@@ -93,8 +93,8 @@ fn a_callback_whose_closure_blocks_when_it_is_dropped_is_named_and_holds_up_no_o
             .ends_with("shutdown_leftovers.rs")
     );
     until(|| Arc::strong_count(&dropped) == 1);
-    assert_eq!(gate.begun(), 1);
-    gate.open();
+    assert_eq!(blocker.begun(), 1);
+    blocker.open();
 }
 
 #[test]
@@ -102,19 +102,19 @@ fn a_dropped_runtime_leaves_a_closure_that_blocks_behind() {
     let _watch = watch();
     let builder = Runtime::builder().workers(1);
     let builder = builder.shutdown_deadline(Duration::from_millis(10));
-    let (runtime, gate) = (builder.build().unwrap(), Gate::default());
-    runtime.block_on(async { hold_in_callback(Blocks(gate.clone())) });
+    let (runtime, blocker) = (builder.build().unwrap(), Blocker::default());
+    runtime.block_on(async { hold_in_callback(Blocks(blocker.clone())) });
     drop(runtime);
-    until(|| gate.begun() == 1);
-    gate.open();
+    until(|| blocker.begun() == 1);
+    blocker.open();
 }
 
 /// The wakers wait for timers that fire because the runtime stops.
 #[test]
 fn a_waker_that_blocks_is_named_and_others_are_called_all_the_same() {
     let _watch = watch();
-    let (runtime, gate) = (runtime(1), Gate::default());
-    let waker = blocking_waker(&gate);
+    let (runtime, blocker) = (runtime(1), Blocker::default());
+    let waker = blocking_waker(&blocker);
     let mut timers: Vec<_> = (0..2).map(|_| Box::pin(sleep(LATER))).collect();
     runtime.block_on(async { timers.iter_mut().for_each(|timer| poll_once(timer, &waker)) });
     let woken = Arc::new(AtomicUsize::new(0));
@@ -127,8 +127,8 @@ fn a_waker_that_blocks_is_named_and_others_are_called_all_the_same() {
     for name in names {
         assert_eq!(name, "a waker fired by a timer");
     }
-    until(|| gate.begun() == 2 && woken.load(Ordering::SeqCst) == 1);
-    gate.open();
+    until(|| blocker.begun() == 2 && woken.load(Ordering::SeqCst) == 1);
+    blocker.open();
 }
 
 /// Counts its calls.
@@ -143,18 +143,18 @@ impl Wake for Counts {
 #[test]
 fn a_waker_that_waits_for_a_descriptor_and_blocks_is_named() {
     let _watch = watch();
-    let (runtime, gate) = (runtime(1), Gate::default());
+    let (runtime, blocker) = (runtime(1), Blocker::default());
     let (_ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
     let source = runtime.block_on(async { IoSource::new(theirs).unwrap() });
-    let waker = blocking_waker(&gate);
+    let waker = blocking_waker(&blocker);
     let read = |mut io: &UnixStream| io.read(&mut [0; 8]).map(weald_kernel::Done::Maybe);
     let polled = source.poll_operate(Interest::Read, &mut Context::from_waker(&waker), read);
     assert!(polled.is_pending());
     let report = runtime.shutdown(Duration::from_millis(50));
     assert_eq!(names(&report), ["a waker fired by a descriptor"]);
-    until(|| gate.begun() == 1);
-    gate.open();
+    until(|| blocker.begun() == 1);
+    blocker.open();
 }
 
 /// The only blocking thread is in use, so the closure has not begun.
@@ -162,8 +162,12 @@ fn a_waker_that_waits_for_a_descriptor_and_blocks_is_named() {
 fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
     let _watch = watch();
     let builder = Runtime::builder().workers(1).blocking_threads(1);
-    let (runtime, gate, holder) = (builder.build().unwrap(), Gate::default(), Gate::default());
-    let (holds, held) = (holder.clone(), Blocks(gate.clone()));
+    let (runtime, blocker, holder) = (
+        builder.build().unwrap(),
+        Blocker::default(),
+        Blocker::default(),
+    );
+    let (holds, held) = (holder.clone(), Blocks(blocker.clone()));
     runtime.block_on(async {
         spawn(offload(move || holds.block())).detach();
     });
@@ -173,7 +177,7 @@ fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
     let report = runtime.shutdown(Duration::from_millis(50));
     // The one that runs, and the one that is dropped.
     assert_eq!(report.not_stopped.len(), 2, "{:?}", report.not_stopped);
-    until(|| gate.begun() == 1);
-    gate.open();
+    until(|| blocker.begun() == 1);
+    blocker.open();
     holder.open();
 }

@@ -263,10 +263,10 @@ fn a_job_has_ended_only_after_its_exit_hooks() {
     let latch = Latch::default();
     let job = runtime.spawn(latch.clone());
     let (entered, has_entered) = mpsc::channel();
-    let (go, gate) = mpsc::channel();
+    let (go, goes) = mpsc::channel();
     job.when_ended(move || {
         entered.send(()).unwrap();
-        gate.recv().unwrap();
+        goes.recv().unwrap();
     });
     latch.open();
     has_entered.recv().unwrap();

@@ -2,42 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/processes.rs"]
+mod processes;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tools::{Drops, runtime, watch};
+use processes::run_processes;
+use tools::{runtime, watch};
 use weald_kernel::{Mailbox, Runtime, Spawn, spawn, spawn_local};
-
-/// Runs `count` processes that are alive at the same time. Each ends with one message unread.
-fn run_processes(runtime: &Runtime, count: usize) {
-    let drops = Drops::default();
-    let counted = drops.clone();
-    let all = runtime.spawn(async move {
-        let mut jobs = Vec::with_capacity(count);
-        for n in 0..count as u64 {
-            let (job, address) = Spawn::new()
-                .spawn_with_mailbox(
-                    move |mut mailbox: Mailbox<(u64, tools::Token)>| async move {
-                        let message = std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await;
-                        assert_eq!(message.0, n);
-                    },
-                )
-                .unwrap();
-            jobs.push((job, address));
-        }
-        for (n, (_, address)) in jobs.iter().enumerate() {
-            assert!(address.post((n as u64, counted.token())).is_ok());
-            let _unread = address.post((0, counted.token()));
-        }
-        for (job, _) in jobs {
-            job.await.unwrap();
-        }
-    });
-    runtime.block_on(all).unwrap();
-    assert_eq!(drops.count(), 2 * count);
-}
 
 #[test]
 fn a_trim_during_work_loses_nothing() {

@@ -11,9 +11,9 @@ use crate::metric::Metric;
 use crate::params::Params;
 use crate::{limit, reports, serve, serve_board, workload};
 
-/// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of
-/// [`serve`], or the board's ([`serve_board`]), runs that server: another process measures it, and it has no metrics of its own.
-/// After the name `limit` comes the workload whose limit program runs, see [`limit`].
+/// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of [`serve`], or the
+/// board's ([`serve_board`]), runs that server: another process measures it, and it has no metrics of its own. After
+/// the name `limit` comes the workload whose limit program runs, see [`limit`].
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     if name == limit::NAME {
         return limit::run(words);

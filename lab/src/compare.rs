@@ -1,7 +1,7 @@
 //! Compares Weald with its rivals in one row and one metric: which is best, and by how much.
 //!
-//! The best number of workers and the best allocator of a rival count; all of them are printed. A limit program is
-//! no rival: it is what figures are multiples of.
+//! The best number of workers and the best allocator of a rival count; all of them are printed. A limit program is not
+//! a rival: figures are multiples of its figure.
 
 use crate::alternate::{Cell, RowResult};
 use crate::limit;
@@ -85,9 +85,9 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whether a metric is judged. Not judged are a bare number of ticks, and the gain from more workers, whose
+    /// Whether a metric is judged. Not judged are a bare number of ticks and the gain from more workers, because their
     /// ideals are each system's own; metrics that only explain a cost, or that must have one value; and memory that
-    /// grew by so few huge pages that rounding dominates.
+    /// grew by only a few huge pages, because rounding dominates there.
     fn can_be_judged(&self, ours: &Entry<'_>) -> bool {
         let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
         match self.metric {

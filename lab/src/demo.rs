@@ -60,7 +60,7 @@ pub struct Outcome {
     pub named: Vec<(Scene, bool)>,
 }
 
-/// Who watches the demo. An error ends it.
+/// What watches the demo, such as a terminal. An error ends the demo.
 pub trait Audience {
     /// A tenth of a second has passed.
     fn pulse(&mut self, pulse: Pulse) -> Result<(), Error>;
@@ -239,7 +239,7 @@ impl Stage {
     }
 }
 
-/// Two jobs, each of which gets a lock and then wants the other's.
+/// Two jobs: each gets a lock, and then wants the other's.
 fn start_deadlock() -> [JoinHandle<()>; 2] {
     let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
     let [left, right] = [0, 1].map(|own| {

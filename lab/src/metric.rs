@@ -152,6 +152,8 @@ fn of_commits(name: &str) -> Option<&'static str> {
         "limit_per_s" => "commits per second of the limit program, measured right after",
         "limit_percent" => "the rate as a share of the limit program's",
         "decoding_percent" => "time to decode the same records alone, as a share of the opening's",
+        "bytes_on_disk" => "bytes of all files of the journal per commit, checkpoints included",
+        "grown_bytes" => "growth of resident memory while the second half of the commits was made",
         "commits_behind" => "records between the checkpoint before the version and the version",
         "retries_per_commit" => "times per commit that another commit came first",
         "p50_us" => "time from an edit to its answer, which half of them do not exceed",

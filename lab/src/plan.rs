@@ -255,7 +255,7 @@ fn large_commits(level: Level) -> impl Iterator<Item = Row> {
     })
 }
 
-/// A journal that is busy, beside small buffered commits. The first row of each kind is the one without.
+/// A journal that is busy, beside small buffered commits. The first row of each kind has no such journal.
 fn journal_offenders(level: Level) -> impl Iterator<Item = Row> {
     let (bytes, seconds) = match level {
         Level::Quick => (10_000_000, 1),

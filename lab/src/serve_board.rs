@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weald::Runtime;
 use weald::forest::Level;
-use weald_board::{Config, Place};
+use weald_board::{Config, Storage};
 
 use crate::error::Error;
 use crate::params::Params;
@@ -22,19 +22,19 @@ pub const NAME: &str = "serve-board";
 /// How long the server may take to end.
 const STOP: Duration = Duration::from_secs(2);
 
-/// Serves boards until stdin ends: in memory, or in the directory `dir`, where `durability` says what a message has reached
-/// when it is acknowledged.
+/// Serves boards until stdin ends: in memory, or in the directory `dir`, where `durability` says what a message has
+/// reached when it is acknowledged.
 ///
 /// # Errors
 /// A usage error for words that it does not know; a sentence, if the board does not start.
 pub fn run(params: &Params) -> Result<(), Error> {
-    let (place, level) = place(params)?;
+    let (storage, level) = storage(params)?;
     let runtime = Runtime::builder().workers(params.count("workers")?).build();
     let runtime =
         runtime.map_err(|error| Error::workload(format!("Cannot start the runtime: {error}.")))?;
     let config = Config {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        place,
+        storage,
         level,
         reads: None,
         writes: None,
@@ -53,9 +53,9 @@ pub fn run(params: &Params) -> Result<(), Error> {
     ended.map_err(|error| Error::workload(format!("Its input cannot be read: {error}.")))
 }
 
-fn place(params: &Params) -> Result<(Place, Level), Error> {
+fn storage(params: &Params) -> Result<(Storage, Level), Error> {
     let level = match params.get("durability") {
-        None | Some("none") => return Ok((Place::Memory, Level::Buffered)),
+        None | Some("none") => return Ok((Storage::Memory, Level::Buffered)),
         Some("buffered") => Level::Buffered,
         Some("durable") => Level::Durable,
         Some(other) => {
@@ -64,5 +64,5 @@ fn place(params: &Params) -> Result<(Place, Level), Error> {
         }
     };
     let directory = PathBuf::from(params.text("dir")?);
-    Ok((Place::Directory(directory), level))
+    Ok((Storage::Directory(directory), level))
 }

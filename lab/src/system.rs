@@ -1,4 +1,5 @@
-//! The measured systems: Weald, the limit programs and the rivals, and how their measured programs are called for a row.
+//! The measured systems: Weald, the limit programs and the rivals, and how their measured programs are called for a
+//! row.
 
 use std::path::Path;
 use std::time::Duration;

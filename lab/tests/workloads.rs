@@ -434,21 +434,24 @@ fn durable() {
 #[test]
 fn recover() {
     for (what, explains) in [
-        ("records", Some("decoding_percent")),
-        ("checkpoint", None),
-        ("at", Some("commits_behind")),
+        ("records", &["decoding_percent"][..]),
+        ("checkpoint", &[]),
+        ("at", &["commits_behind"]),
+        (
+            "size",
+            &["bytes_per_commit", "bytes_on_disk", "grown_bytes"],
+        ),
     ] {
         for workers in [1, 2] {
             let words = format!("commits=200 nodes=156 what={what} workers={workers}");
             let metrics = run("recover", &words);
             let names: Vec<_> = metrics.iter().map(|metric| &metric.name[..]).collect();
-            let promised = ["ms", "commits_per_s"].into_iter().chain(explains);
-            assert!(promised.eq(names), "{metrics:?}");
-            assert!(
-                metrics.iter().all(|metric| metric.value > 0.0),
-                "{metrics:?}"
-            );
-            // All records up to the one in the middle, and those of the opening and of the tree: there is no checkpoint.
+            let promised = ["ms", "commits_per_s"].iter().chain(explains);
+            assert!(promised.copied().eq(names), "{metrics:?}");
+            let is_told = |metric: &Metric| metric.value > 0.0 || metric.name == "grown_bytes";
+            assert!(metrics.iter().all(is_told), "{metrics:?}");
+            // All records up to the one in the middle, and those of the opening and of the tree: there is no
+            // checkpoint.
             let behind = metrics
                 .iter()
                 .find(|metric| metric.name == "commits_behind");

@@ -4,12 +4,12 @@
 //!   shared block can be filled in place, and no other clone sees it.
 //! - If the block must be copied, plain data is copied as memory; only counted values are cloned one by one.
 //!
-//! **Safety.** A cell of a block is written when the bit of the cell in `claimed` goes from zero to one, which it
-//! does for one clone only, before that clone has the bit in `present`; or by the only clone that there is. A clone
-//! reads and copies the cells of its own `present` alone, and thus never one that is being written. A thread
-//! that gets a clone from another thread gets it in a way that also passes on what was written before. `counted` has
-//! the bits of the cells that must be dropped; only the only clone fills a cell with such a value. The last clone to
-//! go drops them (see `shared`).
+//! **Safety.** A cell of a block is written in two cases. Either the bit of the cell in `claimed` goes from zero to
+//! one, which happens for one clone only, and before that clone has the bit in `present`. Or there is only one clone,
+//! which writes. A clone reads and copies only the cells of its own `present`, and thus never one that is being
+//! written. A clone passes from one thread to another in a way that also passes on what was written before. `counted`
+//! has the bits of the cells that must be dropped; only the only clone fills a cell with such a value. The last clone
+//! to go drops them (see `shared`).
 
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ const SIZES: [usize; 3] = [2, 6, CELLS];
 pub enum Item<P, C> {
     /// Plain data, which is copied as memory.
     Plain(P),
-    /// What must be cloned and dropped.
+    /// A value that must be cloned and dropped.
     Counted(C),
 }
 
@@ -172,8 +172,8 @@ impl<P, C> Cells<P, C> {
 }
 
 impl<P: Copy, C: Clone> Cells<P, C> {
-    /// Fills a cell, over what it holds. If other clones need what is there, or the cell is new and what it is to
-    /// hold is counted, the block is copied first.
+    /// Fills a cell, in place of what it holds. The block is copied first if other clones need the old content, or if
+    /// the cell is new and gets a counted value.
     ///
     /// # Panics
     /// If there is no such cell: `at` is [`CELLS`] or more.
@@ -208,7 +208,7 @@ impl<P: Copy, C: Clone> Cells<P, C> {
             }
             *self = self.copied(self.capacity());
         }
-        // This is the only clone. What was there may panic when it is dropped; then the cell is empty.
+        // This is the only clone. The old content may panic when it is dropped; then the cell is empty.
         drop(self.take(at));
         let header = self.header();
         header.claimed.store(self.present | bit, Ordering::Relaxed);
@@ -333,159 +333,4 @@ fn bits(mut left: u16) -> impl Iterator<Item = usize> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::sync::Arc;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    type Few = Cells<[u64; 3], Arc<u64>>;
-    type Model = [Option<Item<[u64; 3], Arc<u64>>>; CELLS];
-
-    fn plain(number: u64) -> Item<[u64; 3], Arc<u64>> {
-        Item::Plain([number; 3])
-    }
-
-    fn check(cells: &Few, model: &Model) -> Result<(), TestCaseError> {
-        for (at, item) in model.iter().enumerate() {
-            prop_assert_eq!(cells.get(at), item.as_ref());
-            prop_assert_eq!(cells.present() >> at & 1 == 1, item.is_some());
-        }
-        Ok(())
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
-        #[test]
-        fn clones_are_values(
-            room in 0..=CELLS,
-            steps in prop::collection::vec((0..6_u8, 0..CELLS, 0..4_usize, 0..4_usize), 0..80)
-        ) {
-            let counted = Arc::new(0);
-            let mut all: [(Few, Model); 4] = std::array::from_fn(|_| (Few::new(room), Model::default()));
-            for (number, (step, at, one, other)) in (0..).zip(steps) {
-                let (cells, model) = &mut all[one];
-                match step {
-                    0 | 1 => {
-                        cells.set(at, plain(number));
-                        model[at] = Some(plain(number));
-                    }
-                    2 => {
-                        cells.set(at, Item::Counted(Arc::clone(&counted)));
-                        model[at] = Some(Item::Counted(Arc::clone(&counted)));
-                    }
-                    3 => prop_assert_eq!(cells.take(at), model[at].take()),
-                    4 => {
-                        cells.fit();
-                        cells.change(at, |item| (item, ()));
-                    }
-                    _ => all[one] = (all[other].0.clone(), all[other].1.clone()),
-                }
-                for (cells, model) in &all {
-                    check(cells, model)?;
-                }
-            }
-            drop(all);
-            prop_assert_eq!(Arc::strong_count(&counted), 1);
-        }
-    }
-
-    #[test]
-    fn an_empty_cell_of_a_shared_block_is_filled_in_place_once() {
-        let mut one = Few::new(3);
-        one.set(0, plain(0));
-        let (old, mut two) = (one.clone(), one.clone());
-        one.set(1, plain(1));
-        assert_eq!(one.address(), old.address());
-        assert!(old.get(1).is_none() && two.get(1).is_none() && !one.is(&old));
-        two.set(1, plain(2));
-        assert_ne!(two.address(), old.address());
-        assert_eq!((one.get(1), two.get(1)), (Some(&plain(1)), Some(&plain(2))));
-    }
-
-    #[test]
-    fn a_counted_item_lives_no_longer_than_the_clones_that_have_it() {
-        let counted = Arc::new(0);
-        let old = Few::new(2);
-        let mut new = old.clone();
-        new.set(1, Item::Counted(Arc::clone(&counted)));
-        assert_eq!(Arc::strong_count(&counted), 2);
-        drop(new);
-        assert_eq!(Arc::strong_count(&counted), 1);
-        drop(old);
-    }
-
-    #[test]
-    fn a_block_has_one_of_three_sizes() {
-        let mut cells = Few::new(0);
-        let mut sizes = Vec::new();
-        for at in 0..CELLS {
-            cells.set(at, plain(0));
-            sizes.push((cells.bytes() - 16) / size_of::<Item<[u64; 3], Arc<u64>>>());
-        }
-        assert_eq!(sizes, [[2; 2].as_slice(), &[6; 4], &[16; 10]].concat());
-        let full = cells.bytes();
-        cells.take(15);
-        cells.fit();
-        assert_eq!(cells.bytes(), full);
-        (2..15).for_each(|at| drop(cells.take(at)));
-        cells.fit();
-        assert!(cells.bytes() < full / 4);
-    }
-
-    #[test]
-    fn clones_in_several_threads_fill_one_block() {
-        let mut first = Few::new(CELLS);
-        first.set(0, plain(0));
-        std::thread::scope(|scope| {
-            for number in 1..5 {
-                let mut mine = first.clone();
-                scope.spawn(move || {
-                    mine.set(number, plain(number as u64));
-                    mine.set(7, plain(7 + number as u64));
-                    let filled = [0, number, 7].map(|at| mine.get(at).cloned());
-                    let expected = [0, number as u64, 7 + number as u64].map(|n| Some(plain(n)));
-                    assert_eq!(filled, expected);
-                });
-            }
-        });
-        assert_eq!(first.present(), 1);
-    }
-
-    #[test]
-    fn a_value_that_panics_when_it_is_dropped_is_dropped_once() {
-        #[derive(Clone)]
-        struct Panics(Arc<AtomicUsize>);
-
-        impl Drop for Panics {
-            fn drop(&mut self) {
-                self.0.fetch_add(1, Ordering::Relaxed);
-                panic!("on purpose");
-            }
-        }
-
-        let dropped = Arc::new(AtomicUsize::new(0));
-        let mut cells = Cells::<u64, Panics>::new(1);
-        cells.set(0, Item::Counted(Panics(Arc::clone(&dropped))));
-        let over = std::panic::AssertUnwindSafe(|| cells.set(0, Item::Plain(1)));
-        assert!(std::panic::catch_unwind(over).is_err());
-        assert_eq!(cells.present(), 0);
-        drop(cells);
-        assert_eq!(dropped.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn a_panic_in_a_change_empties_the_cell() {
-        let counted = Arc::new(0);
-        let mut cells = Few::new(1);
-        cells.set(0, Item::Counted(Arc::clone(&counted)));
-        let change = std::panic::AssertUnwindSafe(|| {
-            cells.change(0, |_| -> (Item<[u64; 3], Arc<u64>>, ()) {
-                panic!("on purpose")
-            })
-        });
-        assert!(std::panic::catch_unwind(change).is_err());
-        assert_eq!((cells.present(), Arc::strong_count(&counted)), (0, 1));
-    }
-}
+mod tests;

@@ -3,9 +3,9 @@
 //! - [`Shared`] is a counted pointer to one value. It is changed in place while it has one owner, and copied
 //!   first otherwise.
 //! - [`SharedEither`] is nothing, or a counted pointer to a value of one of two types, in one word.
-//! - [`Cells`] are up to sixteen small values in one counted block. Those that are plain data are copied with
-//!   the block, by one copy of memory; only the others are looked at when it is copied or freed.
-//! - A [`Slot`] has the newest of a row of values, which any thread loads while others replace it.
+//! - [`Cells`] are up to sixteen small values in one counted block. Plain data is copied with the block, by one
+//!   copy of memory; only the other values are looked at when the block is copied or freed.
+//! - A [`Slot`] has the newest of a sequence of values: any thread loads it while others replace it.
 //!
 //! Blocks come from slabs that every thread has of its own, one for each size. A free block costs one word, and a
 //! slab whose blocks are all free goes back to the allocator of the program. Needs no runtime.
@@ -20,7 +20,7 @@ mod sys;
 // Where blocks come from.
 mod pool;
 
-// What is in a block.
+// The contents of blocks.
 mod cells;
 mod shared;
 mod shared_either;

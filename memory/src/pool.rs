@@ -4,9 +4,9 @@
 //! - A thread keeps at most two batches of free blocks for each class, so that one that takes and frees at the
 //!   boundary of a batch does not go to the depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 //! - Free blocks are listed beside the blocks and not in them: passing a batch on touches no block.
-//! - When the free blocks of a class have doubled, and are half of all, the slabs whose blocks are all free are given back.
-//!   If they are wanted again soon, or there are none, the class waits for more free blocks the next time: a program that
-//!   takes and frees in turns neither looks through all blocks, nor comes to the program's allocator, in each turn.
+//! - When the free blocks of a class have doubled, and are half of all, the slabs whose blocks are all free are given
+//!   back. If they are wanted again soon, or if there are none, the class waits for more free blocks the next time. So
+//!   a program that takes and frees in turns does not look through all blocks, or call the allocator, in each turn.
 //!
 //! **Safety.** A block that [`take`] returns is a part of a slab that nobody else uses until it is given to
 //! [`free`], and has the size of its class: slabs are cut into such parts, each part is in one list, and only the
@@ -36,14 +36,14 @@ const SLAB_LAYOUT: Layout = match Layout::from_size_align(SLAB, 16) {
 };
 /// The free blocks of a class for which looking for free slabs may pay, in bytes.
 const WORTH_TRIMMING: usize = 1 << 20;
-/// How many times that it is at most, after slabs were given back in vain.
-const MOST_PATIENCE: usize = 64;
+/// By how much that bound is multiplied at most, after slabs were given back in vain.
+const LARGEST_FACTOR: usize = 64;
 
 type Block = NonNull<u8>;
 
 /// The free blocks of one class and one thread.
 struct Magazine {
-    /// Without room in a thread that has not used it yet, or whose end has come.
+    /// It has no room in a thread that has not used it yet, or whose end has come.
     loaded: Vec<Block>,
     spare: Vec<Block>,
     uncut: Uncut,
@@ -66,11 +66,11 @@ struct Depot {
     slabs: Vec<Block>,
     /// The number of free blocks at which to look for free slabs.
     trim_at: usize,
-    /// What slabs were given back, and taken since then.
+    /// How many slabs were given back, and how many were taken since then.
     given_back: usize,
     taken: usize,
     /// How many times [`WORTH_TRIMMING`] must be free.
-    patience: usize,
+    factor: usize,
 }
 
 // SAFETY: the pointers are owned by the owner of the list; see the head of the file.
@@ -113,7 +113,7 @@ pub(crate) fn take(layout: Layout) -> Block {
     }
 }
 
-// Not inlined, as `free_of`: code that waits may go on on another thread, and must not have kept the address of this
+// Not inlined, like `free_of`: code that waits may continue on another thread, and must not keep the address of this
 // thread's magazines.
 #[inline(never)]
 fn take_of(class: usize) -> Block {
@@ -245,7 +245,8 @@ fn make_room(class: usize, block: Block) {
     }
 }
 
-/// Sees to it that the thread's blocks are left to others at its end; false once that has come.
+/// Makes sure that the thread's blocks are left to others at its end; false if that has come
+/// already.
 fn begin() -> bool {
     if STAGE.get() == Stage::New {
         STAGE.set(Stage::Used);
@@ -258,8 +259,8 @@ fn begin() -> bool {
 
 /// Gives back to the program's allocator each slab that has no block in use and no block that is free with a thread.
 ///
-/// Slabs are given back without this call, too, but only when they are many. It takes time in proportion to the
-/// free blocks.
+/// Slabs are given back without this call, too, but only when there are many. The call takes time in proportion to
+/// the free blocks.
 ///
 /// ```
 /// drop(weald_memory::Shared::new([0_u64; 20]));
@@ -313,7 +314,7 @@ fn trim_class(class: usize) {
         .extend(pieces.filter(|uncut| !is_unused(uncut.from.addr())));
     let is_unused = |count: &usize| *count == SLAB / size;
     depot.learn(unused.iter().filter(|count| is_unused(count)).count());
-    depot.trim_at = 2 * depot.free + depot.patience * WORTH_TRIMMING / size;
+    depot.trim_at = 2 * depot.free + depot.factor * WORTH_TRIMMING / size;
     let counted = slabs.iter().zip(&unused);
     for (slab, _) in counted.filter(|(_, count)| is_unused(count)) {
         depot.slabs.retain(|other| other != slab);
@@ -347,7 +348,7 @@ impl Uncut {
         let parts = (0..count).rev();
         batch.extend(parts.filter_map(|part| NonNull::new(self.from.wrapping_add(part * size))));
         self.left -= count;
-        // What is left begins within the slab, or at its end.
+        // The rest begins within the slab, or at its end.
         self.from = self.from.wrapping_add(count * size);
     }
 }
@@ -361,7 +362,7 @@ impl Depot {
         trim_at: usize::MAX,
         given_back: 0,
         taken: 0,
-        patience: 1,
+        factor: 1,
     };
 
     /// Whether so much is free that some slabs may be free as a whole.
@@ -370,13 +371,14 @@ impl Depot {
         self.free >= self.trim_at && self.free >= all / 2
     }
 
-    /// Learns from what became of the slabs that were given back before, and what can be given back now.
+    /// Adjusts the bound by what became of the slabs that were given back before, and by what can be given
+    /// back now.
     fn learn(&mut self, unused: usize) {
         let was_in_vain = self.given_back > 0 && 2 * self.taken >= self.given_back;
         if was_in_vain || unused == 0 {
-            self.patience = (2 * self.patience).min(MOST_PATIENCE);
+            self.factor = (2 * self.factor).min(LARGEST_FACTOR);
         } else if self.taken > 0 {
-            self.patience = (self.patience / 2).max(1);
+            self.factor = (self.factor / 2).max(1);
         }
         if self.taken > 0 {
             (self.given_back, self.taken) = (0, 0);
@@ -418,7 +420,7 @@ impl Depot {
         block.expect("a slab has room for a block")
     }
 
-    /// A slab or the rest of one, with a part at least.
+    /// A slab, or the rest of one, with at least one part.
     fn take_uncut(&mut self, class: usize) -> Uncut {
         if let Some(uncut) = self.uncut.pop() {
             return uncut;
@@ -440,132 +442,4 @@ impl Depot {
 }
 
 #[cfg(all(test, not(weald_plain_alloc)))]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size, STEP).unwrap()
-    }
-
-    /// Writes over a whole block and frees it.
-    fn end(block: Block, layout: Layout) {
-        // SAFETY: it came from `take`, and only the caller had it.
-        unsafe { block.as_ptr().write_bytes(0xAA, layout.size()) };
-        // SAFETY: as above, and this is its end.
-        unsafe { free(block, layout) };
-    }
-
-    #[test]
-    fn blocks_in_use_do_not_overlap() {
-        for size in [1, 8, 9, 72, 400, LARGEST, LARGEST + 1, 5000] {
-            let layout = layout(size);
-            let mut blocks: Vec<_> = (0..300).map(|_| take(layout)).collect();
-            blocks.sort_unstable();
-            let apart = |pair: &[Block]| pair[1].addr().get() - pair[0].addr().get() >= size;
-            assert!(blocks.windows(2).all(apart), "{size}");
-            assert!(blocks.iter().all(|block| block.addr().get() % STEP == 0));
-            blocks.into_iter().for_each(|block| end(block, layout));
-        }
-    }
-
-    #[test]
-    fn a_freed_block_is_used_again() {
-        let layout = layout(616);
-        let first: HashSet<_> = (0..100).map(|_| take(layout)).collect();
-        first.iter().for_each(|block| end(*block, layout));
-        let again: HashSet<_> = (0..100).map(|_| take(layout)).collect();
-        assert!(first.intersection(&again).count() >= 99);
-        again.into_iter().for_each(|block| end(block, layout));
-    }
-
-    #[test]
-    fn the_blocks_of_an_ended_thread_serve_others() {
-        let layout = layout(624);
-        let theirs = std::thread::spawn(move || {
-            let blocks: Vec<_> = (0..100).map(|_| take(layout)).collect();
-            let addresses: HashSet<_> = blocks.iter().map(|block| block.addr()).collect();
-            blocks.into_iter().for_each(|block| end(block, layout));
-            addresses
-        });
-        let theirs = theirs.join().unwrap();
-        let ours: Vec<_> = (0..100).map(|_| take(layout)).collect();
-        assert!(ours.iter().all(|block| theirs.contains(&block.addr())));
-        ours.into_iter().for_each(|block| end(block, layout));
-    }
-
-    #[test]
-    fn unused_slabs_are_given_back() {
-        let (layout, class) = (layout(632), class_of(layout(632)).unwrap());
-        let each = SLAB / size_of_class(class);
-        let mut blocks: Vec<_> = (0..5 * each).map(|_| take(layout)).collect();
-        assert_eq!(lock(class).slabs.len(), 5);
-        let kept = blocks.swap_remove(2 * each);
-        blocks.into_iter().for_each(|block| end(block, layout));
-        // As `trim` does, which would disturb the other tests.
-        leave(class);
-        trim_class(class);
-        assert_eq!(lock(class).slabs.len(), 1);
-        end(kept, layout);
-        leave(class);
-        trim_class(class);
-        assert_eq!(lock(class).slabs.len(), 0);
-    }
-
-    #[test]
-    fn many_free_blocks_are_given_back_without_being_asked() {
-        let (layout, class) = (layout(608), class_of(layout(608)).unwrap());
-        let blocks: Vec<_> = (0..4 * WORTH_TRIMMING / 608)
-            .map(|_| take(layout))
-            .collect();
-        let most = lock(class).slabs.len();
-        blocks.into_iter().for_each(|block| end(block, layout));
-        assert!(lock(class).slabs.len() <= most / 2);
-    }
-
-    #[test]
-    fn slabs_that_are_wanted_again_and_again_are_kept() {
-        let (layout, class) = (layout(616), class_of(layout(616)).unwrap());
-        let mut kept = Vec::new();
-        for _ in 0..10 {
-            let blocks: Vec<_> = (0..4 * WORTH_TRIMMING / 616)
-                .map(|_| take(layout))
-                .collect();
-            let most = lock(class).slabs.len();
-            blocks.into_iter().for_each(|block| end(block, layout));
-            kept.push(lock(class).slabs.len() == most);
-        }
-        assert!(!kept[0] && kept.ends_with(&[true; 5]), "{kept:?}");
-    }
-
-    #[test]
-    fn a_class_waits_longer_after_a_look_in_vain() {
-        let mut depot = Depot::NEW;
-        let mut patience = |unused, taken| {
-            depot.learn(unused);
-            depot.taken = taken;
-            depot.patience
-        };
-        assert_eq!(patience(0, 0), 2);
-        // The slabs of several looks, most of which were wanted again.
-        assert_eq!((patience(9, 0), patience(9, 15)), (2, 2));
-        assert_eq!(patience(8, 0), 4);
-        assert_eq!(patience(8, 3), 4);
-        // Few were wanted again.
-        assert_eq!(patience(8, 0), 2);
-        assert_eq!((0..10).map(|_| patience(0, 0)).max(), Some(MOST_PATIENCE));
-    }
-
-    #[test]
-    fn a_value_may_be_freed_while_its_thread_ends() {
-        thread_local! {
-            static LATE: Cell<Option<crate::Shared<[u64; 75]>>> = const { Cell::new(None) };
-        }
-        let thread = std::thread::spawn(|| {
-            LATE.with(|_| ()); // Its destructor runs after that of the blocks, which are first used now.
-            LATE.set(Some(crate::Shared::new([7; 75])));
-        });
-        thread.join().unwrap();
-    }
-}
+mod tests;

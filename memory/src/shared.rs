@@ -67,7 +67,7 @@ impl<T> Shared<T> {
     /// Whether this is the only pointer to its value.
     #[inline]
     pub fn is_alone(this: &Self) -> bool {
-        // Acquire: pairs with the release of those who went.
+        // Acquire: pairs with the release of the pointers that went.
         this.block().counter.load(Ordering::Acquire) == 1
     }
 
@@ -136,8 +136,8 @@ impl<T> Shared<T> {
     /// Drops the value and frees the block.
     ///
     /// # Safety
-    /// The pointer is as from [`into_raw`](Self::into_raw) of this type, and [`count_down`] said of its share of the
-    /// counter that it was the last.
+    /// The pointer is as from [`into_raw`](Self::into_raw) of this type, and [`count_down`] has returned that its share
+    /// of the counter was the last.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn end(raw: NonNull<()>) {
@@ -208,7 +208,8 @@ pub(crate) fn count_down(counter: &AtomicUsize, less: usize) -> bool {
     let is_last = counter.fetch_sub(less, Ordering::Release) == less;
     if is_last {
         if cfg!(weald_thread_sanitizer) {
-            // ThreadSanitizer does not follow fences. This read is one, for those who release this counter.
+            // ThreadSanitizer does not follow fences. This read replaces the fence, for the releases of this
+            // counter.
             counter.load(Ordering::Acquire);
         } else {
             fence(Ordering::Acquire);

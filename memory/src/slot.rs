@@ -1,24 +1,25 @@
-//! A slot: a pointer that some threads load while others replace it, each in a few steps, whoever has loaded before.
+//! A slot: a pointer that some threads load while others replace it. Each takes a few steps, however many have loaded
+//! before.
 //!
-//! The slot owns [`PREPAID`] shares of the counter of its value, and gives one to whoever loads. How many it has given
-//! is in the word of the pointer, so a load is one change of that word, and leaves the counter alone. A store takes the
-//! whole word and gives back the shares that are left. So it never looks for readers, and costs the same for one as for
-//! thousands. (Folly's `AtomicSharedPtr` counts in the same way; C++ calls it a split counter.)
+//! The slot owns [`PREPAID`] shares of the counter of its value, and gives one to each load. The word of the pointer
+//! also says how many it has given. So a load is one change of that word, and leaves the counter alone. A store takes
+//! the whole word and gives back the shares that are left. So a store never looks for readers, and costs the same for
+//! one as for thousands. (Folly's `AtomicSharedPtr` counts in the same way; C++ calls it a split counter.)
 //!
-//! Whoever loads and finds half of the shares given buys as many anew.
+//! A load that finds half of the shares given buys as many anew.
 //!
 //! **Safety.** The word is a pointer of a [`Shared`] and the number of shares given, in bits that no address of a
-//! program has on a 64-bit machine. The counter of that value includes `PREPAID` less that number for the slot, and this
-//! is at least one: the last share is never given. So the value lives while it is in the slot. Each case:
+//! program has on a 64-bit machine. The counter of that value includes `PREPAID` less that number for the slot, and
+//! this is at least one: the last share is never given. So the value lives while it is in the slot. Each case:
 //! - *load*: one successful exchange moves one share from the slot to the loader. Between its look at the word and the
 //!   exchange it does not touch the value, which may be gone.
-//! - *buy*: the buyer has a share of its own, so the value lives. It adds to the counter first, and then to the slot, if
-//!   the value is still there; otherwise it takes back what it added. If the value has left and come again meanwhile, the
-//!   shares are still shares of that value.
+//! - *buy*: the buyer has a share of its own, so the value lives. It adds to the counter first, and then to the slot,
+//!   if the value is still there; otherwise it takes back what it added. If the value has left and come again
+//!   meanwhile, the shares are still shares of that value.
 //! - *another value at the same address*: an exchange may succeed after the value that was looked at has ended, and
 //!   another one has come to its address. The share is of the value that is there now. So the word is a number, and the
-//!   pointer is made of it after the exchange, from the provenance that the store exposed; a pointer that was kept from
-//!   the look would be one to the block that has ended.
+//!   pointer is made of it after the exchange, from the provenance that the store exposed. A pointer kept from the look
+//!   would point to the block that has ended.
 //! - *store*: the exchange takes the word with all shares that it stands for; nobody else can give one of them.
 
 #![allow(unsafe_code)]
@@ -34,8 +35,8 @@ const PREPAID: usize = if cfg!(any(loom, miri)) { 4 } else { 1 << 15 };
 /// The number of given shares stands above the address.
 const GIVEN: u32 = 48;
 
-/// The newest of a row of values. Any thread loads it, in one locked step if no other one comes between, and any thread
-/// replaces it, in three.
+/// The newest of a sequence of values. Any thread loads it, in one locked step if no other thread interferes, and any
+/// thread replaces it, in three.
 ///
 /// ```
 /// use weald_memory::{Shared, Slot};
@@ -46,8 +47,8 @@ const GIVEN: u32 = 48;
 /// assert_eq!((*before, *slot.load()), ("old", "new"));
 /// ```
 ///
-/// A slot takes values and gives them, so it is of exactly one type: one for values that live longer is none for those
-/// that live shorter.
+/// A slot takes values and gives them out, so its type is invariant: a slot for values of a longer lifetime is not one
+/// for values of a shorter lifetime.
 ///
 /// ```compile_fail
 /// fn shorter<'slot, 'short>(slot: &'slot weald_memory::Slot<&'static str>) -> &'slot weald_memory::Slot<&'short str> {
@@ -81,7 +82,7 @@ impl<T> Slot<T> {
         loop {
             let given = given(word) + 1;
             if given == PREPAID {
-                // As many threads as half of the shares are between their load and their purchase: let them go on.
+                // Half of the shares belong to threads between their load and their purchase: let these threads run.
                 yield_now();
                 word = self.word.load(Ordering::Relaxed);
                 continue;
@@ -113,8 +114,8 @@ impl<T> Slot<T> {
         unsafe { count_up_at(raw, half) };
         let mut word = self.word.load(Ordering::Relaxed);
         while address(word) == raw.addr().get() && given(word) >= half {
-            // Release: whoever gets one of these shares counts it down after they were counted up. Acquire: not needed by
-            // this thread, but it keeps the row of releases plain to see.
+            // Release: a thread that gets one of these shares counts it down after they were counted up. Acquire: this
+            // thread does not need it, but it keeps the sequence of releases plain to see.
             let (bought, failed) = (Ordering::AcqRel, Ordering::Relaxed);
             let next = with_given(word, given(word) - half);
             match (self.word).compare_exchange_weak(word, next, bought, failed) {

@@ -1,4 +1,4 @@
-//! The one place that chooses between `std` and loom, for what the models explore.
+//! The one place that chooses between `std` and loom.
 
 #[cfg(loom)]
 pub(crate) use loom::{

@@ -1,9 +1,10 @@
 //! Accepts connections from a listener of any kind.
 //!
-//! The system hands out each connection once. If a wait has accepted a connection but another event of the
-//! choice wins, the connection is kept for the next caller that accepts. After the system ran out of
-//! descriptors or memory, a wait pauses before it accepts again; see [`exhaustion`](crate::exhaustion). It says so only
-//! when a connection is pending: the system looks for a free descriptor before it looks for a connection.
+//! The system hands out each connection once. If a wait has accepted a connection but another event of the choice wins,
+//! the connection is kept for the next caller that accepts. After the system ran out of descriptors or memory, and
+//! after an error that will come again for ever, a wait pauses before it accepts again; see
+//! [`exhaustion`](crate::exhaustion). A lack of descriptors is an error only when a connection is pending, although the
+//! system looks for a free descriptor before it looks for a connection.
 
 use std::{
     future::Future,
@@ -35,7 +36,7 @@ pub(crate) trait RawListener: AsFd {
     fn accept_now(&self) -> io::Result<Self::Accepted>;
 }
 
-/// Accepts without blocking. That no descriptor is free is no error while no connection is pending: a server that closes
+/// Accepts without blocking. A lack of descriptors is no error while no connection is pending: a server that closes
 /// idle connections on that error would close them for nobody.
 fn accept_pending<L: RawListener>(listener: &L) -> io::Result<L::Accepted> {
     let accepted = listener.accept_now();

@@ -2,7 +2,8 @@
 //!
 //! The addresses of the two families alternate, beginning with the family of the first. An attempt starts when the one
 //! before it has failed, or has not ended for a while. The first that connects wins, and the others are dropped, which
-//! closes their sockets. Unlike the RFC, both families are looked up in one call, because the system's resolver does so.
+//! closes their sockets. Unlike the RFC, both families are looked up in one call, because the system's resolver does
+//! so.
 
 use std::{
     collections::VecDeque,
@@ -105,9 +106,14 @@ impl Connector {
     ///
     /// # Errors
     /// As [`TcpStream::connect_host`].
-    pub async fn connect_host(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let addresses = lookup_host(host, port).await?;
-        self.connect_any(&addresses).await
+    #[track_caller]
+    pub fn connect_host(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> impl Future<Output = io::Result<TcpStream>> + Send + use<> {
+        let (addresses, connector) = (lookup_host(host, port), self.clone());
+        async move { connector.connect_any(&addresses.await?).await }
     }
 
     /// Connects to one of `addresses`. Cancel-safe: dropping the future closes all sockets.
@@ -145,8 +151,12 @@ impl TcpStream {
     /// # Errors
     /// Errors from [`lookup_host`](crate::lookup_host()); [`ConnectError`](crate::ConnectError) with what each address
     /// said.
-    pub async fn connect_host(host: &str, port: u16) -> io::Result<TcpStream> {
-        Connector::new().connect_host(host, port).await
+    #[track_caller]
+    pub fn connect_host(
+        host: &str,
+        port: u16,
+    ) -> impl Future<Output = io::Result<TcpStream>> + Send + use<> {
+        Connector::new().connect_host(host, port)
     }
 }
 

@@ -4,8 +4,8 @@
 //! Invariants:
 //! - A descriptor whose open file others share, as a shell shares its terminal with all its programs, is never set to
 //!   non-blocking mode: that would change it for them too. Each transfer asks not to wait (`RWF_NOWAIT`) instead.
-//! - Where the system refuses that, [`NEEDS_THREAD`] says that the descriptor is ready, but that only a thread which
-//!   may block can transfer: another reader of the same pipe may take the bytes first.
+//! - Where the system refuses that, [`NEEDS_THREAD`] says that the descriptor is ready, but that only a thread that may
+//!   block can do the transfer, because another reader of the same pipe may take the bytes first.
 //!
 //! Called by the files and by the ends of pipes.
 
@@ -36,7 +36,7 @@ const AT_POSITION: u64 = u64::MAX;
 pub(crate) enum Sharing {
     /// Only this program, which opened it: it is non-blocking.
     Own,
-    /// Perhaps others: it stays as it is.
+    /// Perhaps other programs, too: it stays in its mode.
     Shared,
 }
 
@@ -108,21 +108,26 @@ impl Descriptor {
     }
 }
 
-/// Reads what is available, and blocks the calling thread until something is. Another program may have made the open file
-/// non-blocking.
-pub(crate) fn read_blocking(mut file: &fs::File, buffer: &mut [u8]) -> io::Result<usize> {
-    retry_when(file, PollFlags::IN, || file.read(buffer))
+/// A file whose transfers block the calling thread until they are possible, although another program may have made the
+/// open file non-blocking.
+pub(crate) struct Blocking<'a>(pub(crate) &'a fs::File);
+
+impl Read for Blocking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.0;
+        retry_when(file, PollFlags::IN, || file.read(buffer))
+    }
 }
 
-/// Writes all of `bytes`, and blocks the calling thread meanwhile, as [`read_blocking`].
-pub(crate) fn write_blocking(mut file: &fs::File, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match retry_when(file, PollFlags::OUT, || file.write(bytes))? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            count => bytes = &bytes[count..],
-        }
+impl Write for Blocking<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.0;
+        retry_when(file, PollFlags::OUT, || file.write(bytes))
     }
-    Ok(())
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Repeats a transfer that the system refuses for now when it may succeed.
@@ -175,11 +180,11 @@ mod tests {
             let mut buffer = [0; 4096];
             let mut length = 0;
             while length < LENGTH {
-                length += read_blocking(&reader, &mut buffer).unwrap();
+                length += Blocking(&reader).read(&mut buffer).unwrap();
             }
             assert_eq!(length, LENGTH);
         });
-        write_blocking(&writer, &vec![7; LENGTH]).unwrap();
+        Blocking(&writer).write_all(&vec![7; LENGTH]).unwrap();
         reads.join().unwrap();
     }
 }

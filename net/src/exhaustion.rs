@@ -1,4 +1,5 @@
-//! A listener's backoff when the system has no descriptor or no memory left for another connection.
+//! A listener's backoff when the system has no descriptor or no memory left for another connection, and when the
+//! listener will never have another one.
 //!
 //! The caller that accepts gets the error at once. The next wait pauses before it asks the system again, and
 //! each pause is longer than the last, up to a bound. So a loop that continues after an error does not spin.
@@ -35,6 +36,32 @@ pub fn is_exhausted(error: &io::Error) -> bool {
     known.is_some_and(|errno| ALL.contains(&errno))
 }
 
+/// Whether `error`, of an accept, means that the listener will never accept again: its descriptor no longer listens, or
+/// the runtime in which it was made has shut down. A loop around accept ends here; continuing is allowed and useless.
+///
+/// ```
+/// use std::io;
+/// assert!(weald_net::is_final(&io::Error::from_raw_os_error(22)), "the socket was shut down");
+/// assert!(!weald_net::is_final(&io::Error::from_raw_os_error(24)), "too many open files");
+/// ```
+pub fn is_final(error: &io::Error) -> bool {
+    match Errno::from_io_error(error) {
+        Some(errno) => {
+            // Not EOPNOTSUPP, which may be an error of the one connection.
+            const ALL: [Errno; 3] = [Errno::BADF, Errno::INVAL, Errno::NOTSOCK];
+            ALL.contains(&errno)
+        }
+        // One that is not the system's says that the runtime is gone.
+        None => error.get_ref().is_some(),
+    }
+}
+
+/// Whether `error`, of an accept, comes with each attempt if the descriptor is, for example, that of a datagram socket. On
+/// Linux it may also say that the one connection failed.
+fn is_unsupported(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::OPNOTSUPP)
+}
+
 /// The exponential backoff of one listener.
 #[derive(Default)]
 pub(crate) struct Backoff {
@@ -61,7 +88,7 @@ impl Backoff {
     pub(crate) fn note<T>(&self, accepted: &io::Result<T>) {
         let mut current = self.lock();
         *current = match accepted {
-            Err(error) if is_exhausted(error) => {
+            Err(error) if is_exhausted(error) || is_final(error) || is_unsupported(error) => {
                 let longer = |pause: Pause| (2 * pause.length).min(LONGEST_PAUSE);
                 let length = current.map_or(FIRST_PAUSE, longer);
                 let until = weald_kernel::now() + length;

@@ -1,5 +1,5 @@
 //! An open file: its operations run on threads that may block, unless it is a FIFO or a terminal, which the reactor
-//! watches.
+//! watches. What becomes of an operation whose future is dropped stands at [`File`].
 
 use std::{
     fs::{self, Metadata, OpenOptions},
@@ -11,16 +11,27 @@ use std::{
 
 use weald_kernel::{Done, Interest, IoSource, OperationName, offload_operation};
 
-use crate::descriptor::{self, Descriptor, Sharing};
+use crate::{
+    descriptor::{self, Blocking, Descriptor, Sharing},
+    opened::Opened,
+    path_error::at_path,
+    read_end::ReadEnd,
+};
 
 /// How many bytes of a stream are read at once, and how many are reserved before they are read.
 const READ: usize = 64 << 10;
 
 /// An open file.
 ///
-/// Its methods are not cancel-safe, unless it is a FIFO or a terminal: a call that has begun still happens when its future
-/// is dropped. A dropped [`read`](File::read) moves the position and loses the bytes, and a dropped
-/// [`write_all`](File::write_all) still writes.
+/// # Cancel safety
+/// If the future of an operation is dropped before a thread has begun it, the operation does not happen. Later it
+/// happens all the same, and its result is lost: a dropped [`read`](File::read) or [`seek`](File::seek) still moves the
+/// position, a dropped [`write_all`](File::write_all) still writes, and a dropped [`create`](File::create) still
+/// truncates. An error that a dropped [`sync_all`](File::sync_all) has met is not reported by the next one.
+/// [`open`](File::open), [`read_at`](File::read_at) and [`metadata`](File::metadata) are cancel-safe.
+///
+/// With a FIFO or a terminal [`read`](File::read) is cancel-safe; a dropped [`read_to_end`](File::read_to_end) loses
+/// what it has read, and a dropped [`write_all`](File::write_all) does not tell how much it has written.
 ///
 /// ```
 /// use weald_net::fs::{self, File};
@@ -89,19 +100,26 @@ impl Read for At<'_> {
     }
 }
 
-/// Reads at most `limit` bytes. A regular file is read until then or to its end, and the buffer grows as it is read.
-fn read_limited(file: &fs::File, mut from: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+/// Whether a read of `file` never waits for another program.
+fn is_regular(file: &fs::File) -> io::Result<bool> {
+    Ok(file.metadata()?.is_file())
+}
+
+/// Reads at most `limit` bytes of a regular file.
+fn read_regular(from: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut buffer = Vec::new();
-    if file.metadata()?.is_file() {
-        buffer.try_reserve(limit.min(READ))?;
-        from.take(limit as u64).read_to_end(&mut buffer)?;
-        // Most of the room may have been for a longer file.
-        if buffer.len() < buffer.capacity() / 2 {
-            buffer.shrink_to_fit();
-        }
-        return Ok(buffer);
+    buffer.try_reserve(limit.min(READ))?;
+    from.take(limit as u64).read_to_end(&mut buffer)?;
+    // Most of the room may have been for a longer file.
+    if buffer.len() < buffer.capacity() / 2 {
+        buffer.shrink_to_fit();
     }
-    buffer.resize(limit.min(READ), 0);
+    Ok(buffer)
+}
+
+/// Reads what is available, and at most `limit` bytes.
+fn read_available(mut from: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; limit.min(READ)];
     let count = from.read(&mut buffer)?;
     buffer.truncate(count);
     Ok(buffer)
@@ -111,7 +129,8 @@ impl File {
     /// Opens `path` for reading.
     ///
     /// # Errors
-    /// Errors from the operating system. Fails if the runtime shuts down, as all other methods do.
+    /// Errors from the operating system, in a [`PathError`](crate::fs::PathError) that names the path. Fails if the
+    /// runtime shuts down, as all other methods do.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -135,12 +154,54 @@ impl File {
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let path: Arc<Path> = path.as_ref().into();
         let name = OperationName::file("opening", path.clone());
-        let open = move || OpenedFile::of(options.open(&path)?, path);
+        let open = move || {
+            let file = options
+                .open(&path)
+                .map_err(|error| at_path("opening", &path, error))?;
+            OpenedFile::of(file, path)
+        };
         offload_operation(name, open).await?.watch()
     }
 
+    /// The file as a stream from its position on, for example for its [`lines`](ReadEnd::lines) or for the body of a
+    /// response. Each read of a regular file is a call on a thread that may block.
+    ///
+    /// ```
+    /// use weald_net::fs::{self, File};
+    ///
+    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// # let path = std::env::temp_dir().join(format!("weald-doc-lines-{}", std::process::id()));
+    /// # fs::write(&path, "one\ntwo\n").await?;
+    /// let mut lines = File::open(&path).await?.into_reader()?.lines();
+    /// assert_eq!(lines.next().await?.as_deref(), Some("one"));
+    /// # fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Errors from the operating system, if this is a clone of a FIFO or a terminal.
+    pub fn into_reader(self) -> io::Result<ReadEnd> {
+        let source = match self.source.map(Arc::try_unwrap) {
+            Some(Ok(source)) => Some(source),
+            None => None,
+            Some(Err(_)) => {
+                // The reactor knows the descriptor already, for the clone, which needs the open file's mode.
+                let file = self.file.try_clone()?;
+                return Ok(ReadEnd::of(Opened::new(file, Sharing::Shared, &self.path)?));
+            }
+        };
+        Ok(ReadEnd::of(Opened {
+            source,
+            file: self.file,
+            path: self.path,
+        }))
+    }
+
     /// Wraps a file of the standard library. It stays in its mode, because it may be inherited; so if it is a FIFO or a
-    /// terminal, a read holds a thread. Use [`ReadEnd::from_fd`](crate::ReadEnd::from_fd) for these.
+    /// terminal, a read or a write that has to wait holds a thread, also if the descriptor is non-blocking. Use
+    /// [`ReadEnd::from_fd`](crate::ReadEnd::from_fd) for these.
     pub fn from_std(file: fs::File) -> File {
         let path = format!("descriptor {}", file.as_raw_fd());
         File {
@@ -156,9 +217,10 @@ impl File {
         name: &'static str,
         act: impl FnOnce(&fs::File) -> io::Result<R> + Send + 'static,
     ) -> io::Result<R> {
-        let file = self.file.clone();
-        let name = OperationName::file(name, self.path.clone());
-        offload_operation(name, move || act(&file)).await
+        let (file, path) = (self.file.clone(), self.path.clone());
+        let operation = OperationName::file(name, path.clone());
+        let work = move || act(&file).map_err(|error| at_path(name, &path, error));
+        offload_operation(operation, work).await
     }
 
     /// Reads at most `limit` bytes at the file's position. Empty at the end of the file. From a FIFO or a terminal it
@@ -168,6 +230,7 @@ impl File {
     /// Errors from the operating system; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if there is no room for the bytes.
     pub async fn read(&self, limit: usize) -> io::Result<Vec<u8>> {
         match &self.source {
+            Some(_) if limit == 0 => Ok(Vec::new()),
             Some(source) => {
                 let mut buffer = vec![0; limit.min(READ)];
                 let read = source.operate(Interest::Read, |descriptor: &Descriptor| {
@@ -178,8 +241,11 @@ impl File {
                 Ok(buffer)
             }
             None => {
-                self.with("reading", move |file| read_limited(file, file, limit))
-                    .await
+                let read = move |file: &fs::File| match is_regular(file)? {
+                    true => read_regular(file, limit),
+                    false => read_available(Blocking(file), limit),
+                };
+                self.with("reading", read).await
             }
         }
     }
@@ -189,10 +255,11 @@ impl File {
     /// # Errors
     /// As [`read`](File::read).
     pub async fn read_at(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
-        self.with("reading", move |file| {
-            read_limited(file, At { file, offset }, limit)
-        })
-        .await
+        let read = move |file: &fs::File| match is_regular(file)? {
+            true => read_regular(At { file, offset }, limit),
+            false => read_available(At { file, offset }, limit),
+        };
+        self.with("reading", read).await
     }
 
     /// Reads from the file's position to its end.
@@ -213,7 +280,11 @@ impl File {
         }
         self.with("reading", |mut file| {
             let mut buffer = Vec::new();
-            file.read_to_end(&mut buffer)?;
+            // The standard library knows how long a regular file is.
+            match is_regular(file)? {
+                true => file.read_to_end(&mut buffer)?,
+                false => Blocking(file).read_to_end(&mut buffer)?,
+            };
             Ok(buffer)
         })
         .await
@@ -226,7 +297,7 @@ impl File {
     pub async fn write_all(&self, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
         let bytes = bytes.into();
         let Some(source) = &self.source else {
-            let write = move |mut file: &fs::File| file.write_all(&bytes);
+            let write = move |file: &fs::File| Blocking(file).write_all(&bytes);
             return self.with("writing", write).await;
         };
         let mut rest = &bytes[..];

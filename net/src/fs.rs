@@ -2,16 +2,21 @@
 //!
 //! The system reports no readiness for files, so every call runs on a blocking thread. The handoff costs some ten
 //! microseconds: read and write in large pieces. Buffers are passed by value, because a call that has started cannot
-//! be cancelled: if its future is dropped, the call still runs to its end.
+//! be cancelled.
+//!
+//! # Cancel safety
+//! If the future of any function here is dropped before a thread has begun the call, nothing happens. Later the call
+//! runs to its end all the same, and its result is lost. So the functions that only read are cancel-safe, unless
+//! [`read`] or [`read_to_string`] reads a FIFO or a terminal, whose bytes are then lost.
 //!
 //! A FIFO or a terminal is opened on a thread, too, because opening a FIFO waits for its other end. It is then read and
 //! written through the reactor, and so holds no thread. For streams of it see [`ReadEnd`](crate::ReadEnd).
 //!
 //! As many calls run at once as there may be [blocking threads](weald_kernel::Builder::blocking_threads); the others
 //! wait for their turn. A call that has held its thread for 10 ms does not count while others wait, so calls that never
-//! return stop no other. There is a bound of their own for them
-//! ([`held_operations`](weald_kernel::Builder::held_operations)). Beyond it a call that has waited for a second, while
-//! none returned, fails with [`ResourceBusy`](io::ErrorKind::ResourceBusy), which contains a
+//! return stop no other. Such calls have a bound of their own
+//! ([`held_operations`](weald_kernel::Builder::held_operations)). Beyond that bound, a call that has waited for a
+//! second in which none returned fails with [`ResourceBusy`](io::ErrorKind::ResourceBusy), which contains a
 //! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job.
 
 use std::{
@@ -23,21 +28,40 @@ use std::{
 
 use weald_kernel::{OperationName, offload_operation};
 
-pub use crate::file::File;
-use crate::file::OpenedFile;
+pub use crate::{file::File, path_error::PathError};
+use crate::{
+    file::OpenedFile,
+    path_error::{at_path, at_paths},
+};
 
-/// Calls `act` with an owned path, on a thread that may block. `name` is how reports call it.
+/// Calls `act` with an owned path, on a thread that may block. `name` is how reports and errors call it.
 async fn with_path<R: Send + 'static>(
     name: &'static str,
     path: impl AsRef<Path>,
     act: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
 ) -> io::Result<R> {
     let path: Arc<Path> = path.as_ref().into();
-    let name = OperationName::file(name, path.clone());
-    offload_operation(name, move || act(&path)).await
+    let operation = OperationName::file(name, path.clone());
+    let work = move || act(&path).map_err(|error| at_path(name, &path, error));
+    offload_operation(operation, work).await
 }
 
-/// What a whole file turned out to be.
+/// As [`with_path`], for a call on two paths.
+async fn with_paths<R: Send + 'static>(
+    name: &'static str,
+    (from, to): (impl AsRef<Path>, impl AsRef<Path>),
+    act: impl FnOnce(&Path, &Path) -> io::Result<R> + Send + 'static,
+) -> io::Result<R> {
+    let (from, to): (Arc<Path>, Arc<Path>) = (from.as_ref().into(), to.as_ref().into());
+    let operation = OperationName::file(name, from.clone());
+    let work = move || {
+        let done = act(&from, &to);
+        done.map_err(|error| at_paths(name, (&from, Some(&to)), error))
+    };
+    offload_operation(operation, work).await
+}
+
+/// The content of a file, or the stream that it turned out to be.
 enum Whole {
     Bytes(Vec<u8>),
     /// A FIFO or a terminal, to be read through the reactor.
@@ -47,7 +71,9 @@ enum Whole {
 /// Reads the whole file.
 ///
 /// # Errors
-/// Errors from the operating system. Fails if the runtime shuts down, as all other functions do.
+/// Errors from the operating system, in a [`PathError`], as those of all functions here, unless the program has no
+/// descriptor or memory left ([`is_exhausted`](crate::is_exhausted)). Fails if the runtime shuts down, as all other
+/// functions do.
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path: Arc<Path> = path.as_ref().into();
     let opened = path.clone();
@@ -62,7 +88,11 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     });
     match whole.await? {
         Whole::Bytes(bytes) => Ok(bytes),
-        Whole::Stream(opened) => opened.watch()?.read_to_end().await,
+        Whole::Stream(opened) => {
+            let stream = opened.watch()?;
+            let read = stream.read_to_end().await;
+            read.map_err(|error| at_path("reading", &path, error))
+        }
     }
 }
 
@@ -161,8 +191,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// # Errors
 /// Errors from the operating system. After an error `to` may be incomplete.
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
-    let to = to.as_ref().to_owned();
-    with_path("copying", from, move |from| fs::copy(from, to)).await
+    with_paths("copying", (from, to), |from, to| fs::copy(from, to)).await
 }
 
 /// Renames a file; an existing file with the new name is replaced.
@@ -170,6 +199,5 @@ pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u6
 /// # Errors
 /// Errors from the operating system.
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
-    let to = to.as_ref().to_owned();
-    with_path("renaming", from, move |from| fs::rename(from, to)).await
+    with_paths("renaming", (from, to), |from, to| fs::rename(from, to)).await
 }

@@ -29,6 +29,7 @@ mod file;
 pub mod fs;
 mod lookup;
 mod opened;
+mod path_error;
 mod read_end;
 mod write_end;
 
@@ -43,7 +44,7 @@ mod unix;
 mod connector;
 
 pub use connector::{ConnectError, Connector};
-pub use exhaustion::is_exhausted;
+pub use exhaustion::{is_exhausted, is_final};
 pub use halves::{ReadHalf, WriteHalf};
 pub use lines::{LineTooLong, Lines};
 pub use lookup::{LookupError, lookup_host};

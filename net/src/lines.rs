@@ -53,7 +53,7 @@ pub struct LineTooLong {
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    /// What was read; returned up to `start`.
+    /// The bytes that were read. Those before `start` were returned.
     buffer: Vec<u8>,
     start: usize,
     /// How many of the first bytes of the rest contain no end of a line.
@@ -140,7 +140,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Waiting::new(of_source(NextLine { lines, decode }).open())
     }
 
-    /// As [`next`](Lines::next), but the line need not be UTF-8.
+    /// As [`next`](Lines::next), but the line need not be UTF-8. Cancel-safe, too.
     ///
     /// # Errors
     /// [`LineTooLong`], and those of the stream.
@@ -162,8 +162,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Poll::Ready(())
     }
 
-    /// Whether a line has been read, or so much of it that it is too long, or the end. Drops the rest of a line that was too
-    /// long.
+    /// Whether a line has been read, or so much of it that it is too long, or the end. Drops the rest of a line that
+    /// was too long.
     fn has_next(&mut self) -> bool {
         loop {
             let unsearched = &self.rest()[self.searched..];

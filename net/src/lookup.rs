@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
     sync::Arc,
 };
 
@@ -24,11 +24,14 @@ pub struct LookupError {
     pub reason: io::Error,
 }
 
-/// Adds the name to an error of the resolver. Errors of the operating system and errors about names that
-/// cannot be valid stay as they are.
+/// Adds the name to an error of the resolver. Errors of the operating system stay as they are.
 fn explain(host: String, error: io::Error) -> io::Error {
     match (error.raw_os_error(), error.kind()) {
-        (Some(_), _) | (None, io::ErrorKind::InvalidInput) => error,
+        (Some(_), _) => error,
+        // The error speaks of a file's name.
+        (None, kind @ io::ErrorKind::InvalidInput) => {
+            io::Error::new(kind, format!("{host:?} cannot be the name of a host"))
+        }
         (None, _) => {
             let reason = error;
             io::Error::new(io::ErrorKind::NotFound, LookupError { host, reason })
@@ -38,11 +41,14 @@ fn explain(host: String, error: io::Error) -> io::Error {
 
 /// Looks up the addresses of `host`, which is a name or an address. Each result has the port `port`.
 ///
-/// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a
-/// minute. Lookups have threads of their own, so a name server that does not answer stops no file, and no other name while
-/// fewer than 192 lookups wait for it (an eighth of [`Builder::held_operations`](weald_kernel::Builder::held_operations) and
-/// of [`Builder::blocking_threads`](weald_kernel::Builder::blocking_threads) together). A lookup that takes a second is
-/// reported. An address of IPv6 may be in brackets, as in a URL.
+/// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a minute.
+/// Lookups have threads of their own, so a name server that does not answer stops no file, and no other name while
+/// fewer than 192 lookups wait for it (an eighth of
+/// [`Builder::held_operations`](weald_kernel::Builder::held_operations) and of
+/// [`Builder::blocking_threads`](weald_kernel::Builder::blocking_threads) together; raise both where more clients than
+/// that can have dead names looked up at once). With as many, every other name is an error after a second, and a
+/// deadline does not end the lookups that wait: the resolver does, commonly after 10 to 30 seconds. A lookup that takes
+/// a second is reported. An address of IPv6 may be in brackets, as in a URL.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -54,24 +60,34 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// ```
 ///
 /// # Errors
-/// [`LookupError`] if the resolver finds no address; [`InvalidInput`](io::ErrorKind::InvalidInput) if `host`
-/// cannot be a name; errors from the operating system; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if too many lookups
-/// wait for a server ([`NoTurn`](weald_kernel::NoTurn)). Fails if the runtime shuts down.
-pub async fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+/// [`LookupError`] if the resolver finds no address; [`InvalidInput`](io::ErrorKind::InvalidInput) if `host` cannot be
+/// a name; errors from the operating system; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if too many lookups wait for
+/// a server ([`NoTurn`](weald_kernel::NoTurn)). Fails if the runtime shuts down.
+#[track_caller]
+pub fn lookup_host(
+    host: &str,
+    port: u16,
+) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send + use<> {
+    let known = address(host).map(|address| SocketAddr::new(address, port));
+    let host: Arc<str> = host.into();
+    let name = OperationName::lookup(host.clone());
+    async move {
+        if let Some(known) = known {
+            return Ok(vec![known]);
+        }
+        offload_operation(name, move || match (&*host, port).to_socket_addrs() {
+            Ok(addresses) => Ok(addresses.collect()),
+            Err(error) => Err(explain(host.to_string(), error)),
+        })
+        .await
+    }
+}
+
+/// The address, if the host is one.
+fn address(host: &str) -> Option<IpAddr> {
     let unbracketed = host
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'));
-    if let Some(Ok(address)) = unbracketed.map(str::parse) {
-        return Ok(vec![SocketAddr::new(std::net::IpAddr::V6(address), port)]);
-    }
-    if let Ok(address) = host.parse() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    let host: Arc<str> = host.into();
-    let name = OperationName::lookup(host.clone());
-    offload_operation(name, move || match (&*host, port).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.collect()),
-        Err(error) => Err(explain(host.to_string(), error)),
-    })
-    .await
+    let bracketed = unbracketed.and_then(|address| address.parse().ok());
+    bracketed.map(IpAddr::V6).or_else(|| host.parse().ok())
 }

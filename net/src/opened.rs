@@ -13,7 +13,10 @@ use std::{
 use rustix::io::ioctl_fionbio;
 use weald_kernel::{IoSource, OperationName, offload_operation};
 
-use crate::descriptor::{Descriptor, Sharing};
+use crate::{
+    descriptor::{Descriptor, Sharing},
+    path_error::at_path,
+};
 
 /// A transfer that a thread does.
 pub(crate) type OnThread<R> = Pin<Box<dyn Future<Output = io::Result<R>> + Send>>;
@@ -44,7 +47,11 @@ impl Opened {
     pub(crate) async fn open(path: &Path, options: fs::OpenOptions) -> io::Result<Opened> {
         let name = OperationName::file("opening", path.into());
         let opened = path.to_owned();
-        let file = offload_operation(name, move || options.open(opened)).await?;
+        let open = move || {
+            let file = options.open(&opened);
+            file.map_err(|error| at_path("opening", &opened, error))
+        };
+        let file = offload_operation(name, open).await?;
         Opened::new(file, Sharing::Own, path)
     }
 

@@ -29,8 +29,8 @@ pub fn stdin() -> io::Result<ReadEnd> {
     )?))
 }
 
-/// Standard output, without a buffer. It stays in the mode in which the program got it. What `println!` has buffered
-/// is written by it, not here.
+/// Standard output, without a buffer. It stays in the mode in which the program got it. Text that `println!` has
+/// buffered is written by `println!`, not here.
 ///
 /// # Errors
 /// Errors from the operating system. Fails if the current runtime has shut down.
@@ -60,7 +60,7 @@ pub fn stderr() -> io::Result<WriteEnd> {
     )?))
 }
 
-/// An anonymous pipe: what is written to the second is read from the first.
+/// An anonymous pipe: bytes that are written to the second end are read from the first.
 ///
 /// # Errors
 /// Errors from the operating system, such as that no descriptor is left.

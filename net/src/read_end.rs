@@ -1,12 +1,13 @@
 //! The reading end of a pipe, a FIFO, a terminal or standard input.
 //!
 //! Invariants:
-//! - What has readiness is read through the reactor; the rest, as a regular file on standard input, on a thread that
-//!   may block.
+//! - A file with readiness is read through the reactor; any other, such as a regular file on standard input, on a
+//!   thread that may block.
 //! - No bytes are lost by a wait that is dropped or not chosen: what was read stays here until it is taken.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read},
     os::fd::OwnedFd,
     path::Path,
     pin::Pin,
@@ -18,7 +19,7 @@ use weald_kernel::{Done, Interest, OperationName, offload_operation};
 use weald_sync::{Branch, Event, Source, Waiting, of_source};
 
 use crate::{
-    descriptor::{Descriptor, NEEDS_THREAD, Sharing, read_blocking},
+    descriptor::{Blocking, Descriptor, NEEDS_THREAD, Sharing},
     lines::Lines,
     opened::{OnThread, Opened},
 };
@@ -26,7 +27,8 @@ use crate::{
 /// How many bytes are read at once.
 const READ: usize = 8 << 10;
 
-/// The end from which a pipe, a FIFO, a terminal or standard input is read; see [`stdin`](crate::stdin()) and [`pipe`](crate::pipe()).
+/// The end from which a pipe, a FIFO, a terminal or standard input is read; see [`stdin`](crate::stdin()) and
+/// [`pipe`](crate::pipe()).
 pub struct ReadEnd {
     opened: Opened,
     buffer: Vec<u8>,
@@ -46,7 +48,7 @@ impl ReadEnd {
     }
 
     /// Opens a FIFO, a terminal or another file for reading. For a FIFO this waits until somebody opens it for writing;
-    /// it holds a thread meanwhile.
+    /// it holds a thread meanwhile. If the future is dropped, the thread continues to wait, and then closes the file.
     ///
     /// # Errors
     /// Errors from the operating system; [`NoTurn`](weald_kernel::NoTurn) if all threads are held. Fails if the runtime
@@ -68,8 +70,8 @@ impl ReadEnd {
         Ok(ReadEnd::of(opened))
     }
 
-    /// The descriptor, in blocking mode again if this program had opened it; for a child process. Bytes that were read
-    /// and not taken are lost.
+    /// The descriptor, in blocking mode again if this program had opened it, unless it was a clone of a file that is
+    /// still in use; for a child process. Bytes that were read and not taken are lost.
     ///
     /// # Errors
     /// Errors from the operating system.
@@ -77,7 +79,8 @@ impl ReadEnd {
         self.opened.into_fd()
     }
 
-    /// Reads the bytes that are available, at least one, into `buffer`. Zero means the end: nobody can write any longer.
+    /// Reads the bytes that are available, at least one, into `buffer`. Zero means the end: nobody can write any
+    /// longer; or that `buffer` is empty, and then the read does not wait.
     ///
     /// Cancel-safe. In a choice bytes are taken only if this event is chosen.
     ///
@@ -167,7 +170,7 @@ fn read_on_thread(opened: &Opened) -> OnThread<Vec<u8>> {
     let name = OperationName::file("reading", opened.path.clone());
     Box::pin(offload_operation(name, move || {
         let mut buffer = vec![0; READ];
-        let count = read_blocking(&file, &mut buffer)?;
+        let count = Blocking(&file).read(&mut buffer)?;
         buffer.truncate(count);
         Ok(buffer)
     }))

@@ -97,7 +97,8 @@ impl<T: Transport> Stream<T> {
     }
 
     /// Reads the bytes that are available, at least one, into `buffer`. Zero means that the peer has stopped
-    /// writing, or that `buffer` is empty.
+    /// writing, or that `buffer` is empty: even then the read waits until there are bytes, or the end of the stream,
+    /// as [`readable`](Stream::readable) does.
     ///
     /// Cancel-safe. In a choice bytes are read only if this event is chosen.
     ///
@@ -112,7 +113,7 @@ impl<T: Transport> Stream<T> {
         })
     }
 
-    /// As [`read`](Stream::read), but into several buffers, each filled before the next.
+    /// As [`read`](Stream::read), but into several buffers, each filled before the next. Cancel-safe, too.
     pub fn read_vectored<'a, 'b>(
         &'a self,
         buffers: &'a mut [IoSliceMut<'b>],
@@ -137,7 +138,7 @@ impl<T: Transport> Stream<T> {
     }
 
     /// Writes as much of `bytes` as there is room for, at least one byte. Waits while a slow peer leaves no
-    /// room: the stream has no queue of its own.
+    /// room, also if `bytes` is empty: the stream has no queue of its own.
     ///
     /// Cancel-safe. In a choice bytes are written only if this event is chosen.
     ///
@@ -152,7 +153,7 @@ impl<T: Transport> Stream<T> {
         })
     }
 
-    /// As [`write`](Stream::write), but from several buffers, one after another.
+    /// As [`write`](Stream::write), but from several buffers, one after another. Cancel-safe, too.
     pub fn write_vectored<'a, 'b>(
         &'a self,
         buffers: &'a [IoSlice<'b>],
@@ -250,7 +251,7 @@ impl<T: Transport> Stream<T> {
     }
 
     /// How many bytes that were written the peer's system has not taken. A peer that reads makes the number smaller,
-    /// long before there is room for more. For a Unix socket it is the memory that they take.
+    /// long before there is room for more. For a Unix socket the number is the memory that they take.
     ///
     /// # Errors
     /// Errors from the operating system.

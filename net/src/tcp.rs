@@ -20,8 +20,8 @@ use crate::{
     stream::Stream,
 };
 
-/// A TCP connection. One that [`connect`](TcpStream::connect) made, or that came from a listener which
-/// [`TcpListener::bind`] made, sends small writes at once; [`set_nodelay`](TcpStream::set_nodelay) changes that.
+/// A TCP connection. If it was made by [`connect`](TcpStream::connect), or came from a listener that
+/// [`TcpListener::bind`] made, it sends small writes at once; [`set_nodelay`](TcpStream::set_nodelay) changes that.
 pub type TcpStream = Stream<net::TcpStream>;
 
 /// How many pending connections the system queues for a listener, unless its own limit is lower.
@@ -217,9 +217,10 @@ impl TcpListener {
     /// Cancel-safe, also in a choice: no connection is lost.
     ///
     /// # Errors
-    /// Errors from the operating system. When descriptors are used up
-    /// ([`is_exhausted`](crate::is_exhausted)) the connection stays in the system's queue, and the next wait
-    /// pauses before it tries again: 5 ms at first, a second at most. So a loop may continue after any error.
+    /// Errors from the operating system. When descriptors are used up ([`is_exhausted`](crate::is_exhausted)) the
+    /// connection stays in the system's queue. After such an error, and after one that says that there will be no other
+    /// connection ([`is_final`](crate::is_final)), the next wait pauses before it tries again: 5 ms at first, a second
+    /// at most. So a loop may continue after any error; after a final one it had better end.
     pub fn accept(
         &self,
     ) -> Waiting<impl Branch<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_>> {

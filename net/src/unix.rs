@@ -23,6 +23,7 @@ use weald_sync::{Branch, Waiting};
 use crate::{
     accept::{Acceptor, RawListener},
     connect::{Pauses, connect},
+    path_error::at_path,
     stream::Stream,
 };
 
@@ -82,12 +83,16 @@ impl UnixStream {
     }
 }
 
-/// Held while a socket file is taken over. It ends with the socket, so also with the program.
+/// Held while a socket file is taken over. The lock ends with the socket, and so with the program
+/// at the latest.
 fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new(".")).metadata()?;
+    let folder = parent.unwrap_or(Path::new("."));
+    let folder = folder
+        .metadata()
+        .map_err(|error| at_path("listening at", path, error))?;
     let mut name = format!("weald-takeover-{}-{}-", folder.dev(), folder.ino()).into_bytes();
     let file = path.file_name().unwrap_or_default().as_bytes();
     // An abstract name has 107 bytes at most.
@@ -124,6 +129,9 @@ fn remove_stale(path: &Path) -> io::Result<()> {
             std::fs::remove_file(path)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            in_use("is in use: a listener has it, and its queue of connections is full")
+        }
         Err(error) => in_use(&format!("is in use, or of another kind: {error}")),
     }
 }
@@ -161,8 +169,8 @@ impl UnixListener {
     /// but on which it does not listen yet, looks stale.
     ///
     /// # Errors
-    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if somebody answers, if the file is no stream socket, or if another program
-    /// is about to take it over; errors from the operating system.
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if somebody answers, if the file is no stream socket, or if another
+    /// program is about to take it over; errors from the operating system.
     ///
     /// ```
     /// use weald_net::UnixListener;
@@ -199,7 +207,7 @@ impl UnixListener {
         Ok(UnixListener { acceptor })
     }
 
-    /// As [`TcpListener::accept`](crate::TcpListener::accept).
+    /// As [`TcpListener::accept`](crate::TcpListener::accept). Cancel-safe, too.
     ///
     /// # Errors
     /// As [`TcpListener::accept`](crate::TcpListener::accept).

@@ -1,12 +1,12 @@
 //! The writing end of a pipe, a FIFO, a terminal or standard output.
 //!
-//! Invariant: a thread writes for it at most once at a time, what that thread got was copied, and the next call waits
-//! for its end. So bytes are written in order, also after a wait that was dropped.
+//! Invariant: at most one thread at a time writes for it, that thread has a copy of the bytes, and the next call waits
+//! for its end. So bytes are written in order, even after a wait that was dropped.
 
 use std::{
     fmt, fs,
     future::poll_fn,
-    io,
+    io::{self, Write},
     os::fd::OwnedFd,
     path::Path,
     pin::Pin,
@@ -17,15 +17,15 @@ use futures_io::AsyncWrite;
 use weald_kernel::{Done, Interest, OperationName, offload_operation};
 
 use crate::{
-    descriptor::{Descriptor, NEEDS_THREAD, Sharing, write_blocking},
+    descriptor::{Blocking, Descriptor, NEEDS_THREAD, Sharing},
     opened::{OnThread, Opened},
 };
 
 /// How many bytes a thread writes at once, at most.
 const WRITTEN: usize = 64 << 10;
 
-/// The end to which a pipe, a FIFO, a terminal or standard output is written; see [`stdout`](crate::stdout()) and [`pipe`](crate::pipe()). Dropping it
-/// closes the end.
+/// The end to which a pipe, a FIFO, a terminal or standard output is written; see [`stdout`](crate::stdout()) and
+/// [`pipe`](crate::pipe()). Dropping it closes the end.
 pub struct WriteEnd {
     /// None after `close`.
     opened: Option<Opened>,
@@ -41,7 +41,8 @@ impl WriteEnd {
     }
 
     /// Opens a FIFO, a terminal or another file, which must exist, for appending. For a FIFO this waits until somebody
-    /// opens it for reading; it holds a thread meanwhile.
+    /// opens it for reading; it holds a thread meanwhile. If the future is dropped, the thread continues to wait, and
+    /// then closes the file.
     ///
     /// # Errors
     /// As [`ReadEnd::open`](crate::ReadEnd::open).
@@ -70,8 +71,8 @@ impl WriteEnd {
         self.opened.ok_or(io::ErrorKind::NotConnected)?.into_fd()
     }
 
-    /// Writes as much of `bytes` as there is room for, at least one byte. If it is dropped, bytes may have been written,
-    /// or may still be, before those of the next call.
+    /// Writes as much of `bytes` as there is room for, at least one byte. Not cancel-safe: if the future is dropped,
+    /// bytes may have been written, or may still be written, before those of the next call.
     ///
     /// # Errors
     /// Errors from the operating system, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe) if nobody reads any longer.
@@ -128,7 +129,7 @@ fn write_on_thread(opened: &Opened, bytes: Vec<u8>) -> OnThread<()> {
     let file = opened.file.clone();
     let name = OperationName::file("writing", opened.path.clone());
     Box::pin(offload_operation(name, move || {
-        write_blocking(&file, &bytes)
+        Blocking(&file).write_all(&bytes)
     }))
 }
 

@@ -1,4 +1,4 @@
-//! A chat room with presence: users enter, talk, leave or lose their line, and whoever asks learns who is there.
+//! A chat room with presence: users enter, talk, leave or lose their line, and can ask who is there.
 //!
 //! Nobody has to say goodbye. The room is a group, which a process leaves when it ends. The presence is a server that
 //! monitors the users, and so is told of every end. It is supervised, and hands its list over: a successor monitors

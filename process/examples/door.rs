@@ -1,4 +1,5 @@
-//! A door with a code lock, as a state machine: it closes itself, and whoever rings while it is open is let in at once.
+//! A door with a code lock, as a state machine: it closes itself, and people who ring while it is open are let in at
+//! once.
 //!
 //! `cargo run -p weald-process --example door`
 

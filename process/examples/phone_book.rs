@@ -75,7 +75,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let down = monitor(&first);
     first.cast(TearApart);
     println!("{}", down.await);
-    // Whoever learns of the end finds the successor by the name.
+    // A unit that learns of the end finds the successor by the name.
     let second = ServerRef::of(BOOK.registered().await?);
     let number = second
         .request(LookUp("Ada"))

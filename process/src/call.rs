@@ -1,11 +1,12 @@
 //! Calls: a request whose answer does not go through the caller's mailbox.
 //!
-//! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an answer is found at once behind
-//! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
-//! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
-//! does the caller monitor that unit, for the reason. If the unit survives a panic, or goes on without its
-//! inbox, the callers of the requests that it dropped are told at the unit's next wait that they get no reply; after
-//! [`catch_panic`](weald_kernel::catch_panic) has caught the panic they are told at once.
+//! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an
+//! answer is found at once behind any number of messages, and an answer that comes too late reaches nobody. The
+//! callee's death needs no monitor: a unit that ends drops the requests that it has not answered, and a reply that is
+//! dropped in this way tells which unit ends. Only then does the caller monitor that unit, to learn the reason. If the
+//! unit survives a panic, or continues without its inbox, the callers of the requests that it dropped are told at the
+//! unit's next wait that they get no reply. If [`catch_panic`](weald_kernel::catch_panic) has caught the panic, they
+//! are told at once.
 
 use std::{
     fmt,
@@ -35,24 +36,25 @@ use crate::{
 #[non_exhaustive]
 pub enum CallError {
     /// The unit that had the request ended, for this reason; [`NoProcess`](ExitReason::NoProcess) if the callee had
-    /// ended before the call, or takes no messages any longer, because it has dropped its inbox. A callee that was killed
-    /// before the call ends it when it has ended itself, with its own reason.
+    /// ended before the call, or takes no messages any longer, because it has dropped its inbox. If the callee was
+    /// killed before the call, the call ends when the callee has ended, with the callee's reason.
     #[error("the call has no answer: {0}")]
     Died(ExitReason),
     /// The deadline passed. An answer that comes later reaches nobody.
     #[error("the call had no answer before its deadline")]
     TimedOut,
-    /// The callee dropped the request without an answer. It goes on, or was about to return: a process that keeps the
-    /// request to its last line drops it before it ends.
+    /// The callee dropped the request without an answer. The callee continues, or was about to return: a process that
+    /// keeps the request to its last line drops it before it ends.
     #[error("the callee dropped the request without an answer")]
     NoReply,
-    /// A process calls itself: nobody would answer while it waits. Nothing was sent. It calls a function of its own instead,
-    /// sends itself a message, or spawns a job that calls.
+    /// A process called itself: nobody would answer while it waits. Nothing was sent. Instead, call a function, send
+    /// the process a message, or spawn a job that calls.
     #[error(
         "a process cannot answer its own call while it waits; call a function, or send a message"
     )]
     Itself,
-    /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for room.
+    /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for
+    /// room.
     #[error("the mailbox of the callee is full; call again later")]
     Full,
 }
@@ -62,7 +64,8 @@ enum Outcome<T> {
     Value(T),
     /// The reply was dropped.
     Dropped,
-    /// The reply was dropped by a unit that ends, or that panics; with the panics that the unit had survived before.
+    /// The reply was dropped by a unit that ends or panics. If it panics, the number of panics that it had survived
+    /// before is here, too.
     DroppedBy(Unit, Option<Survived>),
 }
 
@@ -70,7 +73,7 @@ enum Outcome<T> {
 type Replying<T> = AnswerSender<Outcome<T>, Option<Instant>>;
 type Awaiting<T> = AnswerReceiver<Outcome<T>, Option<Instant>>;
 
-/// The right to answer one call. It may be passed on: whoever has it answers. If it is dropped, the call fails at once.
+/// The right to answer one call. It may be passed on, and its holder answers. If it is dropped, the call fails at once.
 #[must_use = "a reply that is dropped fails its call"]
 pub struct Reply<T>(Option<Replying<T>>);
 
@@ -93,10 +96,10 @@ impl<T> Reply<T> {
         self.0.as_ref().and_then(|call| *call.note())
     }
 
-    /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, without being told. It must
-    /// not be spawned, forked or joined with other work in the middle: what another unit does is not covered.
+    /// Runs `work` on behalf of this call: calls that it makes have the deadline of this one. Do not spawn, fork or
+    /// join the work in the middle, because what another unit does is not covered.
     ///
-    /// The functions of a [`Server`](crate::Server) need not ask for it.
+    /// The functions of a [`Server`](crate::Server) need not call this. Cancel-safe if `work` is.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -143,7 +146,8 @@ impl<T> Drop for Reply<T> {
 fn dropped<T>(call: Replying<T>) {
     let answer = match Unit::current_if_ending() {
         Some((unit, certainty)) => {
-            // Now, so that the reason of its end is kept: the caller may be late.
+            // Now, because the caller may be late, and the reason of the end must be kept until
+            // then.
             let signals = Signals::of(&unit);
             // If the unit goes on, the call has no reply.
             let survived = match certainty {
@@ -179,11 +183,13 @@ enum Stage<M, T, F> {
 
 impl<M> Pid<M> {
     /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
-    /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason. If
-    /// it drops the request before, the call fails with [`NoReply`](CallError::NoReply): at once; or at the unit's next wait,
-    /// if the unit panics and goes on, or has dropped its inbox, with the requests in it.
+    /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason.
+    /// If the unit drops the request without an answer, the call fails with [`NoReply`](CallError::NoReply). It fails
+    /// at once, or at the unit's next wait if the unit survives a panic or has dropped its inbox with the requests in
+    /// it.
     ///
-    /// A process that calls itself gets [`Itself`](CallError::Itself) at once, even if it would receive beside the call.
+    /// A process that calls itself gets [`Itself`](CallError::Itself) at once, even if it would receive beside the
+    /// call.
     ///
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
     ///
@@ -223,20 +229,21 @@ enum IsSent {
     CalleeEnds,
 }
 
-/// The end of a unit whose mailbox is closed, to be awaited, so that whoever calls it finds its names free when it learns of
-/// the end. None if the unit goes on without its inbox, or has ended. A caller that ends itself waits for no other such unit,
-/// which may call it.
+/// The end of a unit whose mailbox is closed, to be awaited, so that its caller finds the names of the unit free when
+/// it learns of the end. None if the unit continues without its inbox, or has ended. A caller that is itself ending
+/// does not wait for such a unit, which might wait for it.
 #[cold]
 pub(crate) fn end_of_closed(unit: &Unit) -> Option<Monitor> {
     let ends = (unit.is_cancelled() || unit.is_done()) && Signals::is_alive(unit);
     (ends && !caller_ends()).then(|| monitor_unit(Some(unit)))
 }
 
-/// Whether the caller is about to end, and does not wait for others that are: they could wait for it.
+/// Whether the caller is about to end. Then it does not wait for others that are, because they could wait
+/// for it.
 pub(crate) fn caller_ends() -> bool {
     match Unit::current_if_ending() {
         Some((_, Certainty::Ends)) => true,
-        // One that has only dropped its inbox goes on.
+        // A unit that has only dropped its inbox continues.
         Some((caller, Certainty::MayGoOn)) => std::thread::panicking() || caller.is_cancelled(),
         None => false,
     }
@@ -271,8 +278,8 @@ impl<M, T, F> Call<M, T, F> {
         self
     }
 
-    /// Makes the call for the sake of another one: its deadline counts here, too. So a caller that waits no longer lets
-    /// nobody work for it, however deep its calls are nested.
+    /// Makes the call on behalf of another one, whose deadline counts here, too. So nobody works for a caller that no
+    /// longer waits, however deep its calls are nested.
     pub fn on_behalf_of<R>(self, other: &Reply<R>) -> Self {
         match other.deadline() {
             Some(deadline) => self.until(deadline),
@@ -298,7 +305,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
             match this.begin(cx.waker()) {
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(IsSent::Yes) => {
-                    // Whoever has answered meanwhile has woken this.
+                    // An answer that came meanwhile has woken this.
                     note_wait(reason);
                     return this.poll_deadline(cx);
                 }

@@ -1,27 +1,26 @@
 //! Callbacks: code that waits, split before and after the wait, as in Node and Zackernel.
 //!
-//! A callback is a closure that runs later: [`after`] a duration, [`at`] an instant, once [`every`] period, or
-//! in its turn ([`spawn`]). While it is pending it is one small block, without a stack or a mailbox. Loops
-//! yield after each step: [`repeat`], [`repeat_while`], [`do_while`], [`for_each`].
+//! A callback is a closure that runs later: [`after`] a duration, [`at`] an instant, once [`every`] period, or in its
+//! turn ([`spawn`]). While it is pending it is one small block, without a stack or a mailbox. These loops yield after
+//! each step: [`repeat`], [`repeat_while`], [`do_while`], [`for_each`].
 //!
 //! The continuation rule: the return value of a step, and nothing else, decides what comes next.
 //! - A step that returns nothing is over; the next step of its loop goes to the end of the queue.
-//! - What follows a sleep belongs to the sleeper: a step that returns [`pause`] is over only when that
-//!   time has passed and the closure that [`Pause::then`] added has run. Until then its loop takes no
-//!   further step.
+//! - A sleep belongs to its step: a step that returns [`pause`] is over only when that time has passed and
+//!   the closure that [`Pause::then`] added has run. Until then its loop takes no further step.
 //! - A loop that a step [starts](Loop::start) is a task of its own; the step's loop does not wait for it.
 //!   A loop that a step returns is awaited.
 //!
 //! Ready callbacks run in the order in which they became ready. The stack stays flat, however
 //! deeply callbacks start each other. Repeated times stay on their grid.
 //!
-//! The owner of a callback is the process (or job) that starts it. A callback that another one starts has the
-//! same owner; a callback that is started anywhere else belongs to the runtime. When the owner ends, its callbacks
-//! are dropped at once. A panic ends its callback alone and is reported to the owner: see [`Owner::on_panic`]. A
-//! callback may also block or wait: the monitor names it, and no other callback stops. It costs the others some
-//! milliseconds, so a burst of callbacks that block adds up, and more of them at once than there are
-//! [spare threads](weald_kernel::Builder::spare_threads) stop everybody: 700 that blocked for 1.5 s delayed others by
-//! 0.8 s. To avoid it: call what blocks inside [`blocking`](weald_kernel::blocking()), or in a process.
+//! The owner of a callback is the process (or job) that starts it. A callback that another one starts has the same
+//! owner; a callback that is started anywhere else belongs to the runtime. When the owner ends, its callbacks are
+//! dropped at once. A panic ends its callback alone and is reported to the owner: see [`Owner::on_panic`]. A callback
+//! may also block or wait: the monitor names it, and no other callback stops. It costs the others some milliseconds, so
+//! a burst of callbacks that block adds up. If more block at once than there are
+//! [spare threads](weald_kernel::Builder::spare_threads), everything stops: 700 callbacks that blocked for 1.5 s
+//! delayed others by 0.8 s. So call blocking functions inside [`blocking`](weald_kernel::blocking()), or in a process.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
@@ -63,9 +62,9 @@
 //! # }).unwrap();
 //! ```
 //!
-//! [`Runtime::shutdown`](weald_kernel::Runtime::shutdown) waits for the callbacks that the runtime owns, as it does
-//! for sleeping jobs. As long as one is pending, which one of [`every`] always is, the shutdown takes its whole
-//! deadline and then drops the callback. Cancel such callbacks first, by their handles.
+//! [`Runtime::shutdown`](weald_kernel::Runtime::shutdown) waits for the callbacks that the runtime owns, as it does for
+//! sleeping jobs. As long as one is pending (a callback of [`every`] always is), the shutdown takes its whole deadline,
+//! and then drops the callback. Cancel such callbacks first, by their handles.
 
 mod loops;
 mod then;

@@ -15,7 +15,7 @@ pub enum ExitReason {
     /// It returned. A link does not pass this reason on, except to a process that [traps
     /// exits](crate::Inbox::trap_exits).
     Normal,
-    /// It was told to end in an orderly way, as a supervisor tells its children.
+    /// It was told to end in an orderly way, as supervisors tell their children.
     Shutdown,
     /// It was killed, or its runtime shut down.
     Killed,
@@ -38,8 +38,8 @@ struct CrashParts {
     site: Option<PanicSite>,
 }
 
-/// A value of the program's own as an exit reason. It compares as that value does. Units that have nothing to do with it
-/// pass it on, compare it, show and drop it; if the value's own code panics there, that is reported, and harms none of them.
+/// A value of the program's own as an exit reason. It compares as that value does. Other units pass the reason on,
+/// compare, show and drop it. If the value's own code panics there, that is reported, and harms none of them.
 #[derive(Clone)]
 pub struct Custom(Arc<dyn CustomReason>);
 
@@ -152,7 +152,8 @@ impl ExitReason {
         }
     }
 
-    /// The reason of a unit that ended so. `asked` is the reason with which it was asked to end.
+    /// The reason of a unit that ended in this way. `asked` is the reason with which it was asked to
+    /// end.
     pub(crate) fn of_ending(
         ending: Ending,
         asked: Option<ExitReason>,

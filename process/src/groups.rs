@@ -4,12 +4,12 @@
 //! its join how a broadcast becomes a message of its own. Each runtime has groups of its own. A member leaves before
 //! anyone is told that its process has ended.
 //!
-//! A broadcast is made once, and shared by its receivers; each gets a [`Broadcast`], which counts as unhandled until it is
-//! dropped. So it is known which members are slow, and each says at its join what happens then: [`Slow`].
+//! A broadcast is made once, and shared by its receivers; each gets a [`Broadcast`], which counts as unhandled until it
+//! is dropped. So the group knows which members are slow, and each member says at its join what happens then: [`Slow`].
 //!
-//! Locks: that of all groups is taken under that of a unit's signals, never the other way round. No lock is held
-//! while user code runs. The changes of a group are told one at a time, in their order, by whichever thread
-//! finds that no other one tells.
+//! Locks: that of all groups is taken under that of a unit's signals, never the other way round. No lock is held while
+//! user code runs. Changes of a group are told one at a time, in their order, by a thread that finds that no other
+//! thread is telling any.
 
 mod broadcast;
 mod changes;
@@ -56,7 +56,7 @@ struct GroupEntry {
 
 /// The members of a group, without the type of its broadcasts.
 trait AnyMembers: Any + Send {
-    /// Removes a member; for the caller to drop outside of the lock.
+    /// Removes and returns a member, which the caller drops outside of the lock.
     fn remove(&mut self, id: ProcessId) -> Option<Box<dyn Any + Send>>;
     fn ids(&self) -> Vec<ProcessId>;
     fn is_empty(&self) -> bool;
@@ -64,7 +64,7 @@ trait AnyMembers: Any + Send {
 
 struct Members<T>(Arc<BTreeMap<ProcessId, Arc<Member<T>>>>);
 
-/// Gives a member its message of a broadcast: code of the member's.
+/// Gives a member its message of a broadcast. The code is the member's.
 type Deliver<T> = Box<dyn Fn(Broadcast<T>) + Send + Sync>;
 
 /// A process in a group.
@@ -98,13 +98,13 @@ impl<T: Send + Sync + 'static> AnyMembers for Members<T> {
 /// What happens to a broadcast when a member has as many unhandled ones as it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// It waits in the mailbox as the others do, however many there are.
+    /// The broadcast waits in the mailbox as the others do, however many there are.
     Queue,
-    /// With so many unhandled ones, the member misses further ones; [`Broadcast::missed`] tells how many.
+    /// With this many unhandled ones, the member misses further ones; [`Broadcast::missed`] tells how many.
     Miss(usize),
-    /// With so many unhandled ones, the member leaves the group.
+    /// With this many unhandled ones, the member leaves the group.
     Leave(usize),
-    /// With so many unhandled ones, the member leaves the group and gets an exit signal with this reason.
+    /// With this many unhandled ones, the member leaves the group and gets an exit signal with this reason.
     Exit(usize, ExitReason),
 }
 
@@ -144,7 +144,7 @@ pub enum GroupError {
     /// The process has ended.
     #[error("the process that should join the group `{0}` has ended")]
     NoProcess(String),
-    /// The group is one of other broadcasts.
+    /// The broadcasts of the group have another type.
     #[error(
         "in the group `{name}` `{has}` is broadcast and not `{asked}`; use a group of another name"
     )]
@@ -214,12 +214,12 @@ impl<T: Send + Sync + 'static> Group<T> {
         }
     }
 
-    /// Makes a process a member, until it ends or [leaves](Group::leave). `convert` makes its message of each broadcast; it
-    /// runs on the sender's thread, must not wait, and if it panics, that is reported, and the message is lost. O(log n);
-    /// O(n) if a broadcast is under way.
+    /// Makes a process a member, until it ends or [leaves](Group::leave). `convert` makes its message of each
+    /// broadcast; it runs on the sender's thread, must not wait, and if it panics, that is reported, and the message is
+    /// lost. O(log n); O(n) if a broadcast is under way.
     ///
     /// # Errors
-    /// If it is one already, or has ended, or the group is one of other broadcasts.
+    /// If it is a member already, or has ended, or the broadcasts of the group have another type.
     pub fn join<M: Send + 'static>(
         &self,
         pid: &Pid<M>,
@@ -311,8 +311,8 @@ impl<T: Send + Sync + 'static> Group<T> {
         Ok(sent)
     }
 
-    /// Watches the group: `convert` makes a message of each [`GroupChange`], in their order. Returns the members of this
-    /// moment; changes from then on are told, until the watch is dropped.
+    /// Watches the group: `convert` makes a message of each [`GroupChange`], in their order. Returns the members of
+    /// this moment; changes from then on are told, until the watch is dropped.
     ///
     /// # Errors
     /// If the group is one of other broadcasts.
@@ -346,7 +346,7 @@ impl<T> Member<T> {
     }
 }
 
-/// Takes a member out of a group, and notes in its signals that it is none.
+/// Takes a member out of a group, and notes in its signals that it is no member any longer.
 fn leave(key: &HeldKey, unit: &Unit) -> bool {
     let Some(signals) = unit.attachment::<Signals>() else {
         return false;
@@ -375,7 +375,8 @@ fn release(key: &HeldKey, id: ProcessId) {
     }
 }
 
-/// Takes a member out of its group. For the caller to drop, and to tell, outside of the locks.
+/// Takes a member out of its group. The caller drops it, and tells the watchers, outside of the
+/// locks.
 fn remove(key: &HeldKey, id: ProcessId) -> Option<(Box<dyn Any + Send>, Arc<Changes>)> {
     let mut groups = groups();
     let entry = groups.get_mut(key)?;

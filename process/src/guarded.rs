@@ -1,8 +1,9 @@
-//! A value of the user's that others carry about: its destructor does not panic in theirs.
+//! A value of the user that other units carry: a panic of its destructor does not reach them.
 
 use weald_kernel::catch_unwinding;
 
-/// A value whose destructor stands alone: if it panics, that is reported, and the unit that drops this goes on.
+/// A value whose destructor is isolated: if it panics, that is reported, and the unit that drops the value
+/// continues.
 pub(crate) struct Guarded<T>(
     /// None while it is dropped.
     Option<T>,

@@ -62,23 +62,24 @@ impl<M> Inbox<M> {
 
     /// A mark behind all messages that have come: a [receive with it](Inbox::receive_since) looks only at later ones.
     ///
-    /// It costs what a receive does, and an allocation of 16 bytes. The first mark since the inbox was last empty costs O(n):
-    /// the inbox then counts its messages.
+    /// It costs what a receive does, and an allocation of 16 bytes. The first mark since the inbox was last empty costs
+    /// O(n): the inbox then counts its messages.
     pub fn mark(&mut self) -> Mark {
         self.0.mark()
     }
 
-    /// As [`receive_if`](Inbox::receive_if), but looks only at the messages behind `mark`, and moves the mark behind those
-    /// that it refuses. So receives with one mark look at each message once, however many they are and however many
-    /// messages wait before the mark. Use one mark for one kind of message: what it has passed, it never looks at again.
+    /// As [`receive_if`](Inbox::receive_if), but looks only at the messages behind `mark`, and moves the mark behind
+    /// those that it refuses. So receives with one mark look at each message once, however many receives there are, and
+    /// however many messages wait before the mark. Use a mark for one kind of message only, because a receive never
+    /// looks again at what the mark has passed.
     ///
-    /// With [`Mark::oldest`], the first receive begins at the oldest message. With [`Inbox::mark`], made before a request is
-    /// sent, the answer is found at once behind any number of older messages. (A [call](crate::Pid::call) needs no mark:
-    /// its answer does not go through the inbox.) While a mark stands among the messages, each one that is taken
-    /// out costs a look at the marks; a mark that was dropped is forgotten.
+    /// With [`Mark::oldest`], the first receive begins at the oldest message. With [`Inbox::mark`], made before a
+    /// request is sent, the answer is found at once behind any number of older messages. (A [call](crate::Pid::call)
+    /// needs no mark: its answer does not go through the inbox.) While a mark stands among the messages, each one that
+    /// is taken out costs a look at the marks; a mark that was dropped is forgotten.
     ///
-    /// Cancel-safe: dropping the future loses no message, and the mark stays behind what was refused. If `wanted` panics,
-    /// the mark stays where it was.
+    /// Cancel-safe: dropping the future loses no message, and the mark stays behind what was refused. If `wanted`
+    /// panics, the mark stays where it was.
     ///
     /// ```
     /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -113,8 +114,8 @@ impl<M> Inbox<M> {
         ReceiveSince(self.0.receive_since(mark, wanted))
     }
 
-    /// Takes the oldest message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind
-    /// those that it refuses; see [`receive_since`](Inbox::receive_since).
+    /// Takes the oldest message behind `mark` for which `wanted` is true, if there is one now, and moves the mark
+    /// behind those that it refuses; see [`receive_since`](Inbox::receive_since).
     pub fn take_since(&mut self, mark: &mut Mark, wanted: impl FnMut(&M) -> bool) -> Option<M> {
         self.0.take_since(mark, wanted)
     }
@@ -126,7 +127,8 @@ impl<M> Inbox<M> {
 
     /// Takes the oldest message for which `wanted` is true, if there is one now. O(n).
     ///
-    /// It removes what a monitor or a link has left, once that was [ended](Inbox::demonitor).
+    /// It also removes a message that a monitor or a link has left, once the monitor or link was
+    /// [ended](Inbox::demonitor).
     pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
         self.0.take_if(wanted)
     }
@@ -149,7 +151,8 @@ pub struct Receive<'a, M> {
 }
 
 impl<M> Receive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
@@ -206,7 +209,8 @@ impl<'a, M> Event for Receive<'a, M> {
 pub struct ReceiveIf<'a, M, F>(SelectiveReceive<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveIf<'_, M, F> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.
@@ -230,7 +234,8 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveIf<'_, M, F> {
 pub struct ReceiveSince<'a, M, F>(weald_kernel::ReceiveSince<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveSince<'_, M, F> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.

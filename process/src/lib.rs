@@ -9,13 +9,13 @@
 //! What happens when a process ends follows Erlang's table of signals: [`link`], [`monitor`](monitor()),
 //! [`Inbox::trap_exits`], [`Pid::exit`]. The signals of a process are attached to its job when they are first needed.
 
-// How often a unit has gone on.
+// How often a unit has survived.
 mod survived;
 
-// A process's address and its end; a cell for one value.
+// A process's address and its end; a cell for one value; which senders may put a message into a bounded mailbox.
+mod admission;
 mod cell;
 mod exit;
-mod gate;
 mod guarded;
 mod pid;
 
@@ -45,6 +45,7 @@ mod names;
 mod kinds {
     pub(crate) mod any_inbox;
     pub(crate) mod bounded;
+    mod bounded_address;
     pub(crate) mod bounded_call;
     pub(crate) mod bounded_message;
     pub(crate) mod bounded_priority;
@@ -69,16 +70,15 @@ mod timer;
 mod machine;
 mod server;
 
-// Such children, with a name, or with a mailbox of another kind.
-mod bounded_children;
-mod named_children;
+// Children of supervisors that are servers or state machines, or have a name.
+mod children;
 
 // Threads made of callbacks, behind one process.
 pub mod receptor;
 
+pub use admission::{Overflow, Overflowed};
 pub use call::{Call, CallError, Reply};
 pub use exit::{Crash, Custom, ExitReason};
-pub use gate::{Overflow, Overflowed};
 pub use groups::{Broadcast, Group, GroupChange, GroupError, GroupWatch, Sent, Slow};
 pub use inbox::{Inbox, Receive, ReceiveIf, ReceiveSince, TimedOut};
 pub use kinds::{

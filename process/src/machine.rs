@@ -1,24 +1,23 @@
-//! State machines: processes whose events mean what their state makes of them, as Erlang's `gen_statem`.
+//! State machines: processes that handle an event according to their state, as Erlang's `gen_statem`.
 //!
 //! A machine handles one event at a time; the [`Transition`] that it returns says which state comes next. Invariants:
 //! - An event that is postponed is handled again after the next change of state, before all later ones, in its order.
-//! - The time limit of a state begins with the state, and ends with it; to stay does not begin it anew. When it is over,
-//!   no further event is handled before that.
+//! - The time limit of a state begins and ends with the state; staying does not begin it anew. When the time is over,
+//!   that is handled before any further event.
 //! - Notices of monitors and messages of timers come as events, which the machine's [scope](MachineScope) makes.
 
 pub(crate) mod address;
 pub(crate) mod bounded;
 mod message;
 
-use std::{borrow::Cow, collections::VecDeque, fmt::Debug, mem, panic::Location, time::Duration};
+use std::{collections::VecDeque, fmt::Debug, mem, time::Duration};
 
 pub use message::MachineMessage;
 use message::{Incoming, Pending};
-use weald_kernel::{AsUnit, SpawnError, now, wanted_by};
+use weald_kernel::{AsUnit, now, wanted_by};
 
 use crate::{
     exit::ExitReason,
-    inbox::Inbox,
     kinds::any_inbox::AnyInbox,
     signal::{
         link::exit,
@@ -26,8 +25,7 @@ use crate::{
         signals::ProcessId,
         trap::Exit,
     },
-    spawn::Builder,
-    supervisor::spec::{ChildSpec, Ready},
+    supervisor::spec::Ready,
     timer::Timer,
 };
 
@@ -107,8 +105,9 @@ pub trait Machine: Sized + Send + 'static {
     /// The events. One that wants an answer has a [`Reply`](crate::Reply).
     type Event: Send + 'static;
 
-    /// The first state. A machine that is a [child](ChildSpec::machine) is ready when this returns. To refuse, it calls
-    /// [`exit`](crate::exit()): then the child has failed to start for that reason, and [`end`](Machine::end) is not called.
+    /// The first state. A machine that is a [child](crate::ChildSpec::machine) is ready when this returns. To refuse,
+    /// it calls [`exit`](crate::exit()): then the child has failed to start for that reason, and [`end`](Machine::end)
+    /// is not called.
     fn begin(&mut self, scope: &mut MachineScope<Self>)
     -> impl Future<Output = Self::State> + Send;
 
@@ -122,8 +121,8 @@ pub trait Machine: Sized + Send + 'static {
         async {}
     }
 
-    /// An event came, or was postponed in another state. If it came by a [call](crate::MachineRef::call), calls that are made here
-    /// have the deadline of that call, without being told.
+    /// An event came, or was postponed in another state. If it came by a [call](crate::MachineRef::call), calls that
+    /// are made here have the deadline of that call.
     fn handle(
         &mut self,
         state: &Self::State,
@@ -188,7 +187,7 @@ impl<M: Machine> MachineScope<M> {
             .send_after(duration, MachineMessage::event(event))
     }
 
-    /// Watches `unit`: its end comes as the event that `convert` makes; see [`Inbox::monitor`].
+    /// Watches `unit`: its end comes as the event that `convert` makes; see [`Inbox::monitor`](crate::Inbox::monitor).
     pub fn monitor(
         &mut self,
         unit: &impl AsUnit,
@@ -198,33 +197,9 @@ impl<M: Machine> MachineScope<M> {
             .monitor(unit, |down| MachineMessage::event(convert(down)))
     }
 
-    /// Ends a monitor; see [`Inbox::demonitor`].
+    /// Ends a monitor; see [`Inbox::demonitor`](crate::Inbox::demonitor).
     pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
         self.inbox.demonitor(monitor)
-    }
-}
-
-impl ChildSpec {
-    /// A child that is a state machine, which `make` makes for each start. It is ready when it has its [first
-    /// state](Machine::begin), for which it has as much time as it needs, unless
-    /// [`ready_within`](ChildSpec::ready_within) says otherwise.
-    #[track_caller]
-    pub fn machine<M: Machine>(
-        id: impl Into<Cow<'static, str>>,
-        make: impl FnMut() -> M + Send + 'static,
-    ) -> ChildSpec {
-        let id = id.into();
-        let (name, mut make) = (id.clone(), make);
-        let site = Location::caller();
-        let spec = ChildSpec::new(id, move |starting| {
-            let (ready, machine) = (starting.ready(), make());
-            let builder = Builder::new().name(name.clone()).site(site).link();
-            let parent = builder.parent();
-            let process = builder
-                .spawn(move |inbox: Inbox<_>| run(machine, inbox.into(), Some(ready), parent))?;
-            Ok::<_, SpawnError>(process.into_pid())
-        });
-        spec.ready_within(Duration::MAX)
     }
 }
 
@@ -311,7 +286,8 @@ async fn until_change<M: Machine>(
         };
         match transition {
             Transition::Go(next) if next != *state => {
-                // What was not handled again yet is younger than what was postponed once more.
+                // Events that were not handled again yet are younger than those that were postponed
+                // once more.
                 postponed.append(&mut again);
                 return Ok(next);
             }

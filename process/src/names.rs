@@ -1,7 +1,7 @@
 //! The registry: names of processes, typed by the message that they take.
 //!
-//! Each runtime has names of its own. A name is free again before anyone is told that its process has ended. The lock of
-//! the registry may be taken under that of a unit's signals, never the other way round; it is never held while user
+//! Each runtime has names of its own. A name is free again before anyone is told that its process has ended. The lock
+//! of the registry may be taken under that of a unit's signals, never the other way round; it is never held while user
 //! code runs.
 
 mod error;
@@ -230,12 +230,12 @@ impl<M: Send + 'static> Name<M> {
         self.whereis().map(|pid| pid.call(request))
     }
 
-    /// Waits until a process has the name, and returns it: whoever learns that the old one has ended finds its
-    /// successor so. Cancel-safe.
+    /// Waits until a process has the name, and returns the process. So a unit that learns that the old process has
+    /// ended finds its successor. Cancel-safe.
     ///
-    /// A child of a supervisor that waits so before it is ready holds up its supervisor, which starts nobody meanwhile: not
-    /// the process that has the name either, if that is a child, too. It uses [`whereis`](Name::whereis), or has a limit
-    /// ([`ChildSpec::ready_within`](crate::ChildSpec::ready_within)).
+    /// A child that calls this before it is ready holds up its supervisor, which starts nobody meanwhile. If the
+    /// process with the name is a child of the same supervisor, it is not started either. Such a child should use
+    /// [`whereis`](Name::whereis), or have a limit ([`ChildSpec::ready_within`](crate::ChildSpec::ready_within)).
     ///
     /// # Errors
     /// If the process that has the name takes other messages.
@@ -247,7 +247,7 @@ impl<M: Send + 'static> Name<M> {
     pub fn unregister(&self) -> bool {
         let key = self.key(current_runtime());
         let mut registry = registry();
-        // A reservation stays: whoever made it is about to give the name to its process.
+        // A reservation stays: the caller that made it is about to give the name to its process.
         let is_given = registry.entries.get(&key).is_some_and(Entry::is_given);
         let removed = is_given.then(|| registry.entries.remove(&key)).flatten();
         drop(registry);
@@ -410,7 +410,7 @@ mod tests {
             assert_eq!(name.register(process.pid()), Err(taken));
             drop(reserved);
             assert_eq!(name.register(process.pid()), Ok(()));
-            // What is taken back leaves nothing with the process.
+            // A name that is taken back leaves nothing with the process.
             let signals = Signals::of(&process.pid().0.unit());
             let held = || signals.as_ref().map(|signals| signals.lock().held());
             assert_eq!(held(), Some(1));

@@ -42,7 +42,7 @@ impl<M> SendError<M> {
         }
     }
 
-    /// The error with what `convert` makes of its message.
+    /// The error, with its message changed by `convert`.
     pub(crate) fn map<N>(self, convert: impl FnOnce(M) -> N) -> SendError<N> {
         match self {
             SendError::Dead(message) => SendError::Dead(convert(message)),
@@ -82,8 +82,8 @@ impl<M> Pid<M> {
     }
 
     /// Asks the process to end at its next wait, with the reason [`Killed`](crate::ExitReason::Killed), even if it
-    /// [traps exits](crate::Inbox::trap_exits). Its destructors run. A process that does not wait keeps running until it
-    /// does; the kernel's monitor reports it. Messages that are sent after this are not received.
+    /// [traps exits](crate::Inbox::trap_exits). Its destructors run. A process that does not wait keeps running until
+    /// it does; the kernel's monitor reports it. Messages that are sent after this are not received.
     pub fn kill(&self) {
         self.0.kill();
     }

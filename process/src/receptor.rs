@@ -1,7 +1,7 @@
 //! The receptor: a process that takes closures and messages, and runs them as callback threads with ids.
 //!
-//! It is the pair of receptor and worker of the Elixir document, as one process: it only accepts and
-//! dispatches, so it never blocks; a thread's code runs as callbacks that the process owns.
+//! It only accepts and dispatches, so it never blocks; the code of a thread runs as callbacks that the
+//! process owns.
 //!
 //! - A thread is a closure that runs once, and then a handler. Its events run one after the other, in the order in
 //!   which they were accepted; those of different threads run concurrently.
@@ -140,7 +140,8 @@ impl<M: Send + 'static> Receptor<M> {
         self.spawn_and_tell(run, drop);
     }
 
-    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Dropping the future loses the id, and nothing else.
+    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Dropping the future loses the id, and nothing
+    /// else.
     ///
     /// # Errors
     /// [`ReceptorError::Ended`].
@@ -188,8 +189,8 @@ impl<M: Send + 'static> Receptor<M> {
     }
 
     /// As [`send`](Receptor::send), and waits until the receptor has accepted the message for the thread. The thread
-    /// may still crash before it handles the message. As with the other requests that wait, the receptor does it also if the
-    /// future is dropped after its first poll; nobody hears of the result then.
+    /// may still crash before it handles the message. If the future is dropped after its first poll, the receptor
+    /// passes the message on all the same, and nobody hears of the result.
     ///
     /// # Errors
     /// [`ReceptorError::UnknownId`], [`ReceptorError::Ended`].
@@ -197,7 +198,8 @@ impl<M: Send + 'static> Receptor<M> {
         self.ask(id, ThreadEvent::Message(message)).await
     }
 
-    /// Sets the handler of a thread's messages, after the events that are already queued.
+    /// Sets the handler of a thread's messages, after the events that are already queued. If the future is dropped
+    /// after its first poll, the receptor sets it all the same.
     ///
     /// # Errors
     /// As [`try_send`](Receptor::try_send).
@@ -210,7 +212,8 @@ impl<M: Send + 'static> Receptor<M> {
             .await
     }
 
-    /// Removes a thread's handler, after the events that are already queued. This ends the thread.
+    /// Removes a thread's handler, after the events that are already queued. This ends the thread. If the future is
+    /// dropped after its first poll, the thread ends all the same.
     ///
     /// # Errors
     /// As [`try_send`](Receptor::try_send).
@@ -261,7 +264,7 @@ impl<M: Send + 'static> Receptor<M> {
 struct Threads<M> {
     receptor: Receptor<M>,
     owner: Owner,
-    /// In the order of their creation, in which they are dropped.
+    /// In the order of their creation, which is also the order in which they are dropped.
     alive: BTreeMap<Id, Arc<Thread<M>>>,
     next: u64,
 }
@@ -286,7 +289,7 @@ impl<M: Send + 'static> Threads<M> {
                 _ => call(reply, Err(ReceptorError::UnknownId(id))),
             },
             Request::Idle(id) => {
-                // Only this process dispatches events, so none comes between the check and the removal.
+                // Only this process dispatches events, so no event comes between the check and the removal.
                 if self.alive.get(&id).is_some_and(|thread| thread.is_over()) {
                     self.alive.remove(&id);
                 }

@@ -1,8 +1,8 @@
 //! Servers: processes with a state that answer typed requests, as Erlang's `gen_server`.
 //!
-//! A server is a type with a state. For each kind of request it implements [`Answer`], for each kind of cast [`Accept`];
-//! so no enum of messages is needed, and a request that a server does not answer does not compile. All else that comes
-//! to it, such as notices of monitors and messages of timers, is an [info](Server::info).
+//! A server is a type with a state. For each kind of request it implements [`Answer`], for each kind of cast
+//! [`Accept`]; so no enum of messages is needed, and a request that a server does not answer does not compile. All else
+//! that comes to it, such as notices of monitors and messages of timers, is an [info](Server::info).
 //!
 //! Steps of a server: [`Server::begin`], then for each message one of its functions, whose [`Step`] says what is next,
 //! and at last [`Server::end`]. They run in the server's process, one at a time. A panic in one of them ends the
@@ -12,15 +12,14 @@ pub(crate) mod address;
 pub(crate) mod bounded;
 mod message;
 
-use std::{borrow::Cow, fmt, panic::Location, time::Duration};
+use std::{fmt, time::Duration};
 
 use message::Work;
-use weald_kernel::{AsUnit, SpawnError, now, yield_now};
+use weald_kernel::{AsUnit, now, yield_now};
 
 use crate::{
     call::Reply,
     exit::ExitReason,
-    inbox::Inbox,
     kinds::any_inbox::AnyInbox,
     signal::{
         link::exit,
@@ -28,11 +27,7 @@ use crate::{
         signals::ProcessId,
         trap::Exit,
     },
-    spawn::Builder,
-    supervisor::{
-        error::ChildFault,
-        spec::{ChildSpec, Ready},
-    },
+    supervisor::{error::ChildFault, spec::Ready},
     timer::Timer,
 };
 
@@ -41,12 +36,12 @@ use crate::{
 pub enum Step {
     /// It waits for the next message.
     Receive,
-    /// It waits for the next message, and calls [`Server::timed_out`] if none comes within this time. To
-    /// [read its state](crate::ServerRef::state) is no message.
+    /// It waits for the next message, and calls [`Server::timed_out`] if none comes within this time. A
+    /// [read of its state](crate::ServerRef::state) is not a message.
     ReceiveWithin(Duration),
-    /// It calls [`Server::proceed`], before it takes any message: for work that should not hold up the answer before it.
-    /// A server that says this for ever takes no message, no exit signal and no [stop](crate::ServerRef::stop); only a kill ends
-    /// it.
+    /// It calls [`Server::proceed`] before it takes any message. That is for work that should not delay the last
+    /// answer. A server that returns this for ever takes no message, no exit signal and no
+    /// [stop](crate::ServerRef::stop); only a kill ends it.
     Continue,
     /// It calls [`Server::end`], and ends for this reason.
     Stop(ExitReason),
@@ -93,10 +88,10 @@ pub enum Step {
 /// # }).unwrap();
 /// ```
 pub trait Server: Sized + Send + 'static {
-    /// What comes beside requests and casts: notices, messages of timers.
+    /// The messages that are no requests or casts: notices, messages of timers.
     type Info: Send + 'static;
 
-    /// The first step. A server that is a [child](ChildSpec::server) is ready when it returns. If it returns
+    /// The first step. A server that is a [child](crate::ChildSpec::server) is ready when it returns. If it returns
     /// [`Step::Stop`], the child has failed to start for that reason, after its [end](Server::end).
     fn begin(&mut self, scope: &mut ServerScope<Self>) -> impl Future<Output = Step> + Send {
         let _unused = scope;
@@ -154,8 +149,8 @@ pub trait Answer<R>: Server {
     /// What it answers.
     type Value: Send + 'static;
 
-    /// A request came. The reply may be kept, or passed on: whoever has it answers. Calls that are made here have the
-    /// deadline of the request, without being told.
+    /// A request came. The reply may be kept, or passed on, and its holder answers. Calls that are made here have the
+    /// deadline of the request.
     fn answer(
         &mut self,
         request: R,
@@ -174,7 +169,8 @@ pub trait Accept<C>: Server {
     ) -> impl Future<Output = Step> + Send;
 }
 
-/// What a server receives. It is made by [`ServerRef`](crate::ServerRef); a [`Name`](crate::Name) of a server has it as its message.
+/// What a server receives. It is made by [`ServerRef`](crate::ServerRef); a [`Name`](crate::Name) of a server has it as
+/// its message.
 pub struct ServerMessage<S: Server>(Kind<S>);
 
 enum Kind<S: Server> {
@@ -282,30 +278,6 @@ async fn receive<S: Server>(
             None => server.timed_out(scope).await,
         };
         return step;
-    }
-}
-
-impl ChildSpec {
-    /// A child that is a server, which `make` makes for each start. It is ready when its [first step](Server::begin)
-    /// returns, for which it has as much time as it needs, unless [`ready_within`](ChildSpec::ready_within) says otherwise. The
-    /// supervisor starts nobody meanwhile, so this step must not wait for another child that has ended.
-    #[track_caller]
-    pub fn server<S: Server>(
-        id: impl Into<Cow<'static, str>>,
-        make: impl FnMut() -> S + Send + 'static,
-    ) -> ChildSpec {
-        let id = id.into();
-        let (name, mut make) = (id.clone(), make);
-        let site = Location::caller();
-        let spec = ChildSpec::new(id, move |starting| {
-            let (ready, server) = (starting.ready(), make());
-            let builder = Builder::new().name(name.clone()).site(site).link();
-            let parent = builder.parent();
-            let process = builder
-                .spawn(move |inbox: Inbox<_>| serve(server, inbox.into(), Some(ready), parent))?;
-            Ok::<_, SpawnError>(process.into_pid())
-        });
-        spec.ready_within(Duration::MAX)
     }
 }
 

@@ -96,8 +96,8 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
         joined.map(|joined| joined.map(|(number, result)| self.joined(number, result)))
     }
 
-    /// Joins the first process that has ended, if one has by now. A process can be joined a moment after its monitors are
-    /// told of its end.
+    /// Joins the first process that has ended, if one has by now. A process can be joined a moment after its monitors
+    /// are told of its end.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -157,7 +157,7 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
         while self.join_next().await.is_some() {}
     }
 
-    /// Takes all processes out of the set; they go on.
+    /// Takes all processes out of the set; they continue.
     pub fn detach_all(&mut self) {
         self.set.detach_all();
         self.pids.clear();

@@ -25,8 +25,8 @@ use crate::{
 /// Spawns a process: runs `body` with an inbox of its own, concurrently with the caller. The process ends when
 /// `body` does: with its value, by its panic, or killed at one of its waits.
 ///
-/// If `body` is a closure that makes the future, such as one with an `async move` block at its end, what stands before that
-/// runs in the caller, at once: a panic there is the caller's, and there is no process then.
+/// If `body` is a closure that makes the future, for example one that ends with an `async move` block, the code before
+/// that block runs in the caller, at once. A panic there is the caller's, and then there is no process.
 ///
 /// # Errors
 /// [`SpawnError::TooManyProcesses`] at the runtime's limit, and [`SpawnError::NoMemory`] if the system refuses memory;

@@ -1,12 +1,12 @@
 //! Supervisors: processes that start others, and start them again when they end.
 //!
-//! A supervisor is a process that traps exits and is linked with its children. It starts its children in order, and ends
-//! them in the reverse order. If it is killed, the links end them, except those that trap exits: they get a message. A child that
-//! it is ending then has no link any longer, and is killed.
+//! A supervisor is a process that traps exits and is linked with its children. It starts its children in order, and
+//! ends them in the reverse order. If it is killed, the links end them, except those that trap exits: they get a
+//! message. A child that the supervisor is just ending has no link any longer, and is killed.
 //!
-//! Of the exit signals that come to it, those of its children count as their ends. It ends itself with the unit that
-//! spawned it, if they are linked, and when another supervisor tells it to shut down. All others are ignored: a start
-//! function may have linked a unit and then failed.
+//! An exit signal of a child means that the child has ended. An exit signal of the unit that spawned the supervisor, if
+//! they are linked, ends the supervisor, and so does the order of another supervisor to shut down. All other exit
+//! signals are ignored, because a start function may have linked a unit and then failed.
 
 pub(crate) mod address;
 pub(crate) mod children;
@@ -92,8 +92,9 @@ impl Supervisor {
         }
     }
 
-    /// The settings of the supervisor's process, such as its name and whether it is linked with the running unit. A linked
-    /// supervisor ends when that unit ends, in any way, also by returning. The end of any other unit does not end it.
+    /// The settings of the supervisor's process, such as its name and whether it is linked with the running unit. A
+    /// linked supervisor ends when that unit ends, in any way, also by returning. The end of any other unit does not
+    /// end it.
     pub fn builder(self, builder: Builder) -> Supervisor {
         Supervisor { builder, ..self }
     }
@@ -124,11 +125,12 @@ impl Supervisor {
         Supervisor { name, ..self }
     }
 
-    /// It gives up after more than `restarts` restarts within `period`: it reports which child was the last, and what
-    /// became of that, ends all children, and then itself with the reason [`Shutdown`](ExitReason::Shutdown).
+    /// It gives up after more than `restarts` restarts within `period`: it reports the last child and why that ended,
+    /// ends all children, and then ends with the reason [`Shutdown`](ExitReason::Shutdown).
     ///
     /// # Panics
-    /// If `period` is zero, as OTP refuses that: no two restarts would be within it, and the supervisor would never give up.
+    /// If `period` is zero, which OTP refuses as well: no two restarts would be within it, and the supervisor would
+    /// never give up.
     #[track_caller]
     pub fn intensity(self, restarts: usize, period: Duration) -> Supervisor {
         assert!(
@@ -141,7 +143,7 @@ impl Supervisor {
         }
     }
 
-    /// It has at most `limit` children; to start a further one is an error.
+    /// The supervisor has at most `limit` children; starting a further one is an error.
     pub fn limit(self, limit: usize) -> Supervisor {
         Supervisor { limit, ..self }
     }
@@ -152,15 +154,16 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisor and its children, in order; returns when all of them run. The supervisor is linked with nobody,
-    /// unless its [builder](Supervisor::builder) says so.
+    /// Starts the supervisor and its children, in order; returns when all of them run. The supervisor is linked with
+    /// nobody, unless its [builder](Supervisor::builder) says so.
     ///
     /// Not cancel-safe: if the future is dropped before it is done, the supervisor ends, with the children that it has
     /// started.
     ///
     /// # Errors
-    /// The first child that does not start. Those before it are ended, and the supervisor is. If it is linked, its end is an
-    /// exit signal [`Shutdown`](ExitReason::Shutdown) for the caller, which ends that unless it traps exits, as in OTP.
+    /// The first child that does not start. The children before it are ended, and then the supervisor. If the
+    /// supervisor is linked, its end is an exit signal [`Shutdown`](ExitReason::Shutdown) to the caller, which ends the
+    /// caller unless it traps exits, as in OTP.
     ///
     /// # Panics
     /// The future panics outside of units, if the [builder](Supervisor::builder) links.

@@ -1,6 +1,7 @@
-//! How often a unit has gone on where it might have ended.
+//! How often a unit has survived where it might have ended.
 
-/// How many panics a unit has survived, and whether it goes on without its inbox: it is one more each time that this is known.
+/// Counts the panics that a unit has survived, and also the loss of its inbox, if the unit continues without one. It
+/// rises when it is known that the unit continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Survived(u64);
 

@@ -25,8 +25,8 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Cancels the timer. Returns the time that remained, or none if the message was sent already, or is being sent. The
-    /// message of a cancelled timer is dropped.
+    /// Cancels the timer. Returns the time that remained, or none if the message was sent already, or is being sent.
+    /// The message of a cancelled timer is dropped.
     pub fn cancel(&self) -> Option<Duration> {
         let remaining = self.due.saturating_duration_since(now());
         self.handle.cancel().then_some(remaining)
@@ -45,9 +45,9 @@ impl Timer {
 }
 
 impl<M: Send + 'static> Pid<M> {
-    /// Sends `message` to the process once `duration` has passed; never earlier. The timer belongs to the unit that calls
-    /// this, and dies with it; outside of units, it belongs to the runtime. If the receiver has ended by then, the
-    /// message is dropped. A longer duration counts as a hundred years. O(1), one block.
+    /// Sends `message` to the process once `duration` has passed; never earlier. The timer belongs to the unit that
+    /// calls this, and dies with it; outside of units, it belongs to the runtime. If the receiver has ended by then,
+    /// the message is dropped. A longer duration counts as a hundred years. O(1), one block.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {

@@ -1,4 +1,5 @@
-//! Calls: the answer is found at once, comes from whoever has the reply, or not at all; the mailbox sees none of it.
+//! Calls: the answer is found at once, and comes from the holder of the reply, or not at all; nothing of it enters the
+//! mailbox.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Calls under kills: one process of a protocol is killed, in each run at another wait. Everyone who called is answered or
-//! told, and nobody hangs: the test runtime panics when nothing can run any longer.
+//! Calls under kills: one process of a protocol is killed, in each run at another wait. Everyone who called is answered
+//! or told, and nobody hangs: the test runtime panics when nothing can run any longer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -145,7 +145,7 @@ async fn run(victim: Victim, kills: Option<Kills>) {
             }
         }
     }
-    // The callee goes on if it was not killed itself, whoever else was.
+    // The callee continues if it was not killed itself, even if others were.
     let down = monitor(&callee);
     callee.send(Request::Stop);
     let reason = down.await.reason;

@@ -32,7 +32,7 @@ enum State {
 enum Event {
     Print(u32),
     Done,
-    /// Keeps the press for so long.
+    /// Keeps the press for this long.
     Work(Duration),
     Ask(Reply<u32>),
     Stop(ExitReason),

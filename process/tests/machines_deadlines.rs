@@ -1,5 +1,5 @@
-//! The deadline of a call to a machine holds for the calls that the machine makes while it handles the event, and for no
-//! others.
+//! The deadline of a call to a machine holds for the calls that the machine makes while it handles the event, and for
+//! no others.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

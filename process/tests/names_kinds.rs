@@ -1,4 +1,5 @@
-//! Processes with bounded and priority mailboxes that have a name from before they run; servers that are called by name.
+//! Processes with bounded and priority mailboxes that have a name from before they run; servers that are called by
+//! name.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

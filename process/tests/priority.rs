@@ -66,10 +66,10 @@ fn urgent_messages_come_first_and_both_kinds_keep_their_order() {
 fn an_urgent_message_that_comes_later_passes_those_that_wait() {
     everywhere(async || {
         let latch = Latch::default();
-        let gate = latch.clone();
+        let opened = latch.clone();
         let body = async move |mut inbox: PriorityInbox<u32>| {
             let first = inbox.receive().await;
-            gate.await;
+            opened.await;
             [first, inbox.receive().await, inbox.receive().await]
         };
         let (process, pid) = Builder::new().spawn_priority(body).unwrap();
@@ -92,9 +92,9 @@ fn an_urgent_call_is_answered_before_a_long_queue() {
     }
     everywhere(async || {
         let latch = Latch::default();
-        let gate = latch.clone();
+        let opened = latch.clone();
         let body = async move |mut inbox: PriorityInbox<Message>| {
-            gate.await;
+            opened.await;
             for handled in 0.. {
                 match inbox.receive().await {
                     Message::Load => {}
@@ -158,7 +158,7 @@ fn notices_are_urgent() {
 fn a_selective_receive_prefers_urgent_ones_and_looks_at_each_message_once() {
     everywhere(async || {
         let latch = Latch::default();
-        let (gate, looks) = (latch.clone(), Arc::new(AtomicUsize::new(0)));
+        let (opened, looks) = (latch.clone(), Arc::new(AtomicUsize::new(0)));
         let count = looks.clone();
         let body = async move |mut inbox: PriorityInbox<u32>| {
             let even = |n: &u32| {
@@ -166,7 +166,7 @@ fn a_selective_receive_prefers_urgent_ones_and_looks_at_each_message_once() {
                 n.is_multiple_of(2)
             };
             let first = inbox.receive_if(even).await;
-            gate.await;
+            opened.await;
             let second = inbox.receive_if(|n| n % 2 == 0).await;
             assert_eq!(inbox.take_if(|n| *n == 3), Some(3));
             (first, second, inbox.len())

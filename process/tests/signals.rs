@@ -1,5 +1,5 @@
-//! Links and exit signals: Erlang's table, row by row. Every test runs on many schedules of the test runtime and on real
-//! workers.
+//! Links and exit signals: Erlang's table, row by row. Every test runs on many schedules of the test runtime and on
+//! real workers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

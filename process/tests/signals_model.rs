@@ -1,5 +1,5 @@
-//! Signals in random order against a naive model: a few processes link, unlink, monitor, demonitor, send, trap exits and
-//! end each other. On the test runtime every command is carried out before the next one, so the model knows all
+//! Signals in random order against a naive model: a few processes link, unlink, monitor, demonitor, send, trap exits
+//! and end each other. On the test runtime every command is carried out before the next one, so the model knows all
 //! mailboxes; on workers the commands race, and what must hold for every pair is checked.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

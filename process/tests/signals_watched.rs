@@ -1,5 +1,5 @@
-//! What can be monitored beside processes: threads, owners of callbacks, units that are joined, and whatever has a name.
-//! Every test runs on many schedules of the test runtime and on real workers.
+//! What can be monitored beside processes: threads, owners of callbacks, units that are joined, and whatever has a
+//! name. Every test runs on many schedules of the test runtime and on real workers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,10 +8,13 @@ mod signals;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Mutex, mpsc},
+    time::Duration,
+};
 
 use signals::{everywhere, waiting};
-use tools::{Drops, Latch};
+use tools::{Drops, Latch, runtime, watch};
 use weald_kernel::{DEFAULT_STACK, JoinHandle, Sleep, Spawn, Wait, sleep, spawn, spawn_local};
 use weald_process::{
     self as process, Builder, Down, ExitReason, Inbox, Name, ProcessId,
@@ -203,5 +206,52 @@ fn a_link_by_name_is_one_with_the_process_that_has_the_name() {
         let missing: Name<()> = Name::of("linked by nobody");
         let process = waiting(move |_| link(&missing));
         assert_eq!(process.await.unwrap_err(), ExitReason::NoProcess);
+    });
+}
+
+fn twice(latch: Latch) -> (Latch, Latch) {
+    (latch.clone(), latch)
+}
+
+/// Links are told in the order of the numbers of the processes, and then monitors.
+#[test]
+fn a_closure_that_blocks_when_a_unit_ends_holds_up_none_of_its_other_peers() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let ends = waiting(|_| ());
+        let (links, is_linked) = twice(Latch::default());
+        let (go, may_go) = mpsc::channel::<()>();
+        let may_go = Mutex::new(may_go);
+        let target = ends.pid().clone();
+        let blocks = process::spawn(async move |mut inbox: Inbox<ExitReason>| {
+            inbox.trap_exits(move |exit| {
+                may_go.lock().unwrap().recv().unwrap();
+                exit.reason
+            });
+            link(&target);
+            links.open();
+            inbox.receive().await
+        });
+        let blocks = blocks.unwrap();
+        is_linked.await;
+        let (links, is_linked) = twice(Latch::default());
+        let target = ends.pid().clone();
+        let linked = process::spawn(async move |mut inbox: Inbox<ExitReason>| {
+            inbox.trap_exits(|exit| exit.reason);
+            link(&target);
+            let _down = inbox.monitor(&target, |down| down.reason);
+            links.open();
+            (inbox.receive().await, inbox.receive().await)
+        });
+        let linked = linked.unwrap();
+        is_linked.await;
+        let told = monitor(ends.pid());
+        ends.kill();
+        assert_eq!(told.await.reason, ExitReason::Killed);
+        let reasons = (ExitReason::Killed, ExitReason::Killed);
+        assert_eq!(linked.await, Ok(reasons));
+        go.send(()).unwrap();
+        assert_eq!(blocks.await, Ok(ExitReason::Killed));
     });
 }

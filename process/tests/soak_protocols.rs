@@ -1,6 +1,6 @@
 //! Processes that spawn, link, kill, call and name each other at random, against a naive model. On the test runtime
-//! every command is carried out before the next one, so the model knows the outcome; where commands race, what must hold
-//! in the end is checked: each end is told once, each call has an outcome, no name stays, nothing leaks.
+//! every command is carried out before the next one, so the model knows the outcome; where commands race, what must
+//! hold in the end is checked: each end is told once, each call has an outcome, no name stays, nothing leaks.
 //!
 //! `WEALD_SOAK=<seconds>` makes the race long.
 

@@ -1,4 +1,5 @@
-//! The pauses before a child is started again, to the millisecond: the test runtime's time advances only when nothing can run.
+//! The pauses before a child is started again, to the millisecond: the test runtime's time advances only when nothing
+//! can run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Supervisors that are told to end while a child is not ready: they end it, and those that run, and do not wait for it.
+//! Supervisors that are told to end while a child is not ready: they end it, and those that run, and do not wait for
+//! it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -222,7 +223,7 @@ fn a_supervisor_that_is_killed_while_it_ends_a_child_leaves_it_not_behind() {
     });
 }
 
-/// A supervisor that is a child ends its own children in their order, also when its supervisor is killed meanwhile.
+/// A supervisor that is a child ends its own children in their order, even when its supervisor is killed meanwhile.
 #[test]
 fn a_supervisor_that_ends_its_children_goes_on_when_its_own_supervisor_is_killed() {
     on_seeds(async || {

@@ -1,5 +1,5 @@
-//! Supervisors under kills: for each strategy hundreds of schedules of the test runtime, with kills at random waits of the
-//! children, and one at every wait of the supervisor. A seed that fails is printed; `WEALD_SEED` runs it again.
+//! Supervisors under kills: for each strategy hundreds of schedules of the test runtime, with kills at random waits of
+//! the children, and one at every wait of the supervisor. A seed that fails is printed; `WEALD_SEED` runs it again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -98,7 +98,7 @@ async fn supervisor(strategy: Strategy, log: &Log) -> SupervisorPid {
     supervisor.start().await.unwrap()
 }
 
-/// Kills children at random moments, also while others are being started again.
+/// Kills children at random moments, even while others are being started again.
 async fn kill_at_random(strategy: Strategy, random: &mut Random) {
     let log = Log::default();
     let supervisor = supervisor(strategy, &log).await;
@@ -197,8 +197,8 @@ async fn wait(mut inbox: Inbox<Order>, ready: Ready, _life: Life) {
     inbox.receive().await;
 }
 
-/// A child or somebody who asks the supervisor for something is killed at any wait, also while the supervisor starts that
-/// child for the first time, or again because another one has crashed.
+/// A child or somebody who asks the supervisor for something is killed at any wait, even while the supervisor starts
+/// that child for the first time, or again because another one has crashed.
 #[test]
 fn a_child_that_is_killed_at_any_wait_is_started_again_or_has_failed_to_start() {
     let watch = watch();

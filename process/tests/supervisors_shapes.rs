@@ -1,4 +1,5 @@
-//! Children of every shape of work under one supervisor: each is started again when it crashes, and ended at the shutdown.
+//! Children of every shape of work under one supervisor: each is started again when it crashes, and ended at the
+//! shutdown.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -3,6 +3,7 @@
 //! | combinator | the event |
 //! |---|---|
 //! | [`never()`] | is never ready; the same as a choice of none |
+//! | `None` | is the same; `Some(event)` is the event: a guard for an arm of a choice |
 //! | [`always`] | is ready at once |
 //! | [`Event::wrap`](crate::Event::wrap) | applies a function after the choice |
 //! | [`guard`] | is what a function returns at each sync, before anything is tried |
@@ -29,6 +30,7 @@ pub(crate) mod boxed;
 mod guard;
 mod nack;
 mod never;
+mod optional;
 pub(crate) mod wrap;
 
 // Built from several.

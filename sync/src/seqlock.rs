@@ -10,8 +10,8 @@
 
 use crate::sys::{AtomicU32, AtomicU64, Ordering, fence, relax};
 
-/// So many words, which are read as they were written together. For a note that is written often and hardly ever read:
-/// a write costs plain stores, and waits for nobody; a read waits for a write that is under way.
+/// A fixed number of words, which are read as they were written together. It is for a note that is written often and
+/// hardly ever read: a write costs plain stores and waits for nobody, and a read waits for a write that is under way.
 ///
 /// One thread at a time writes. If several do, readers may find parts of two writes, or wait for long; nothing else
 /// happens.
@@ -71,8 +71,8 @@ impl<const WORDS: usize> Seqlock<WORDS> {
         places.all(|(place, word)| place.load(Ordering::Relaxed) == *word)
     }
 
-    /// The words. Any thread; waits, with its thread, while a write is under way, which takes some nanoseconds unless the
-    /// writer lost its processor.
+    /// The words. May be called by any thread. While a write is under way, it blocks the thread; that lasts some
+    /// nanoseconds, unless the writer lost its processor.
     pub fn read(&self) -> [u64; WORDS] {
         let mut round = 0;
         loop {

@@ -143,8 +143,8 @@ impl Branch for At {
 #[error("the deadline passed before the wait ended")]
 pub struct TimedOut;
 
-/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so a
-/// duration of zero tries without waiting.
+/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. An event that is ready at once wins,
+/// so a duration of zero tries without waiting.
 pub type Timed<B> = Waiting<Limited<B>>;
 
 /// The event of [`Timed`].
@@ -209,7 +209,7 @@ impl<B: Branch> Branch for Limited<B> {
     }
 
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // The deadline is looked at only later, in `enrol`, so that what is ready wins.
+        // The deadline is looked at only later, in `enrol`, so that an event that is ready wins.
         match base < self.limit() {
             true => self.branch().attempt(base, cx).map(Ok),
             false => Poll::Pending,

@@ -11,7 +11,7 @@ use crate::id::{FOREIGN_END, NodeId, OWN_END};
 use crate::insert_position::InsertPosition;
 use crate::key::OrderKey;
 use crate::node::Node;
-use crate::operation::{Operation, Target};
+use crate::operation::{Operation, Target, Where};
 use crate::radix::Radix;
 use crate::record::{Place, Record};
 use crate::subtree::Subtree;
@@ -181,7 +181,7 @@ impl Tree {
         self.records = Radix::new();
         let root = Record::new(Place::of_root(node), attributes);
         self.records.insert(node, root);
-        (self.root, self.len) = (node, 1);
+        (self.root, self.len) = (node.marked(self.root.mark()), 1);
     }
 
     /// Puts a new root above the present one, which keeps its id.
@@ -191,23 +191,49 @@ impl Tree {
         self.attach(self.root, node, 0);
         self.records
             .change_links(self.root, |place, _| *place = Place::of_root(node));
-        self.root = node;
+        self.root = node.marked(self.root.mark());
         self.len += 1;
     }
 
     /// Takes the root away; its only child keeps its id.
     pub(crate) fn pop_root(&mut self, node: NodeId) -> Result<(), EditError> {
         let root = self.must_have(node)?;
-        let only = root.child(0).map(Node::id);
+        let only = root.child(0).map(|child| child.id);
         let Some(risen) = only.filter(|_| root.child_count() == 1 && node == self.root) else {
             return Err(EditError::NotAlone(node));
         };
         self.records.remove(node);
         self.records
             .change_links(risen, |place, _| *place = Place::of_root(risen));
-        self.root = risen;
+        self.root = risen.marked(self.root.mark());
         self.len -= 1;
         Ok(())
+    }
+
+    /// The id without its mark, unless that is another tree's.
+    #[inline]
+    pub(crate) fn own_id(&self, node: NodeId) -> Result<NodeId, EditError> {
+        match self.is_foreign(node) {
+            true => Err(EditError::OtherTree(node)),
+            false => Ok(node.plain()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn own_place(&self, at: Where) -> Result<Where, EditError> {
+        Ok(match at {
+            Where::First(parent) => Where::First(self.own_id(parent)?),
+            Where::Last(parent) => Where::Last(self.own_id(parent)?),
+            Where::Before(sibling) => Where::Before(self.own_id(sibling)?),
+            Where::After(sibling) => Where::After(self.own_id(sibling)?),
+            Where::AtKey(parent) => Where::AtKey(self.own_id(parent)?),
+        })
+    }
+
+    /// The id with this tree's mark.
+    #[inline]
+    pub(crate) fn given_out(&self, node: NodeId) -> NodeId {
+        node.marked(self.root.mark())
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use weald_memory::Shared;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, LEAF, NodeId};
+use crate::id::{Ids, LEAF, Mark, NodeId};
 use crate::key;
 use crate::leaf::Leaf;
 use crate::record::{Place, Record};
@@ -33,6 +33,7 @@ use crate::tree::Tree;
 /// ```
 pub struct Builder {
     ids: Ids,
+    mark: Mark,
     /// Ids taken from the source and not used yet.
     spare: Range<u64>,
     /// The leaf that is being filled, and those that are full.
@@ -80,6 +81,7 @@ impl Builder {
         let id = NodeId::at(spare.start);
         let mut builder = Self {
             ids: ids.clone(),
+            mark: ids.mark(),
             leaf: Filled::new(spare.start / LEAF),
             spare,
             full: Vec::new(),
@@ -95,14 +97,19 @@ impl Builder {
     /// Adds a child to the innermost open node, opens it, and returns its id.
     #[inline(always)]
     pub fn open(&mut self, attributes: Attributes) -> NodeId {
-        let id = self.leaf(attributes);
+        let id = self.put(attributes);
         self.open.push(Open::new(id, self.full.len()));
-        id
+        id.marked(self.mark)
     }
 
     /// Adds a child without children to the innermost open node, and returns its id.
     #[inline(always)]
     pub fn leaf(&mut self, attributes: Attributes) -> NodeId {
+        self.put(attributes).marked(self.mark)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, attributes: Attributes) -> NodeId {
         if self.spare.is_empty() {
             self.next_leaf();
         }

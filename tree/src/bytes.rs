@@ -57,6 +57,23 @@ impl Bytes {
         )))
     }
 
+    /// Their companion, if they have one of this type.
+    ///
+    /// ```
+    /// use weald_tree::Bytes;
+    ///
+    /// let value = Bytes::with_companion(b"1", String::from("of it"));
+    /// assert_eq!(value.companion::<String>().map(String::as_str), Some("of it"));
+    /// assert_eq!(value.companion::<u32>(), None);
+    /// ```
+    pub fn companion<T: Any>(&self) -> Option<&T> {
+        let BytesRepr::Shared(shared) = &self.0 else {
+            return None;
+        };
+        let companion: &dyn Any = &**shared.header.header.as_ref()?;
+        companion.downcast_ref()
+    }
+
     /// Whether they are stored in place, and so not shared.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Counts the memory that several versions hold together: what they share counts once.
+//! Counts the memory that several versions hold together; shared parts count once.
 
 use std::collections::HashMap;
 

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use crate::id::NodeId;
 use crate::node::Node;
 
-/// Finds, for many nodes of one version, the nearest of some given nodes at or above each.
+/// For many nodes of one version, finds which of some given nodes is the nearest at or above each
+/// of them.
 ///
 /// ```
 /// use weald_tree::{Attributes, Climb, Tree};

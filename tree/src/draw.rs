@@ -16,7 +16,7 @@ const VALUE: usize = 40;
 /// From this depth on, lines are indented no further and show the depth instead.
 const DEEP: usize = 32;
 
-/// How many lines that are the same are shown beside one that differs.
+/// How many equal lines are shown beside one that differs.
 const CONTEXT: usize = 2;
 
 impl Node<'_> {
@@ -85,9 +85,9 @@ impl Node<'_> {
 }
 
 impl Tree {
-    /// This version on the left and a newer one on the right, each column `width` characters wide. Between them is `+` for
-    /// a node that was added, `-` for one that was deleted, `~` for one with other attributes, and `<` and `>` for one
-    /// that moved, where it was and where it is, with what is below it.
+    /// This version on the left and a newer one on the right, each column `width` characters wide. Between them is `+`
+    /// for a node that was added, `-` for one that was deleted, and `~` for one with other attributes. A node that
+    /// moved has `<` where it was and `>` where it is, and so have the nodes below it.
     ///
     /// ```
     /// use weald_tree::{Attributes, Tree};
@@ -217,7 +217,7 @@ fn lines(first: Node<'_>, label: &mut dyn FnMut(Node<'_>) -> String) -> Vec<(Nod
     lines
 }
 
-/// The id and the attributes. What is not text is shown in hexadecimal digits.
+/// The id and the attributes. Bytes that are not text are shown in hexadecimal digits.
 fn label(node: Node<'_>) -> String {
     let mut label = node.id().to_string();
     for (name, value) in node.attributes().iter() {

@@ -130,7 +130,7 @@ impl Edit {
         Script::new(self.operations, reads, steps)
     }
 
-    /// What was done so far, in steps: an operation is one, and each node that it spliced in or deleted is one more.
+    /// The work done so far, in steps: an operation is one, and each node that it spliced in or deleted is one more.
     #[inline]
     pub fn steps(&self) -> u64 {
         self.operations.len() as u64 + self.moved
@@ -152,7 +152,7 @@ impl Edit {
     /// Adds a node after the children of `parent`.
     ///
     /// # Errors
-    /// `Missing`, if the parent is not there.
+    /// `Missing`, if the parent is not there; `OtherTree`, if another tree gave out its id.
     #[inline]
     pub fn append(&mut self, parent: NodeId, attributes: Attributes) -> Result<NodeId, EditError> {
         self.add(Where::Last(parent), attributes)
@@ -161,11 +161,12 @@ impl Edit {
     /// Adds a node.
     ///
     /// # Errors
-    /// `Missing`, if the node that `at` names is not there; `IsRoot`, if that node has no siblings.
+    /// `Missing`, if the node that `at` names is not there; `OtherTree`, if another tree gave out its id; `IsRoot`, if that
+    /// node has no siblings.
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
-        let newest = self.newest.take();
+        let (at, newest) = (self.tree.own_place(at)?, self.newest.take());
         let tree = self.own();
         let to = match (at, newest) {
             (Where::Last(parent), Some((last, before))) if before.parent == parent => {
@@ -188,7 +189,7 @@ impl Edit {
             target,
             attributes,
         });
-        Ok(node)
+        Ok(self.tree.given_out(node))
     }
 
     /// Adds a subtree that was built separately. It costs a sixteenth of adding its nodes one by one.
@@ -197,6 +198,7 @@ impl Edit {
     /// As [`add`](Self::add); `ForeignSubtree`, if it was built with ids of another tree;
     /// `AlreadyThere`, if it was spliced in before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
+        let at = self.tree.own_place(at)?;
         let tree = self.own();
         let to = tree.insert_position(at)?;
         tree.splice(subtree, &to)?;
@@ -213,6 +215,7 @@ impl Edit {
     /// # Errors
     /// As [`add`](Self::add); `IsRoot`, if the node is the root; `Cycle`, if it would end up under itself.
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
+        let (node, at) = (self.tree.own_id(node)?, self.tree.own_place(at)?);
         let tree = self.own();
         let to = tree.insert_position(at)?;
         tree.move_to(node, &to)?;
@@ -226,6 +229,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if it is not there; `IsRoot`, if it is the root.
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
+        let node = self.tree.own_id(node)?;
         let tree = self.own();
         let before = tree.len();
         tree.delete(node)?;
@@ -237,7 +241,7 @@ impl Edit {
     /// Sets the bytes of an attribute, whether or not it has a value already.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
     #[inline]
     pub fn put_attribute(
         &mut self,
@@ -252,9 +256,10 @@ impl Edit {
     /// companion.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
     #[inline]
     pub fn put_bytes(&mut self, node: NodeId, name: &str, value: Bytes) -> Result<(), EditError> {
+        let node = self.tree.own_id(node)?;
         if self.operations.is_empty() {
             self.tree.must_have(node)?;
             self.defer(None);
@@ -272,8 +277,10 @@ impl Edit {
     /// Deletes an attribute.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there; `NoAttribute`, if it has none of this name.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id; `NoAttribute`, if it has none of
+    /// this name.
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
+        let node = self.tree.own_id(node)?;
         self.own().delete_attribute(node, name)?;
         let name = name.into();
         self.operations
@@ -289,7 +296,7 @@ impl Edit {
         self.moved += before;
         self.operations
             .push(Operation::ReplaceRoot { node, attributes });
-        node
+        self.tree.given_out(node)
     }
 
     /// Puts a new root above the present one (Jungle's pushPop). Returns the new root's id.
@@ -299,7 +306,7 @@ impl Edit {
         tree.push_root(node, attributes.clone());
         self.operations
             .push(Operation::PushRoot { node, attributes });
-        node
+        self.tree.given_out(node)
     }
 
     /// Takes the root away; its only child becomes the root, and keeps its id.
@@ -308,7 +315,7 @@ impl Edit {
     /// `NotAlone`, unless the root has exactly one child.
     pub fn pop_root(&mut self) -> Result<(), EditError> {
         let tree = self.own();
-        let node = tree.root;
+        let node = tree.root.plain();
         tree.pop_root(node)?;
         self.operations.push(Operation::PopRoot { node });
         Ok(())
@@ -356,8 +363,9 @@ impl Edit {
     /// Reads one attribute. The read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
     pub fn attribute(&self, node: NodeId, name: &str) -> Result<Option<&[u8]>, EditError> {
+        let node = self.tree.own_id(node)?;
         let found = self.tree().must_have(node)?;
         self.record(|| Read::Attribute {
             node,
@@ -369,8 +377,9 @@ impl Edit {
     /// Reads which children a node has, in order. The read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
     pub fn children(&self, node: NodeId) -> Result<impl Iterator<Item = NodeId>, EditError> {
+        let node = self.tree.own_id(node)?;
         let found = self.tree().must_have(node)?;
         self.record(|| Read::Children(node));
         Ok(found.children().map(Node::id))
@@ -379,8 +388,9 @@ impl Edit {
     /// Reads a node and everything below it, as `find` does. The read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
     pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
+        let node = self.tree.own_id(node)?;
         let found = self.tree().must_have(node)?;
         self.record(|| Read::Subtree(node));
         Ok(found)

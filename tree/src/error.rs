@@ -9,6 +9,11 @@ pub enum EditError {
     /// The node was deleted, or was never in this tree.
     #[error("the node {0} is not in this version; it was deleted, or belongs to another tree")]
     Missing(NodeId),
+    /// The id was given out by another tree. Its number may be that of a node here, which is not meant.
+    #[error(
+        "the id {0} was given out by another tree; look the node up in the tree that is edited"
+    )]
+    OtherTree(NodeId),
     /// The root has no siblings, and cannot be deleted or moved, only replaced.
     #[error("{0} is the root, which has no siblings; replace the root, or push a new one above it")]
     IsRoot(NodeId),
@@ -47,7 +52,8 @@ pub enum EditError {
         "the operation brings the id {0}, which no source gave out; it was not made by an edit"
     )]
     IdTooLarge(NodeId),
-    /// The name of an attribute is too long for what is to be put there. Only a database of trees refuses that.
+    /// The name of an attribute is too long for the kind of value that is to be put there. Only a database of trees
+    /// refuses that.
     #[error("the name has {len} bytes, and that of an erasable attribute has at most {max}")]
     NameTooLong {
         /// How many bytes it has.

@@ -2,8 +2,12 @@
 //!
 //! - A source never gives out an id twice, so concurrent edits never collide.
 //! - Ids are dense: the map of a version packs neighbours together (see `radix`).
+//! - An id that a tree gives out has a mark, by which an edit of another tree recognizes it. The mark is no part of its
+//!   number: ids are equal if their numbers are. What is stored inside a version has none.
 
+use std::cmp::Ordering as Order;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,21 +18,58 @@ pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
 pub(crate) const LEAF_BITS: u32 = 4;
 
 /// The address of a node: the same in every version, until the node is deleted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// While a program runs, an id also remembers the tree that gave it out, and an edit of another tree refuses it. An id
+/// that is made of a number alone is taken for one of any tree, and so is one of a subtree that is not yet in a tree. What
+/// it remembers has 14 bits, so an id of another tree is not always recognized; and trees of two forests are told apart
+/// only if they have different numbers.
+///
+/// The word holds the number. If the highest bit is set, the next is the kind of the mark, 14 bits are the mark, and 48
+/// are the number.
+#[derive(Clone, Copy)]
 pub struct NodeId(NonZeroU64);
 
+const IS_MARKED: u64 = 1 << 63;
+const KIND: u64 = 1 << 62;
+const NUMBER: u64 = (1 << 48) - 1;
+
+/// What tells the ids of one tree from those of others: the upper bits of an id, or nothing. Two trees may have the same
+/// mark; then an id of the other one is not recognized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    pub(crate) const NONE: Self = Self(0);
+
+    /// That of the source with this number among those of the program.
+    fn of_source(number: u64) -> Self {
+        Self(IS_MARKED | (number << 48 & !KIND & !IS_MARKED))
+    }
+
+    /// That of a tree with this number, which is the same wherever it was read from.
+    pub(crate) fn of_tree(number: u64) -> Self {
+        Self(KIND | Self::of_source(number).0)
+    }
+}
+
 impl NodeId {
-    /// The id with this number, unless it is zero.
+    /// The id with this number, unless it is zero, or 2⁶³ or more, which no source gives out.
     pub const fn new(number: u64) -> Option<Self> {
         match NonZeroU64::new(number) {
-            Some(number) => Some(Self(number)),
-            None => None,
+            Some(word) if number < IS_MARKED => Some(Self(word)),
+            _ => None,
         }
     }
 
     /// The number, as it may be stored or sent.
+    #[inline]
     pub const fn get(self) -> u64 {
-        self.0.get()
+        let word = self.0.get();
+        if word < IS_MARKED {
+            word
+        } else {
+            word & NUMBER
+        }
     }
 
     /// The id that is `more` after this one.
@@ -40,11 +81,74 @@ impl NodeId {
     pub(crate) fn at(number: u64) -> Self {
         Self::new(number).expect("a source begins at 1")
     }
+
+    /// The same id without a mark, as versions and operations hold it.
+    #[inline]
+    pub(crate) fn plain(self) -> Self {
+        // The number of a marked id is that of an id without a mark, so it is not zero.
+        NonZeroU64::new(self.get()).map_or(self, Self)
+    }
+
+    /// The same id with this mark, if its number leaves room for one.
+    #[inline]
+    pub(crate) fn marked(self, mark: Mark) -> Self {
+        let number = self.get();
+        match NonZeroU64::new(number | mark.0) {
+            Some(word) if number <= NUMBER => Self(word),
+            _ => self,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mark(self) -> Mark {
+        match self.0.get() {
+            word if word < IS_MARKED => Mark::NONE,
+            word => Mark(word & !NUMBER),
+        }
+    }
+
+    /// Whether the marks show that two ids are of different trees. Marks of two kinds may be of one tree, which was
+    /// read from a journal while it is also open.
+    #[inline]
+    pub(crate) fn is_of_another_tree(self, other: Self) -> bool {
+        let (one, two) = (self.0.get(), other.0.get());
+        one & two & IS_MARKED != 0 && (one ^ two) & KIND == 0 && (one ^ two) & !NUMBER != 0
+    }
+}
+
+impl PartialEq for NodeId {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for NodeId {}
+
+impl PartialOrd for NodeId {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NodeId {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Order {
+        self.get().cmp(&other.get())
+    }
+}
+
+impl Hash for NodeId {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.get().hash(state);
+    }
 }
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}", self.0)
+        write!(f, "#{}", self.get())
     }
 }
 
@@ -66,50 +170,71 @@ pub(crate) const OWN_END: u64 = 1 << 62;
 /// Any thread may take from it. Relaxed ordering is enough: the counter alone guarantees that a number is
 /// given out once, and what is stored under an id is published with the version.
 #[derive(Clone, Debug)]
-pub struct Ids(Arc<AtomicU64>);
+pub struct Ids(Arc<Source>);
+
+#[derive(Debug)]
+struct Source {
+    next: AtomicU64,
+    mark: Mark,
+}
+
+/// How many sources for new trees there were.
+static SOURCES: AtomicU64 = AtomicU64::new(0);
 
 impl Ids {
     /// A source for a new tree.
     pub fn new() -> Self {
-        Self::above(0)
+        Self::of(0, Mark::of_source(SOURCES.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A source that continues after `last`, for a tree whose ids up to `last` are taken.
+    /// A source that continues after `last`, for a tree whose ids up to `last` are taken. It is not known which tree
+    /// that was, so edits take ids of it for those of any tree.
     ///
     /// # Panics
     /// If `last` is 2⁶² or more, which no source has given out.
     pub fn above(last: u64) -> Self {
         assert!(last < OWN_END, "no source has given out 2⁶² ids");
-        Self(Arc::new(AtomicU64::new(last + 1)))
+        Self::of(last, Mark::NONE)
+    }
+
+    fn of(last: u64, mark: Mark) -> Self {
+        let next = AtomicU64::new(last + 1);
+        Self(Arc::new(Source { next, mark }))
+    }
+
+    /// The mark of the ids that it gives out.
+    pub(crate) fn mark(&self) -> Mark {
+        self.0.mark
     }
 
     /// The number of the last id that was taken or passed; 0, if none was. A source [`above`](Self::above) it gives out
     /// no id again. Other threads may have taken more when this returns.
     pub fn last(&self) -> u64 {
-        self.0.load(Ordering::Relaxed) - 1
+        self.0.next.load(Ordering::Relaxed) - 1
     }
 
-    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. `false`, and nothing
-    /// is skipped, if fewer are left.
+    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. `false`, and
+    /// nothing is skipped, if fewer are left.
     #[must_use]
     pub fn skip(&self, more: u64) -> bool {
         let after = |next: u64| next.checked_add(more).filter(|next| *next < OWN_END);
         let skipped = self
             .0
+            .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
         skipped.is_ok()
     }
 
     /// Takes an id, which no other call returns.
     pub fn take(&self) -> NodeId {
-        NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
+        NodeId::at(self.0.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Never gives out `id`, which came from a journal or another machine and is below [`OWN_END`].
     pub(crate) fn pass(&self, id: NodeId) {
-        if self.0.load(Ordering::Relaxed) <= id.get() {
+        if self.0.next.load(Ordering::Relaxed) <= id.get() {
             let next = id.get() + 1;
-            self.0.fetch_max(next, Ordering::Relaxed);
+            self.0.next.fetch_max(next, Ordering::Relaxed);
         }
     }
 
@@ -124,6 +249,7 @@ impl Ids {
         let update = |next| Some(end(next));
         let first = self
             .0
+            .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
         let first = first.expect("the update always has a value");
         first..end(first)
@@ -134,6 +260,7 @@ impl Ids {
         let (end, start) = (rest.end, rest.start);
         let _ = self
             .0
+            .next
             .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed);
     }
 }

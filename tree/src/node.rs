@@ -13,6 +13,7 @@ use crate::tree::Tree;
 #[derive(Clone, Copy)]
 pub struct Node<'t> {
     pub(crate) tree: &'t Tree,
+    /// Without a mark.
     pub(crate) id: NodeId,
     /// The leaf of the map that holds its record, so that a walk need not look at the record itself.
     pub(crate) leaf: &'t Leaf,
@@ -30,7 +31,7 @@ impl Tree {
         let leaf = self.records.leaf(id)?;
         leaf.has(slot_of(id)).then_some(Node {
             tree: self,
-            id,
+            id: id.plain(),
             leaf,
         })
     }
@@ -39,7 +40,7 @@ impl Tree {
 impl<'t> Node<'t> {
     /// Its address, which is the same in every version.
     pub fn id(self) -> NodeId {
-        self.id
+        self.id.marked(self.tree.root.mark())
     }
 
     /// The version it belongs to.

@@ -69,8 +69,8 @@ impl Operation {
         }
     }
 
-    /// How many bytes of long values it brings, except in a subtree. It costs a look at the values that are not stored in
-    /// place.
+    /// How many bytes of long values it brings, except in a subtree. It costs a look at the values that are not stored
+    /// in place.
     pub fn long_bytes(&self) -> usize {
         match self {
             Self::Add { attributes, .. }

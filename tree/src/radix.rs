@@ -426,10 +426,10 @@ mod tests {
     #[test]
     fn an_emptied_map_holds_nothing() {
         let mut map = Radix::new();
-        for number in [1, 17, 70_000, u64::MAX] {
+        for number in [1, 17, 70_000, u64::MAX / 2] {
             map.insert(id(number), record(1));
         }
-        for number in [1, 17, 70_000, u64::MAX] {
+        for number in [1, 17, 70_000, u64::MAX / 2] {
             assert!(map.remove(id(number)).is_some());
             assert!(map.remove(id(number)).is_none());
         }

@@ -113,6 +113,7 @@ impl Tree {
             if id.get() >= OWN_END {
                 return Err(RecordsError::IdTooLarge(id));
             }
+            let (id, parent) = (id.plain(), parent.map(NodeId::plain));
             (last, len) = (id.get(), len + 1);
             let place = Place::new(parent.unwrap_or(id), &key);
             map.insert(id, Record::new(place, attributes));
@@ -131,7 +132,7 @@ impl Tree {
         }
         let tree = Self {
             records: map,
-            root,
+            root: root.marked(ids.mark()),
             len,
             ids,
         };
@@ -175,7 +176,7 @@ impl Subtree {
         let tree = Tree::from_records(ids.clone(), records)?;
         let leaves = tree.records.leaves();
         Ok(Self(std::sync::Arc::new(Parts {
-            root: tree.root,
+            root: tree.root.plain(),
             len: tree.len,
             leaves: leaves
                 .map(|(number, leaf)| (number, Shared::new(leaf.clone())))

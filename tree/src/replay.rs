@@ -5,7 +5,7 @@ use crate::error::EditError;
 use crate::operation::Operation;
 use crate::tree::Tree;
 
-/// A version that goes on through recorded operations. It costs as much as the operations, and nothing for the
+/// A version that is advanced by recorded operations. It costs as much as the operations, and nothing for the
 /// versions between that nobody takes.
 ///
 /// ```
@@ -34,7 +34,7 @@ impl Replay {
         self.0.apply(operation, Origin::Record).map(drop)
     }
 
-    /// The version as it is now. What it shares with this one is copied when that goes on.
+    /// The version as it is now. Parts that it shares with this one are copied when that advances.
     pub fn version(&self) -> Tree {
         self.0.clone()
     }

@@ -57,14 +57,13 @@ impl Script {
         }
     }
 
-    /// What it costs to replay, in steps: an operation is one, and each node that it splices in or deletes is one
-    /// more.
+    /// The cost of a replay, in steps: an operation is one, and each node that it splices in or deletes is one more.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// What it costs at most to bring the edit to a version that is `between` steps away from its base: its check
-    /// and its replay.
+    /// The greatest cost of bringing the edit to a version that is `between` steps away from its base: its check and
+    /// its replay.
     pub fn steps_to_rebase(&self, between: u64) -> u64 {
         let reads = self.reads.as_deref();
         steps_to_rebase((&self.operations, self.steps), reads, between)

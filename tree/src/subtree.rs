@@ -29,7 +29,12 @@ pub(crate) struct Parts {
 impl Subtree {
     /// The id of its root.
     pub fn root(&self) -> NodeId {
-        self.0.root
+        self.0.root.marked(self.0.ids.mark())
+    }
+
+    /// The source of its ids.
+    pub fn ids(&self) -> &Ids {
+        &self.0.ids
     }
 
     /// How many nodes it has; at least one.
@@ -63,7 +68,7 @@ impl Subtree {
         };
         Tree {
             records,
-            root,
+            root: root.marked(ids.mark()),
             len,
             ids,
         }

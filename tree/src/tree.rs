@@ -5,7 +5,7 @@
 //! the document: its cost does not depend on the depth of a node.
 
 use crate::attributes::Attributes;
-use crate::id::{Ids, NodeId};
+use crate::id::{Ids, Mark, NodeId};
 use crate::key::Rank;
 use crate::radix::Radix;
 use crate::record::{Place, Record};
@@ -28,6 +28,7 @@ use crate::record::{Place, Record};
 #[derive(Clone)]
 pub struct Tree {
     pub(crate) records: Radix,
+    /// With the mark of the ids that this version gives out.
     pub(crate) root: NodeId,
     /// How many nodes there are, the root included.
     pub(crate) len: u64,
@@ -48,7 +49,7 @@ impl Tree {
         records.insert(root, Record::new(Place::of_root(root), attributes));
         Self {
             records,
-            root,
+            root: root.marked(ids.mark()),
             len: 1,
             ids,
         }
@@ -68,6 +69,21 @@ impl Tree {
     /// Whether both are versions of the same tree, so that edits of one can be applied to the other.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
         self.ids.is(&other.ids)
+    }
+
+    /// The same version, for a tree that was read from where it has this number. Its ids, and those of the versions that
+    /// are made from it, are then known to be of the tree with this number, wherever that is read.
+    #[must_use]
+    pub fn numbered(mut self, number: u64) -> Self {
+        self.root = self.root.marked(Mark::of_tree(number));
+        self
+    }
+
+    /// Whether this id is known to be another tree's. An id that was made of a number is not, and an id of a tree that
+    /// was read from a journal is known only to others that were, too.
+    #[inline]
+    pub fn is_foreign(&self, node: NodeId) -> bool {
+        node.is_of_another_tree(self.root)
     }
 
     /// Whether a node is in only one of the versions, or has different attributes or a different place in

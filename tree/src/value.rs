@@ -12,7 +12,8 @@
 //! | `SystemTime` | seconds since 1970 as an `i64`, then nanoseconds as a `u32` |
 //! | `String`, `Vec<u8>` | as they are |
 //!
-//! Several values that are one key are put together by [`key`]. The bytes of a type never change. A structure that is not searched for by its parts is put with [`to_json`].
+//! Several values that are one key are put together by [`key`]. The bytes of a type never change. A structure that is
+//! not searched for by its parts is put with [`to_json`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -226,9 +227,9 @@ fn seconds_of(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// One key of several parts, which sorts by the first part, then by the second, and so on. A byte 0 in a part is written as
-/// 0, 255, and each part ends with 0, 0; so a part that begins another one comes before it. (The encoding is that of
-/// FoundationDB's tuple layer for byte strings.)
+/// One key of several parts, which sorts by the first part, then by the second, and so on. A byte 0 in a part is
+/// written as 0, 255, and each part ends with 0, 0; so a part that begins another one comes before it. (The encoding is
+/// that of FoundationDB's tuple layer for byte strings.)
 ///
 /// ```
 /// use weald_tree::value::{Sortable, key, parts};

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use model::{Model, grown, perform, steps};
 use proptest::prelude::*;
-use weald_tree::{Attributes, Change, NodeId, Tree, Where};
+use weald_tree::{Attributes, Change, Node, NodeId, Tree, Where};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -142,9 +142,10 @@ fn breadth(model: &Model) -> Vec<NodeId> {
 /// An edit remembers where it appended last; whatever it does in between, it appends where a fresh edit would.
 #[test]
 fn an_append_finds_its_place_whatever_came_before_it() {
-    // Two trees, whose ids are alike.
+    // Two trees, whose ids are alike, and are told to the other one by their numbers.
     let (mut one, mut each) = (Tree::new().edit(), Tree::new());
-    let mut nodes = vec![each.root().id()];
+    let number = |node: Node<'_>| NodeId::new(node.id().get()).expect("not zero");
+    let mut nodes = vec![number(each.root())];
     for step in 0..400_usize {
         let [node, other] = [7, 11].map(|factor| nodes[(step / 3 * factor) % nodes.len()]);
         let mut fresh = each.edit();
@@ -167,8 +168,7 @@ fn an_append_finds_its_place_whatever_came_before_it() {
             }
         }
         each = fresh.freeze();
-        let all = each.root().preorder();
-        nodes = all.map(|node| node.id()).collect();
+        nodes = each.root().preorder().map(number).collect();
         assert!(one.tree().records().eq(each.records()), "step {step}");
     }
     assert!(nodes.len() > 100);

@@ -99,7 +99,7 @@ fn without_place(operation: &Operation) -> Operation {
     | Operation::Splice { target, .. }
     | Operation::Move { target, .. } = &mut operation
     {
-        target.at = Where::First(NodeId::new(u64::MAX).unwrap());
+        target.at = Where::First(NodeId::new(u64::MAX / 2).unwrap());
     }
     operation
 }

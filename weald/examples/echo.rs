@@ -5,7 +5,7 @@
 use std::io;
 
 use weald::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, is_final},
     sync::Wait,
     thread,
 };
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     loop {
         let (stream, peer) = match listener.accept().wait() {
             Ok(accepted) => accepted,
+            Err(error) if is_final(&error) => return Err(error.into()),
             // One client failed, or no descriptors are free; in the second case the listener pauses on its own.
             Err(error) => {
                 eprintln!("no connection was accepted: {error}");

@@ -1,4 +1,5 @@
-//! The stories of ARCHITECTURE.md, each told a number of times: `cargo xtask paths` counts the functions that one more takes.
+//! The stories of ARCHITECTURE.md, each told a number of times: `cargo xtask paths` counts the functions that one more
+//! takes.
 //!
 //! `cargo run -p weald --example stories -- message 1000`
 //!
@@ -55,7 +56,7 @@ async fn tell(story: &str, times: u32) -> Told {
     }
 }
 
-/// A part of the others: whoever gives way lets the unit that it woke run.
+/// A part of the others: a unit that yields lets the unit that it woke run.
 async fn yields(times: u32) {
     for _ in 0..times {
         weald::yield_now().await;

@@ -1,8 +1,8 @@
 //! The forest in Weald: `weald_forest`, with forests that know which unit of Weald runs.
 //!
 //! - Everything that is not defined here is `weald_forest`'s own.
-//! - Units of Weald share OS threads, so an update is marked by its unit and not by its thread: other units may
-//!   commit on the same thread while its closure waits, and a commit of its own is refused.
+//! - Units of Weald share OS threads, so an update is marked with its unit, and not with its thread. Other units
+//!   may commit on the same thread while the closure of the update waits; a commit by that closure is refused.
 //! - [`disk`](crate::forest::disk) has the forests that survive a restart.
 //! - Every wait is a future; [`weald::Wait`](crate::Wait) waits with the stack.
 
@@ -86,19 +86,20 @@ impl Builder {
         Self(self.0.clock(clock))
     }
 
-    /// What takes each commit before it is visible; by default nothing.
+    /// The journal, which takes each commit before it is visible; by default there is none.
     #[must_use]
     pub fn journal(self, journal: impl Journal) -> Self {
         Self(self.0.journal(journal))
     }
 
-    /// What a commit has to have reached before it is acknowledged; see [`weald_forest::Builder::level`].
+    /// The level that a commit must have reached before it is acknowledged; see
+    /// [`weald_forest::Builder::level`].
     #[must_use]
     pub fn level(self, level: Level) -> Self {
         Self(self.0.level(level))
     }
 
-    /// The forest that the journal has; see [`weald_forest::Builder::recover`].
+    /// The forest that the journal has; see [`weald_forest::Builder::recover`]. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`RecoverError`].
@@ -106,7 +107,7 @@ impl Builder {
         self.0.recover().await.map(Forest)
     }
 
-    /// The forest, without trees. What the journal has is not looked at.
+    /// The forest, without trees. The records of the journal are not read.
     pub fn build(self) -> Forest {
         Forest(self.0.build())
     }

@@ -65,7 +65,8 @@ pub mod net {
     pub use weald_net::{
         ConnectError, Connector, KeepAlive, LineTooLong, Lines, LookupError, NoTurn, ReadEnd,
         ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener, UnixStream,
-        WriteEnd, WriteHalf, is_exhausted, lookup_host, offload, pipe, stderr, stdin, stdout,
+        WriteEnd, WriteHalf, is_exhausted, is_final, lookup_host, offload, pipe, stderr, stdin,
+        stdout,
     };
 }
 

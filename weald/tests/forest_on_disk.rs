@@ -130,7 +130,7 @@ fn openings_the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve
         let past = forest.at(Moment::Version(since)).wait().unwrap();
         assert_eq!(past.get("notes").unwrap().view().tree().len(), 1);
         must_be_elsewhere("the past");
-        assert_eq!(forest.missed(&notes, since).wait().unwrap().len(), 1);
+        assert_eq!(forest.commits_after(&notes, since).wait().unwrap().len(), 1);
         must_be_elsewhere("what was missed");
         forest.checkpoint().wait().unwrap();
         must_be_elsewhere("a checkpoint");

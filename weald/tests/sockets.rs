@@ -11,7 +11,7 @@ use weald::{
     thread,
 };
 
-/// Starts an echo server for so many connections, and returns its address.
+/// Starts an echo server for this many connections, and returns its address.
 fn serve(connections: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();

@@ -3,7 +3,7 @@
 //! - Every command runs in the root of the repository and prints as it goes.
 //! - The error of a command is a sentence that names the command.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::{env, io};
@@ -85,13 +85,37 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     judge(command, status)
 }
 
+/// Lines of a failed command's output that its error repeats: room for one failed test.
+const QUOTED: usize = 80;
+
 /// Runs a command, prints its output as it arrives, and returns the output.
+///
+/// The error quotes the end of the output: a reader of a long log finds the reason there.
 pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| not_started(command, &e))?;
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|e| not_started(command, &e))?;
     let output = child.stdout.take().expect("the output was asked for");
+    let kept = printed(command, output)?;
+    judge_and_quote(command, child.wait(), &kept)?;
+    Ok(kept)
+}
+
+/// Runs a command, prints its output and its errors as they arrive, and quotes their end if it fails.
+///
+/// They lose their colours.
+pub fn run_and_quote(command: &mut Command) -> Result<(), String> {
+    let (output, errors) = pipe().map_err(|e| not_started(command, &e))?;
+    let also_errors = errors.try_clone().map_err(|e| not_started(command, &e))?;
+    let child = command.stdout(errors).stderr(also_errors).spawn();
+    // The command holds two ends of the pipe; the output ends when all of them are closed.
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let mut child = child.map_err(|e| not_started(command, &e))?;
+    let kept = printed(command, output)?;
+    judge_and_quote(command, child.wait(), &kept)
+}
+
+/// Prints a command's output line by line, and returns it.
+fn printed(command: &Command, output: impl Read) -> Result<String, String> {
     let mut kept = String::new();
     for line in BufReader::new(output).split(b'\n') {
         let line =
@@ -101,9 +125,20 @@ pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
         kept.push_str(&line);
         kept.push('\n');
     }
-    let status = child.wait();
-    judge(command, status)?;
     Ok(kept)
+}
+
+fn judge_and_quote(
+    command: &Command,
+    status: io::Result<ExitStatus>,
+    output: &str,
+) -> Result<(), String> {
+    judge(command, status).map_err(|sentence| {
+        let lines: Vec<_> = output.lines().collect();
+        let end = lines.iter().skip(lines.len().saturating_sub(QUOTED));
+        let end: String = end.map(|line| format!("\n  {line}")).collect();
+        format!("{sentence} The end of its output:{end}")
+    })
 }
 
 /// Runs a command silently and returns whether it succeeded.
@@ -167,6 +202,20 @@ mod tests {
         assert!(failed.is_err_and(|sentence| sentence.contains("`cargo no-such-routine` failed")));
         let absent = run(&mut here.command("no-such-program-anywhere"));
         assert!(absent.is_err_and(|sentence| sentence.contains("could not be started")));
+    }
+
+    #[test]
+    fn the_end_of_a_failed_commands_output_is_quoted() {
+        let shell = |script: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            run_and_quote(&mut shell)
+        };
+        let failed = shell("seq 1 100; echo why >&2; exit 3").expect_err("the script fails");
+        let quoted: Vec<_> = failed.lines().skip(1).collect();
+        assert_eq!(quoted.len(), QUOTED);
+        assert_eq!(quoted.last(), Some(&"  why"));
+        assert!(shell("echo fine").is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use crate::checkout::{Checkout, run, run_and_keep, succeeds};
+use crate::checkout::{Checkout, run, run_and_keep, run_and_quote, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
 use crate::{loom, smoke};
 
@@ -14,14 +14,14 @@ const PREEMPTIONS: u32 = 3;
 /// Runs every step and prints the count.
 pub fn ci(checkout: &Checkout) -> ExitCode {
     let mut tally = Tally::default();
-    let cargo = |arguments: &str| passed(run(&mut checkout.cargo(arguments)));
+    let cargo = |arguments: &str| passed(run_and_quote(&mut checkout.cargo(arguments)));
     tally.step("format", || {
         need(checkout, RUSTFMT)?;
         cargo("fmt --all --check")
     });
     tally.step("lints", || {
         need(checkout, CLIPPY)?;
-        passed(run(&mut checkout.cargo("clippy --workspace -- -D warnings")))?;
+        cargo("clippy --workspace -- -D warnings")?;
         // In tests a panic with its place is the wanted error message, and a future may return the
         // handle of what it spawned.
         let allowed = "-A clippy::unwrap_used -A clippy::async_yields_async";
@@ -32,7 +32,7 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
     tally.step("tests", || cargo("test --workspace"));
     tally.step("documentation", || {
         let mut doc = checkout.cargo("doc --workspace --no-deps");
-        passed(run(doc.env("RUSTDOCFLAGS", "-D warnings")))
+        passed(run_and_quote(doc.env("RUSTDOCFLAGS", "-D warnings")))
     });
     for (name, modelled) in [
         ("models of the kernel", loom::KERNEL),

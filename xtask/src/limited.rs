@@ -23,7 +23,7 @@ use crate::checkout::{judge, not_started, shown};
 const LOOK: Duration = Duration::from_millis(200);
 /// How long a command may print nothing before the time it has used is printed.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How long the output of an ended command is waited for, should a program of it have left the group.
+/// How long to wait for the output of an ended command, in case one of its programs has left the group.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
 
 /// Whether the routine was asked to stop.

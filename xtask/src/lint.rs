@@ -1,6 +1,7 @@
 //! The routine `cargo xtask lint`: programs of others that check the repository, each at one version.
 //!
-//! A program that cannot be had skips its step with a sentence, so that the routine works offline.
+//! If a program cannot be installed, its step is skipped with a sentence, so that the routine works
+//! offline.
 
 use std::process::{Command, ExitCode};
 
@@ -71,7 +72,7 @@ pub fn lint(checkout: &Checkout, only: &[Lint]) -> ExitCode {
     tally.finish()
 }
 
-/// Runs a tool as `work` says, or skips the step if the tool cannot be had.
+/// Runs a tool as `work` says, or skips the step if the tool cannot be installed.
 fn with(
     checkout: &Checkout,
     tool: &Tool,

@@ -53,7 +53,8 @@ enum Routine {
         #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
         only: Vec<Part>,
     },
-    /// Count the files and functions on the path of a message, a wait, a stolen fork, a readiness, a callback, a commit.
+    /// Count the files and functions on the path of a message, a wait, a stolen fork, a readiness, a callback, a
+    /// commit.
     Paths {
         /// Count these stories only.
         #[arg(long, value_name = "STORY", value_delimiter = ',')]

@@ -47,8 +47,8 @@ pub(crate) const MIRI_TREE: MiriRun = MiriRun {
     tests: "-p weald-tree --lib -- --skip many --skip million",
     flags: "-Zmiri-strict-provenance",
 };
-/// Without the tests that count how often chance takes each branch, which need many rounds. The thread of the alarm, which
-/// outlives the tests, counts as a leak.
+/// Without the tests that count how often chance takes each branch, which need many rounds. The thread of the alarm,
+/// which outlives the tests, counts as a leak.
 pub(crate) const MIRI_SYNC: MiriRun = MiriRun {
     tests: "-p weald-sync --test tools --test events -- --skip fairness:: \
             --skip a_source_by_reference --skip choice_is_associative",
@@ -78,7 +78,7 @@ pub(crate) fn miri(
     passed(&mut command, "Miri", limit)
 }
 
-/// `weald_thread_sanitizer`: the kernel announces each switch of stacks (`kernel/src/stack/watchers`).
+/// `weald_thread_sanitizer`: the kernel announces each switch of stacks (`kernel/src/stack/sanitizers`).
 /// `rustix_use_libc`: ThreadSanitizer follows the C library's functions, and sees no system call that is made without
 /// them, such as the write to a descriptor that another thread waits for.
 const THREAD: &str = "-Zsanitizer=thread --cfg weald_plain_alloc --cfg weald_thread_sanitizer \

@@ -80,6 +80,7 @@ fn measurement(line: &str) -> Result<String, String> {
     let may_be_zero = is_one_of(&[
         "lateness",
         "growth_kept",
+        "grown_bytes",
         "bytes_per",
         "retries_per",
         "errors",
@@ -133,6 +134,7 @@ mod tests {
             "lateness_worst_ms",
             "growth_kept_percent",
             "named_percent",
+            "grown_bytes",
             "bytes_per_process",
         ] {
             assert_eq!(with(metric, "0"), Ok(()), "{metric}");

@@ -112,8 +112,8 @@ impl Part {
     }
 }
 
-/// Runs the parts that `only` names, or all if it names none, the stress tests for `minutes` in total. Prints a line for
-/// each piece, and the count. Each piece runs, whatever became of the earlier ones, until its limit.
+/// Runs the parts that `only` names, or all if it names none, the stress tests for `minutes` in total. Prints a line
+/// for each piece, and the count. Each piece runs, whatever became of the earlier ones, until its limit.
 pub fn soak(checkout: &Checkout, minutes: u64, only: &[Part]) -> ExitCode {
     let interrupt = Interrupt::by_signals();
     let pieces: Vec<Piece> = chosen(only)

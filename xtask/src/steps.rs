@@ -25,6 +25,8 @@ struct Step {
     name: String,
     seconds: f64,
     ending: &'static str,
+    /// Why the step failed.
+    failure: Option<String>,
 }
 
 const PASSED: &str = "passed";
@@ -38,6 +40,7 @@ impl Tally {
         let begin = Instant::now();
         let outcome = work();
         let seconds = begin.elapsed().as_secs_f64();
+        let failure = outcome.as_ref().err().cloned();
         let ending = match outcome {
             Ok(Verdict::Passed) => {
                 println!("=== {name}: passed in {seconds:.1} s");
@@ -48,7 +51,10 @@ impl Tally {
                 SKIPPED
             }
             Err(sentence) => {
-                println!("=== {name}: failed in {seconds:.1} s. {sentence}");
+                println!(
+                    "=== {name}: failed in {seconds:.1} s. {}",
+                    first_line(&sentence)
+                );
                 FAILED
             }
         };
@@ -57,14 +63,16 @@ impl Tally {
             name,
             seconds,
             ending,
+            failure,
         });
     }
 
-    /// Prints a line for each step and their count. The routine fails if a step failed or none passed.
+    /// Prints a line for each step, their count, and then why steps failed. The routine fails if a step failed or none passed.
     pub fn finish(self) -> ExitCode {
         println!("=== summary");
         print!("{}", self.lines());
         println!("{}", self.count());
+        print!("{}", self.failures());
         if self.number(FAILED) == 0 && self.number(PASSED) > 0 {
             ExitCode::SUCCESS
         } else {
@@ -78,10 +86,19 @@ impl Tally {
                 name,
                 seconds,
                 ending,
+                ..
             } = step;
             format!("{ending:7} {seconds:7.1} s  {name}\n")
         });
         lines.collect()
+    }
+
+    fn failures(&self) -> String {
+        let failed = self.steps.iter().filter_map(|step| {
+            let sentence = step.failure.as_ref()?;
+            Some(format!("=== {} failed. {sentence}\n", step.name))
+        });
+        failed.collect()
     }
 
     fn count(&self) -> String {
@@ -97,6 +114,10 @@ impl Tally {
         let steps = self.steps.iter();
         steps.filter(|step| step.ending == ending).count()
     }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -115,12 +136,13 @@ mod tests {
     #[test]
     fn a_failed_step_fails_the_routine_and_the_next_step_still_runs() {
         let mut tally = Tally::default();
-        tally.step("one", || Err("Mend it.".to_owned()));
+        tally.step("one", || Err("Mend it.\n  a line".to_owned()));
         tally.step("two", || Ok(Verdict::Passed));
         tally.step("three", || {
             Ok(Verdict::Skipped("It needs a thing.".to_owned()))
         });
         assert_eq!(tally.count(), "1 passed, 1 failed, 1 skipped");
+        assert_eq!(tally.failures(), "=== one failed. Mend it.\n  a line\n");
         let lines = tally.lines();
         let endings = lines.lines().map(|line| line.split_whitespace().next());
         assert!(endings.eq([Some("failed"), Some("passed"), Some("skipped")]));

@@ -5,14 +5,17 @@
 //! - `lab/rivals` keeps the rules of the other ecosystems; of these it keeps heads and places only.
 
 mod architecture;
+mod calls_in_code;
 mod finding;
 mod graph;
 mod modules;
 mod paths_in_code;
 mod repository;
 
+mod cancel;
 mod circles;
 mod crates;
+mod english;
 mod heads;
 mod lengths;
 mod lints;
@@ -36,13 +39,15 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 11] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 13] = [
         crates::check,
         circles::check,
         roots::check,
         lints::check,
         named::check,
         heads::check,
+        cancel::check,
+        english::check,
         syntax::check,
         unsafe_files::check,
         types::check,
@@ -119,6 +124,11 @@ mod tests {
             ("README.md", "See `kernel/src/gone.rs`.\n"),
             ("README.md", "See `kernel/src/slab.rs` (`gone`).\n"),
             ("kernel/src/lib.rs", "//! The root.\n\nfn f() {}\n"),
+            (
+                "kernel/src/slab.rs",
+                "//! A leaf.\n/// Waits.\npub async fn f() {}\n",
+            ),
+            ("README.md", "All but for the last.\n"),
             ("NOTES.txt", &place),
         ] {
             let made_up = MadeUp::sound();

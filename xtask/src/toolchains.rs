@@ -41,9 +41,16 @@ pub fn fuzz(checkout: &Checkout, seconds: u64, only: &[String]) -> ExitCode {
         }
     };
     let is_chosen = |name: &String| only.is_empty() || only.contains(name);
-    for name in targets.into_iter().filter(is_chosen) {
-        tally.step(&name, || {
-            run(&mut run_target(checkout, &name, seconds)?)?;
+    let chosen: Vec<String> = targets.into_iter().filter(is_chosen).collect();
+    if !chosen.is_empty() {
+        tally.step("build", || {
+            run(&mut build(checkout, &chosen)?)?;
+            Ok(Verdict::Passed)
+        });
+    }
+    for name in &chosen {
+        tally.step(name, || {
+            run(&mut run_target(checkout, name, seconds)?)?;
             Ok(Verdict::Passed)
         });
     }
@@ -67,6 +74,20 @@ fn targets(checkout: &Checkout) -> Result<Vec<String>, Outcome> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
+/// How a target is built: in several parts at a time. cargo-fuzz would compile each crate in one part.
+const PARTS: &str = "--codegen-units=16";
+
+/// The build of all targets, or of the one that alone is to run.
+fn build(checkout: &Checkout, chosen: &[String]) -> Result<Command, String> {
+    let mut command = FUZZ.command(checkout)?;
+    command.env("RUSTUP_TOOLCHAIN", "nightly");
+    command.args(["build", PARTS]);
+    if let [name] = chosen {
+        command.arg(name);
+    }
+    Ok(command)
+}
+
 /// The run of one target, from its seeds and with its dictionary if it has them.
 fn run_target(checkout: &Checkout, name: &str, seconds: u64) -> Result<Command, String> {
     let path = |kind: &str| format!("{TARGETS}/{kind}/{name}");
@@ -75,7 +96,7 @@ fn run_target(checkout: &Checkout, name: &str, seconds: u64) -> Result<Command, 
         .map_err(|e| format!("{}: {e}.", path("corpus")))?;
     let mut command = FUZZ.command(checkout)?;
     command.env("RUSTUP_TOOLCHAIN", "nightly");
-    command.args(["run", name, &path("corpus")]);
+    command.args(["run", PARTS, name, &path("corpus")]);
     command.args(Some(path("seeds")).filter(|path| exists(path)));
     command.args(["--".to_owned(), format!("-max_total_time={seconds}")]);
     let dictionary = path("dictionaries") + ".dict";

@@ -57,7 +57,7 @@ pub const FUZZ: Tool = Tool {
 impl Tool {
     /// A command that runs this program, which is installed first if it is not there at its version.
     ///
-    /// An error is a sentence that says why the program cannot be had.
+    /// An error is a sentence that says why the program cannot be installed.
     pub fn command(&self, checkout: &Checkout) -> Result<Command, String> {
         let place = checkout.target().join("tools");
         let program = place.join("bin").join(self.program);

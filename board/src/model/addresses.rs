@@ -1,9 +1,9 @@
-//! Which tree each board is: its address leads to it.
+//! Which tree each board is: the address of a board leads to its tree.
 //!
-//! - The tree of a board has a random name. What the board is called is in erasable attributes of its root: the title, and
-//!   the address that is made of it. So a moderator can erase that for good; no name of a tree and no commit has it.
-//! - A board whose address was erased has the name of its tree as its address; so has a board that was made when the trees
-//!   of boards still had their addresses as names.
+//! - The tree of a board has a random name. Its title, and the address that is made of the title, are erasable
+//!   attributes of the root. So a moderator can erase them for good: no name of a tree and no commit has them.
+//! - A board whose address was erased has the name of its tree as its address. So has an old board, from when the
+//!   addresses of boards were still the names of their trees.
 //! - Addresses change only in turns ([`Addresses::turn`]), so no two boards have the same one.
 
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! What moderators do to the messages of others, and the log of it.
 //!
 //! - The log is a tree of the forest's own, `audit`, whose root has an entry for each measure, in order.
-//! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not in
-//!   the log; an entry without an outcome was interrupted.
-//! - It names the board by its tree, and the message by its number, and never says how a board is called or what a message
-//!   says. The name of a person and the reason are erasable.
+//! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not
+//!   in the log; an entry without an outcome was interrupted.
+//! - An entry names the board by its tree and the message by its number. It has neither the title of a board nor the
+//!   text of a message. The name of a person and the reason are erasable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -48,7 +48,7 @@ pub enum Measure {
     Delete,
     /// It is shown again.
     Restore,
-    /// It is removed from every version, for good: what a message says, or what a board is called.
+    /// The text of a message, or the title of a board, is removed from every version, for good.
     Erase,
     /// The name is no longer protected: anybody may use it.
     Free,
@@ -61,7 +61,7 @@ pub struct Entry {
     pub time: SystemTime,
     /// The name that the moderator signed in with.
     pub who: String,
-    /// What was done; `None` for what another version of the program did.
+    /// The measure; `None` for one that only another version of the program knows.
     pub measure: Option<Measure>,
     /// The name, if it was one.
     pub name: Option<String>,
@@ -103,8 +103,8 @@ impl Boards {
     /// Takes a measure of a moderator, called `who`, after it is in the log. Returns the version that has it.
     ///
     /// # Errors
-    /// [`BoardError::Invalid`], if there is no reason; else those of [`delete`](Self::delete). If the log takes no entry,
-    /// nothing is done.
+    /// [`BoardError::Invalid`], if there is no reason; else those of [`delete`](Self::delete). If the log takes no
+    /// entry, nothing is done.
     pub async fn moderate(
         &self,
         (board, id): (&BoardName, NodeId),
@@ -167,7 +167,7 @@ impl Boards {
         Ok(noted)
     }
 
-    /// Adds to an entry what came of it.
+    /// Adds the outcome to an entry.
     pub(super) async fn conclude<T>(
         &self,
         noted: NodeId,

@@ -1,4 +1,4 @@
-//! The author of a message: a secret that a browser or a program keeps, while the board has only its hash; and the tokens
+//! The author of a message: a secret that a browser or a program keeps. The board has only its hash. Also the tokens,
 //! by which a form that is sent twice makes one message.
 
 use std::fmt;
@@ -18,7 +18,7 @@ impl Owner {
         Self(hash("owner", &[secret.as_bytes()]))
     }
 
-    /// The owner of a hash, if these are as many bytes as one has.
+    /// The owner of a hash, if the bytes have the length of one.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -34,7 +34,7 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// Who asks for a change.
+/// The person who asks for a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
     /// The owner of the secret that came with the request, if one did.
@@ -54,7 +54,7 @@ impl Requester {
         }
     }
 
-    /// Whether this is the author of what has this owner, or a moderator.
+    /// Whether this is the owner, or a moderator.
     pub fn may_change(&self, owner: Option<Owner>) -> bool {
         self.is_moderator || (self.owner.is_some() && self.owner == owner)
     }

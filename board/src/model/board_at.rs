@@ -1,6 +1,6 @@
 //! One board in one version, from which a page is computed: it neither waits, nor changes, nor makes anybody wait.
 //!
-//! Invariant: what is deleted in the newest version is not shown in an older one either.
+//! Invariant: a message that is deleted in the newest version is not shown in an older one either.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -32,8 +32,8 @@ pub(crate) mod of_board {
     pub(crate) const CHANGED: &str = "changed";
 }
 
-/// What a board is called. That never changes, except that it is erased; so it is the same in every version, and is read
-/// from the tree when the forest is opened.
+/// The title and the address of a board. They never change, but may be erased. So they are the same in every version,
+/// and are read from the tree when the forest is opened.
 #[derive(Debug)]
 pub(crate) struct Called {
     pub(crate) title: String,
@@ -97,9 +97,9 @@ pub struct Topic {
 /// How many answers a topic has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// So many.
+    /// This many.
     Exactly(usize),
-    /// So many, and more.
+    /// This many, and more.
     MoreThan(usize),
 }
 
@@ -139,7 +139,7 @@ impl BoardAt {
         self.newest.is_some()
     }
 
-    /// The version on which what a reader sees depends: the newest one.
+    /// The version on which the view of a reader depends: the newest one.
     pub fn newest(&self) -> Version {
         self.newest.as_ref().unwrap_or(&self.snapshot).version()
     }
@@ -195,7 +195,7 @@ impl BoardAt {
         self.node(id).map(|node| self.read(node))
     }
 
-    /// A page of topics: where somebody wrote last comes first.
+    /// A page of topics, the one with the latest message first.
     ///
     /// # Errors
     /// [`BoardError::NoPage`], if there is no such page.
@@ -252,7 +252,7 @@ impl BoardAt {
         message
     }
 
-    /// What a message says, also if it is deleted; `None` if it was erased.
+    /// What a message says, even if it is deleted; `None` if it was erased.
     pub(crate) fn post(&self, node: Node<'_>) -> Option<Post> {
         let value = self.source.value(node, attribute::POST)?;
         value.bytes().map(|bytes| Post::of_bytes(bytes.into()))

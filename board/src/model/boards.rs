@@ -18,11 +18,18 @@ use super::replays::Replays;
 use super::search_index::SearchIndex;
 use super::store::{Source, Store, tree_at};
 
-/// How many messages are made into commits at once. All of them go through the one order of the forest's commits, so more
-/// would only wait there, each with a thread, if the machine has so much to do that they count as stuck.
+/// How many messages are made into commits at once. All of them go through the one order of the forest's commits, so
+/// more would only wait there. On a busy machine each of them might count as stuck, and take a thread.
 const WRITING: u32 = 4;
 
 /// All boards of a forest. A clone is the same.
+///
+/// # Cancel safety
+/// Reading is cancel-safe. A future that is dropped while it changes something has made each of its commits whole or
+/// not at all, and some changes need several. A board whose creation or import was dropped is removed at the next
+/// start. A dropped measure of a moderator may stand in the log without its outcome. A dropped erasure may have hidden
+/// the message without erasing it; a moderator can ask again. A dropped change of a passphrase, or release of a name,
+/// may leave the old hash in the history.
 #[derive(Clone)]
 pub struct Boards(pub(crate) Arc<Parts>);
 
@@ -89,7 +96,7 @@ impl Boards {
         }
     }
 
-    /// A board as it is now, also if it is deleted, for moderators.
+    /// A board as it is now, even if it is deleted, for moderators.
     ///
     /// # Errors
     /// [`BoardError::NoBoard`].
@@ -122,7 +129,7 @@ impl Boards {
         }
     }
 
-    /// The tree of a board, also if it is deleted.
+    /// The tree of a board, even if it is deleted.
     ///
     /// # Errors
     /// [`BoardError::NoBoard`].
@@ -133,7 +140,8 @@ impl Boards {
     /// A board as it was: in memory if that keeps the version, otherwise read from the disk.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many ask for what only the disk has.
+    /// [`BoardError::NoBoard`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many ask for what only the disk
+    /// has.
     pub async fn board_at(&self, name: &BoardName, moment: Moment) -> Result<BoardAt, BoardError> {
         let (newest, board) = (self.board(name)?, self.find(name)?);
         let Parts { store, replays, .. } = &*self.0;
@@ -159,7 +167,7 @@ impl Boards {
         self.0.store.trees().stats()
     }
 
-    /// Whether a passphrase is the one of a hash. Few are looked at at once.
+    /// Whether a passphrase is the one of a hash. Only a few are checked at once.
     ///
     /// # Errors
     /// [`BoardError::Crowded`], if too many wait for that.
@@ -167,7 +175,7 @@ impl Boards {
         self.0.turns.fits(hash, passphrase).await
     }
 
-    /// Closes the forest, if it is on disk: everything is written and synced when this returns. What is in memory can
+    /// Closes the forest, if it is on disk: everything is written and synced when this returns. Boards in memory can
     /// still be read; nothing can be written any more.
     pub async fn close(&self) {
         if let Store::Disk(forest) = &self.0.store {
@@ -176,7 +184,7 @@ impl Boards {
     }
 }
 
-/// Gives a board what it must have, and what one of an older program has not: its index, and its id.
+/// Gives a board what one of an older program lacks: its index, and its id.
 pub(crate) async fn complete(tree: &TreeHandle) -> Result<(), BoardError> {
     let has_index = tree.view().indexes().any(|index| index == attribute::TIME);
     if !has_index {

@@ -1,4 +1,5 @@
-//! A new board: made under a name that is no board's, so that it appears whole or not at all.
+//! A new board: it is made under a name that is not one of a board, so that it appears whole or not
+//! at all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,8 +16,7 @@ use super::name::BoardName;
 /// The most bytes of what a board says that it is about.
 pub const MAX_ABOUT: usize = 500;
 
-/// What the names of trees begin with that are no boards yet. One that is left by an interruption is deleted at the next
-/// start.
+/// The prefix of the names of trees that are not boards yet. If an interruption leaves one, the next start deletes it.
 const INTERIM: &str = "import/";
 
 impl Boards {
@@ -47,7 +47,7 @@ impl Boards {
         Ok(name)
     }
 
-    /// A tree that is no board yet, but is called like one.
+    /// A tree that is not a board yet, but has the title of one.
     pub(crate) async fn interim(
         &self,
         (address, title, about): (&BoardName, &str, &str),
@@ -77,8 +77,8 @@ impl Boards {
         Ok(tree)
     }
 
-    /// Makes a board of a tree, if nobody has its address meanwhile; otherwise the tree is deleted. The board is durable
-    /// when this returns. Dropped while it waits, it goes on.
+    /// Makes a board of a tree, if nobody has its address meanwhile; otherwise the tree is deleted. The board is
+    /// durable when this returns. If the future is dropped while it waits, the work continues.
     ///
     /// # Errors
     /// [`BoardError::BoardTaken`], [`BoardError::Storage`].

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// The most pairs of words that are compared; beyond that all between the common ends went and came.
+/// The most pairs of words that are compared. Beyond that, everything between the common ends counts as
+/// gone and new.
 const MOST: usize = 250_000;
 
 /// A part of a difference.
@@ -134,7 +135,8 @@ impl<'a> Pieces<'a> {
         self.pieces.extend(pieces);
     }
 
-    /// Neighbours of one kind as one piece; between two that stay, what went stands before what came.
+    /// Joins neighbours of one kind to one piece; between two pieces that stay, the gone one stands
+    /// before the new one.
     fn joined(self) -> Vec<Piece<'a>> {
         let mut runs: Vec<(PieceKind, Range<usize>)> = Vec::new();
         let mut changed = 0;

@@ -1,4 +1,4 @@
-//! What somebody wants to write, before it is checked; and what is wrong with it, field by field.
+//! A draft: a message before it is checked, and what is wrong with it, field by field.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ pub struct FieldProblem {
     pub sentence: String,
 }
 
-/// What is wrong with what was written: at least one problem.
+/// What is wrong with a draft: at least one problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(|it| it.sentence.as_str()).collect::<Vec<_>>().join(" "))]
 pub struct Invalid(pub Vec<FieldProblem>);
@@ -239,8 +239,8 @@ pub(crate) fn is_unseen(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Control characters; those that turn the direction of what follows them, by which one name can look like another; and
-/// the two that no XML may have, by which one message would spoil the feed.
+/// Control characters, characters that turn the direction of the following text (so that one name can look like
+/// another), and the two that XML forbids (so that one message would spoil the feed).
 fn is_no_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')

@@ -1,4 +1,4 @@
-//! Why the board refuses something. What is refused leaves no trace.
+//! Why the board refuses something. A refusal leaves no trace.
 
 use weald::forest::disk::OpenForestError;
 use weald::forest::{CommitError, EditError, NodeId, UpdateError};
@@ -19,7 +19,7 @@ pub enum BoardError {
     /// Another board has this address.
     #[error("there is a board `{0}` already")]
     BoardTaken(String),
-    /// What was written cannot be accepted as it is.
+    /// The draft cannot be accepted as it is.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The message was changed since its author saw it. Nothing is lost: here is what it says now.
@@ -49,7 +49,7 @@ pub enum BoardError {
     /// A moderator has deleted the board.
     #[error("the board was deleted by a moderator")]
     BoardGone,
-    /// A program stored what the board is called before that could be erased.
+    /// An older program stored the title of the board in a way that cannot be erased.
     #[error(
         "the title is no longer shown, but older versions on the disk still have it, because it was stored before titles \
          could be erased"
@@ -61,13 +61,14 @@ pub enum BoardError {
     /// The version does not exist, or its history is no longer kept.
     #[error("this version is not there: {0}")]
     NoVersion(String),
-    /// What is shown in pages has fewer.
+    /// The list has fewer pages.
     #[error("there is no page {0}")]
     NoPage(usize),
     /// The forest did not take the change. It may be tried again with the same token.
     #[error("the change could not be stored: {0}")]
     Storage(CommitError),
-    /// Others changed the same for so long that this change was given up. It may be tried again.
+    /// Others changed the same thing for so long that this change was given up. It may be tried
+    /// again.
     #[error("too many others write to the same place")]
     Crowded,
     /// Too many ask for versions that only the disk has. It may be tried again.

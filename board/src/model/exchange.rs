@@ -1,8 +1,8 @@
 //! A board on its way to another place: its messages one after the other, and a board made of such messages.
 //!
-//! - What leaves is one version. What is deleted leaves as deleted; its text leaves only for moderators.
-//! - What comes in appears at once or not at all: the messages go into a tree that is no board yet, and becomes one at the
-//!   end by its name. A tree that an interrupted import left is deleted at the next start.
+//! - One version of a board leaves. Deleted messages leave as deleted; only moderators get their text.
+//! - A board that arrives appears whole or not at all: the messages go into a tree that is not a board yet, and becomes
+//!   one at the end by its new name. A tree that an interrupted import left is deleted at the next start.
 //! - The messages get new numbers, and their histories begin anew.
 
 use std::collections::HashMap;
@@ -33,13 +33,13 @@ pub struct Traveller {
     pub parent: Option<u64>,
     /// What it says; `None` if that does not leave with it.
     pub post: Option<Post>,
-    /// Whether it is hidden, and by whom. What was erased arrives as deleted by a moderator.
+    /// Whether it is hidden, and by whom. An erased message arrives as deleted by a moderator.
     pub deleted: Option<DeletedBy>,
     /// When it was written.
     pub time: SystemTime,
     /// When it was edited last.
     pub edited: Option<SystemTime>,
-    /// Who may change it; only if moderators send it.
+    /// The owner, who may change it; only moderators send it.
     pub owner: Option<Owner>,
     /// Whether its author's name was protected.
     pub is_proven: bool,
@@ -113,12 +113,12 @@ impl Iterator for Departure {
 }
 
 impl Boards {
-    /// Makes a board of messages that come from another one, each after the one that it answers. It is durable when this
-    /// returns.
+    /// Makes a board of messages that come from another one, each after the one that it answers. It is durable when
+    /// this returns.
     ///
     /// # Errors
-    /// [`BoardError::BoardTaken`]; [`BoardError::Invalid`] about the title; [`BoardError::NoMessage`], if a message answers
-    /// one that did not come before it, or is too deep in its thread; [`BoardError::Storage`].
+    /// [`BoardError::BoardTaken`]; [`BoardError::Invalid`] about the title; [`BoardError::NoMessage`], if a message
+    /// answers one that did not come before it, or is too deep in its thread; [`BoardError::Storage`].
     pub async fn arrive(
         &self,
         name: &BoardName,
@@ -210,7 +210,7 @@ fn attributes(message: &Traveller) -> Attributes {
     }
     match (message.deleted, &message.post) {
         (Some(by), _) => attributes.with(attribute::HIDDEN, by.word()),
-        // Nothing is shown of what has nothing to say.
+        // A message without a text is not shown.
         (None, None) => attributes.with(attribute::HIDDEN, DeletedBy::Moderator.word()),
         (None, Some(_)) => attributes,
     }

@@ -1,6 +1,7 @@
 //! The changes of a board as they are made, from any version on: none is missed, and none comes twice.
 //!
-//! What memory still has comes from a watch; what is older, or came while a reader was slow, from the disk.
+//! Changes that memory still has come from a watch. Older ones, and those that came while the reader was slow,
+//! come from the disk.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use super::happened::{Happened, happened};
 use super::name::BoardName;
 use super::store::Store;
 
-/// The changes of a board after a version. Each is durable, or whatever the forest acknowledges.
+/// The changes of a board after a version. Each is durable, or has the level at which the forest
+/// acknowledges commits.
 pub struct Follow {
     boards: Boards,
     name: BoardName,
@@ -21,7 +23,7 @@ pub struct Follow {
     last: Version,
     /// Whether the disk may be asked.
     may_replay: bool,
-    /// What was read from the disk and is not told yet.
+    /// Changes that were read from the disk and are not told yet.
     behind: VecDeque<Happened>,
     watch: Option<Watch>,
 }
@@ -48,7 +50,7 @@ impl Boards {
         self.follow_from(name, since, true).await
     }
 
-    /// The changes after a version that memory still has. It ends as soon as memory has let go what comes next.
+    /// The changes after a version that memory still has. It ends as soon as memory no longer has the next change.
     pub(crate) async fn follow_recent(
         &self,
         name: &BoardName,
@@ -106,7 +108,7 @@ impl Follow {
                     self.last = happened.version;
                     return Ok(happened);
                 }
-                // It was too slow, so what memory has let go comes from the disk.
+                // It was too slow, so the changes that memory has let go come from the disk.
                 Err(WatchEnd::Lagged { .. }) => self.watch = None,
                 Err(WatchEnd::Deleted) => return Err(BoardError::NoBoard(self.name.to_string())),
                 Err(end) => return Err(BoardError::NoVersion(end.to_string())),
@@ -114,7 +116,7 @@ impl Follow {
         }
     }
 
-    /// Goes on after the last change that was told.
+    /// Continues after the last change that was told.
     async fn begin(&mut self) -> Result<(), BoardError> {
         match (
             self.tree.watch(&Path::default(), Since::Version(self.last)),

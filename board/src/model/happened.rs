@@ -1,4 +1,4 @@
-//! What a commit did to a board, as its followers are told.
+//! What a commit did to a board, for its followers.
 
 use weald::forest::{Change, NodeId, Seen, Version};
 
@@ -24,7 +24,7 @@ pub(crate) fn happened(seen: &Seen) -> Happened {
     let is_told = |change: &Change<'_>| match change {
         Change::Added(node) => node.parent().is_some(),
         Change::Deleted(_) => false,
-        // That somebody has answered in a topic is told by the answer.
+        // The answer itself tells that somebody has answered in a topic.
         Change::Changed { .. } => change
             .attributes()
             .any(|(name, ..)| name != attribute::ACTIVE),

@@ -12,17 +12,17 @@ use super::message::{Body, Deed};
 use super::name::BoardName;
 use super::post::Post;
 
-/// How many states of a message are read at most; older ones are those of an older version of the board.
+/// How many states of a message are read at most. To see older ones, read an older version of the board.
 pub const STATES: usize = 50;
 
 /// A message as it was for a while.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What was done to it to make it so; `None` if it was written so.
+    /// The change that led to this state; `None` for the first one.
     pub deed: Option<Deed>,
     /// When that was.
     pub time: SystemTime,
-    /// What it said, also while it was deleted; `None` if it was erased.
+    /// What it said, even while it was deleted; `None` if it was erased.
     pub post: Option<Post>,
     /// A version of the board in which it was so.
     pub version: Version,

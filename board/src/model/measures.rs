@@ -1,8 +1,8 @@
-//! What moderators do to a board as a whole: delete it, restore it, and erase what it is called.
+//! What moderators do to a board as a whole: delete it, restore it, and erase its title.
 //!
-//! - A deleted board is there for moderators only. Its address stays taken, and its messages stay as they are.
-//! - A board is called by its title, its description, and its address, which is made of the title. These are erased
-//!   together, from every version. After that the name of its tree is its address.
+//! - Only moderators see a deleted board. Its address stays taken, and its messages stay as they are.
+//! - Its title, its description, and its address (which is made of the title) are erased together, from every version.
+//!   After that the name of its tree is its address.
 
 use std::time::SystemTime;
 
@@ -19,8 +19,8 @@ use super::name::BoardName;
 const CALLED: [&str; 3] = [of_board::ADDRESS, of_board::TITLE, of_board::ABOUT];
 
 impl Boards {
-    /// Takes a measure of a moderator, called `who`, against a board, after it is in the log. Returns the version that has
-    /// it.
+    /// Takes a measure of a moderator, called `who`, against a board, after it is in the log. Returns the version that
+    /// has it.
     ///
     /// # Errors
     /// [`BoardError::Invalid`], if there is no reason; [`BoardError::NoBoard`]; [`BoardError::Storage`];
@@ -65,7 +65,8 @@ impl Boards {
         for attribute in CALLED {
             let root = tree.view().tree().root().id();
             match tree.erase(root, attribute).await {
-                // The second also if it was erased before, and the rest was interrupted.
+                // `NothingToErase` also comes if it was erased before, and the rest was
+                // interrupted.
                 Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -73,7 +74,7 @@ impl Boards {
         self.0.searches.lock().await.remove(name);
         self.0.replays.forget().await;
         let mut stays = false;
-        // A new version, so that no browser goes on showing a page that it has kept.
+        // A new version, so that no browser continues to show a page that it has kept.
         let mark = |edit: &mut Edit| {
             for attribute in CALLED {
                 if let Some(Value::Plain(_)) = edit.value(edit.root(), attribute)? {

@@ -43,13 +43,13 @@ pub struct Message {
     pub body: Body,
     /// When it was written.
     pub time: SystemTime,
-    /// What was done to it last, and when.
+    /// The last change, and when it was made.
     pub change: Option<(Deed, SystemTime)>,
     /// When somebody last answered in the topic that it begins.
     pub active: Option<SystemTime>,
     /// How many messages answer it directly.
     pub replies: usize,
-    /// Who may change it.
+    /// The owner, who may change it.
     pub owner: Option<Owner>,
     /// Whether its author's name is protected, and was when the message was written.
     pub is_proven: bool,
@@ -57,7 +57,7 @@ pub struct Message {
     pub(crate) was: Option<Version>,
 }
 
-/// What is to be read of a message.
+/// The readable part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// What it says.
@@ -71,13 +71,13 @@ pub enum Body {
 /// Who deleted a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedBy {
-    /// The one who wrote it.
+    /// The author.
     Author,
     /// A moderator.
     Moderator,
 }
 
-/// What can be done to a message.
+/// A change of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// It says something else.
@@ -136,7 +136,7 @@ impl Message {
             was: None,
         };
         let (mut deed, mut changed, mut hidden) = (None, None, None);
-        // A message has few of them, so one look at all takes less than a search for each.
+        // A message has few attributes, so one look at all takes less time than a search for each.
         for (name, value) in node.attributes().iter() {
             let text = || str::from_utf8(value).ok();
             let time = || SystemTime::from_sortable(value).ok();
@@ -170,7 +170,7 @@ impl Message {
         self.parent.is_none()
     }
 
-    /// When it was edited last, if that was the last that was done to it.
+    /// When it was edited last, if that was its last change.
     pub fn edited(&self) -> Option<SystemTime> {
         let edit = self.change.filter(|(deed, _)| *deed == Deed::Edit);
         edit.map(|(_, when)| when)

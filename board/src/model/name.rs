@@ -52,7 +52,7 @@ impl BoardName {
         &self.0
     }
 
-    /// The name of the tree that has this address unless it has another one.
+    /// The name of the tree that has this address, if that tree has no address of its own.
     pub(crate) fn tree(&self) -> String {
         format!("{PREFIX}{}", self.0)
     }

@@ -1,9 +1,9 @@
-//! Names that are protected by a passphrase: whoever writes under one of them must know it.
+//! Names that are protected by a passphrase: somebody who writes under such a name must know it.
 //!
 //! - A tree of the forest's own, `names`, has a node for each. It does not have the name, but a hash of it.
-//! - The hash of the passphrase is erasable, so the one before is gone from every version when it is changed.
-//! - Two names that differ only in case, in space, in what cannot be seen, or in how Unicode writes the same letter, are one
-//!   name.
+//! - The hash of the passphrase is erasable. So when it is changed, the old one is gone from every version.
+//! - Two names are one name if they differ only in case, in space, in invisible characters, or in how Unicode writes
+//!   the same letter.
 
 use unicode_normalization::UnicodeNormalization;
 use weald::forest::{Attributes, CommitError, Edit, NameError, Node, NodeId, Query, Snapshot};
@@ -75,8 +75,8 @@ impl Boards {
     /// Whether a passphrase is that of a name.
     ///
     /// # Errors
-    /// [`BoardError::NoName`], if the name is not protected; [`BoardError::WrongPassphrase`]; [`BoardError::Crowded`], if
-    /// too many passphrases are being looked at.
+    /// [`BoardError::NoName`], if the name is not protected; [`BoardError::WrongPassphrase`]; [`BoardError::Crowded`],
+    /// if too many passphrases are being looked at.
     pub async fn prove(&self, key: NameKey, passphrase: &str) -> Result<(), BoardError> {
         let hash = self.hash_of(key)?;
         match self.fits(&hash, passphrase).await? {

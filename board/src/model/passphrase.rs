@@ -1,7 +1,7 @@
-//! Passphrases: a hash (argon2id, as a PHC string) is what is kept, and what a passphrase is held against.
+//! Passphrases: only a hash (argon2id, as a PHC string) is kept, and a passphrase is compared with it.
 //!
-//! Both functions compute for tens of milliseconds and need 19 MiB, so that guessing is dear. They run on a thread that
-//! serves no job (`weald::blocking`), and few at once ([`Turns`]).
+//! Both functions compute for tens of milliseconds and need 19 MiB, so that guessing is expensive. They run on a thread
+//! that serves no job (`weald::blocking`), and few at once ([`Turns`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -86,7 +86,7 @@ impl fmt::Debug for Hashed {
     }
 }
 
-/// Whether a new passphrase is long enough, and not longer than what is hashed.
+/// Whether a new passphrase is long enough, and not too long to be hashed.
 ///
 /// # Errors
 /// [`Invalid`], about the field.

@@ -1,15 +1,15 @@
-//! What a message says: the name of its author, its title and its text, as one value.
+//! The post of a message: the name of its author, its title and its text, as one value.
 //!
-//! - The three are one erasable attribute, so that one erasure takes all that a person has written, from every version.
-//!   Nothing of it stands in an index, in the bytes of a commit, or in any other attribute.
+//! - The three are one erasable attribute, so that one erasure removes everything that a person has written, from every
+//!   version. No part of it is in an index, in the bytes of a commit, or in any other attribute.
 //! - The bytes are `author\ntitle\ntext`, which anybody who looks into the tree can read.
 
-use std::sync::Arc;
+use weald::forest::ErasableBytes;
 
 /// What a message says. A clone shares its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    bytes: Arc<[u8]>,
+    bytes: ErasableBytes,
     /// Where the title and the text begin.
     title: usize,
     text: usize,
@@ -27,8 +27,9 @@ impl Post {
         }
     }
 
-    /// The post that a tree has. A value that is no post (nothing here writes one) is read as a text without an author.
-    pub(crate) fn of_bytes(bytes: Arc<[u8]>) -> Self {
+    /// The post that a tree has. A value that is not a post (this program writes none) is read as a text without an
+    /// author.
+    pub(crate) fn of_bytes(bytes: ErasableBytes) -> Self {
         let mut breaks = bytes.iter().enumerate();
         let mut next = || {
             breaks
@@ -65,7 +66,8 @@ impl Post {
         &self.bytes
     }
 
-    /// The name of its author, the title and the text as bytes: they are UTF-8, which was looked at when the post was read.
+    /// The name of its author, the title and the text as bytes: they are UTF-8, which was looked at when the post was
+    /// read.
     pub fn parts(&self) -> [&[u8]; 3] {
         let part = |from, to| self.bytes.get(from..to).unwrap_or_default();
         let author = part(0, self.title - 1);

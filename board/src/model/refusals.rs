@@ -1,8 +1,8 @@
-//! Whether the disk has room: a commit that it refused is noted, and the next one that it takes is, too. And whether the
-//! journal has failed, which no page may have to ask it anew.
+//! Whether the disk has room: a refused commit is noted, and so is the next one that is taken. Also whether the journal
+//! has failed, so that no page has to ask the journal.
 //!
-//! While the disk is full, the question whether messages are taken is answered by a try, at most once a second: by a commit
-//! that is as large as a message and changes nothing that anybody sees.
+//! While the disk is full, a try tells whether messages are taken, at most once a second: a commit that is as large as
+//! a message, and changes nothing that anybody sees.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
@@ -15,7 +15,7 @@ use super::store::{Failure, Store};
 
 /// What the disk has done with the last commit, and whether the journal takes any.
 pub(crate) struct Refusals {
-    /// It refused it. Relaxed everywhere: it is a hint, and orders nothing.
+    /// The disk refused the commit. Relaxed everywhere: it is a hint, and orders nothing.
     pub(crate) is_full: AtomicBool,
     pub(crate) tried: Mutex<Option<Instant>>,
     /// Waits for the failure; `None` after it, or if there can be none.

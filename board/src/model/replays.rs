@@ -1,8 +1,8 @@
-//! What only the disk has: boards as they were, and changes that memory has let go.
+//! Reading what only the disk has: boards as they were, and changes that memory has let go.
 //!
-//! - To read it takes the time and the memory of all boards. So one replay is made at a time, few wait for theirs, and all
-//!   others are refused at once.
-//! - What was read last is kept for those who ask for the same, such as all readers of a board after a restart.
+//! - A replay takes the time and the memory of all boards. So one replay runs at a time, a few wait, and all others are
+//!   refused at once.
+//! - The last results are kept in case others ask for the same, for example all readers of a board after a restart.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,7 +64,7 @@ impl Replays {
             return Ok(past);
         }
         let _turn = self.turn().await?;
-        // The one before may have asked for the same.
+        // The caller before may have asked for the same.
         if let Some(past) = self.lock().at(moment) {
             return Ok(past);
         }
@@ -91,7 +91,7 @@ impl Replays {
         if let Some(changes) = self.lock().changes(&name, since) {
             return Ok(changes);
         }
-        let missed = forest.missed(tree, since).await?;
+        let missed = forest.commits_after(tree, since).await?;
         let all: Arc<[_]> = missed.iter().map(happened).collect();
         let changes = all.iter().cloned().collect();
         if !all.is_empty() {
@@ -105,7 +105,7 @@ impl Replays {
         Ok(changes)
     }
 
-    /// Forgets what was opened, because bytes in it were erased. One that is just being opened is waited for.
+    /// Forgets the opened forests, because bytes in them were erased. Waits for one that is just being opened.
     pub(crate) async fn forget(&self) {
         let _turn = self.replaying.acquire().await;
         self.lock().moments.clear();
@@ -137,7 +137,7 @@ impl Kept {
 }
 
 impl Changes {
-    /// What comes after a version, if that is one of the list, and not its last one.
+    /// The changes after a version, if that is in the list, and not the last one there.
     fn after(&self, since: Version) -> Option<VecDeque<Happened>> {
         let is_it = |it: &Happened| it.version == since;
         let first = match self.since == since {
@@ -205,7 +205,8 @@ mod tests {
         let after = |number| kept.changes("tea", version(number)).map(Vec::from);
         assert_eq!(after(2).unwrap(), all);
         assert_eq!(after(5).unwrap(), all[2..]);
-        // Nobody knows whether there is something after the last one; and not what is not in the list.
+        // It is not known whether anything follows the last one, or what follows one that is not in the
+        // list.
         assert_eq!([after(6), after(4), after(1)], [None, None, None]);
         assert_eq!(kept.changes("garden", version(2)), None);
     }

@@ -1,15 +1,17 @@
 //! Changing what is there: edit, delete, restore, undo, erase.
 //!
-//! - Each change but an erasure notes the version in which it was not done yet. So the history of a message is a chain
-//!   through the versions of its board, and nothing of it is kept twice.
+//! - Each change except an erasure notes the version before it. So the history of a message is a chain through the
+//!   versions of its board, and nothing is kept twice.
 //! - An edit names the version that its author saw. If the message says something else by now, the edit is refused with
-//!   what it says now, and neither text is lost.
-//! - To undo is an edit of its own, to what the message was before.
+//!   the present text, and neither text is lost.
+//! - An undo is an edit that restores the former text.
 
 use std::time::SystemTime;
 
 use weald::forest::disk::Moment;
-use weald::forest::{CommitError, Edit, NodeId, Sortable, Terms, TreeHandle, Value, Version};
+use weald::forest::{
+    CommitError, Edit, ErasableBytes, NodeId, Sortable, Terms, TreeHandle, Value, Version,
+};
 
 use super::author::{Owner, Requester};
 use super::boards::Boards;
@@ -18,14 +20,14 @@ use super::message::{Body, Deed, DeletedBy, attribute};
 use super::name::BoardName;
 use super::post::Post;
 
-/// A message, and who wants to change it.
+/// A message, and the person who wants to change it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The board.
     pub board: &'a BoardName,
     /// The message.
     pub id: NodeId,
-    /// Who asks.
+    /// The person who asks.
     pub requester: Requester,
 }
 
@@ -43,7 +45,8 @@ impl<E: Into<BoardError>> From<E> for Outcome {
 }
 
 impl Boards {
-    /// Makes a message say something else. `seen` is the version that its author edited. Returns the version that says so.
+    /// Makes a message say something else. `seen` is the version that its author edited. Returns the version that says
+    /// so.
     ///
     /// # Errors
     /// [`BoardError::Stale`] with the message as it is now, if it was changed since `seen`; [`BoardError::Gone`];
@@ -55,7 +58,7 @@ impl Boards {
         post: &Post,
     ) -> Result<Version, BoardError> {
         let before = self.board_at(target.board, Moment::Version(seen)).await;
-        // If that version is not to be had, nobody knows what its author saw, and the texts are compared.
+        // If that version is not available, nobody knows what its author saw, so the texts are compared.
         let before = before
             .and_then(|board| Ok(board.post(board.node(target.id)?)))
             .ok()
@@ -92,7 +95,7 @@ impl Boards {
             };
             match edit.attribute(target.id, attribute::HIDDEN)? {
                 None => {}
-                // What a moderator has deleted as well is no longer the author's to restore.
+                // If a moderator has deleted the message, too, its author can no longer restore it.
                 Some(b"author") if by == DeletedBy::Moderator => {}
                 Some(_) => return Err(Outcome::Unchanged),
             }
@@ -148,7 +151,7 @@ impl Boards {
                         requester,
                         ..target
                     },
-                    // What was read above is what is taken back; a change that came since is not overwritten.
+                    // The change that was read above is taken back; a later change is not overwritten.
                     board.version(),
                     &post,
                 )
@@ -157,23 +160,23 @@ impl Boards {
         }
     }
 
-    /// Removes what a message says, and ever said, from every version, from the disk, and from what is exported: where
-    /// the law asks for that. That it was erased, and when, stays visible.
+    /// Removes the present and all former texts of a message from every version, from the disk, and from exports, as
+    /// the law may demand. It stays visible that the message was erased, and when.
     ///
     /// # Errors
     /// As [`delete`](Self::delete); [`BoardError::Gone`], if it was erased before.
     pub async fn erase(&self, target: Target<'_>) -> Result<Version, BoardError> {
         let tree = self.tree_for(target)?;
         let message = self.board_or_deleted(target.board)?.message(target.id)?;
-        // Whose it was is gone, too. A moderator may end what was interrupted.
+        // The owner is gone, too. A moderator may finish an erasure that was interrupted.
         if matches!(message.body, Body::Erased(_)) && !target.requester.is_moderator {
             return Err(BoardError::Gone);
         }
         if !target.requester.may_change(message.owner) {
             return Err(BoardError::NotYours);
         }
-        // Hidden first, so that no edit that is just being made says something new after the erasure. A disk that is full
-        // takes no edits either, so then it is erased all the same.
+        // The message is hidden first, so that no concurrent edit writes anything new after the erasure. A full disk
+        // takes no edits either, so then the message is erased all the same.
         let hidden = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             if edit.attribute(target.id, attribute::OWNER)?.is_some() {
                 edit.delete_attribute(target.id, attribute::OWNER)?;
@@ -189,13 +192,13 @@ impl Boards {
             return Err(error);
         }
         match tree.erase(target.id, attribute::POST).await {
-            // The second also if it was erased before, and the rest was interrupted.
+            // `NothingToErase` also comes if it was erased before, and the rest was interrupted.
             Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         self.forget(target.board, target.id).await;
         self.0.replays.forget().await;
-        // A new version, so that nobody goes on showing a page that he has kept.
+        // A new version, so that no browser continues to show a page that it has kept.
         let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.put_attribute(
                 target.id,
@@ -280,7 +283,7 @@ fn is_message(edit: &Edit, id: NodeId) -> bool {
 }
 
 /// What a message says; the read is recorded.
-fn current(edit: &Edit, id: NodeId) -> Result<Option<std::sync::Arc<[u8]>>, BoardError> {
+fn current(edit: &Edit, id: NodeId) -> Result<Option<ErasableBytes>, BoardError> {
     if edit.attribute(id, attribute::HIDDEN)?.is_some() {
         return Err(BoardError::Gone);
     }

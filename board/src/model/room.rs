@@ -1,4 +1,4 @@
-//! Looking whether the disk has room.
+//! Checks whether the disk has room.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ const TREE: &str = "room";
 const BETWEEN: Duration = Duration::from_secs(1);
 
 impl Boards {
-    /// Whether messages can be written, as far as is known: the journal has not failed, and the disk had room for the last
-    /// one.
+    /// Whether messages can be written, as far as is known: the journal has not failed, and the disk had room for the
+    /// last one.
     pub fn takes_commits(&self) -> bool {
         let refusals = &self.0.refusals;
         !refusals.is_full.load(Ordering::Relaxed) && !refusals.has_failed()
     }
 
-    /// The same; if the disk was full, it is tried whether it still is.
+    /// The same; if the disk was full, a try tells whether it still is.
     pub async fn would_take_commits(&self) -> bool {
         if !self.0.refusals.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
-                // What comes of it is noted.
+                // The outcome is noted.
                 let _ = self.noted(self.try_room().await);
                 *tried = Some(Instant::now());
             }

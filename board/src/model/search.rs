@@ -1,10 +1,10 @@
 //! Search: the words of a board's messages, brought up to date with the difference between two versions when somebody
 //! searches.
 //!
-//! - An index of the forest has one value for each node and nothing that can be erased; so the words are kept beside it,
-//!   in memory, and only of boards that are searched.
-//! - The index may have more than a version has: whatever it finds is looked up in the version that the request names. So
-//!   all pages of a search are of one version.
+//! - An index of the forest has one value for each node, and no erasable ones. So the words are kept beside it, in
+//!   memory, and only for boards that are searched.
+//! - The index may have more than a version has: whatever it finds is looked up in the version that the request names.
+//!   So all pages of a search are of one version.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::name::BoardName;
 use super::pages::Pages;
 use super::search_index::{SearchIndex, has_all, words};
 
-/// How many messages are on a page of what was found.
+/// How many messages are on a page of results.
 pub const FOUND: usize = 20;
 
 /// How many messages a search finds at most, the newest of all.

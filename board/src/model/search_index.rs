@@ -1,6 +1,6 @@
 //! The words of one board's messages, brought up to date with the difference between two versions.
 //!
-//! The index may have more than a version has: whoever searches looks at each message in the version that is asked.
+//! The index may have more than a version has: a search looks up each message in the version that it is about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

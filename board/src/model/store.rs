@@ -1,4 +1,4 @@
-//! The forest that the boards are in: in memory, or on disk; and forests as they were, which only a disk has.
+//! The forest of the boards, in memory or on disk; and past forests, which only a disk has.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use weald::forest::{Forest, Journal, NameError, Node, Snapshot, TreeHandle, Valu
 use super::error::BoardError;
 use super::replays::Replays;
 
-/// What waits for a failure of the journal.
+/// The wait for a failure of the journal.
 pub(crate) type Failure = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The methods that both kinds of forest have.

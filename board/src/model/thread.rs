@@ -1,5 +1,5 @@
-//! A message with the answers below it: one page of its direct answers, and of each the first answers below, so that a
-//! page stays small however long the thread is. What is not shown is counted, and has a page of its own.
+//! A message with the answers below it: one page of its direct answers, each with the first answers below it, so that a
+//! page stays small however long the thread is. Answers that are not shown are counted, and have a page of their own.
 
 use weald::forest::{Node, NodeId};
 

@@ -1,7 +1,7 @@
 //! A new message: one commit, whose id is the token of the form, so that a form that is sent twice makes one message.
 //!
-//! The edit is blind: it names the nodes under which it writes, and relies on nothing else. So any number of people write
-//! to one board at once, and none of them is refused.
+//! The edit is blind: it names the nodes under which it writes, and relies on nothing else. So any number of people
+//! write to one board at once, and none of them is refused.
 
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::pin;
@@ -29,9 +29,9 @@ pub struct NewMessage {
     pub parent: Option<NodeId>,
     /// What it says.
     pub post: Post,
-    /// Who writes it. What a moderator may do makes no difference here.
+    /// The person who writes it. The rights of a moderator make no difference here.
     pub requester: Requester,
-    /// What makes it one message if it is sent twice.
+    /// The token, by which it is one message if it is sent twice.
     pub token: Option<Token>,
 }
 
@@ -47,9 +47,11 @@ pub struct Written {
 }
 
 impl Boards {
-    /// Writes a message. It is durable when this returns, or whatever the forest was opened with.
+    /// Writes a message. When this returns, the message is durable, or has reached the level that the
+    /// forest was opened with.
     ///
-    /// Dropped while it waits, the message may be written or not; with the token it can be sent again.
+    /// If the future is dropped while it waits, the message may be written or not; with the token it can
+    /// be sent again.
     ///
     /// # Errors
     /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
@@ -93,7 +95,7 @@ impl Boards {
         };
         let commit = self.noted(commit);
         match commit {
-            // What was written at the very same time, to the nanosecond, has the same digest.
+            // A message with the same time, to the nanosecond, has the same digest.
             Ok(made) if tree.view().tree().node(id).is_none() => {
                 self.repeated(board, made, &new).await
             }

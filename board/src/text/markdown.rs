@@ -1,8 +1,8 @@
 //! Markdown as HTML that is safe to show: no raw HTML, no pictures, links to the web and to mail only.
 //!
 //! - Headings begin at the fourth level, because those above belong to the page.
-//! - What is nested deeper than [`DEPTH`] loses its marks, and addresses beyond [`ADDRESSES`] bytes lose their links: a short
-//!   text makes no long page.
+//! - Text that is nested deeper than [`DEPTH`] loses its marks, and addresses beyond [`ADDRESSES`] bytes lose their
+//!   links. So a short text makes no long page.
 //! - A text without marks, which most are, is not parsed at all.
 
 use pulldown_cmark::{
@@ -148,7 +148,7 @@ impl<'a> Safe<'a> {
                 is_allowed.then(|| Event::InlineHtml(opened(&url).into()))
             }
             Tag::Image { .. } | Tag::HtmlBlock => None,
-            // A language would become a class of anybody's choice.
+            // A language would become a class name that anybody can choose.
             Tag::CodeBlock(_) => Some(Event::Start(Tag::CodeBlock(CodeBlockKind::Indented))),
             tag if is_nesting(&tag) => {
                 let has_room = self.depth < DEPTH;

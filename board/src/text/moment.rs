@@ -32,7 +32,8 @@ impl Stamp {
     }
 }
 
-/// `23 Nov 2026, 21:44 UTC`, of the same time as RFC 3339 writes it. A page has twenty of them, so they are not formatted.
+/// `23 Nov 2026, 21:44 UTC`, of the same time as RFC 3339 writes it. A page has twenty of them, so they are not
+/// formatted.
 fn exact(civil: &Civil, machine: &str) -> String {
     let day = match civil.day {
         0..10 => &machine[9..10],
@@ -42,7 +43,7 @@ fn exact(civil: &Civil, machine: &str) -> String {
     [day, " ", month, " ", year, ", ", &machine[11..16], " UTC"].concat()
 }
 
-/// For how long a page with a time of this age tells the truth: the number of the minute, the hour or the day.
+/// For how long a page with a time of this age stays right: the number of the minute, the hour or the day.
 pub(crate) fn freshness(newest: SystemTime, now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     match now.duration_since(newest).unwrap_or_default().as_secs() {
@@ -71,8 +72,8 @@ pub(crate) fn machine(time: SystemTime) -> String {
     Rfc3339::of(time).as_str().to_owned()
 }
 
-/// A time as RFC 3339 writes it, in whole seconds. Every message has one, so it is made without formatting and without an
-/// allocation.
+/// A time as RFC 3339 writes it, in whole seconds. Every message has one, so it is made without formatting and without
+/// an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rfc3339([u8; 20]);
 
@@ -91,7 +92,7 @@ impl Rfc3339 {
             second,
         } = *civil;
         let mut text = *b"0000-00-00T00:00:00Z";
-        // No clock shows a year of five digits, and what reads this could not.
+        // No clock shows a year of five digits, and readers of this format could not read one.
         put(&mut text, 0, year / 100 % 100);
         put(&mut text, 2, year % 100);
         put(&mut text, 5, month as u64);

@@ -1,4 +1,4 @@
-//! Answers: pages, JSON, redirections; and 304 for what the asker has already.
+//! Answers: pages, JSON, redirections; and 304 if the client has the version already.
 
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
     Ok(response)
 }
 
-/// A page with a tag, or 304 if the browser has it. The tag also stands for what is around every page: for whom it is,
-/// whether the disk is full, and what the site is called.
+/// A page with a tag, or 304 if the browser has it. The tag also covers the frame of the page: its visitor, whether the
+/// disk is full, and the title of the site.
 pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
     let moderator = if ask.moderator().is_some() { "m" } else { "" };
     let full = if ask.app.boards.takes_commits() {

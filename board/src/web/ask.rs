@@ -1,4 +1,4 @@
-//! A request as the pages and the API see it: its path, its query, its form, and who asks.
+//! A request as the pages and the API see it: its path, its query, its form, and its sender.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -21,9 +21,10 @@ use super::problem::Problem;
 use super::streams::Taken;
 use super::visitor::Visitor;
 
-/// The most bytes of a body that is worked on.
+/// The most bytes of a body that is processed.
 pub(crate) const MAX_BODY: usize = 64 << 10;
-/// The most bytes of a form that is read to its end, so that it comes back with what was written even if it is too large.
+/// The most bytes of a form that is read to its end, so that it comes back with what was written even if it is too
+/// large.
 pub(crate) const MAX_FORM: usize = 256 << 10;
 
 /// What a request is answered with.
@@ -61,7 +62,7 @@ impl Ask {
             .headers
             .get(header::CONTENT_LENGTH)
             .and_then(|it| it.to_str().ok()?.parse().ok());
-        // A form is read beyond what is worked on.
+        // More of a form is read than is processed.
         let told = if most == MAX_FORM { MAX_BODY } else { most };
         if length.is_some_and(|length: usize| length > most) {
             return Err(Problem::too_large(told));
@@ -131,7 +132,7 @@ impl Ask {
                     let sentence = format!("“{at}” is neither a version nor a time. A time is written 2026-11-23T21:44.");
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
-                // What is the newest by now is not the past.
+                // The newest version is not the past.
                 let newest = boards.board(&name)?;
                 match moment {
                     Moment::Version(version) if version == newest.version() => Ok(newest),
@@ -169,12 +170,13 @@ impl Ask {
     pub(crate) fn may_write(&self) -> Result<(), Problem> {
         let taken = self.app.writes.take(self.client.network(), self.app.age());
         taken.map_err(Problem::too_many)?;
-        // Relaxed: one request is answered by one after the other.
+        // Relaxed: the parts of one request are handled one after the other.
         self.has_paid.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Gives the token of writing back, if nothing was written because a field was wrong: ten typing errors are no flood.
+    /// Gives the token of writing back, if nothing was written because a field was wrong: ten typing errors are no
+    /// flood.
     pub(crate) fn settle(&self, answer: &Answer) {
         let status = match answer {
             Ok(response) => response.status(),
@@ -213,7 +215,7 @@ impl Ask {
     }
 }
 
-/// What was written into a form.
+/// The content of a form.
 pub(crate) fn draft(form: &Pairs) -> Draft {
     Draft {
         author: form.text("author").to_owned(),

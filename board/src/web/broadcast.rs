@@ -1,9 +1,9 @@
-//! What happens on one board, rendered once for all who read its live updates.
+//! The events of one board, rendered once for all readers of its live updates.
 //!
-//! - The newest events are in a ring, each with the version that it made. A reader has the version that it was told last,
-//!   and takes what is after it.
-//! - A reader that is so slow that the ring no longer has its next event is told so, and reads on its own until it has
-//!   caught up. So a slow reader costs neither memory nor anybody's time.
+//! - The newest events are in a ring, each with the version that it made. A reader has the version that it was told
+//!   last, and takes what is after it.
+//! - If a reader is so slow that the ring no longer has its next event, it learns that, and reads on its own until it
+//!   has caught up. So a slow reader costs neither memory nor the time of others.
 //! - No waker is called, cloned or dropped under the lock: it may be anybody's.
 
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use std::task::Waker;
 use axum::body::Bytes;
 use weald::forest::Version;
 
-/// How many events the ring has: more than a process that was late tells at once, because all readers would lose their place
-/// otherwise.
+/// How many events the ring has. That is more than a late process adds at once, because otherwise all readers would
+/// lose their place.
 const KEPT: usize = 2_048;
 /// How many of them a reader takes at once.
 const AT_ONCE: usize = 64;
@@ -118,7 +118,7 @@ impl Broadcast {
         wake(state);
     }
 
-    /// What comes after a version, for the reader at a place.
+    /// The events after a version, for the reader at a place.
     pub(crate) fn read(&self, place: usize, after: Version, waker: &Waker) -> Told {
         let state = self.lock();
         if let Some(told) = state.find(after) {

@@ -1,7 +1,7 @@
-//! From where a request comes: the address of the client, also behind proxies that were named, and whether it came
-//! through TLS.
+//! The origin of a request: the address of the client, also behind named proxies, and whether the request came through
+//! TLS.
 //!
-//! Invariant: the word of a client that is no named proxy counts for nothing.
+//! Invariant: what a client says about itself counts only if it is a named proxy.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,7 +17,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// What is counted of it.
+    /// The part of the address by which requests are counted.
     pub(crate) fn network(self) -> IpAddr {
         network(self.address)
     }

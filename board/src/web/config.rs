@@ -14,16 +14,17 @@ use super::origin::Origin;
 
 /// Where the boards are.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Storage {
     /// In memory; they end with the program.
     Memory,
     /// In this directory, which is created if it is missing.
     Directory(PathBuf),
-    /// In a forest that is open already; what a message has reached when it is acknowledged is the forest's affair.
+    /// In a forest that is open already, and decides at which level a message is acknowledged.
     Open(Store),
 }
 
-/// How often somebody may do something: so many at once, and one more each time that the interval has passed.
+/// How often somebody may do something: so many times at once, and once more each time that the interval has
+/// passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// How many at once.
@@ -32,14 +33,14 @@ pub struct Rate {
     pub every: Duration,
 }
 
-/// What a board is started with. The defaults are safe on a machine of one's own: only it is served.
+/// The settings with which a board is started. The defaults are safe: only the own machine is served.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The address to serve at; port 0 for any that is free.
     pub address: SocketAddr,
     /// Where the boards are.
-    pub place: Place,
-    /// What a message has reached when it is acknowledged; with boards in memory it makes no difference.
+    pub storage: Storage,
+    /// The level at which a message is acknowledged; with boards in memory it makes no difference.
     pub level: Level,
     /// Under which address browsers know the board; `None` for the one that they ask for.
     pub origin: Option<Origin>,
@@ -53,7 +54,7 @@ pub struct Config {
     pub tries: Option<Rate>,
     /// The hash of the moderators' passphrase; `None` if there are no moderators.
     pub moderator: Option<Hashed>,
-    /// Reverse proxies, whose word about their clients counts.
+    /// Reverse proxies, which are believed about their clients.
     pub proxies: Vec<IpAddr>,
     /// How many requests are worked on at once; more are refused with 503.
     pub most_requests: usize,
@@ -80,7 +81,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            place: Place::Memory,
+            storage: Storage::Memory,
             level: Level::Durable,
             origin: None,
             title: "Board".to_owned(),

@@ -21,8 +21,8 @@ pub(crate) const MAX_IMPORT: usize = 64 << 20;
 /// How many bytes leave at once, or a message more.
 const CHUNK: usize = 32 << 10;
 
-/// `GET /b/{board}/export`, and `GET /api/boards/{board}/export`. A moderator also gets what was deleted, and whose each
-/// message is.
+/// `GET /b/{board}/export`, and `GET /api/boards/{board}/export`. A moderator also gets what was deleted, and whose
+/// each message is.
 pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
     let is_moderator = ask.moderator().is_some() || ask.must_moderate_by_key().is_ok();

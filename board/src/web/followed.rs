@@ -1,4 +1,4 @@
-//! Which boards somebody reads live, and how many do.
+//! Which boards are read live, and by how many readers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ struct BoardsRead {
     readers: AtomicUsize,
 }
 
-/// A board that is followed. Each of its readers has it. The job that follows it ends when the last reader lets it go.
+/// A board that is followed. Each of its readers has it. The job that follows the board ends when the last reader goes.
 pub(crate) struct Followed {
     pub(crate) name: BoardName,
     pub(crate) broadcast: Arc<Broadcast>,
@@ -32,8 +32,8 @@ pub(crate) struct Followed {
 pub(crate) struct ReaderPermit(Live);
 
 impl Live {
-    /// What the readers of a board share. The first reader starts the job that follows the board from the version `newest`
-    /// on, and gets a receiver for it, which ends when the last reader is gone.
+    /// What the readers of a board share. The first reader starts the job that follows the board from the version
+    /// `newest` on, and gets a receiver for it, which ends when the last reader is gone.
     pub(crate) fn board(
         &self,
         name: &BoardName,

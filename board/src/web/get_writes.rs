@@ -1,5 +1,5 @@
-//! Writes by GET, for measuring with tools that send nothing else. They are not served unless the board is started so: any
-//! page of the web could write with them.
+//! Writes by GET, for measuring with tools that send nothing else. They are served only if the board is started with
+//! that setting, because any page of the web could write with them.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! How often a passphrase may be wrong: by one address, and by all together about one thing.
 //!
-//! - All together may be wrong only so often, but nobody is kept out by the guesses of others: an address that was not wrong
-//!   about this within the last hour may always try.
-//! - Memory is bounded. While more addresses have been wrong within an hour than can be remembered, an address that was not
-//!   wrong waits like the others.
+//! - All addresses together may be wrong only so often. But the guesses of others keep nobody out: an address that was
+//!   not wrong about this within the last hour may always try.
+//! - Memory is bounded. While more addresses have been wrong within an hour than can be remembered, an address that was
+//!   not wrong waits like the others.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +20,7 @@ use super::limiter::Limiter;
 const REMEMBERED: Duration = Duration::from_secs(3_600);
 /// How many are remembered.
 const MOST: usize = 1 << 16;
-/// How much oftener than one address all together may be wrong.
+/// By how much more all addresses together may be wrong than one.
 const ALL_TOGETHER: u32 = 5;
 
 /// The guesses about things of one kind. Times are those since any fixed moment.
@@ -174,7 +174,7 @@ mod tests {
         // All together have used up theirs: one more guess of a new address, and no second one.
         assert!(guess(both, address(100), WRONG));
         assert!(!guess(both, address(100), WRONG));
-        // Whoever is right can come again and again.
+        // A client that is right can come again and again.
         for _ in 0..5 {
             assert!(guess(both, address(200), Ok(())));
         }

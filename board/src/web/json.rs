@@ -1,11 +1,11 @@
-//! JSON, written by hand: a page of a board is what is asked for most, and its values are few and of three kinds. The
-//! outcome is what `serde_json` writes; a test compares the two.
+//! JSON, written by hand: most requests are for a page of a board, whose values are few and of three kinds. The result
+//! is what `serde_json` writes; a test compares the two.
 
 /// An object or an array that is being written.
 pub(crate) struct Json(Vec<u8>);
 
 impl Json {
-    /// Nothing yet, with room for so many bytes.
+    /// Nothing yet, with room for this many bytes.
     pub(crate) fn with_room(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
@@ -14,7 +14,7 @@ impl Json {
         self.0
     }
 
-    /// What is written as it stands: names, brackets and commas.
+    /// Text that is written as it is: names, brackets and commas.
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
         self.0.extend_from_slice(text.as_bytes());
@@ -103,8 +103,8 @@ impl Json {
     }
 }
 
-/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight bytes are compared at once,
-/// as in <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
+/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight bytes are compared
+/// at once, as in <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -1,7 +1,7 @@
-//! Limits for each address, or for whatever else is counted: token buckets, one for each address that has used some of its
-//! tokens.
+//! Limits for each address, or for whatever else is counted: token buckets, one for each address that has used some of
+//! its tokens.
 //!
-//! Invariant: a bucket that is full again is as good as none, so it may be forgotten at any time.
+//! Invariant: a bucket that is full again makes no difference, so it may be forgotten at any time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -77,8 +77,8 @@ impl<K: Eq + Hash> Limiter<K> {
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    /// The bucket of one address. Full buckets are forgotten when there are twice as many as after the last look, and not
-    /// twice in a second; so this look costs little, however many addresses come.
+    /// The bucket of one address. Full buckets are forgotten when there are twice as many as after the last look, and
+    /// not twice in a second; so this look costs little, however many addresses come.
     fn of(&mut self, key: K, now: Duration) -> &mut Duration {
         let is_soon = self.looked != Duration::ZERO && now < self.looked + REST;
         if self.full_at.len() >= self.look_at && !is_soon {
@@ -93,7 +93,8 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 }
 
-/// The part of an address that is counted: a client with one address of version 6 mostly has the whole network of 64 bits.
+/// The part of an address that is counted: a client with one address of version 6 mostly has the whole network of 64
+/// bits.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

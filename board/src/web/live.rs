@@ -1,9 +1,9 @@
 //! Live updates as server-sent events: the id of each is the version that it made, so a reader that comes back with
-//! `Last-Event-ID` misses nothing and sees nothing twice, also after a restart.
+//! `Last-Event-ID` misses nothing and sees nothing twice, even after a restart.
 //!
 //! Each board that somebody reads live has a process below one supervisor. It follows the board, and renders each event
-//! once for all readers. If it crashes, the streams end, and the readers come back with the last id that they have; when
-//! the last reader goes away, or the board stops, it ends.
+//! once for all readers. If the process crashes, the streams end, and the readers come back with the last id that they
+//! have. The process ends when the last reader goes away, or the board stops.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ use super::broadcast::{Broadcast, Told};
 use super::followed::{Followed, ReaderPermit};
 use super::problem::Problem;
 
-/// A comment after so long without an event keeps proxies from closing the stream.
+/// A comment after this long without an event keeps proxies from closing the stream.
 const SILENCE: Duration = Duration::from_secs(15);
 /// The first bytes tell the reader that the stream is there.
 const BEGINNING: &[u8] = b"retry: 2000\n\n";
@@ -51,7 +51,8 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let newest = boards.newest(&name)?;
     let stream = OwnStream::take(&ask)?;
     let (last, catching) = match since(&ask)? {
-        // It is an error, if the version does not exist. What had to be read from the disk is told first.
+        // If the version does not exist, this is an error. Events that had to be read from the disk come
+        // first.
         Some(since) => {
             let _look = ask.look()?;
             let follow = boards.follow(&name, Some(since)).await?;
@@ -101,7 +102,7 @@ impl Drop for OwnStream {
     }
 }
 
-/// The version after which the reader goes on.
+/// The version after which the reader continues.
 fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
     let last = match ask.headers.get("last-event-id") {
         Some(last) => Some(last.to_str().map_err(|_| {
@@ -171,7 +172,7 @@ async fn tell(
     }
 }
 
-/// Ends the streams of a board, also if its process crashes, is killed, or never begins.
+/// Ends the streams of a board, even if its process crashes, is killed, or never begins.
 struct Ending(Arc<Broadcast>);
 
 impl Drop for Ending {
@@ -210,8 +211,8 @@ struct Events {
 type Catching = Pin<Box<dyn Future<Output = Result<(Follow, Happened), BoardError>> + Send>>;
 
 impl Events {
-    /// From memory only: a reader that is slower than that comes back with its last id, and takes its turn with the others
-    /// that need the disk.
+    /// From memory only: a reader that is slower than that comes back with its last id, and waits for its turn among
+    /// the others that need the disk.
     fn catch_up(&self) -> Catching {
         let (boards, name) = (self.boards.clone(), self.followed.name.clone());
         let last = self.last;

@@ -1,7 +1,7 @@
 //! Moderators: the passphrase that they sign in with, and which sessions are signed in.
 //!
-//! - A session is a secret of 128 bits, which the browser has as a cookie of its own: no script and no other site reads it
-//!   or sends it. The board has a hash of it, in memory only; so a restart signs everybody out.
+//! - A session is a secret of 128 bits, which the browser has as a cookie of its own: no script and no other site reads
+//!   it or sends it. The board has a hash of it, in memory only; so a restart signs everybody out.
 //! - Each session ends after half a day, or when its moderator signs out.
 //! - A program brings the secret as its key. Cookies do not count for programs, nor keys for pages.
 

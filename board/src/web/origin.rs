@@ -54,8 +54,8 @@ impl FromStr for Origin {
     }
 }
 
-/// Whether a `Host` is a number, or the name that every machine has for itself. Another name may be one of any page of the web,
-/// made to lead to this machine (DNS rebinding).
+/// Whether a `Host` is a number, or the name that every machine has for itself. Another name may be one of any page of
+/// the web, made to lead to this machine (DNS rebinding).
 pub(crate) fn is_of_this_machine(host: &str) -> bool {
     let bare = match host.rsplit_once(':') {
         Some((bare, port)) if port.bytes().all(|it| it.is_ascii_digit()) => bare,

@@ -15,7 +15,7 @@ pub(crate) struct Problem {
     pub(crate) invalid: Invalid,
     /// When to try again.
     pub(crate) retry_after: Option<Duration>,
-    /// What the message says now, if that is not what the author of an edit saw.
+    /// The present text of the message, if the author of an edit saw another one.
     pub(crate) theirs: Option<Box<Message>>,
 }
 

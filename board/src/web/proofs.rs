@@ -1,4 +1,5 @@
-//! Names and passphrases: which visitors have shown lately that a name is theirs, and how often a passphrase may be wrong.
+//! Names and passphrases: which visitors have lately proven that a name is theirs, and how often a passphrase may be
+//! wrong.
 //!
 //! A browser, or a program with a key, that has given the right passphrase is not asked again for half a day. That is
 //! remembered in memory only.
@@ -18,7 +19,7 @@ use super::limiter::Limiter;
 const REMEMBERED: Duration = Duration::from_secs(12 * 3_600);
 /// How many proofs are remembered.
 const MOST: usize = 16_384;
-/// What was proven, and what was tried. Times are those since any fixed moment.
+/// Proofs and tries. Times are those since any fixed moment.
 pub(crate) struct Proofs {
     until: Mutex<HashMap<(Owner, NameKey), Duration>>,
     pub(crate) by_address: Limiter<IpAddr>,

@@ -1,4 +1,4 @@
-//! Whether somebody may write under a name, and what becomes of protected names.
+//! Whether somebody may write under a name, and the changes of protected names.
 
 use std::hash::Hash;
 

@@ -1,8 +1,7 @@
-//! The way of a request: from where it comes, whether there is room for it, its answer, and the headers that keep browsers
-//! safe.
+//! The way of a request: its origin, whether there is room for it, its answer, and the headers that keep browsers safe.
 //!
 //! Steps:
-//! 1. Note from where it comes.
+//! 1. Note its origin.
 //! 2. Refuse it, if too many are being answered, or this client has asked too often.
 //! 3. Answer it.
 //! 4. Add the headers of safety; count and log it.
@@ -74,7 +73,7 @@ struct Open {
 }
 
 impl Responder {
-    /// A board that is called so, and is not open yet.
+    /// A board with this title that is not open yet.
     pub(crate) fn new(title: String) -> Self {
         let open = OnceLock::new();
         Self(Arc::new(Door { title, open }))
@@ -175,7 +174,7 @@ fn refusal(
     (client, is_misled): (Client, bool),
     (path, began): (&str, Instant),
 ) -> Option<Problem> {
-    // Those who watch over the board always learn how it is.
+    // Programs that monitor the board always get an answer.
     if matches!(path, "/healthz" | "/readyz" | "/metrics") {
         return None;
     }

@@ -82,7 +82,7 @@ pub(crate) fn routes(app: App) -> Router {
     api().merge(pages).fallback(Missing).with_state(app)
 }
 
-/// What is served only for measuring.
+/// Addresses that are served only for measuring.
 fn by_get() -> Router<App> {
     Router::new()
         .route("/get/create", get(program(get_writes::create)))
@@ -90,7 +90,8 @@ fn by_get() -> Router<App> {
         .route("/get/edit", get(program(get_writes::edit)))
 }
 
-/// Those for programs. They have their whole address, because a router that is nested writes each request's address anew.
+/// Those for programs. They have their whole address, because a router that is nested writes each request's address
+/// anew.
 fn api() -> Router<App> {
     let message = get(program(api::read::message))
         .put(program(api::change::edit))
@@ -147,11 +148,11 @@ fn api() -> Router<App> {
         .method_not_allowed_fallback(program(not_allowed))
 }
 
-/// An answer for a browser: what goes wrong is told by a page.
+/// An answer for a browser: a page tells what went wrong.
 #[derive(Clone, Copy)]
 struct Page<F>(F);
 
-/// An answer for a program: what goes wrong is told as JSON.
+/// An answer for a program: JSON tells what went wrong.
 #[derive(Clone, Copy)]
 struct Program<F>(F);
 

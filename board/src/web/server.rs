@@ -14,7 +14,7 @@ use weald::process::{Strategy, Supervisor, SupervisorPid};
 use crate::model::{BoardError, Boards, Store};
 
 use super::app::App;
-use super::config::{Config, Place};
+use super::config::{Config, Storage};
 use super::respond::Responder;
 
 /// Why a board could not be started, or ended by itself.
@@ -43,7 +43,7 @@ pub enum StartError {
     Serve(#[from] ServeError),
 }
 
-/// A board that is served. Dropped, it goes on.
+/// A board that is served. It continues if this is dropped.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -80,7 +80,7 @@ impl From<OpenError> for StartError {
 pub async fn serve(config: Config) -> Result<Running, StartError> {
     let listening = Listening::begin(&config)?;
     let began = Instant::now();
-    if let Place::Directory(directory) = &config.place {
+    if let Storage::Directory(directory) = &config.storage {
         let directory = directory.display();
         tracing::info!(%directory, "opening the boards; until they are open, everything but /healthz gets a 503");
     }
@@ -106,7 +106,7 @@ pub async fn serve(config: Config) -> Result<Running, StartError> {
     }
 }
 
-/// A server that is not open yet: whoever asks is told to come again.
+/// A server that is not open yet: clients are told to come again.
 struct Listening {
     address: SocketAddr,
     responder: Responder,
@@ -136,7 +136,7 @@ impl Listening {
     }
 }
 
-/// What a board is served with.
+/// The parts that serve a board.
 async fn parts(config: Config) -> Result<(App, SupervisorPid), StartError> {
     let store = open(&config).await?;
     let boards = Boards::of(store).await?;
@@ -149,10 +149,10 @@ async fn parts(config: Config) -> Result<(App, SupervisorPid), StartError> {
 }
 
 async fn open(config: &Config) -> Result<Store, StartError> {
-    let directory = match &config.place {
-        Place::Memory => return Ok(Store::Memory(Forest::new())),
-        Place::Open(store) => return Ok(store.clone()),
-        Place::Directory(directory) => directory,
+    let directory = match &config.storage {
+        Storage::Memory => return Ok(Store::Memory(Forest::new())),
+        Storage::Open(store) => return Ok(store.clone()),
+        Storage::Directory(directory) => directory,
     };
     let journal = weald::blocking(|| DiskJournal::open(directory))?;
     let builder = Forest::builder().level(config.level);
@@ -165,7 +165,7 @@ impl Running {
         self.address
     }
 
-    /// Its boards, for what is not asked through HTTP.
+    /// Its boards, for uses beside HTTP.
     pub fn boards(&self) -> &Boards {
         &self.boards
     }
@@ -210,7 +210,7 @@ mod tests {
         weald::block_on(async {
             let config = Config {
                 address: "127.0.0.1:0".parse().unwrap(),
-                place: Place::Memory,
+                storage: Storage::Memory,
                 ..Config::default()
             };
             let listening = Listening::begin(&config).unwrap();

@@ -1,4 +1,4 @@
-//! What those who run the board ask: is it alive, is it ready, what has it counted.
+//! The questions of the people who run the board: is it alive, is it ready, what has it counted.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! How many streams of events each address has open, or how often it looks into the past at once, so that one address cannot
-//! take the room of all others.
+//! How many streams of events each address has open, or how often it looks into the past at once, so that one address
+//! cannot take the room of all others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

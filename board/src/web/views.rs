@@ -1,4 +1,4 @@
-//! What the templates show: messages, forms and frames, with every text as it is to be printed.
+//! The values of the templates: messages, forms and frames, with every text as it is printed.
 
 use std::time::SystemTime;
 
@@ -258,7 +258,7 @@ pub(crate) fn told(deed: Option<Deed>) -> &'static str {
     }
 }
 
-/// For how long a page of a board tells the truth: its version, and until when "5 minutes ago" is right.
+/// For how long a page of a board stays right: its version, and until when "5 minutes ago" is true.
 pub(crate) fn tag(board: &BoardAt, now: SystemTime) -> String {
     let fresh = crate::text::moment::freshness(board.time(), now);
     format!("{}-{}-{fresh}", board.version(), board.newest().number)

@@ -1,7 +1,7 @@
-//! The one who asks: a browser with cookies, or a program with a key.
+//! The sender of a request: a browser with cookies, or a program with a key.
 //!
-//! - A browser keeps a secret in a cookie, which it gets with its first page. What was written with the secret can be
-//!   changed with it.
+//! - A browser keeps a secret in a cookie, which it gets with its first page. Messages that were written with the
+//!   secret can be changed with it.
 //! - The token in each form is made of the secret, which another site cannot read.
 //! - A program brings a key of its own choice (`Authorization: Bearer`); cookies are not looked at then.
 
@@ -18,7 +18,7 @@ const AUTHOR: &str = "board_author";
 /// A year, in seconds.
 const AGE: u64 = 31_536_000;
 
-/// A browser that visits the board. Its cookies are read when somebody asks who it is, which nobody does for a program.
+/// A browser that visits the board. Its cookies are read only when they are needed, which is never for a program.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     cookies: Option<HeaderValue>,
@@ -63,7 +63,7 @@ impl Visitor {
         ))
     }
 
-    /// A word for what a page shows of its visitor, which tells nothing about the secret.
+    /// A word that stands for the visitor in the tag of a page, and tells nothing about the secret.
     pub(crate) fn mark(&self) -> String {
         let Known { secret, author, .. } = self.known();
         let parts = [secret.as_bytes(), author.as_bytes()];
@@ -121,7 +121,7 @@ pub(crate) fn program(headers: &HeaderMap) -> Requester {
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, key)| key.trim());
-    // A key that can be guessed is none.
+    // A key that can be guessed does not count.
     let key = key.filter(|key| key.len() >= 16);
     key.map_or_else(Requester::default, Requester::of_secret)
 }

@@ -1,6 +1,8 @@
-//! Chromium without a window, driven through two pipes by the DevTools protocol: messages of JSON, each with a zero behind it.
+//! Chromium without a window, driven through two pipes by the DevTools protocol: messages of JSON, each with a zero
+//! behind it.
 //!
-//! All tests of the program share one, in turns. It ends with the last of them: a Chromium whose pipes close ends by itself.
+//! All tests of the program share one, in turns. It ends with the last of them: a Chromium whose pipes close ends by
+//! itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -158,7 +160,7 @@ impl Chromium {
         }
     }
 
-    /// Waits until something has happened in a tab, also if it has before.
+    /// Waits until something has happened in a tab; returns at once if it already has.
     pub(crate) fn wait_for(&self, session: &str, event: &str) -> Value {
         let is_it = |it: &Value| it["sessionId"] == session && it["method"] == event;
         let mut happened = self.happened.borrow_mut();

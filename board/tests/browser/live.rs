@@ -2,7 +2,7 @@
 
 use weald::forest::Forest;
 use weald_board::model::Store;
-use weald_board::{Config, Place, serve};
+use weald_board::{Config, Storage, serve};
 
 use super::tab::Visitor;
 use super::writing::begin;
@@ -55,7 +55,7 @@ fn a_tab_comes_back_to_a_board_that_was_away() {
         weald::block_on(async {
             let config = |address| Config {
                 address,
-                place: Place::Open(Store::Memory(forest.clone())),
+                storage: Storage::Open(Store::Memory(forest.clone())),
                 ..config()
             };
             let board = serve(config("127.0.0.1:0".parse().unwrap())).await.unwrap();

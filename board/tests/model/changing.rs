@@ -13,7 +13,7 @@ fn an_edit_from_a_stale_page_loses_neither_text() {
         let tea = board(&boards, "Tea").await;
         let id = write(&boards, &tea, None, "one").await;
         let seen = boards.board(&tea).unwrap().version();
-        // What others write elsewhere is no conflict.
+        // Messages that others write elsewhere are no conflict.
         write(&boards, &tea, Some(id), "an answer").await;
         boards
             .edit(target(&tea, id, ada()), seen, &says("two"))

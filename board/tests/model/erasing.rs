@@ -1,4 +1,4 @@
-//! What is erased is in no version any more.
+//! An erased text is in no version any more.
 
 use weald::forest::disk::Moment;
 use weald_board::model::{BoardError, Body, NewMessage, Requester};

@@ -43,7 +43,7 @@ fn a_deleted_board_is_there_for_nobody_until_it_is_restored() {
         }
         let taken = boards.create("Tea", "", None).await;
         assert!(matches!(taken, Err(BoardError::BoardTaken(_))), "{taken:?}");
-        // What the law asks is done to what nobody sees, too.
+        // What the law demands is also done to messages that nobody sees.
         let erased = boards.moderate((&tea, id), Measure::Erase, BY).await;
         assert!(erased.is_ok(), "{erased:?}");
 

@@ -270,7 +270,8 @@ fn what_cannot_be_read_is_told() {
             415
         );
         let said = "{\"title\": \"T\", \"text\": \"x\"}";
-        // Whoever brings a key means to change the message later, and could not with this one.
+        // A client that brings a key wants to change the message later, and could not with this
+        // one.
         for key in ["Bearer short", "Basic YTpiYTpiYTpiYTpiYQ=="] {
             let refused = program.json("POST", path, &[("Authorization", key)], said);
             assert_eq!(refused.status, 401, "{key}: {refused:?}");

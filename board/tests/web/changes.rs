@@ -53,7 +53,7 @@ fn an_edit_of_what_is_gone_meanwhile_keeps_the_draft() {
         let fields = [("title", "A topic"), ("text", "a draft"), ("author", "Ada")];
         let (_, form) = page.body.split_once("name=\"form\" value=\"").unwrap();
         let form = ("form", form.split('"').next().unwrap());
-        // What is erased is nobody's.
+        // An erased message has no owner.
         for (gone, status) in [("delete", 410), ("erase", 403)] {
             let sent = browser.post(&format!("{topic}/{gone}"), &[form, ("sure", "yes")]);
             assert_eq!(sent.place(), topic);

@@ -1,11 +1,11 @@
-//! Random requests, made by the description of the API: some as it wants them, some nearly so. Whatever comes, the answer is
-//! one that is described, of the kind that is described, and no mistake of the board.
+//! Random requests, made by the description of the API: some as it wants them, some nearly so. For any request, the
+//! answer has a described status and a described kind, and is not a mistake of the board.
 
 use serde_json::{Value, json};
 
 use super::client::*;
 
-/// How many requests there are in the suite; with `WEALD_SOAK` there are so many for each second.
+/// How many requests there are in the suite; with `WEALD_SOAK` there are this many for each second.
 const REQUESTS: u64 = 400;
 
 /// Random numbers by xorshift, the same for the same seed.

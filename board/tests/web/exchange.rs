@@ -1,7 +1,7 @@
 //! A board that is exported and imported: nothing that may be told is lost, and nothing else is told.
 
 use weald_board::model::Hashed;
-use weald_board::{Config, Place};
+use weald_board::{Config, Storage};
 
 use super::client::*;
 
@@ -46,7 +46,7 @@ fn lines(answered: &Answered) -> Vec<serde_json::Value> {
 #[test]
 fn a_board_moves_with_all_that_a_moderator_sees() {
     let directory = tempfile::tempdir().unwrap();
-    let place = || Place::Directory(directory.path().join("boards"));
+    let storage = || Storage::Directory(directory.path().join("boards"));
     let mut left = None;
     with_config(config(), |mut author| {
         write(&mut author);
@@ -55,7 +55,7 @@ fn a_board_moves_with_all_that_a_moderator_sees() {
     });
     let (author, whole) = left.unwrap();
     let elsewhere = || Config {
-        place: place(),
+        storage: storage(),
         ..config()
     };
     with_config(elsewhere(), |program| arrive(program, &whole));

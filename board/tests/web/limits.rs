@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weald::forest::Forest;
 use weald::forest::disk::{DiskForest, DiskJournal, Settings, SimulatedDisk};
 use weald_board::model::Store;
-use weald_board::{Config, Place, Rate};
+use weald_board::{Config, Rate, Storage};
 
 use super::client::*;
 
@@ -184,9 +184,9 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
     let settings = Settings::new().segment(64 << 10).checkpoint_after(None);
     let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
     let forest = weald::block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
-    let place = Place::Open(Store::Disk(forest));
+    let storage = Storage::Open(Store::Disk(forest));
     let config = Config {
-        place,
+        storage,
         reads: None,
         writes: None,
         ..Config::default()
@@ -199,7 +199,7 @@ fn a_full_disk_can_be_read_and_loses_no_draft() {
         disk.set_room(Some(disk.used()));
         let form = browser.get(&topic);
         let long = "a draft ".repeat(1_000);
-        // What was prepared before the disk was full is used up first.
+        // Room that was prepared before the disk was full is used up first.
         let full = (0..100).find_map(|_| {
             let answered = browser.fill(&topic, &[("text", &long), ("author", "")]);
             (answered.status != 303).then_some(answered)

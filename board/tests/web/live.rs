@@ -1,10 +1,10 @@
-//! Live updates: each change once, also after the reader, or the board, was away.
+//! Live updates: each change once, even after the reader, or the board, was away.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use weald_board::{Config, Place};
+use weald_board::{Config, Storage};
 
 use super::client::*;
 
@@ -116,7 +116,7 @@ fn a_reader_sees_each_change_once_and_resumes() {
 fn a_reader_resumes_with_another_program() {
     let directory = tempfile::tempdir().unwrap();
     let config = || Config {
-        place: Place::Directory(directory.path().join("boards")),
+        storage: Storage::Directory(directory.path().join("boards")),
         reads: None,
         writes: None,
         ..Config::default()
@@ -161,7 +161,7 @@ fn one_address_cannot_take_the_place_of_all_readers() {
             let is_late = began.elapsed() > Duration::from_secs(60);
             assert!(!is_late, "the place of a reader that left is not free");
         }
-        // What is refused for another reason takes no place.
+        // A request that is refused for another reason takes no place.
         for _ in 0..3 {
             assert_eq!(browser.get("/b/nowhere/live").status, 404);
         }

@@ -46,7 +46,7 @@ fn a_moderator_deletes_restores_and_erases_a_board() {
         }
         let fields = [("why", "spam"), ("do", "delete")];
         assert_eq!(measure(&mut grace, &fields).place(), "/moderate");
-        // Whoever reads it live is told, and then the stream ends.
+        // Live readers are told, and then the stream ends.
         let mut rest = String::new();
         while live.read_line(&mut rest).unwrap() > 0 && !rest.ends_with("\r\n0\r\n") {}
         assert!(rest.contains("\"did\":\"delete\""), "{rest}");

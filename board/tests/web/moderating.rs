@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use weald_board::model::Hashed;
-use weald_board::{Config, Place, Rate};
+use weald_board::{Config, Rate, Storage};
 
 use super::client::*;
 
@@ -131,50 +131,56 @@ fn a_moderator_frees_a_name_and_the_log_says_why() {
 #[test]
 fn a_moderator_sees_what_goes_on_inside() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::Directory(directory.path().join("boards"));
-    with_config(Config { place, ..config() }, |mut ada| {
-        topic(&mut ada, "one");
-        assert_eq!(ada.get("/admin").status, 403);
-        let mut grace = Browser::new(ada.address);
-        sign_in(&mut grace, SECRET);
-        assert!(grace.get("/").body.contains("href=\"/admin\""));
-        let mut stream = connect(ada.address);
-        write!(
-            stream,
-            "GET /b/tea/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        )
-        .unwrap();
-        let mut stream = BufReader::new(stream);
-        let mut line = String::new();
-        while !line.contains("retry") {
-            line.clear();
-            assert!(stream.read_line(&mut line).unwrap() > 0);
-        }
-        let page = grace.get("/admin").body;
-        for text in [
-            "data-every=",
-            "live updates of tea, ",
-            "None is stuck.",
-            "<h2 id=\"table-4\">Journal",
-        ] {
-            assert!(page.contains(text), "{text}: {page}");
-        }
-        let row = |name: &str| {
-            let row = page.split(&format!("{name}</th><td>")).nth(1);
-            row.unwrap().split('<').next().unwrap().to_owned()
-        };
-        assert!(row("Processes").parse::<u32>().unwrap() >= 2, "{page}");
-        assert!(
-            row("Commits since the start").parse::<u32>().unwrap() >= 2,
-            "{page}"
-        );
-        assert!(
-            row("Versions in memory").parse::<u32>().unwrap() >= 2,
-            "{page}"
-        );
-        assert_ne!(row("Bytes"), "0 B");
-        assert_eq!(row("Being answered"), "1");
-    });
+    let storage = Storage::Directory(directory.path().join("boards"));
+    with_config(
+        Config {
+            storage,
+            ..config()
+        },
+        |mut ada| {
+            topic(&mut ada, "one");
+            assert_eq!(ada.get("/admin").status, 403);
+            let mut grace = Browser::new(ada.address);
+            sign_in(&mut grace, SECRET);
+            assert!(grace.get("/").body.contains("href=\"/admin\""));
+            let mut stream = connect(ada.address);
+            write!(
+                stream,
+                "GET /b/tea/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            )
+            .unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            while !line.contains("retry") {
+                line.clear();
+                assert!(stream.read_line(&mut line).unwrap() > 0);
+            }
+            let page = grace.get("/admin").body;
+            for text in [
+                "data-every=",
+                "live updates of tea, ",
+                "None is stuck.",
+                "<h2 id=\"table-4\">Journal",
+            ] {
+                assert!(page.contains(text), "{text}: {page}");
+            }
+            let row = |name: &str| {
+                let row = page.split(&format!("{name}</th><td>")).nth(1);
+                row.unwrap().split('<').next().unwrap().to_owned()
+            };
+            assert!(row("Processes").parse::<u32>().unwrap() >= 2, "{page}");
+            assert!(
+                row("Commits since the start").parse::<u32>().unwrap() >= 2,
+                "{page}"
+            );
+            assert!(
+                row("Versions in memory").parse::<u32>().unwrap() >= 2,
+                "{page}"
+            );
+            assert_ne!(row("Bytes"), "0 B");
+            assert_eq!(row("Being answered"), "1");
+        },
+    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_name_gets_another_passphrase_and_is_given_up() {
             change(&mut ada, SECRET, "change").place(),
             "/names?done=changed"
         );
-        // What was proven with the old one counts no more.
+        // A proof by the old passphrase counts no more.
         assert_eq!(ada.fill(&topic, &says("x", "Ada", "")).status, 403);
         assert_eq!(ada.fill(&topic, &says("x", "Ada", SECRET)).status, 403);
         ada.fill(&topic, &says("x", "Ada", "another passphrase"))

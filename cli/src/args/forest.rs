@@ -17,6 +17,9 @@ pub(crate) struct Forest {
     /// The file of the master key, if the forest has one
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) master_key: Option<PathBuf>,
+    /// Show erasable values that are damaged as erased. Without it, one of them keeps the forest closed
+    #[arg(long, global = true)]
+    pub(crate) skip_damaged_values: bool,
     #[command(subcommand)]
     pub(crate) command: Action,
 }
@@ -61,7 +64,7 @@ pub(crate) enum Action {
         /// The name of the tree
         name: String,
         #[command(flatten)]
-        at: Place,
+        at: NodePlace,
         /// At most this many levels below that node
         #[arg(long, value_name = "LEVELS")]
         depth: Option<usize>,
@@ -71,7 +74,7 @@ pub(crate) enum Action {
         /// The name of the tree
         name: String,
         #[command(flatten)]
-        at: Place,
+        at: NodePlace,
     },
     /// List commits, the newest first
     Log {
@@ -110,7 +113,7 @@ pub(crate) enum Action {
         /// At this moment [default: now]
         #[arg(long, value_name = "MOMENT")]
         at: Option<String>,
-        /// At most this many nodes
+        /// At most this many nodes; 0 for all
         #[arg(short, value_name = "N")]
         n: Option<usize>,
     },
@@ -129,8 +132,8 @@ pub(crate) enum Action {
         #[arg(long, requires = "name")]
         document: bool,
     },
-    /// Create trees from what `export` has printed. No other program may have the forest open. Nothing is imported from a
-    /// text with a fault; each tree is printed once it is durable
+    /// Create trees from what `export` has printed. No other program may have the forest open. Nothing is imported from
+    /// a text with a fault; each tree is printed once it is durable
     Import {
         /// The name of the new tree [default: what was printed for every tree]
         name: Option<String>,
@@ -151,7 +154,7 @@ pub(crate) enum Action {
 
 /// A node, at a moment.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct NodePlace {
     /// The node [default: the root]
     #[arg(allow_hyphen_values = true)]
     pub(crate) node: Option<String>,

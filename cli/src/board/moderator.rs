@@ -10,7 +10,7 @@ use std::path::Path;
 use weald_board::model::{Hashed, check_passphrase};
 use weald_lab::error::Error;
 
-/// What a file may have at most, so that a wrong name does not fill the memory.
+/// How many bytes a file may have, so that a wrong name does not fill the memory.
 const MOST: u64 = 4_096;
 
 /// The bits of a file's mode that give anybody but its owner access to it, and those that let them write it.

@@ -1,16 +1,17 @@
 //! What shows changes: `log`, `diff`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use serde_json::{Value as Json, json};
 use weald_forest::journal::{Change as Recorded, Stored};
-use weald_forest::{Change, Forest, Node, Operation, Tree, Value};
+use weald_forest::{Change, Forest, Node, Operation, Value};
 
 use super::failure::Failure;
 use super::moment::Moment;
 use super::opened::Opened;
-use super::records::each;
+use super::recent::{self, number_of};
+use super::records::each_after;
 use super::text::{self, label};
 use super::times;
 use crate::output::Lines;
@@ -27,25 +28,17 @@ pub(crate) fn log(
 ) -> Result<(), Failure> {
     let most = if most == 0 { usize::MAX } else { most };
     let journal = opened.0.journal();
-    let mut names = Names::default();
-    if journal.is_trimmed() {
-        // Those from before may have been renamed since; nothing else is known of them.
-        let known = opened.0.list().into_iter();
-        let known = known.filter_map(|name| Some((opened.0.get(&name).ok()?.number(), name)));
-        names.0 = known.collect();
-    }
     let asked = name.and_then(|name| opened.0.get(name).ok());
     let asked = asked.map(|tree| tree.number());
+    let (begin, names) = match (name, asked) {
+        // One that is not there now is known by its name then.
+        (Some(_), None) => recent::begin(opened, None, usize::MAX)?,
+        _ => recent::begin(opened, asked, most)?,
+    };
+    let mut names = Names(names);
     let (mut newest, mut known) = (VecDeque::new(), false);
-    each(journal, |_, stored| {
-        // New nodes only have to be read, so any source of ids will do.
-        let changes = stored.changes(&mut |_| Some(Tree::new().ids().clone()));
-        let changes = changes.map_err(|error| {
-            Failure::Damaged(format!(
-                "the record of {} is damaged: {error}.",
-                stored.version
-            ))
-        })?;
+    each_after(journal, begin, |_, stored| {
+        let changes = recent::changes(&stored)?;
         let mut is_asked = name.is_none();
         let mut told = Vec::new();
         for change in &changes {
@@ -158,8 +151,7 @@ struct Told {
 }
 
 /// The names of trees, by their numbers.
-#[derive(Default)]
-struct Names(HashMap<u64, String>);
+struct Names(recent::NamesByNumber);
 
 impl Names {
     fn of(&self, number: u64) -> String {
@@ -185,21 +177,6 @@ impl Names {
             text,
             json,
         }
-    }
-}
-
-fn number_of(stored: &Stored, change: &Recorded) -> u64 {
-    match change {
-        Recorded::Edit { tree, .. }
-        | Recorded::Rename { tree, .. }
-        | Recorded::Delete { tree }
-        | Recorded::AddIndex { tree, .. }
-        | Recorded::DropIndex { tree, .. }
-        | Recorded::Tag { tree, .. }
-        | Recorded::Untag { tree, .. } => *tree,
-        Recorded::Erase(erasure) => erasure.place.0,
-        // A tree has the number of the commit that created it.
-        _ => stored.version.number,
     }
 }
 

@@ -1,7 +1,8 @@
 //! `import`: trees from what `export` has printed.
 //!
-//! - All of the text is read and all names are checked before anything is written, so a text with a fault changes nothing.
-//! - Each tree is a commit, and is printed once it is durable. An import that was ended half way goes on with
+//! - All of the text is read and all names are checked before anything is written, so a text with a fault changes
+//!   nothing.
+//! - Each tree is a commit, and is printed once it is durable. An import that was ended half way continues with
 //!   `--skip-existing`.
 //! - A tree with erasable values needs two commits. It has the name [`UNFINISHED`] until both are durable, and the next
 //!   import removes what an earlier one has left under that name. So a tree is whole if it is there.

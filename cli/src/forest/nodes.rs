@@ -11,7 +11,7 @@ use super::moment::Moment;
 use super::opened::{Opened, Seen, node};
 use super::text::{self, label};
 use super::times;
-use crate::args::forest::Place;
+use crate::args::forest::NodePlace;
 use crate::output::{Lines, print};
 
 /// Lists trees.
@@ -63,7 +63,7 @@ fn listed(tree: &TreeHandle, newest: &Snapshot) -> serde_json::Value {
 /// Draws a tree.
 pub(crate) fn draw(
     opened: &Opened,
-    (name, place): (&str, &Place),
+    (name, place): (&str, &NodePlace),
     depth: Option<usize>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -82,7 +82,7 @@ pub(crate) fn draw(
     Ok(print(&drawn(&seen, top, most))?)
 }
 
-/// A picture of what is at most so deep below a node.
+/// A picture of what is at most this deep below a node.
 fn drawn(seen: &Seen, top: Node<'_>, most: usize) -> String {
     let whole = seen.snapshot.tree();
     let mut edit = whole.edit().blind();
@@ -110,7 +110,7 @@ fn drawn(seen: &Seen, top: Node<'_>, most: usize) -> String {
 /// Shows a node.
 pub(crate) fn show(
     opened: &Opened,
-    (name, place): (&str, &Place),
+    (name, place): (&str, &NodePlace),
     json: bool,
 ) -> Result<(), Failure> {
     let seen = opened.seen(name, &Moment::read(place.at.as_deref())?)?;
@@ -157,7 +157,7 @@ pub(crate) fn at(
         let forest = opened.earlier(&Moment::read(Some(moment))?)?;
         return list(&forest, "", json);
     };
-    let place = Place {
+    let place = NodePlace {
         node: None,
         at: Some(moment.to_owned()),
     };
@@ -183,7 +183,7 @@ pub(crate) fn find(
     let Some(mut query) = query else {
         return Err(Failure::Usage("name what is to be found.".to_owned()));
     };
-    if let Some(most) = most {
+    if let Some(most) = most.filter(|most| *most > 0) {
         query = query.limit(most);
     }
     let (mut lines, mut count) = (Lines::default(), 0);

@@ -10,6 +10,7 @@ use weald_lab::nearest::nearest;
 use super::failure::Failure;
 use super::moment::Moment;
 use super::past;
+use super::records::unless_removed;
 
 /// A tree at a moment, and the forest that has its erasable values.
 pub(crate) struct Seen {
@@ -23,7 +24,7 @@ pub(crate) struct Opened(pub(crate) ReadOnlyForest);
 impl Opened {
     pub(crate) fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
         let opened = ReadOnlyForest::open_sealed(directory, settings, Forest::builder);
-        Ok(Self(block_on(opened)?))
+        Ok(Self(unless_removed(block_on(opened)?)?))
     }
 
     pub(crate) fn tree(&self, name: &str) -> Result<TreeHandle, Failure> {

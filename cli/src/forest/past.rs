@@ -9,7 +9,7 @@ use weald_journal::{Moment as At, PastError, ReadOnlyForest, ReadOnlyJournal};
 
 use super::failure::Failure;
 use super::moment::Moment;
-use super::records::{each_after, failed, removed};
+use super::records::{each_after, failed, removed, unless_removed};
 
 /// The forest as it was: from the checkpoint before the moment, and the records between both.
 pub(super) fn earlier(
@@ -28,7 +28,8 @@ pub(super) fn earlier(
     };
     let past = journal.at(asked).map_err(|error| told(journal, error))?;
     let forest = ReadOnlyForest::recover(Forest::builder().keep(1), past);
-    block_on(forest).map_err(|error| failed(journal, error))
+    let forest = block_on(forest).map_err(|error| failed(journal, error))?;
+    unless_removed(forest)
 }
 
 /// Why the journal does not have a moment.

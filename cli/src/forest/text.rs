@@ -41,7 +41,8 @@ pub(crate) fn shown(bytes: &[u8], most: Option<usize>) -> String {
     }
 }
 
-/// A name for people: what is not seen, or changes how the rest is seen, is shown as in `\u{202e}`.
+/// A name for people: characters that are invisible, or change how others look, are shown as in
+/// `\u{202e}`.
 pub(crate) fn name(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for part in name.split_inclusive(['"', '\'', '\\']) {
@@ -108,7 +109,8 @@ pub(crate) fn node_json(forest: &Forest, node: Node<'_>) -> Json {
     })
 }
 
-/// A path as a command line takes it, also in a shell: without the brackets around it.
+/// A path as a command line takes it: without the brackets around it, which mean something to a
+/// shell.
 pub(crate) fn path(path: &Path) -> String {
     let text = path.to_string();
     text.trim_matches(['<', '>']).to_owned()
@@ -119,7 +121,7 @@ pub(crate) fn version_json(version: Version) -> Json {
     Json::from(version.to_string())
 }
 
-/// So many of something, as in "1 node" and "2 nodes".
+/// This many of something, as in "1 node" and "2 nodes".
 pub(crate) fn count(number: u64, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),

@@ -4,29 +4,30 @@ use std::ops::ControlFlow;
 
 use pollster::block_on;
 use serde_json::json;
-use weald_forest::{Forest, Tree};
+use weald_forest::Forest;
 use weald_journal::{ReadOnlyForest, Size};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
 use super::opened::Opened;
-use super::records::{each, failed};
+use super::recent::changes;
+use super::records::{each, failed, removed};
 use super::text;
 use crate::output::print;
 
-/// Reads everything: each record and the nodes in it, all checkpoints, all erasable values that are kept; and makes the
+/// Reads everything: the head of each segment, each record and the nodes in it, all checkpoints, all erasable values that are kept; and makes the
 /// forest a second time, of all records, to compare it with what the checkpoint has.
 pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     let journal = opened.0.journal();
+    journal
+        .check_heads()
+        .map_err(|error| match journal.is_whole() {
+            true => error.into(),
+            false => removed(),
+        })?;
     let (mut commits, mut openings, mut bytes) = (0_u64, 0_u64, 0_u64);
     each(journal, |entry, stored| {
-        let changes = stored.changes(&mut |_| Some(Tree::new().ids().clone()));
-        let changes = changes.map_err(|error| {
-            Failure::Damaged(format!(
-                "the record of {} is damaged: {error}.",
-                stored.version
-            ))
-        })?;
+        let changes = changes(&stored)?;
         // Each opening for writing is a record that changes nothing.
         *(if changes.is_empty() {
             &mut openings
@@ -38,10 +39,13 @@ pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     })?;
     // The newest one was read when the forest was opened. Those before it are for what lies between them.
     let checkpoints = journal.checkpoints();
+    // Each forest has other values, so the most that one of them lacks is how many there are at least.
+    let mut unreadable = opened.0.stats().unreadable_blobs;
     for at in checkpoints.iter().rev().skip(1) {
         let then = journal.as_of_checkpoint(*at);
         let read = ReadOnlyForest::recover(Forest::builder().keep(1), then.clone());
-        block_on(read).map_err(|error| failed(&then, error))?;
+        let read = block_on(read).map_err(|error| failed(&then, error))?;
+        unreadable = unreadable.max(read.stats().unreadable_blobs);
     }
     let whole = journal.without_checkpoint();
     if let Some(whole) = &whole {
@@ -50,6 +54,12 @@ pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
         compare(&opened.0, &again)?;
     }
     let stats = opened.0.stats();
+    if unreadable > 0 {
+        let values = text::count(unreadable, "erasable value");
+        return Err(Failure::Damaged(format!(
+            "{values} cannot be read. Without --skip-damaged-values the file of the first one is named."
+        )));
+    }
     if json {
         let line = json!({
             "sound": true,

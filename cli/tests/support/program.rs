@@ -6,8 +6,9 @@
     reason = "a test ends at the first thing that goes wrong, and uses what it needs"
 )]
 
+use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value as Json;
@@ -60,4 +61,16 @@ pub(crate) fn fails(directory: &Path, words: &[&str]) -> (i32, String) {
         "{err}"
     );
     (code, err)
+}
+
+/// The files of a directory, in order, with what is in them.
+pub(crate) fn state(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
 }

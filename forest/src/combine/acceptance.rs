@@ -1,5 +1,5 @@
-//! The combiner's part of the first stage: a commit gets its number, goes into the journal, and is applied when that
-//! has accepted it and all before it.
+//! Acceptance, the first of the two stages of a commit: the combiner gives the commit its number, appends it to the
+//! journal, and applies it when the journal has accepted it and all commits before it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use weald_tree::Bytes;
 
 use super::combiner::{Combiner, Served};
-use super::made::Made;
+use super::new_versions::Made;
 use super::outstanding::{Outcome, Outstanding, Progress, Verdict, resolve};
 use super::pending::Pending;
 use super::prepare::Prepared;
@@ -76,7 +76,7 @@ impl Combiner {
                 }
             }
         }
-        self.publisher.ahead.add(&made, commit.version.number);
+        self.publisher.unaccepted.add(&made, commit.version.number);
         self.outstanding.commits.push_back(Outstanding {
             progress,
             made,
@@ -181,7 +181,8 @@ impl Combiner {
         })
     }
 
-    /// Applies what the journal has accepted since, and drops what it has refused. Whoever had to wait for that goes on.
+    /// Applies what the journal has accepted since, and drops what it has refused. Requests that had to wait for that
+    /// continue.
     pub(super) fn advance(&mut self, forest: &ForestState) {
         let Some(journal) = &forest.journal else {
             return;
@@ -208,7 +209,7 @@ impl Combiner {
                 }
             }
             if self.outstanding.is_empty() {
-                self.publisher.ahead.clear();
+                self.publisher.unaccepted.clear();
             }
             if self.held.is_empty() || self.outstanding.must_hold(journal.pipelined) {
                 return;
@@ -241,7 +242,9 @@ impl Combiner {
             waiters,
             ..
         } = oldest;
-        self.publisher.ahead.remove(&made, commit.version.number);
+        self.publisher
+            .unaccepted
+            .remove(&made, commit.version.number);
         self.has_collected = false;
         let answer = self.apply(forest, (made, garbage), (commit, digest, position));
         if self.has_collected && !waiters.is_empty() {
@@ -259,15 +262,17 @@ impl Combiner {
         }
     }
 
-    /// The oldest commit was refused. Those behind it were built on it, so none of them is made, except erasures: they were
-    /// built on nothing, and come before whatever asks now, so that others do not keep them from a full journal for ever.
+    /// The oldest commit was refused. Those behind it were built on it, so none of them is made, except erasures. An
+    /// erasure was built on nothing, and is appended before any new request, so that others cannot keep it from a full
+    /// journal for ever.
     fn roll_back(&mut self, forest: &ForestState, error: AppendError) {
         (self.commit_number, self.time) = self.accepted;
-        self.publisher.ahead.clear();
+        self.publisher.unaccepted.clear();
         let mut erasures = Vec::new();
+        let behind = error.for_those_behind();
         let all = std::mem::take(&mut self.outstanding.commits);
         for (at, mut refused) in all.into_iter().enumerate() {
-            let error = if at == 0 { error } else { AppendError::Behind };
+            let error = if at == 0 { error } else { behind };
             if at > 0
                 && let Made::Erase(erasure) = &refused.made
             {
@@ -277,15 +282,15 @@ impl Combiner {
                 erasures.push((erasure.clone(), author));
             }
             let errors = |_| CommitError::Journal(error);
-            self.refuse(refused, &errors, AppendError::Behind);
+            self.refuse(refused, &errors, behind);
         }
         for (erasure, author) in erasures {
             self.erase_again(forest, erasure, author);
         }
     }
 
-    /// Appends an erasure that was refused because it stood behind another commit. It is refused for good only when it is
-    /// the oldest.
+    /// Appends an erasure that was refused because it stood behind another commit. It is refused for good only when it
+    /// is the oldest.
     fn erase_again(
         &mut self,
         forest: &ForestState,
@@ -307,7 +312,7 @@ impl Combiner {
     /// no more commits.
     fn give_up(&mut self) {
         self.is_poisoned = true;
-        self.publisher.ahead.clear();
+        self.publisher.unaccepted.clear();
         let all = std::mem::take(&mut self.outstanding.commits);
         for unknown in all {
             let errors = |id| CommitError::Unknown(id);
@@ -315,7 +320,8 @@ impl Combiner {
         }
     }
 
-    /// Answers all who wait for a commit; those who only looked at it were certainly not served.
+    /// Answers all requests that wait for a commit; those that only depended on it were certainly
+    /// not served.
     fn refuse(
         &mut self,
         refused: Outstanding,

@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use super::before::{Before, TagBefore};
 use super::combiner::Combiner;
-use super::made::Made;
+use super::new_versions::Made;
 use super::request::{Answer, Garbage};
+use super::rollback::{Before, TagBefore};
 use crate::journal::{Digest, Position};
 use crate::state::forest::ForestState;
 use crate::version::Committed;
 
 impl Combiner {
-    /// Applies a commit, and notes what happened for those who watch the forest.
+    /// Applies a commit, and notes what happened for the watches of the forest.
     #[inline]
     pub(super) fn apply(
         &mut self,
@@ -46,7 +46,8 @@ impl Combiner {
         let number = commit.version.number;
         self.note_position(forest, (number, position));
         if !matches!(&made, Made::One(state, _) if self.publisher.collects(state)) {
-            // What came before becomes visible before this commit is applied, or its number known.
+            // Earlier commits become visible before this one is applied, and before its number is
+            // known.
             self.publish_accepted(forest);
         }
         self.accepted = (commit.version.number, commit.time);
@@ -118,7 +119,7 @@ impl Combiner {
     pub(super) fn publish_accepted(&mut self, forest: &ForestState) {
         self.publisher.publish_collected(&forest.stats);
         forest.stats.published(self.accepted.0);
-        // What takes long to free is left to an author of the same tree.
+        // Versions that take long to free are left to an author of the same tree.
         if let Some((_, answer)) = self
             .collected_for
             .take()

@@ -1,14 +1,14 @@
 //! How much a failure could lose: the numbers and the ids of nodes of commits that are visible and not durable.
 //!
-//! - Each opening leaves out [`LOST`] numbers of commits, and as many ids in each tree, because the one before may have shown
-//!   them and lost them. So at no time more than that is visible and not durable.
-//! - A commit that would exceed it is applied only when it is durable, and those behind it with it, in their order.
-//! - Two windows count half as many each. When the newer one is full, all commits of the older one must be durable; the
-//!   newer one becomes the older one then.
+//! - Each opening leaves out [`LOST`] numbers of commits, and as many ids in each tree, because the opening before may
+//!   have shown them and lost them. So never more than that may be visible and not durable.
+//! - A commit that would exceed this is applied only when it is durable, and so are those behind it, in their order.
+//! - Two windows count up to half as many each. When the newer window is full, all commits of the older one must be
+//!   durable; then the newer becomes the older one.
 //!
 //! Called by the combiner only, for each commit when it is about to be applied.
 
-use super::made::Made;
+use super::new_versions::Made;
 
 /// How many numbers of commits, and ids in each tree, are left out at each opening.
 pub(crate) const LOST: u64 = 1 << 20;
@@ -25,8 +25,8 @@ pub(crate) struct AtRisk {
 }
 
 impl AtRisk {
-    /// After an opening that begins behind a number. If the journal has not taken the record of the opening, the next one
-    /// would begin at the same place, so nothing may be applied before something is durable.
+    /// The windows after an opening that begins behind a number. If the journal has not taken the record of the
+    /// opening, the next one would begin at the same place, so nothing may be applied before something is durable.
     pub(crate) fn after(number: u64, is_noted: bool) -> Self {
         if is_noted {
             let (older, newer) = (number, 0);
@@ -37,7 +37,7 @@ impl AtRisk {
         }
     }
 
-    /// Whether so many may be applied before they are durable; if so they are counted.
+    /// Whether this many may be applied before they are durable; if so they are counted.
     #[inline]
     pub(super) fn takes(&mut self, count: u64) -> bool {
         let sum = self.newer.saturating_add(count);
@@ -48,8 +48,8 @@ impl AtRisk {
         has_room
     }
 
-    /// The same when the newer window is full, for the commit of this number, and all up to `durable` is durable. If not,
-    /// the commit is applied once it is durable.
+    /// The same when the newer window is full, for the commit of this number, and all up to `durable` is durable. If
+    /// not, the commit is applied once it is durable.
     pub(super) fn takes_next(&mut self, count: u64, (number, durable): (u64, u64)) -> bool {
         let has_room = durable >= self.older && count <= WINDOW;
         (self.older, self.newer) = match has_room {

@@ -1,11 +1,12 @@
-//! What an author does for a commit outside the right to commit: all that grows with the size of the change.
+//! What an author does for a commit without the right to commit: everything that grows with the size of the
+//! change.
 //!
 //! - Before the request: [`Action::carry_out`] makes the next version, its indexes and its encoding, if the base is
 //!   still the newest.
 //! - When the combiner gives a large commit back, because it was overtaken: [`Overtaken::replay`] brings it to the
 //!   newest versions, under the write leases of its trees. Then nobody else commits to them.
 //!
-//! What takes more than [`FEW_STEPS`] is large.
+//! A change that takes more than [`FEW_STEPS`] is large.
 
 use std::sync::Arc;
 
@@ -14,9 +15,11 @@ use weald_tree::{NodeId, Operation, Script, Tree};
 use super::request::{
     Action, CommitRequest, Finished, HeldLeases, Overtaken, Piece, Restored, TreeEdit, Work,
 };
+use crate::content::erasable::Blob;
 use crate::content::references::references_in;
 use crate::error::{CommitError, Conflict};
 use crate::journal::encode;
+use crate::state::forest::Recording;
 use crate::state::root::{Root, RootRef};
 use crate::state::tree::TreeState;
 
@@ -27,24 +30,31 @@ pub(crate) const FEW_STEPS: u64 = 64;
 /// before it is taken up.
 const FEW_BYTES: usize = 64 * 1024;
 
+/// Which edits of a commit its author carries out before the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beforehand {
+    All,
+    Large,
+}
+
 impl Action {
-    /// Does what can be done before the request. It is wasted if another commit comes first; so what is small is left
-    /// to the combiner, unless that seems to be free.
-    pub(crate) fn carry_out(&mut self, is_free: bool, has_journal: bool) {
+    /// Does what can be done before the request. This work is wasted if another commit comes first, so a small change
+    /// is left to the combiner, unless the combiner seems to be free.
+    pub(crate) fn carry_out(&mut self, edits: Beforehand, recording: Recording) {
         match self {
             Self::Edits(first, rest) => {
                 for edit in std::iter::once(&mut **first).chain(rest) {
-                    if is_free || edit.work.is_large(has_journal) {
-                        edit.carry_out(has_journal);
+                    if edits == Beforehand::All || edit.work.is_large(recording) {
+                        edit.carry_out(recording);
                     }
                 }
             }
             Self::Restore(state, root, restored) if restored.is_none() => {
                 let head = state.slot.load();
                 let number = state.number;
-                *restored = Some(Box::new(Restored::after((head, number), root, has_journal)));
+                *restored = Some(Box::new(Restored::after((head, number), root, recording)));
             }
-            Self::Create(name, tree, piece) if piece.is_none() && has_journal => {
+            Self::Create(name, tree, piece) if piece.is_none() && recording == Recording::On => {
                 *piece = Some(Arc::new(encode::create(name, &tree.0)));
             }
             _ => {}
@@ -52,18 +62,18 @@ impl Action {
     }
 
     /// Brings the change to these versions of its trees.
-    fn bring_to(&mut self, heads: Vec<RootRef>, has_journal: bool) -> Result<(), CommitError> {
+    fn bring_to(&mut self, heads: Vec<RootRef>, recording: Recording) -> Result<(), CommitError> {
         let mut heads = heads.into_iter();
         match self {
             Self::Edits(first, rest) => {
                 let edits = std::iter::once(&mut **first).chain(rest);
                 edits
                     .zip(heads)
-                    .try_for_each(|(edit, head)| edit.bring_to(head, has_journal))?;
+                    .try_for_each(|(edit, head)| edit.bring_to(head, recording))?;
             }
             Self::Restore(state, root, restored) => {
                 let number = state.number;
-                let made = |head| Box::new(Restored::after((head, number), root, has_journal));
+                let made = |head| Box::new(Restored::after((head, number), root, recording));
                 *restored = heads.next().map(made);
             }
             Self::AddIndex(_, base, index) => {
@@ -79,7 +89,7 @@ impl Action {
 }
 
 impl CommitRequest {
-    /// How many bytes its record has, as far as its author has encoded it, and if they are many; otherwise 0.
+    /// How many bytes the record has, as far as its author has encoded it; 0, if they are few.
     pub(crate) fn long_bytes(&self) -> usize {
         let len = |piece: &Option<Piece>| piece.as_ref().map_or(0, |piece| piece.len());
         let bytes = match &self.action {
@@ -93,6 +103,35 @@ impl CommitRequest {
         };
         if bytes > FEW_BYTES { bytes } else { 0 }
     }
+
+    /// What it changes, if its author has encoded all of that, and no erasable bytes come with it; otherwise nothing.
+    pub(crate) fn changes(&self) -> Vec<Piece> {
+        let pieces: Option<Vec<_>> = match &self.action {
+            Action::Edits(first, rest) => {
+                let mut edits = std::iter::once(&**first).chain(rest);
+                let is_alone = edits.clone().all(|edit| edit.blobs.is_empty());
+                let all = || edits.by_ref().map(|edit| edit.piece().cloned()).collect();
+                is_alone.then(all).flatten()
+            }
+            Action::Create(_, _, piece) => piece.clone().map(|piece| vec![piece]),
+            Action::Restore(_, _, Some(restored)) => {
+                restored.piece.clone().map(|piece| vec![piece])
+            }
+            _ => None,
+        };
+        pieces.unwrap_or_default()
+    }
+}
+
+impl CommitRequest {
+    /// The erasable bytes that it brings.
+    pub(crate) fn blobs(&self) -> Vec<Blob> {
+        let Action::Edits(first, rest) = &self.action else {
+            return Vec::new();
+        };
+        let edits = std::iter::once(&**first).chain(rest);
+        edits.flat_map(|edit| edit.blobs.iter().cloned()).collect()
+    }
 }
 
 impl Overtaken {
@@ -102,7 +141,7 @@ impl Overtaken {
     /// The conflict, if what an edit relied on has changed.
     pub(crate) fn replay(
         self,
-        has_journal: bool,
+        recording: Recording,
     ) -> Result<(CommitRequest, HeldLeases), CommitError> {
         let Self {
             mut commit,
@@ -110,13 +149,13 @@ impl Overtaken {
             leases,
         } = self;
         leases.begin();
-        commit.action.bring_to(heads, has_journal)?;
+        commit.action.bring_to(heads, recording)?;
         Ok((commit, leases))
     }
 }
 
 impl Restored {
-    fn after((head, number): (RootRef, u64), root: &Root, has_journal: bool) -> Self {
+    fn after((head, number): (RootRef, u64), root: &Root, recording: Recording) -> Self {
         let indexes = head
             .indexes
             .restored(&head.tree, (&root.tree, &root.indexes));
@@ -124,7 +163,7 @@ impl Restored {
         let difference = || encode::edit(number, &head.tree.operations_to(&root.tree), &[]);
         Self {
             indexes,
-            piece: has_journal.then(|| Arc::new(difference())),
+            piece: recording.then(|| Arc::new(difference())),
             head,
         }
     }
@@ -147,8 +186,8 @@ impl Work {
     }
 
     /// Whether its author makes its version, and encodes it, rather than the combiner.
-    fn is_large(&self, has_journal: bool) -> bool {
-        self.steps() > FEW_STEPS || has_journal && self.has_many_bytes()
+    fn is_large(&self, recording: Recording) -> bool {
+        self.steps() > FEW_STEPS || recording == Recording::On && self.has_many_bytes()
     }
 
     fn has_many_bytes(&self) -> bool {
@@ -180,7 +219,7 @@ impl Work {
 
 impl TreeEdit {
     /// Makes the next version, if the base is the newest.
-    fn carry_out(&mut self, has_journal: bool) {
+    fn carry_out(&mut self, recording: Recording) {
         let Work::Edit(edit) = &mut self.work else {
             return;
         };
@@ -188,25 +227,25 @@ impl TreeEdit {
             return;
         }
         edit.carry_out();
-        if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || has_journal {
+        if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || recording == Recording::On {
             let base = self.base.clone();
-            self.finish(base, has_journal);
+            self.finish(base, recording);
         }
     }
 
     /// Makes the version that follows the base, which is the head, with its indexes.
-    fn finish(&mut self, head: RootRef, has_journal: bool) {
+    fn finish(&mut self, head: RootRef, recording: Recording) {
         let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
         let (tree, script) = match work {
             Work::Edit(edit) => edit.finish(),
             Work::Script(_) => unreachable!("an edit is finished once"),
         };
-        self.finished_as((head, tree), script, has_journal);
+        self.finished_as((head, tree), script, recording);
     }
 
-    fn finished_as(&mut self, (head, tree): (RootRef, Tree), script: Script, has_journal: bool) {
+    fn finished_as(&mut self, (head, tree): (RootRef, Tree), script: Script, recording: Recording) {
         let number = self.state.number;
-        let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
+        let piece = recording.then(|| encode::edit(number, script.operations(), &self.blobs));
         let indexes = head.indexes.after(script.operations(), (&head.tree, &tree));
         let references = references_in(script.operations());
         let last_id = last_id_in(script.operations());
@@ -221,15 +260,19 @@ impl TreeEdit {
         }));
     }
 
+    /// What it changes, if its author has encoded that.
+    fn piece(&self) -> Option<&Piece> {
+        self.finished.as_ref()?.piece.as_ref()
+    }
+
     /// How many bytes it brings to the journal, as far as its author has encoded it.
     fn encoded(&self) -> usize {
-        let piece = self.finished.as_ref().and_then(|done| done.piece.as_ref());
         let blobs: usize = self.blobs.iter().map(|blob| blob.bytes.len()).sum();
-        piece.map_or(0, |piece| piece.len()) + blobs
+        self.piece().map_or(0, |piece| piece.len()) + blobs
     }
 
     /// Makes the version that follows a head, if what the edit relied on is unchanged there.
-    fn bring_to(&mut self, head: RootRef, has_journal: bool) -> Result<(), CommitError> {
+    fn bring_to(&mut self, head: RootRef, recording: Recording) -> Result<(), CommitError> {
         if self
             .finished
             .as_ref()
@@ -238,13 +281,13 @@ impl TreeEdit {
             return Ok(());
         }
         if self.base.number() == head.number() && matches!(self.work, Work::Edit(_)) {
-            self.finish(head, has_journal);
+            self.finish(head, recording);
             return Ok(());
         }
         let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
         let mut script = work.into_script();
         let tree = rebase((&self.state, &self.base), &mut script, &head)?;
-        self.finished_as((head, tree), script, has_journal);
+        self.finished_as((head, tree), script, recording);
         Ok(())
     }
 
@@ -256,11 +299,11 @@ impl TreeEdit {
     }
 
     /// Whether the combiner leaves it to the author to bring the edit to this head.
-    pub(crate) fn is_large_on(&self, head: &RootRef, has_journal: bool) -> bool {
+    pub(crate) fn is_large_on(&self, head: &RootRef, recording: Recording) -> bool {
         if self.is_finished_on(head) {
             return false;
         }
-        if has_journal && self.work.has_many_bytes() {
+        if recording == Recording::On && self.work.has_many_bytes() {
             return true;
         }
         let steps = if self.base.number() != head.number() {

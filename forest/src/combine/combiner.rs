@@ -1,14 +1,14 @@
 //! The combiner: every commit goes through it, one after the other. Only the thread that holds it (see
 //! `publication_list`) calls it; no author's code runs here, because edits are data.
 //!
-//! The way of a commit: [`Combiner::serve`] checks that no write lease is in the way, [`Combiner::commit`]
-//! that the commit was not made before; each tree's change is prepared on a clone of its newest version
-//! (`prepare.rs`), so a failure half-way leaves no trace; [`Combiner::accept`] (`acceptance.rs`) numbers the commit and
-//! appends it to the journal; [`Combiner::apply`] (`apply.rs`) applies it to the forest; and `publish.rs` publishes the
-//! versions: from then on readers see them. If the journal answers later, the commit waits (`outstanding.rs`), and is
-//! applied when its turn comes. A new version of one tree is published at the end of its group, by
-//! [`Combiner::end_group`], or before the group's next commit that is not just another version of that tree. Every other
-//! commit is published when it is applied.
+//! The way of a commit: [`Combiner::serve`] checks that no write lease is in the way, [`Combiner::commit`] that the
+//! commit was not made before; each tree's change is prepared on a clone of its newest version (`prepare.rs`), so a
+//! failure half-way leaves no trace; [`Combiner::accept`] (`acceptance.rs`) numbers the commit and appends it to the
+//! journal; [`Combiner::apply`] (`apply.rs`) applies it to the forest; and `publish.rs` publishes the versions: from
+//! then on readers see them. If the journal answers later, the commit waits (`outstanding.rs`), and is applied when its
+//! turn comes. A new version of one tree is published at the end of its group, by [`Combiner::end_group`], or before
+//! the group's next commit that is not just another version of that tree. Every other commit is published when it is
+//! applied.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -16,13 +16,13 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use super::at_risk::AtRisk;
-use super::before::{Before, FailureWatch};
 use super::commit_ids::CommitIds;
 use super::outstanding::{Outcome, Queue};
 use super::pending::Pending;
 use super::prepare::{Preparation, Unprepared};
 use super::publish::Publisher;
 use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
+use super::rollback::{Before, FailureWatch};
 use super::start::Start;
 use super::write_leases::WriteLeases;
 use crate::error::CommitError;
@@ -56,12 +56,12 @@ pub(crate) struct Combiner {
     pub(super) outstanding: Queue,
     /// Requests that wait until the journal takes records again.
     pub(super) held: VecDeque<Arc<Pending>>,
-    /// Whether the journal failed so that nobody knows what it has.
+    /// Whether the journal failed in such a way that nobody knows what it has.
     pub(super) is_poisoned: bool,
     /// How names and tags were before the commits that are not durable yet, with their numbers.
     pub(super) before: VecDeque<(u64, Before)>,
     pub(super) failure: FailureWatch,
-    /// What is visible and not durable.
+    /// The commits that are visible and not durable.
     pub(super) at_risk: AtRisk,
     /// Makes the forest look for answers of the journal.
     pub(super) journal_waker: Waker,
@@ -73,7 +73,7 @@ pub(crate) struct Combiner {
     /// Requests that waited for a lease that has ended.
     pub(super) resumed: VecDeque<Arc<Pending>>,
     pub(super) answers: Vec<(Arc<Pending>, Answer)>,
-    /// Whether somebody who watches the forest is to be woken.
+    /// Whether a watch of the forest is to be woken.
     pub(super) has_happened: bool,
     /// Whether the last request made a version that was collected.
     pub(super) has_collected: bool,
@@ -212,8 +212,8 @@ impl Combiner {
         }
     }
 
-    /// The answer of the journal wants to be asked again, and those who wait for it do that in their turn, so that no
-    /// thread is kept.
+    /// The answer of the journal has to be polled again. The units that wait for it do that when it is their turn, so
+    /// that no thread is kept.
     fn let_authors_ask(&mut self) {
         let commits = self.outstanding.commits.iter();
         let waiters = commits.flat_map(|commit| &commit.waiters);
@@ -233,7 +233,7 @@ impl Combiner {
 
     /// Whether others should hold the combiner for a moment, because much is to be freed or a waiter is to
     /// be woken.
-    pub(crate) fn should_step_aside(&self) -> bool {
+    pub(crate) fn should_lend(&self) -> bool {
         let deferred = &self.publisher.deferred;
         deferred.is_waited_for() || deferred.versions() > GONE
     }
@@ -249,8 +249,8 @@ impl Combiner {
                 if !self.write_leases.take(&bid, now) {
                     return Served::Waits(bid.state.number, Request::TakeLease(bid));
                 }
-                // The update is to see all commits to the tree, also those on their way.
-                let head = self.publisher.ahead.head(&bid.state);
+                // The update must see all commits to the tree, including those on their way.
+                let head = self.publisher.unaccepted.head(&bid.state);
                 if let Some(at) = head.and_then(|head| self.outstanding.at(head.number())) {
                     return Served::Later(at, Outcome::Found(Answer::Done));
                 }

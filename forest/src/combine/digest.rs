@@ -1,7 +1,8 @@
-//! The digest of what an author asks for: equal for a commit that is tried again, though its new nodes have other ids
-//! then and the erasable bytes other references.
+//! The digest of what an author asks for. A commit that is tried again has the same digest, although its new nodes have
+//! other ids and its erasable bytes other references.
 //!
-//! Erasable bytes are left out: the digest stays when they are erased, and short ones could be found again by trying.
+//! Erasable bytes are left out, because the digest stays when they are erased, and short bytes could be guessed from
+//! it.
 //!
 //! It is stored in the journal, so it is the same in all programs: FNV-1a of 64 bits, over what `absorb` passes in.
 
@@ -14,7 +15,7 @@ use crate::content::erasable::{Blob, referred};
 use crate::journal::Digest;
 
 impl Action {
-    /// The digest of edits, which are all that may be given an id.
+    /// The digest of edits: only these may be given an id.
     pub(crate) fn digest(&self) -> Digest {
         let mut hasher = Hasher::default();
         if let Self::Edits(first, rest) = self {

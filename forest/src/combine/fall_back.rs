@@ -1,7 +1,7 @@
 //! The way back: when the journal fails, the forest shows what is durable, and takes no more commits.
 //!
-//! - The versions of trees are in their histories; see `History::fall_back`. What has no versions, the names and the
-//!   tags, is changed in place, and the combiner keeps how they were before until that change is durable.
+//! - The versions of trees are in their histories; see `History::fall_back`. Names and tags have no versions and are
+//!   changed in place. So the combiner keeps their former state until the change is durable.
 //! - Readers see all of it at one instant, while the names and all histories are locked.
 //! - Bytes that were erased stay erased.
 
@@ -10,14 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Context;
 
-use super::before::{Before, TagBefore};
 use super::combiner::Combiner;
+use super::rollback::{Before, TagBefore};
 use crate::journal::Position;
 use crate::state::forest::{Fall, ForestState};
 use crate::state::tree::TreeState;
 
 impl Combiner {
-    /// Keeps how something was before a commit, until the commit is durable.
+    /// Keeps the state before a commit, until the commit is durable.
     pub(super) fn remember(&mut self, forest: &ForestState, number: u64, before: Before) {
         if number > forest.stats.settled() {
             self.before.push_back((number, before));
@@ -41,7 +41,7 @@ impl Combiner {
         }
     }
 
-    /// Asks the journal which commits are durable, and forgets what only others would need.
+    /// Asks the journal which commits are durable, and forgets what was kept for them.
     pub(super) fn settle(&mut self, forest: &ForestState) {
         let journal = forest.journal.as_ref();
         if let Some(settled) = journal.and_then(|journal| journal.settled(&forest.reentrancy)) {
@@ -74,14 +74,14 @@ impl Combiner {
             catch_unwind(AssertUnwindSafe(look))
         });
         if !matches!(has_failed, Ok(false)) {
-            // It is not polled again, neither after it was ready nor after it panicked.
+            // The future is not polled again after it was ready or has panicked.
             watch.failed = Some(Box::pin(std::future::pending()));
             watch.is_due |= has_failed.is_ok();
         }
     }
 
-    /// If the journal has failed: shows what is durable, and takes no more commits. What the journal has accepted was
-    /// published before; what it has not answered yet is answered when it is.
+    /// If the journal has failed: shows what is durable, and takes no more commits. Commits that the journal has
+    /// accepted were published before; those that it has not answered yet are answered when it does.
     pub(super) fn fall_back_if_due(&mut self, forest: &ForestState) {
         if !std::mem::take(&mut self.failure.is_due) || forest.fall().is_some() {
             return;

@@ -46,7 +46,7 @@ impl Combiner {
             if bid.is_begun.is_some() {
                 return; // The author of a large edit has not come for it yet, and will ask again.
             }
-            // All commits wait for this thread, and none is to wait for a subscriber.
+            // All commits wait for this thread, and must not wait for a subscriber.
             let caller = bid.caller;
             notice(move || {
                 tracing::warn!(%tree, held_ms, %caller, "an update kept others waiting; its write lease was revoked");
@@ -56,7 +56,7 @@ impl Combiner {
         self.resumed.extend(self.write_leases.revoke(now, report));
     }
 
-    /// The reading of the clock. A clock that panics appears to stand still, and no request is lost by it.
+    /// The reading of the clock. A clock that panics appears to stand still, so its panic loses no request.
     pub(super) fn uptime(&mut self, forest: &ForestState) -> Duration {
         let now = catch_unwind(AssertUnwindSafe(|| forest.clock.uptime()));
         self.uptime = self.uptime.max(now.unwrap_or_default());
@@ -70,7 +70,8 @@ impl Combiner {
         Some((trees.collect(), ticket))
     }
 
-    /// Ends them once the commit has its place: what comes now is prepared against its versions.
+    /// Ends the leases once the commit has its number: later commits are prepared against its
+    /// versions.
     pub(super) fn end_leases(&mut self, leases: Option<(Vec<u64>, u64)>) {
         let Some((trees, ticket)) = leases else {
             return;

@@ -1,15 +1,17 @@
 //! Commits that are on their way into the journal, in the order of their numbers.
 //!
 //! - They are accepted in this order. One is applied when the journal has accepted it and all before it.
-//! - One that is refused takes all behind it along: they were prepared against what never came to be.
-//! - One whose answer is lost is resolved by its id, and nothing is appended before that has told.
+//! - If one is refused, so are all behind it, because they were prepared against versions that never came
+//!   to be.
+//! - If the answer to one is lost, the journal is asked by its id, and nothing is appended before that
+//!   is answered.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::made::Made;
+use super::new_versions::Made;
 use super::pending::Pending;
 use super::request::{Answer, Garbage};
 use crate::journal::{AppendError, Digest, Durability, Journal, Later, Position, Resolved};
@@ -44,7 +46,7 @@ pub(crate) enum Outcome {
     Own,
     /// This receipt: there was nothing to do.
     Nothing(Committed),
-    /// This answer: it was found by a look at what is on its way, and nobody is to know of that before it is visible.
+    /// This answer: it depends on commits that are on their way, and nobody may learn of these before they are visible.
     Found(Answer),
 }
 
@@ -122,7 +124,7 @@ impl Queue {
                         {
                             Some(Verdict::Accepted(Some(position)))
                         }
-                        // An older commit has the id, so it does not tell what became of this one.
+                        // An older commit has the id, so the id does not tell what became of this one.
                         Poll::Ready(Resolved::Stored { .. }) => Some(Verdict::Unknown),
                         Poll::Ready(Resolved::NotStored) => {
                             Some(Verdict::Refused(AppendError::Lost))

@@ -1,9 +1,9 @@
 //! Prepares a commit: finds out whether it is possible and what each tree becomes, and changes nothing.
 //!
-//! What is large is not done here: it goes back to its author (see `author.rs`). Otherwise
-//! operations are applied to a clone of the newest version, which costs three reference counts and is dropped
-//! when one of the operations is refused. An undo list or a checking pass would have to know how each operation
-//! can fail; a clone does not. If the head is still the base, no clone is made.
+//! A large change is not prepared here: it goes back to its author (see `author.rs`). Otherwise operations are
+//! applied to a clone of the newest version, which costs three reference counts and is dropped when one of the
+//! operations is refused. An undo list or a checking pass would have to know how each operation can fail; a clone
+//! does not. If the head is still the base, no clone is made.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -47,9 +47,9 @@ pub(crate) struct NewTree {
     pub(crate) references: Vec<Referred>,
     /// The greatest id of a node that it brings; 0, if it brings none.
     pub(crate) last_id: u64,
-    /// What an edit did; `None` for what is no edit.
+    /// What an edit did; `None`, if this is no edit.
     pub(crate) script: Option<Script>,
-    /// What is for the journal, if there is one.
+    /// The part for the journal, if there is one.
     piece: Option<Piece>,
     /// An older version that the commit held, and that may be freed with it.
     pub(crate) held: RootRef,
@@ -57,7 +57,7 @@ pub(crate) struct NewTree {
 
 /// A commit that is not made.
 pub(crate) enum Unprepared {
-    /// What is refused may be large.
+    /// The refused part may be large.
     Refused(CommitError, Garbage),
     /// Its author is to bring it to these versions of its trees.
     Overtaken(Action, Vec<RootRef>),
@@ -138,14 +138,18 @@ impl Preparation<'_> {
                 let ids = self.forest.blobs.ids_at(&place);
                 Ok(Prepared::Erase(Box::new(Erasure { place, ids })))
             }
-            Action::Tag(state, tag, tagged) => Ok(Prepared::Tag(state, tag, tagged)),
+            Action::Tag(state, tag, tagged) => {
+                // If it was let go since its author found it, the newest checkpoint may lack it.
+                state.history().must_have(&tagged)?;
+                Ok(Prepared::Tag(state, tag, tagged))
+            }
             Action::Untag(state, tag) => Ok(Prepared::Untag(state, tag)),
         }
     }
 
     fn prepare_one(&self, edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&edit.state);
-        if edit.is_large_on(&head, self.forest.journal.is_some()) {
+        if edit.is_large_on(&head, self.forest.recording()) {
             return Err(Unprepared::Overtaken(
                 Action::Edits(edit, Vec::new()),
                 vec![head],
@@ -166,10 +170,10 @@ impl Preparation<'_> {
     ) -> Result<Prepared, Unprepared> {
         let all = || std::iter::once(&*first).chain(&rest);
         let heads: Vec<_> = all().map(|edit| self.publisher.head(&edit.state)).collect();
-        let has_journal = self.forest.journal.is_some();
+        let recording = self.forest.recording();
         if all()
             .zip(&heads)
-            .any(|(edit, head)| edit.is_large_on(head, has_journal))
+            .any(|(edit, head)| edit.is_large_on(head, recording))
         {
             return Err(Unprepared::Overtaken(Action::Edits(first, rest), heads));
         }
@@ -198,7 +202,7 @@ impl Preparation<'_> {
         match restored {
             Some(restored) if restored.fits(&head) => {
                 let Restored { indexes, piece, .. } = *restored;
-                // Whatever differs between the versions, it is not more than all nodes of both.
+                // The difference between the versions is at most all nodes of both.
                 let steps = head.steps + head.tree.len() + root.tree.len();
                 let new = NewTree::new((root.tree.clone(), indexes, steps), piece, root);
                 Ok(Prepared::One(state, new))
@@ -210,9 +214,9 @@ impl Preparation<'_> {
         }
     }
 
-    /// The next version of an edit's tree: the version that its author finished, or the edit's own version, if its
-    /// base is still the newest; else the newest version with the edit's operations applied to it, if what the edit
-    /// relied on has not changed.
+    /// The next version of an edit's tree. It is the version that its author finished, or the edit's own version if its
+    /// base is still the newest. Otherwise it is the newest version with the edit's operations applied to it, if what
+    /// the edit relied on has not changed.
     fn merge(&self, edit: TreeEdit, head: &RootRef) -> Result<NewTree, CommitError> {
         let is_finished = edit.is_finished_on(head);
         let is_overtaken = edit.base.number() != head.number();
@@ -256,19 +260,19 @@ impl Preparation<'_> {
         })
     }
 
-    /// What is small is encoded here.
+    /// A small change is encoded here.
     fn piece(&self, encode: impl FnOnce() -> Vec<u8>) -> Option<Piece> {
-        let has_journal = self.forest.journal.is_some();
-        has_journal.then(|| Arc::new(encode()))
+        let recording = self.forest.recording();
+        recording.then(|| Arc::new(encode()))
     }
 
     fn is_deleted(&self, state: &TreeState) -> bool {
-        state.is_deleted() || self.publisher.ahead.is_deleted(state)
+        state.is_deleted() || self.publisher.unaccepted.is_deleted(state)
     }
 
-    /// The tree that has this name once all that is on its way has come.
+    /// The tree that will have this name after all commits that are on their way.
     fn named(&self, name: &str) -> Result<Arc<TreeState>, NameError> {
-        match self.publisher.ahead.named(name) {
+        match self.publisher.unaccepted.named(name) {
             None => self.forest.tree(name),
             Some(Some(state)) => Ok(Arc::clone(state)),
             Some(None) => Err(NameError::Missing(name.to_owned())),
@@ -296,7 +300,7 @@ impl NewTree {
         }
     }
 
-    /// What is left when the version was made, if it may take long to free.
+    /// What is left over when the version is made, if it may take long to free.
     pub(crate) fn garbage(script: Option<Script>, held: RootRef) -> Garbage {
         let script = script.filter(|script| script.steps() > FEW_STEPS);
         // The last holder of a version frees it.

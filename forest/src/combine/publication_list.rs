@@ -6,9 +6,9 @@
 //! Unlike in the paper, waiters need not spin: their requests are data, and their wakers are called.
 //!
 //! - The right to commit is a value: the thread that owns the [`Combiner`] is the combiner.
-//! - While the list holds the combiner, the queue is empty, or all waiters in it were woken to take the
-//!   combiner or poll by themselves, or the thread that put the combiner there comes back for it
-//!   (`step_aside`). A waiter that is dropped instead takes the combiner too, and serves the others.
+//! - While the list holds the combiner, one of these is true: the queue is empty; all waiters in it were
+//!   woken to take the combiner, or poll by themselves; or the thread that put the combiner there will come
+//!   back for it (`lend_combiner`). A waiter that is dropped also takes the combiner, and serves the others.
 //! - A thread gives the combiner up after [`GROUPS`] groups even if requests remain, so that its caller is
 //!   not kept forever.
 
@@ -83,7 +83,7 @@ impl PublicationList {
     }
 }
 
-/// Owns the combiner for one thread, and puts it back on the list in the end, also after a panic.
+/// Owns the combiner for one thread, and puts it back on the list in the end, even after a panic.
 pub(crate) struct CombinerGuard<'a> {
     list: &'a PublicationList,
     combiner: Option<Box<Combiner>>,
@@ -128,7 +128,7 @@ impl CombinerGuard<'_> {
     /// held it for long and others can be woken to take it.
     fn put_back_or_continue(&mut self) -> bool {
         self.groups += 1;
-        if self.combiner().should_step_aside() && !self.step_aside() {
+        if self.combiner().should_lend() && !self.lend_combiner() {
             return false;
         }
         let inner = self.list.inner();
@@ -142,7 +142,7 @@ impl CombinerGuard<'_> {
 
     /// Lets others take the combiner while this thread does the deferred work, and comes back for it if
     /// requests are queued then. Returns `false` if there are none, or another thread has the combiner.
-    fn step_aside(&mut self) -> bool {
+    fn lend_combiner(&mut self) -> bool {
         let deferred = self.combiner().take_deferred();
         self.list.inner().combiner = self.combiner.take();
         self.list.looks_free.store(true, Ordering::Relaxed);

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ahead::Ahead;
-use super::before::TagBefore;
+use super::rollback::TagBefore;
+use super::unaccepted::Unaccepted;
 use crate::state::deferred::Deferred;
 use crate::state::root::{Joint, Root, RootRef};
 use crate::state::stats::Counts;
@@ -22,7 +22,7 @@ pub(crate) struct Publisher {
     /// How many versions of each tree are kept.
     keep: usize,
     pub(crate) deferred: Deferred,
-    pub(crate) ahead: Ahead,
+    pub(crate) unaccepted: Unaccepted,
     /// The versions of one tree that are accepted and not yet published.
     unpublished: Vec<RootRef>,
     unpublished_of: Option<Arc<TreeState>>,
@@ -33,7 +33,7 @@ impl Publisher {
         Self {
             keep,
             deferred: Deferred::default(),
-            ahead: Ahead::default(),
+            unaccepted: Unaccepted::default(),
             unpublished: Vec::new(),
             unpublished_of: None,
         }
@@ -41,7 +41,7 @@ impl Publisher {
 
     /// The newest version of a tree, published, accepted or on its way.
     pub(crate) fn head(&self, state: &Arc<TreeState>) -> RootRef {
-        if let Some(root) = self.ahead.head(state) {
+        if let Some(root) = self.unaccepted.head(state) {
             return root.clone();
         }
         match self.unpublished.last() {
@@ -159,7 +159,7 @@ impl Publisher {
     }
 }
 
-/// What a slot holds while several trees change from their versions before to those after.
+/// The root in a slot while several trees change from their old versions to their new ones.
 fn joint((before, after): (&RootRef, &RootRef), is_visible: &Arc<AtomicBool>) -> RootRef {
     RootRef::new(Root {
         tree_number: after.tree_number,

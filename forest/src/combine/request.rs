@@ -1,6 +1,7 @@
 //! What the combiner is asked to do, and what it answers, as data.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,15 +16,15 @@ use crate::error::{CommitError, MAX_ERASABLE_NAME};
 use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
+use crate::state::tree::{HeldTree, TreeState};
 use crate::version::{CommitId, Committed, Version};
 
 pub(crate) enum Request {
     Commit(CommitRequest),
-    /// To be the only one that commits to a tree for a while.
+    /// Asks to be the only one that commits to a tree for a while.
     TakeLease(Bid),
     ReleaseLease(Bid),
-    /// To be told of this refusal, which an author found, once all that it depends on is visible.
+    /// Asks for this refusal, which an author found, once everything that it depends on is visible.
     Refuse(CommitError),
     /// Some lease may have lasted too long.
     CheckLeases,
@@ -31,7 +32,7 @@ pub(crate) enum Request {
     CheckJournal,
     /// The journal may have failed.
     CheckFailure,
-    /// To be told what is visible now.
+    /// Asks what is visible now.
     Checkpoint,
 }
 
@@ -43,7 +44,8 @@ pub(crate) struct CommitRequest {
     pub(crate) bytes: Bytes,
     /// The ticket of the write leases under which it is made.
     pub(crate) lease: Option<u64>,
-    /// What it has to have reached before it is acknowledged; `None` for what is usual in the forest.
+    /// The level that it must have reached before it is acknowledged; `None` for the usual one of the
+    /// forest.
     pub(crate) level: Option<Level>,
     /// How often it was given back to its author because it was large and overtaken.
     pub(crate) overtaken: u32,
@@ -59,12 +61,12 @@ pub(crate) enum Action {
     Delete(Arc<str>),
     /// The tree that has the first name when the commit is made; the second is its new name.
     Rename(Arc<str>, Arc<str>),
-    /// The version to restore, and what its author has made of it.
+    /// The version to restore, and the parts of the commit that its author has made.
     Restore(Arc<TreeState>, RootRef, Option<Box<Restored>>),
     /// An index of this version of the tree.
     AddIndex(Arc<TreeState>, RootRef, Index),
     DropIndex(Arc<TreeState>, Arc<str>),
-    /// The attribute, and its tree, unless that is deleted and nobody has it.
+    /// The attribute, and its tree, unless the tree was deleted and has no handle.
     Erase(Option<Arc<TreeState>>, Place),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
@@ -136,7 +138,7 @@ pub(crate) struct HeldLeases {
     pub(crate) detached: Weak<dyn Detached>,
 }
 
-/// Takes requests whose answer nothing waits for.
+/// Takes requests for whose answers nothing waits.
 pub(crate) trait Detached: Send + Sync {
     fn submit_detached(&self, request: Request);
 }
@@ -159,7 +161,8 @@ impl Drop for HeldLeases {
     }
 }
 
-/// What a commit leaves behind that may be large. Its author frees it. One word, because an answer is passed on a lot.
+/// What a commit leaves behind, which may be large; its author frees it. It is one word, because answers are moved a
+/// lot.
 #[derive(Default)]
 pub(crate) struct Garbage(Option<Box<Box<dyn Any + Send>>>);
 
@@ -175,14 +178,28 @@ impl Garbage {
     }
 }
 
-/// What is visible at one moment. The versions are in the histories of the trees, up to this one.
+/// A tree at one moment.
+pub(crate) struct TreeMoment {
+    pub(crate) name: Arc<str>,
+    pub(crate) state: HeldTree,
+    pub(crate) newest: RootRef,
+    /// The number of the newest version that had been let go.
+    pub(crate) gone: u64,
+    /// Later they may be others, and that may be lost with the power.
+    pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
+    /// Versions that get a tag behind this moment, and that may have left the history before.
+    pub(crate) coming: Vec<RootRef>,
+}
+
+/// What is visible at one moment. The versions are in the histories of the trees, up to this one, also if the trees let them
+/// go meanwhile.
 pub(crate) struct Moment {
     pub(crate) version: Version,
     pub(crate) time: SystemTime,
     /// Of the newest record that it contains.
     pub(crate) position: Option<Position>,
-    /// By name, each with its newest version.
-    pub(crate) trees: Vec<(Arc<str>, Arc<TreeState>, RootRef)>,
+    /// By name.
+    pub(crate) trees: Vec<TreeMoment>,
     pub(crate) ids: Vec<Entries>,
 }
 

@@ -53,7 +53,7 @@ impl Detached for Shared {
     }
 }
 
-/// Makes the combiner of a forest check its write leases when a clock wakes it, or its journal when that does.
+/// Makes the combiner check its write leases when the clock wakes this, and its journal when the journal does.
 struct Alarm(Weak<Shared>, fn() -> Request);
 
 impl Wake for Alarm {
@@ -62,7 +62,8 @@ impl Wake for Alarm {
             let request = (self.1)();
             let reentrancy = &shared.forest.reentrancy;
             if matches!(request, Request::CheckJournal) && reentrancy.is_in_journal() {
-                // To ask it again at once would keep this thread from what it waits for.
+                // To poll it again at once would keep this thread from the work that the answer
+                // waits for.
                 reentrancy.set_restless();
             } else {
                 shared.submit_detached(request);

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::commit_ids::CommitIds;
 use crate::journal::Position;
 
-/// What a combiner begins with: the newest commit, and what is known of those before it.
+/// What a combiner begins with: the newest commit, and what is known about those before it.
 pub(crate) struct Start {
     pub(crate) number: u64,
     pub(crate) time: SystemTime,

@@ -3,6 +3,8 @@
 //! If the combiner is free, the first poll takes it, serves the request itself and then all requests that
 //! were queued meanwhile, and is ready. Otherwise the request waits on the publication list, with the waker.
 
+mod reaching;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,31 +12,39 @@ use std::task::{Context, Poll, Waker, ready};
 
 use weald_tree::Bytes;
 
+use super::author::Beforehand;
+use super::bring_back::bring_back;
 use super::combiner::Served;
 use super::pending::Pending;
-use super::request::{Action, Answer, CommitRequest, Garbage, HeldLeases, Overtaken, Request};
+use super::request::{
+    Action, Answer, CommitRequest, Garbage, HeldLeases, Overtaken, Piece, Request,
+};
 use super::shared::Shared;
+use crate::content::erasable::Blob;
 use crate::error::CommitError;
-use crate::journal::{Durability, Later, Level};
+use crate::journal::{Durability, Later, Level, Room};
 use crate::state::forest::ForestState;
 
-/// Dropped before its first poll, it has submitted nothing; dropped later, it withdraws the request unless
-/// the combiner has taken it up.
+/// If it is dropped before its first poll, it has submitted nothing. If it is dropped later, it withdraws the
+/// request, unless the combiner has taken that up.
 pub(crate) struct Submission {
     shared: Arc<Shared>,
     stage: Stage,
     /// The write leases of a large commit that was overtaken, until it is answered.
-    leases: Option<HeldLeases>,
+    leases: Option<Box<HeldLeases>>,
     /// What the commit has to reach before the answer.
     level: Level,
-    /// Whether it has waited for the room that its bytes take.
+    /// Whether it has waited for the room that its bytes take, and what it was given, until it is answered.
     has_asked_for_room: bool,
+    room: Room,
+    /// Whether the bytes to which the commit refers were looked for.
+    has_looked: bool,
 }
 
 enum Stage {
     New(Option<Request>),
-    /// The journal has no room for the commit.
-    Crowded(Later<'static, ()>, Option<Request>),
+    /// The journal has no room for the commit, or reads back the bytes to which it refers.
+    Crowded(Later<'static, Room>, Option<Request>),
     Waiting(Arc<Pending>),
     /// The commit is visible, and has not reached its level.
     Reaching(Later<'static, Durability>, Option<Answer>),
@@ -49,13 +59,15 @@ impl Submission {
             leases: None,
             level: Level::Accepted,
             has_asked_for_room: false,
+            has_looked: false,
+            room: Room::default(),
         }
     }
 
     /// Waits until the journal has room for a commit, before anything is done for it.
     fn enter(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
         if matches!(request, Request::Commit(_))
-            && let Some(room) = room_to_wait_for(&self.shared.forest, 0, waker)
+            && let Err(room) = ask_for_room(&self.shared.forest, (0, &[], &[]), waker)
         {
             self.stage = Stage::Crowded(room, Some(request));
             return None;
@@ -64,26 +76,16 @@ impl Submission {
     }
 
     fn begin(&mut self, mut request: Request, waker: &Waker) -> Option<Answer> {
-        let Shared { forest, list } = &*self.shared;
-        if let Err(error) = forest.reentrancy.must_be_outside() {
+        if let Err(error) = self.shared.forest.reentrancy.must_be_outside() {
             return Some(Answer::Committed(Err(error), Garbage::NONE));
         }
-        // If the combiner is taken, others come first, and the thread that serves this request carries it out
-        // once, on the version where it belongs, unless it is large.
-        if let Request::Commit(commit) = &mut request {
-            self.level = commit.level.unwrap_or(forest.level);
-            commit
-                .action
-                .carry_out(list.looks_free(), forest.journal.is_some());
-            let bytes = commit.long_bytes();
-            if bytes > 0
-                && !std::mem::replace(&mut self.has_asked_for_room, true)
-                && let Some(room) = room_to_wait_for(forest, bytes, waker)
-            {
-                self.stage = Stage::Crowded(room, Some(request));
-                return None;
-            }
+        if let Request::Commit(commit) = &mut request
+            && let Some(waits) = self.make_ready(commit, waker)
+        {
+            self.stage = Stage::Crowded(waits, Some(request));
+            return None;
         }
+        let Shared { forest, list } = &*self.shared;
         let pending = match list.take() {
             Some(mut guard) => {
                 let combiner = guard.combiner();
@@ -133,27 +135,69 @@ impl Submission {
     }
 }
 
-/// What to wait for, unless the journal has room now for a record with at least so many bytes.
-fn room_to_wait_for(
-    forest: &ForestState,
-    bytes: usize,
-    waker: &Waker,
-) -> Option<Later<'static, ()>> {
-    let journal = forest.journal.as_ref()?;
-    if forest.reentrancy.is_in_journal() {
-        return None;
+impl Submission {
+    /// Does what the author does for a commit before the request; returns what it has to wait for.
+    fn make_ready(
+        &mut self,
+        commit: &mut CommitRequest,
+        waker: &Waker,
+    ) -> Option<Later<'static, Room>> {
+        let Shared { forest, list } = &*self.shared;
+        self.level = commit.level.unwrap_or(forest.level);
+        // If the combiner is taken, others come first. Then the thread that serves this request carries it out,
+        // once, on the right version, unless the request is large.
+        let edits = match list.looks_free() {
+            true => Beforehand::All,
+            false => Beforehand::Large,
+        };
+        commit.action.carry_out(edits, forest.recording());
+        if !std::mem::replace(&mut self.has_looked, true)
+            && let Some(bytes) = bring_back(forest, &commit.action)
+        {
+            let mut waits: Later<'static, Room> = Box::pin(async move {
+                bytes.await;
+                Room::default()
+            });
+            let waiting = waits.as_mut().poll(&mut Context::from_waker(waker));
+            if waiting.is_pending() {
+                return Some(waits);
+            }
+        }
+        let bytes = commit.long_bytes();
+        if bytes > 0 && !std::mem::replace(&mut self.has_asked_for_room, true) {
+            match ask_for_room(forest, (bytes, &commit.changes(), &commit.blobs()), waker) {
+                Ok(room) => self.room = room,
+                Err(room) => return Some(room),
+            }
+        }
+        None
     }
-    let mut room = journal.inner.when_room(bytes)?;
-    let polled = room.as_mut().poll(&mut Context::from_waker(waker));
-    polled.is_pending().then_some(room)
+}
+
+/// The room for a record with at least so many bytes, or the wait for it.
+fn ask_for_room(
+    forest: &ForestState,
+    (bytes, changes, blobs): (usize, &[Piece], &[Blob]),
+    waker: &Waker,
+) -> Result<Room, Later<'static, Room>> {
+    let journal = forest.journal.as_ref();
+    let journal = journal.filter(|_| !forest.reentrancy.is_in_journal());
+    let Some(mut room) = journal.and_then(|journal| journal.inner.when_room(bytes, changes, blobs))
+    else {
+        return Ok(Room::default());
+    };
+    match room.as_mut().poll(&mut Context::from_waker(waker)) {
+        Poll::Ready(room) => Ok(room),
+        Poll::Pending => Err(room),
+    }
 }
 
 impl Submission {
     /// Brings a large commit that was overtaken to the newest versions, and requests it again.
     fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
-        match overtaken.replay(self.shared.forest.journal.is_some()) {
+        match overtaken.replay(self.shared.forest.recording()) {
             Ok((commit, leases)) => {
-                self.leases = Some(leases);
+                self.leases = Some(Box::new(leases));
                 self.begin(Request::Commit(commit), waker)
             }
             Err(error) => {
@@ -161,46 +205,6 @@ impl Submission {
                 self.begin(Request::Refuse(error), waker)
             }
         }
-    }
-}
-
-impl Submission {
-    /// The answer, once the commit has reached its level.
-    fn poll_level(&mut self, answer: Answer, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(journal) = &self.shared.forest.journal else {
-            return Poll::Ready(answer);
-        };
-        let number = match &answer {
-            Answer::Committed(Ok(commit), _) => commit.version.number,
-            Answer::Created(Ok(state), _) => state.number,
-            _ => return Poll::Ready(answer),
-        };
-        match journal.when_reached(number, self.level) {
-            None => Poll::Ready(answer),
-            Some(reached) => {
-                self.stage = Stage::Reaching(reached, Some(answer));
-                self.poll_reaching(cx)
-            }
-        }
-    }
-
-    fn poll_reaching(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Stage::Reaching(reached, answer) = &mut self.stage else {
-            return Poll::Pending;
-        };
-        let durability = ready!(reached.as_mut().poll(cx));
-        let answer = match (durability, answer.take()) {
-            (Durability::Unknown, Some(Answer::Committed(Ok(commit), garbage))) => {
-                Answer::Committed(Err(CommitError::Unknown(commit.id)), garbage)
-            }
-            (Durability::Unknown, Some(Answer::Created(Ok(state), garbage))) => {
-                let id = state.history().first_commit();
-                Answer::Created(Err(CommitError::Unknown(id)), garbage)
-            }
-            (_, answer) => answer.expect("it is answered once"),
-        };
-        self.stage = Stage::Over;
-        Poll::Ready(answer)
     }
 }
 
@@ -216,7 +220,7 @@ impl Future for Submission {
                 None => None,
             },
             Stage::Crowded(room, request) => {
-                ready!(room.as_mut().poll(cx));
+                this.room = ready!(room.as_mut().poll(cx));
                 let request = request.take();
                 request.and_then(|request| this.begin(request, cx.waker()))
             }
@@ -231,12 +235,15 @@ impl Future for Submission {
         };
         while let Some(Answer::Overtaken(overtaken)) = answer {
             this.stage = Stage::Over;
+            // What it changes is another thing then.
+            this.room = Room::default();
             answer = this.begin_again(*overtaken, cx.waker());
         }
         match answer {
             Some(answer) => {
                 this.stage = Stage::Over;
                 this.leases = None;
+                this.room = Room::default();
                 this.poll_level(answer, cx)
             }
             None => Poll::Pending,

@@ -72,7 +72,8 @@ impl WriteLeases {
         true
     }
 
-    /// Takes the lease, which is free or held by the commit that asks; those who wait for it go on waiting.
+    /// Takes the lease, which is free or held by the commit that asks; requests that wait for it continue to
+    /// wait.
     pub(crate) fn take_over(&mut self, bid: &Bid, now: Duration) {
         let waiting = self.0.remove(&bid.state.number);
         let lease = HeldLease {

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::SystemTime;
 
-use weald_tree::{Attributes, Bytes, NodeId};
-use zeroize::Zeroize;
+use weald_tree::{Bytes, NodeId};
 
+pub use super::erasable_bytes::ErasableBytes;
 pub use super::shelves::BlobId;
 pub(crate) use super::shelves::Place;
 use super::shelves::{Content, Ids, Shelf, Shelves};
@@ -25,10 +25,10 @@ pub enum Value<'a> {
     /// A plain value, which is in the tree.
     Plain(&'a [u8]),
     /// An erasable value that was not erased.
-    Erasable(Arc<[u8]>),
+    Erasable(ErasableBytes),
     /// An erasable value that was erased.
     Erased {
-        /// When.
+        /// When; or of the newest commit, if it was erased after the moment that is shown, or the journal cannot read it.
         when: SystemTime,
     },
 }
@@ -64,7 +64,7 @@ pub(crate) fn referred(value: &[u8]) -> Option<BlobId> {
 
 /// Whether a reference may be anywhere in these bytes.
 pub(crate) fn may_refer(bytes: &[u8]) -> bool {
-    // Few bytes begin one, so the quickest look comes first.
+    // A reference begins at few bytes, so the quickest test comes first.
     bytes.contains(&MARK[0]) && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
@@ -87,7 +87,7 @@ pub struct Blob {
     /// The name of that attribute.
     pub name: Box<str>,
     /// The bytes.
-    pub bytes: Arc<[u8]>,
+    pub bytes: ErasableBytes,
 }
 
 /// Erasable bytes that are to go.
@@ -95,7 +95,8 @@ pub struct Blob {
 pub struct Erasure {
     /// All bytes that were ever brought for this attribute: the number of the tree, the node, and the name.
     pub place: (u64, NodeId, Box<str>),
-    /// And these, to which it referred though they were brought for other attributes.
+    /// And these bytes: they were brought for other attributes, but this attribute referred to
+    /// them.
     pub ids: Vec<BlobId>,
 }
 
@@ -113,16 +114,17 @@ pub struct BlobPlace {
 /// The erasable bytes of a forest.
 #[derive(Default)]
 pub(crate) struct Blobs {
-    /// Whether there ever were any. Relaxed: a thread that has a reference has synchronised with the commit that brought it.
+    /// Whether there ever were any. Relaxed: a thread that has a reference has synchronised with the commit that
+    /// brought it.
     were_used: AtomicBool,
-    shelves: RwLock<Shelves>,
+    pub(super) shelves: RwLock<Shelves>,
     random: [RandomState; 2],
 }
 
 /// The companion of a reference in a tree. When the last clone of the reference is dropped, in whatever version
 /// it was, nobody can ask for the bytes any longer.
-struct Holder {
-    blobs: Arc<Blobs>,
+pub(super) struct Holder {
+    pub(super) blobs: Arc<Blobs>,
     id: BlobId,
 }
 
@@ -152,29 +154,6 @@ impl Blobs {
         self.were_used.load(Ordering::Relaxed)
     }
 
-    /// The same value for a tree; a reference that was copied byte by byte holds what it refers to from then on.
-    pub(crate) fn held(self: &Arc<Self>, value: &[u8]) -> Option<Bytes> {
-        let id = referred(value)?;
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let is_known = shelves.blobs.has(&id) || shelves.holders.has(&id);
-        drop(shelves);
-        is_known.then(|| self.reference(id))
-    }
-
-    /// The same for all attributes of a node.
-    pub(crate) fn all_held(self: &Arc<Self>, attributes: Attributes) -> Attributes {
-        if !self.were_used() {
-            return attributes;
-        }
-        let held = attributes
-            .iter()
-            .filter_map(|(name, value)| Some((name, self.held(value)?)));
-        let held: Vec<(String, Bytes)> =
-            held.map(|(name, value)| (name.to_owned(), value)).collect();
-        let with = |all: Attributes, (name, value): &(String, Bytes)| all.with_bytes(name, value);
-        held.iter().fold(attributes, with)
-    }
-
     /// References that a commit of this number brought to a tree: what they refer to can be erased there, too.
     pub(crate) fn note(&self, (tree, number): (u64, u64), references: Vec<Referred>) {
         if references.is_empty() {
@@ -184,7 +163,7 @@ impl Blobs {
         for (node, name, id) in references {
             let place = (tree, node, name);
             let is_copy = match shelves.blobs.get(&id) {
-                // It may be in the history, and have come from there.
+                // The reference may be in the history, and have come from there.
                 None => shelves.keeps_copies,
                 Some(shelf) => shelf.place != place && !matches!(shelf.content, Content::Erased(_)),
             };
@@ -228,6 +207,9 @@ impl Blobs {
             }
         }
         shelves.holders.take(&id);
+        if shelves.keeps_unheld {
+            return;
+        }
         let gone = shelves.take(id);
         drop(shelves);
         drop(gone); // Large bytes are freed after the lock.
@@ -256,13 +238,16 @@ impl Blobs {
         let mut ids = ids.as_ref().map(Ids::all).unwrap_or_default();
         ids.extend(&erasure.ids);
         for id in ids {
+            // The checkpoint may know nothing of it, because its reference was brought back from the history later.
+            if guard.keeps_unheld && !guard.blobs.has(&id) {
+                let (place, content) = (erasure.place.clone(), Content::Erased(when));
+                let shelf = Shelf { place, content };
+                guard.blobs.part_mut(&id).insert(id, shelf);
+            }
             gone.extend(guard.erase(id, when));
         }
         drop(guard);
-        // Large bytes are overwritten and freed after the lock. Those that somebody was given stay as they are.
-        for bytes in gone.iter_mut().filter_map(Arc::get_mut) {
-            bytes.zeroize();
-        }
+        drop(gone); // Large bytes are overwritten and freed after the lock.
     }
 
     /// The meaning of a value; one that refers to no known blob is plain.
@@ -273,15 +258,18 @@ impl Blobs {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         match shelves.blobs.get(&id).map(|shelf| &shelf.content) {
             None | Some(Content::Absent) => Value::Plain(value),
-            Some(Content::Stored(bytes)) => Value::Erasable(Arc::clone(bytes)),
-            Some(Content::Erased(when)) => Value::Erased { when: *when },
+            Some(Content::Stored(bytes)) => Value::Erasable(bytes.clone()),
+            Some(Content::Erased(when) | Content::Unreadable(when)) => {
+                Value::Erased { when: *when }
+            }
         }
     }
 }
 
-/// Copies of references, for a forest whose journal has a history: an attribute whose copy only the history has can be erased, too.
+/// Copies of references, for a forest whose journal has a history: so an attribute can be erased, too, if only the
+/// history has a copy of it.
 impl Blobs {
-    /// Copies stay known when no version in memory has the reference any more, until they are
+    /// Copies stay known after the last version in memory has lost the reference, until they are
     /// [forgotten](Self::forget_copies).
     pub(crate) fn keeping_copies() -> Self {
         let blobs = Self::default();
@@ -312,7 +300,8 @@ impl Blobs {
         self.were_used.store(true, Ordering::Relaxed);
     }
 
-    /// What was copied and is not stored here any more. Only the journal knows whether its history has it.
+    /// Blobs that were copied and are no longer stored here. Only the journal knows whether its history has
+    /// them.
     pub(crate) fn copied_and_gone(&self) -> Vec<BlobId> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         let is_gone = |id: &BlobId| match shelves.blobs.get(id) {
@@ -332,9 +321,20 @@ impl Blobs {
 
 /// Reading a forest back.
 impl Blobs {
-    /// Bytes that the journal has.
+    /// Blobs stay until they are [swept](Self::sweep): a record may bring back a reference that no kept version had meanwhile,
+    /// because its author took it from a snapshot or restored a version that this forest does not keep.
+    pub(crate) fn to_recover() -> Self {
+        let blobs = Self::keeping_copies();
+        blobs.write().keeps_unheld = true;
+        blobs
+    }
+
+    /// Bytes that the journal has. If they were known, nothing changes.
     pub(crate) fn add_absent(&self, tree: u64, at: BlobPlace) {
         let mut shelves = self.write();
+        if shelves.blobs.has(&at.id) {
+            return;
+        }
         let place = (tree, at.node, at.name);
         shelves.put_at(&place, at.id);
         let content = Content::Absent;
@@ -354,7 +354,7 @@ impl Blobs {
         erased.map(|(id, _)| *id).collect()
     }
 
-    /// The journal has bytes whose erasure did not last.
+    /// The journal has bytes whose erasure was lost.
     pub(crate) fn set_absent(&self, id: BlobId) {
         let mut guard = self.write();
         let shelves = &mut *guard;
@@ -365,10 +365,11 @@ impl Blobs {
         }
     }
 
-    /// Forgets what nothing refers to.
+    /// Forgets what nothing refers to, now that all is read; from now on at once.
     pub(crate) fn sweep(&self) {
         let mut guard = self.write();
         let shelves = &mut *guard;
+        shelves.keeps_unheld = false;
         let ids = shelves.blobs.iter().map(|(id, _)| *id);
         let unheld: Vec<_> = ids.filter(|id| !shelves.holders.has(id)).collect();
         for id in unheld {
@@ -384,19 +385,30 @@ impl Blobs {
         absent.map(|(id, _)| *id).collect()
     }
 
-    /// The bytes that were read back; without them they were erased, though it is not known when.
-    pub(crate) fn fill(&self, id: BlobId, bytes: Option<Vec<u8>>, now: SystemTime) {
+    /// The bytes that were read back.
+    pub(crate) fn fill(&self, id: BlobId, bytes: Vec<u8>) {
+        let bytes = ErasableBytes::from(bytes);
+        let len = bytes.len();
         let mut shelves = self.write();
-        let Some(mut bytes) = bytes else {
-            _ = shelves.erase(id, now);
-            return;
-        };
-        if let Some(shelf) = shelves.blobs.part_mut(&id).get_mut(&id) {
-            shelf.content = Content::Stored(bytes.as_slice().into());
-            shelves.bytes += bytes.len();
+        if let Some(shelf) = shelves.absent_mut(id) {
+            shelf.content = Content::Stored(bytes);
+            shelves.bytes += len;
         }
-        // They are elsewhere now, and may be erased there.
-        bytes.zeroize();
+    }
+
+    /// The journal has bytes and cannot read them. So they are no erased ones: an erasure must still reach them.
+    pub(crate) fn set_unreadable(&self, id: BlobId, when: SystemTime) {
+        if let Some(shelf) = self.write().absent_mut(id) {
+            shelf.content = Content::Unreadable(when);
+        }
+    }
+
+    /// How many blobs the journal has and cannot read.
+    pub(crate) fn unreadable(&self) -> usize {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let blobs = shelves.blobs.iter().map(|(_, shelf)| shelf);
+        let is_it = |shelf: &&Shelf| matches!(shelf.content, Content::Unreadable(_));
+        blobs.filter(is_it).count()
     }
 
     /// All blobs, with the time when they were erased.
@@ -405,7 +417,7 @@ impl Blobs {
         let all = shelves.blobs.iter().map(|(id, shelf)| {
             let erased = match shelf.content {
                 Content::Erased(when) => Some(when),
-                Content::Stored(_) | Content::Absent => None,
+                Content::Stored(_) | Content::Absent | Content::Unreadable(_) => None,
             };
             (*id, shelf.place.clone(), erased)
         });
@@ -415,7 +427,7 @@ impl Blobs {
         all
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Shelves> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Shelves> {
         self.shelves.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! The indexes of one version: for an attribute, all values and the nodes that have them, sorted.
 //!
 //! - They belong to a version like its nodes, so each version is queried through its own.
-//! - A commit updates them by its operations if they are few, and otherwise by the difference between two versions, in the
-//!   time of that difference.
+//! - A commit updates them by its operations if they are few, and otherwise by the difference between two versions, in
+//!   the time of that difference.
 //! - Erasable values are in no index, because an index would keep them.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use weald_tree::{Change, Node, NodeId, Operation, Tree};
 use super::erasable::is_reference;
 use super::sorted::{Key, Sorted};
 
-/// So many operations are looked at one by one; the difference of two versions costs as much as some of them.
+/// Up to this many operations are looked at one by one; more cost as much as the difference of two versions.
 const FEW: usize = 16;
 
 /// The indexes of a version; most have none.
@@ -140,7 +140,7 @@ fn update(indexes: &mut [Index], old: &Tree, new: &Tree) {
     }
 }
 
-/// A node was one and is another now.
+/// A node changed from one state to another.
 fn bring_up_to_date(indexes: &mut [Index], old: Option<Node<'_>>, new: Option<Node<'_>>) {
     for index in indexes {
         let is_unchanged = match (old, new) {
@@ -160,7 +160,8 @@ fn bring_up_to_date(indexes: &mut [Index], old: Option<Node<'_>>, new: Option<No
     }
 }
 
-/// The nodes whose attributes a few operations touch, each once; `None`, if they are many, or touch more than they name.
+/// The nodes whose attributes a few operations touch, each once; `None`, if they are many, or touch more than they
+/// name.
 fn touched(operations: &[Operation]) -> Option<Vec<NodeId>> {
     if operations.len() > FEW {
         return None;
@@ -171,7 +172,7 @@ fn touched(operations: &[Operation]) -> Option<Vec<NodeId>> {
             Operation::Add { node, .. }
             | Operation::PutAttribute { node, .. }
             | Operation::DeleteAttribute { node, .. } => all.push(*node),
-            // A place is in no index.
+            // An index has no places, so a move changes none.
             Operation::Move { .. } => {}
             _ => return None,
         }

@@ -1,15 +1,16 @@
 //! Where erasable bytes are kept: by their ids, and by the attributes for which they were brought.
 //!
-//! - Each map is in [`PARTS`] parts. A map that grows moves all that it has, and one of a hundred thousand entries would
-//!   hold up, for many milliseconds, the commit at which it does; a part moves its own entries only.
+//! - Each map is in [`PARTS`] parts. A map that grows moves all its entries. With a hundred thousand entries that would
+//!   delay the commit at which it happens by many milliseconds; a part moves its own entries only.
 //! - Most attributes have one value ever, so a place with one id has no set.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use weald_tree::NodeId;
+
+use super::erasable_bytes::ErasableBytes;
 
 /// Identifies the bytes of an erasable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,15 +26,18 @@ const PARTS: usize = 64;
 #[derive(Default)]
 pub(super) struct Shelves {
     pub(super) blobs: Parts<BlobId, Shelf>,
-    /// The blobs that were not erased, by the attribute for which they were put, and by those to which they were copied.
+    /// The blobs that were not erased, by the attribute for which they were put, and by those to which they were
+    /// copied.
     pub(super) places: Parts<Place, Ids>,
-    /// The attributes to which a reference was copied, with the number of the commit that did it first.
+    /// The attributes to which a reference was copied, with the number of the first commit that did so.
     pub(super) copies: Parts<BlobId, Vec<(u64, Place)>>,
     /// Whether copies stay known when no version in memory has the blob: a history on disk may have it.
     pub(super) keeps_copies: bool,
+    /// Whether blobs stay that no reference has: the forest is being read back, and a later record may have one again.
+    pub(super) keeps_unheld: bool,
     /// The bytes of all blobs together.
     pub(super) bytes: usize,
-    /// How many references there are that were made apart from each other.
+    /// How many references there are, where clones of one count once.
     pub(super) holders: Parts<BlobId, usize>,
 }
 
@@ -43,10 +47,12 @@ pub(super) struct Shelf {
 }
 
 pub(super) enum Content {
-    Stored(Arc<[u8]>),
+    Stored(ErasableBytes),
     Erased(SystemTime),
     /// They are in the journal, and not read back yet.
     Absent,
+    /// The journal has them and cannot read them. They read as erased at this time; they can still be erased, and copied.
+    Unreadable(SystemTime),
 }
 
 /// The ids of the bytes that were brought for one attribute.
@@ -185,8 +191,14 @@ impl Shelves {
         }
     }
 
+    /// The shelf of bytes that are to be read back.
+    pub(super) fn absent_mut(&mut self, id: BlobId) -> Option<&mut Shelf> {
+        let shelf = self.blobs.part_mut(&id).get_mut(&id);
+        shelf.filter(|shelf| matches!(shelf.content, Content::Absent))
+    }
+
     /// Returns the bytes that are gone.
-    pub(super) fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<Arc<[u8]>> {
+    pub(super) fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<ErasableBytes> {
         let shelf = self.blobs.part_mut(&id).get_mut(&id)?;
         if matches!(shelf.content, Content::Erased(_)) {
             return None;
@@ -228,7 +240,7 @@ impl Shelves {
         }
     }
 
-    /// A blob is nowhere any more, or only where it was brought.
+    /// No attribute has the blob any more, or only the one for which it was brought.
     pub(super) fn forget_copies(&mut self, id: BlobId) {
         for (_, place) in self.copies.take(&id).into_iter().flatten() {
             leave(&mut self.places, &place, id);
@@ -236,7 +248,7 @@ impl Shelves {
     }
 }
 
-/// A blob is at a place no more.
+/// A blob is no longer at a place.
 fn leave(places: &mut Parts<Place, Ids>, place: &Place, id: BlobId) {
     let ids = places.part_mut(place).get_mut(place);
     if ids.is_some_and(|ids| ids.remove(id)) {

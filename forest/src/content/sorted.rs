@@ -1,7 +1,8 @@
 //! A persistent sorted set of values with their nodes: the representation of an index.
 //!
 //! - It is a tree of chunks, each with the least key below it; all leaves are at the same height.
-//! - A clone shares everything. What has a single owner is changed in place, the rest is copied first.
+//! - A clone shares everything. A chunk with a single owner is changed in place; any other is copied
+//!   first.
 //! - Each child knows how many keys are below it, so counting a range costs as much as finding its ends.
 
 use std::cmp::Ordering;

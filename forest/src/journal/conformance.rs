@@ -1,6 +1,7 @@
 //! What every journal must do, as checks. A journal's own tests call [`check`].
 //!
-//! Each rule begins with a new journal. What a rule cannot do on a medium, such as make it fail, it skips.
+//! Each rule begins with a new journal. A rule skips a step that the medium does not allow, such as making it
+//! fail.
 
 mod kept;
 mod subject;
@@ -172,7 +173,7 @@ fn resolves(subject: &dyn Subject) -> Result<(), String> {
     must(told == Resolved::NotStored, || {
         format!("of what never was it told {told:?}")
     })?;
-    // One that may still be on its way: whatever is told of it stays true.
+    // A record that may still be on its way: whatever the journal says about it must stay true.
     let sent = send(subject, 2);
     let told = wait(subject, journal.resolve(CommitId(2)));
     subject.settle();

@@ -1,11 +1,13 @@
 //! What a journal is: the trait, and the words of its contract.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::record::Record;
-use crate::content::erasable::BlobId;
+use crate::content::erasable::{Blob, BlobId, BlobPlace};
 use crate::error::AppendError;
 use crate::level::{Level, Position};
 use crate::version::{CommitId, Version};
@@ -29,9 +31,32 @@ pub enum Appended {
     /// It was taken, and has this position.
     Accepted(Position),
     /// It is on its way. The records after it are taken after it, or not at all. If it is refused, the forest learns of
-    /// that later, and may append further records before; they were built on it. Refuse them with
-    /// [`AppendError::for_those_behind`]: all with higher numbers, until one comes that has its number again.
+    /// that later, and may have appended further records by then, which were built on it. Refuse all of these, with
+    /// [`AppendError::for_those_behind`]: every record with a higher number, until one comes that has the refused
+    /// number again.
     Sent(Later<'static, Result<Position, AppendError>>),
+}
+
+/// What a journal has prepared for a record that is yet to be appended. Dropping it gives that up.
+#[derive(Default)]
+pub struct Room {
+    // One word, because each commit has one.
+    _held: Option<Box<Box<dyn Any + Send>>>,
+}
+
+impl Room {
+    /// It is given up when this is dropped.
+    pub fn held(held: impl Any + Send) -> Self {
+        Self {
+            _held: Some(Box::new(Box::new(held))),
+        }
+    }
+}
+
+impl std::fmt::Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
 }
 
 /// Whether a position has reached a level.
@@ -78,13 +103,13 @@ pub enum ReadError {
         /// The position of the checkpoint that replaces them.
         checkpoint: Position,
     },
-    /// A follower was too slow. It goes on after the position that it has seen last.
+    /// A follower was too slow. It continues after the last position that it has seen.
     #[error("the follower was too slow; follow again from {resume_at:?}")]
     Lagged {
         /// The last position that it was given.
         resume_at: Position,
     },
-    /// What is stored is damaged, or cannot be reached.
+    /// The stored bytes are damaged, or cannot be reached.
     #[error("the journal cannot be read: {0}")]
     Failed(String),
 }
@@ -117,11 +142,11 @@ pub enum CheckpointError {
 pub struct Checkpoint {
     /// The position of the last record that it contains.
     pub at: Position,
-    /// The erasable bytes to which it refers, and which are not in it. Bytes that came with a record up to `at` and are
-    /// not among these are asked for no more, once that record is trimmed.
+    /// The erasable bytes to which it refers, and which are not in it. Bytes that came with a record up to `at`, and
+    /// are not among these, are not asked for any more once that record is trimmed.
     pub blobs: Vec<BlobId>,
-    /// Its bytes, in pieces of about a hundred kilobytes. A piece is made when it is asked for, on the thread that asks,
-    /// which is to be none that others wait for. Where one ends means nothing.
+    /// Its bytes, in pieces of about a hundred kilobytes. A piece is made when it is asked for, on the thread that
+    /// asks; that must not be a thread for which others wait. The end of a piece means nothing.
     pub pieces: Box<dyn Iterator<Item = Vec<u8>> + Send>,
 }
 
@@ -167,9 +192,9 @@ pub trait Follower: Send {
 /// [`CommitError::InJournal`](crate::CommitError::InJournal), and so is a checkpoint. The journal must not wait there
 /// for another thread that commits.
 ///
-/// The forest goes on where it is woken: whoever wakes the waker of an answer may append the next records on the same
-/// thread, show commits and wake their authors. So a journal wakes when it holds no lock that it takes in its other
-/// methods. It may be dropped there, too, if nobody else has the forest any more.
+/// The forest continues where it is woken: the thread that wakes the waker of an answer may append the next records,
+/// publish commits and wake their authors. So a journal must hold no lock that its other methods take while it wakes.
+/// The journal may even be dropped there, if nobody else has the forest any more.
 ///
 /// Erasable bytes are kept apart from the records: [`Record::blobs`] brings them, [`Record::erases`] removes them, and
 /// [`blob`](Self::blob) and [`blobs`](Self::blobs) give them back.
@@ -177,9 +202,8 @@ pub trait Journal: Send + Sync + 'static {
     /// What it can do. It is asked once, when a forest is built with it.
     fn capabilities(&self) -> Capabilities;
 
-    /// Takes a record, or refuses it, or says later which. All writers wait meanwhile, so it copies the record at
-    /// most, and never waits for a medium. The bytes that the record brings are to be as durable as the record before
-    /// it is.
+    /// Takes a record, refuses it, or answers later. All writers wait during the call, so it may copy the record, but
+    /// must never wait for a medium. The erasable bytes that the record brings must be durable before the record is.
     ///
     /// # Errors
     /// [`AppendError`].
@@ -187,34 +211,47 @@ pub trait Journal: Send + Sync + 'static {
 
     /// What an author waits for before its commit is taken up, because the medium is slower than the authors; `None`,
     /// while there is room. An author is asked to wait once for room as such, with 0 `bytes`, and once more if its record
-    /// will have many bytes: those who commit later would wait behind it for the room that it lacks. That a future is
-    /// ready promises no room; a record for which there is none after all is refused or waits. Dropping the future loses
-    /// nothing.
-    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
-        let _ = bytes;
+    /// will have many bytes: those who commit later would wait behind it for the room that it lacks, and for its bytes.
+    ///
+    /// The `changes` are then what [`Record::changes`] will be, unless the commit is overtaken, so the journal may write
+    /// them beforehand. There are none if that is not known, or if the record brings erasable bytes. These are the `blobs`, for
+    /// which something can be done beforehand as well. The author holds the [`Room`] until the record was taken, or never will
+    /// be.
+    ///
+    /// That a future is ready promises no room; a record for which there is none after all is refused or waits. Dropping
+    /// the future loses nothing.
+    fn when_room(
+        &self,
+        bytes: usize,
+        changes: &[Arc<Vec<u8>>],
+        blobs: &[Blob],
+    ) -> Option<Later<'static, Room>> {
+        let _ = (bytes, changes, blobs);
         None
     }
 
-    /// The last position that has reached a level. What was there when the journal was opened has reached every level.
+    /// The last position that has reached a level. Records that were there when the journal was opened have reached
+    /// every level.
     fn reached(&self, level: Level) -> Position;
 
     /// Waits until a position has reached a level, or never will. Dropping the future loses nothing.
     fn when_reached(&self, position: Position, level: Level) -> Later<'static, Durability>;
 
-    /// Waits until the journal fails, so that it takes nothing and raises no mark any more; it may wait for ever. The
-    /// forest polls it from the beginning on, and when it is ready, falls back to what
-    /// [`reached`](Self::reached) the strongest level.
+    /// Waits until the journal fails, after which it takes no record and raises no mark; the wait may last for ever.
+    /// The forest polls this future from the beginning on. When it is ready, the forest falls back to the last position
+    /// that [`reached`](Self::reached) the strongest level.
     fn when_failed(&self) -> Later<'static, ()> {
         Box::pin(std::future::pending())
     }
 
-    /// Why it takes nothing any more, once it has failed: what the commits are told that are refused then.
+    /// Why the journal takes nothing more, once it has failed: the error of the commits that are refused from
+    /// then on.
     fn refusal(&self) -> AppendError {
         AppendError::Poisoned
     }
 
     /// What became of a commit. `Stored` and `NotStored` are final: a commit that is not stored when this answers is
-    /// never stored.
+    /// never stored. Where records were trimmed, one that is not found may have been among them: then it is `Unknown`.
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved>;
 
     /// The last record, by its position and the id of its commit; `None` if there never was one. It stays known when
@@ -251,14 +288,23 @@ pub trait Journal: Send + Sync + 'static {
         })
     }
 
-    /// Whether [`blob`](Self::blob) would give bytes. It is asked for each reference that was copied and is in memory no more,
-    /// when a checkpoint is made.
+    /// Whether [`blob`](Self::blob) would give bytes. When a checkpoint is made, this is asked for each copied
+    /// reference that is no longer in memory.
     ///
     /// # Errors
     /// [`ReadError::Failed`].
     fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>>;
 
-    /// The records after a position, and those that are to come.
+    /// Keeps bytes until the journal is closed, as if its checkpoints referred to them: a commit is about to refer to them
+    /// that has the reference from the history, while the forest no longer has the bytes. Answers for which attribute they
+    /// were brought, with the number of its tree; `None`, if [`blob`](Self::blob) gives no bytes. A forest that is recovered
+    /// asks again for those that no checkpoint and no record since brings.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`].
+    fn keep_blob(&self, id: BlobId) -> Later<'_, Result<Option<(u64, BlobPlace)>, ReadError>>;
+
+    /// The records after a position, and all that will come.
     fn follow(&self, after: Position) -> Box<dyn Follower>;
 
     /// Stores a checkpoint that contains all records up to a position. The one before is kept until this one is whole.

@@ -1,5 +1,5 @@
-//! Reads what `encode.rs` writes. The bytes come from a medium, so nothing in them is believed: whatever they
-//! are, the answer is a list of changes or an error, and takes no more memory than the bytes justify.
+//! Reads what `encode.rs` writes. The bytes come from a medium, so nothing in them is believed. Whatever they
+//! are, the result is a list of changes or an error, and takes no more memory than the bytes justify.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ impl Stored {
     /// Reads a record.
     ///
     /// # Errors
-    /// [`RecordError`], if the bytes before the changes are none.
+    /// [`RecordError`], if the bytes before the changes are not those of a record.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut reader = Reader::new(bytes);
         let incarnation = u64::from_le_bytes(reader.array()?);
@@ -88,7 +88,7 @@ pub(crate) type Refer<'a> = &'a dyn Fn(BlobId) -> Bytes;
 /// The bytes that are left.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Makes the references; without it they are plain bytes.
+    /// Makes the references; if there is none, references stay plain bytes.
     refer: Option<Refer<'a>>,
 }
 

@@ -3,7 +3,8 @@
 //! - A number is a varint: seven bits a byte, the lowest first, the eighth bit says that more follow.
 //! - A text or a value is its length, a number, and its bytes.
 //! - An order key is how many words it has, and the words as numbers.
-//! - A list is its length, and its items. Nodes are listed by rising ids, each id as the difference from the one before.
+//! - A list is its length, and its items. Nodes are listed by rising ids, each id as the difference from the one
+//!   before.
 //! - A change begins with its kind, one byte, and the number of its tree; an operation with its kind, one byte.
 //!
 //! There is one way to encode a thing, so equal commits have equal bytes.
@@ -58,7 +59,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Most changes are shorter: they grow no vector.
+/// Most changes are shorter, so the vector need not grow.
 const USUAL: usize = 240;
 
 fn begin(kind: u8, tree: u64) -> Vec<u8> {

@@ -1,8 +1,9 @@
-//! The marks of a journal in memory: how far it has got at each level, and the futures that wait for that. (A journal on
-//! disk also writes a frame that it calls a mark; that one says at the next opening what was durable.)
+//! The marks of a journal in memory: how far it has got at each level, and the futures that wait for that. (A journal
+//! on disk also writes a frame that it calls a mark; that one says at the next opening what was durable.)
 //!
-//! Those who wait for a level stand in a row by their positions, so whoever raises a mark takes them from the front, and
-//! wakes them outside the lock. Nearly all come in the order of their positions, so they join at the back.
+//! The waiters of a level are in a queue that is sorted by their positions. The thread that raises a mark takes waiters
+//! from the front, and wakes them outside the lock. Nearly all come in the order of their positions, so they join at
+//! the back.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,7 +15,7 @@ use super::contract::Durability;
 use crate::level::{Level, Position};
 use crate::wake::wake;
 
-/// How far a journal has got. A tool for those who write one; a clone is the same.
+/// How far a journal has got. A tool for authors of journals; a clone is the same.
 #[derive(Clone, Default)]
 pub struct Marks(Arc<Mutex<State>>);
 
@@ -23,13 +24,13 @@ struct State {
     buffered: Position,
     durable: Position,
     has_failed: bool,
-    /// Those who wait until something is buffered, and until it is durable.
+    /// The waiters for a buffered position, and those for a durable one.
     waiting: [Row; 2],
     next: u64,
 }
 
-/// Wakers by position and by the number of the waiter, in rising order. One that has left has no waker, and none such is
-/// at the front.
+/// Wakers by position and by the number of the waiter, in rising order. A waiter that has left has no waker, and no
+/// such entry is at the front.
 #[derive(Default)]
 struct Row(VecDeque<((Position, u64), Option<Waker>)>);
 
@@ -41,7 +42,7 @@ impl Row {
         }
     }
 
-    /// Joins, or waits with another waker; returns the one before.
+    /// Joins, or replaces its waker; returns the former one.
     fn join(&mut self, key: (Position, u64), waker: Waker) -> Option<Waker> {
         let at = self.place(key);
         match self.0.get_mut(at) {
@@ -86,7 +87,7 @@ impl State {
         }
     }
 
-    /// Those who wait for a level. Nobody waits for the first one: whatever has a position was accepted.
+    /// The waiters for a level. Nobody waits for the first level: whatever has a position was accepted.
     fn row(&mut self, level: Level) -> &mut Row {
         &mut self.waiting[usize::from(level == Level::Durable)]
     }
@@ -124,7 +125,8 @@ impl Marks {
         due.into_iter().for_each(|waker| wake(Some(waker)));
     }
 
-    /// No mark is raised any more: what waits, and what has not reached its level, is unknown.
+    /// No mark is raised any more: the outcome of every position that has not reached its level is
+    /// unknown.
     pub fn fail(&self) {
         let mut state = self.state();
         state.has_failed = true;
@@ -193,7 +195,8 @@ impl Future for When {
             state.has_failed.then_some(Durability::Unknown)
         };
         if let Some(outcome) = outcome {
-            // Whoever raised the mark, or failed, has taken its waker out of the row.
+            // The thread that raised the mark, or called `fail`, has taken the waker out of the
+            // queue.
             this.number = None;
             return Poll::Ready(outcome);
         }

@@ -1,7 +1,7 @@
 //! A journal in memory. It outlives a forest, not the program.
 //!
 //! Made with [`MemoryJournal::by_hand`], it plays a medium: records are accepted, refused and synced when the caller
-//! says so, and answers are lost. That is how forests and other code are tested against slow and failing journals.
+//! says so, and answers are lost. So forests and other code can be tested against slow and failing journals.
 
 mod state;
 
@@ -12,11 +12,11 @@ use std::task::{Context, Poll};
 
 use super::contract::{
     Appended, Capabilities, Checkpoint, CheckpointError, Durability, Entry, Follower, Journal,
-    Later, ReadError, Resolved, StoredCheckpoint,
+    Later, ReadError, Resolved, Room, StoredCheckpoint,
 };
 use super::mark::Marks;
 use super::record::Record;
-use crate::content::erasable::BlobId;
+use crate::content::erasable::{Blob, BlobId, BlobPlace};
 use crate::error::AppendError;
 use crate::level::{Level, Position};
 use crate::version::CommitId;
@@ -93,8 +93,8 @@ impl MemoryJournal {
         self
     }
 
-    /// Another journal, which has what this one has now: records, erasable bytes and the checkpoint. It is what another
-    /// program would find, if this one ended here; so a forest can be read back from it while this one goes on.
+    /// Another journal with the present records, erasable bytes and checkpoint of this one. It is what another program
+    /// would find if this one ended now. So a forest can be read back from it, while this one continues.
     #[must_use]
     pub fn copy(&self) -> Self {
         let inner = self.inner().copy();
@@ -281,11 +281,12 @@ impl Journal for MemoryJournal {
         Box::pin(self.marks.when_failed())
     }
 
-    fn when_room(&self, _bytes: usize) -> Option<Later<'static, ()>> {
+    fn when_room(&self, _: usize, _: &[Arc<Vec<u8>>], _: &[Blob]) -> Option<Later<'static, Room>> {
         let inner = self.inner();
         inner.is_crowded().then(|| {
             let journal = self.clone();
-            Box::pin(poll_fn(move |cx| journal.poll_room(cx))) as Later<'static, ()>
+            let has_room = poll_fn(move |cx| journal.poll_room(cx).map(|()| Room::default()));
+            Box::pin(has_room) as Later<'static, Room>
         })
     }
 
@@ -304,7 +305,8 @@ impl Journal for MemoryJournal {
                 version: kept.version,
             });
         }
-        // It is final: what is still on its way arrives no more, nor does what was built on it.
+        // The answer is final: a record that is still on its way will not arrive, nor will those
+        // that were built on it.
         let left = match inner.sent.iter().position(|sent| sent.taken.id == id) {
             Some(at) => inner.refuse_from(at),
             None => VecDeque::new(),
@@ -373,6 +375,16 @@ impl Journal for MemoryJournal {
         now(Ok(self.inner().blobs.contains_key(&id)))
     }
 
+    fn keep_blob(&self, id: BlobId) -> Later<'_, Result<Option<(u64, BlobPlace)>, ReadError>> {
+        let mut inner = self.inner();
+        let found = inner.blobs.get(&id).map(|(_, blob)| {
+            let (node, name) = (blob.node, blob.name.clone());
+            (blob.tree, BlobPlace { id, node, name })
+        });
+        inner.kept.extend(found.is_some().then_some(id));
+        now(Ok(found))
+    }
+
     fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
         let inner = self.inner();
         let found = inner.checkpoint.as_ref().map(|kept| StoredCheckpoint {
@@ -385,19 +397,23 @@ impl Journal for MemoryJournal {
     fn trim(&self, upto: Position) -> Later<'_, Result<(), CheckpointError>> {
         let mut inner = self.inner();
         let MemoryState {
-            checkpoint, blobs, ..
+            checkpoint,
+            blobs,
+            kept,
+            ..
         } = &mut *inner;
         let Some(checkpoint) = checkpoint.as_ref().filter(|known| known.at >= upto) else {
             return now(Err(CheckpointError::NoCheckpoint));
         };
-        blobs.retain(|id, (position, _)| *position > upto || checkpoint.blobs.contains(id));
+        let is_referred = |id: &BlobId| checkpoint.blobs.contains(id) || kept.contains(id);
+        blobs.retain(|id, (position, _)| *position > upto || is_referred(id));
         inner.entries.retain(|kept| kept.entry.position > upto);
         inner.trimmed = inner.trimmed.max(upto);
         now(Ok(()))
     }
 }
 
-/// A follower reads the journal itself, so its buffer is what it has not read yet.
+/// A follower reads the journal itself, so the records that it has not read yet are its buffer.
 struct Following {
     journal: MemoryJournal,
     last: Position,

@@ -1,8 +1,8 @@
-//! What a forest and its journal tell of their own accord, as events of `tracing`.
+//! What a forest and its journal report without being asked, as events of `tracing`.
 //!
-//! A subscriber is foreign code. It may block, and it may panic, for example because it writes to a full disk or a closed
-//! pipe. So whoever has an event first answers those who wait, and then gives it to a thread of its own. If subscribers
-//! hold [`MOST`] threads already, or no thread can be started, the event is lost.
+//! A subscriber is foreign code. It may block, and it may panic, for example because it writes to a full disk or a
+//! closed pipe. So code with an event first answers the units that wait, and then gives the event to a thread of its
+//! own. If subscribers hold [`MOST`] threads already, or no thread can be started, the event is lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,7 +20,7 @@ impl HeldThread {
     fn new(held: &'static AtomicUsize) -> Option<Self> {
         let more = |held: usize| (held < MOST).then(|| held + 1);
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        // Only now: what is dropped gives back what it has taken.
+        // Only now, because dropping this gives the count back.
         taken.ok().map(|_| Self(held))
     }
 }
@@ -31,8 +31,8 @@ impl Drop for HeldThread {
     }
 }
 
-/// Has `event` logged, on a thread of its own: it never waits for a subscriber, which may block or panic. If subscribers hold
-/// several such threads already, the event is lost.
+/// Has `event` logged, on a thread of its own: it never waits for a subscriber, which may block or panic. If
+/// subscribers hold several such threads already, the event is lost.
 pub fn notice(event: impl FnOnce() + Send + 'static) {
     let Some(held) = HeldThread::new(&HELD) else {
         return;

@@ -9,7 +9,8 @@
 //! | varint, … | the length of the author's bytes, and these bytes |
 //! | … | the changes, one after the other, up to the end (`encode.rs`) |
 //!
-//! A commit's author encodes the changes, outside the right to commit. The rest is known only within it.
+//! A commit's author encodes the changes without the right to commit. The rest is known only to the
+//! combiner.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub struct Record<'a> {
     pub erases: Option<&'a Erasure>,
 }
 
-/// Tells two different requests apart that came with the same commit id. It is not 0.
+/// Distinguishes two different requests with the same commit id. It is not 0.
 pub type Digest = NonZeroU64;
 
 impl Record<'_> {
@@ -102,7 +103,7 @@ pub enum RecordError {
     /// A value that cannot be.
     #[error("the record has {0} that cannot be")]
     Invalid(&'static str),
-    /// The nodes of a tree or a subtree are none.
+    /// The nodes of a tree or a subtree do not form one.
     #[error("the record has nodes that are no tree: {0}")]
     Nodes(#[from] RecordsError),
     /// It splices into a tree that the reader does not know.

@@ -1,5 +1,5 @@
-//! Finding nodes: through the index of the leading attribute, in its order and lazily; else through other indexes or by
-//! a walk, and then all that is found is sorted.
+//! Finding nodes: through the index of the leading attribute, in its order and lazily; otherwise through other indexes
+//! or by a walk, after which all found nodes are sorted.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::content::sorted::{Key, Keys, KeysBack};
 use crate::edit::Edit;
 use crate::state::root::Root;
 
-/// The leading index is left for another one that yields so many times fewer nodes.
+/// Another index is used instead of the leading one if it yields this many times fewer nodes.
 const FEWER: usize = 8;
 
-/// So many nodes more than a query wants are collected before the surplus is dropped.
+/// How many nodes more than a query wants are collected before the surplus is dropped.
 const SURPLUS: usize = 1024;
 
 /// How a query is answered. See [`Root::explain`].
@@ -101,11 +101,11 @@ fn leading(condition: &Condition) -> Option<&Values> {
 }
 
 impl Root {
-    /// The nodes that a query asks for, sorted by the value of the leading attribute and then by id. None, if this version
-    /// does not have the node that the query is [`under`](Query::under).
+    /// The nodes that a query asks for, sorted by the value of the leading attribute and then by id. None, if this
+    /// version does not have the node that the query is [`under`](Query::under).
     ///
-    /// If the leading attribute has an index, it costs the nodes up to the last one that is taken; otherwise all that
-    /// are found are collected first.
+    /// If the leading attribute has an index, the cost grows with the nodes up to the last one that is taken; otherwise
+    /// all found nodes are collected first.
     pub fn find<'a>(&'a self, query: &'a Query) -> Found<'a> {
         let way = match self.in_order(query) {
             Some(way) => way,
@@ -142,7 +142,7 @@ impl Root {
         })
     }
 
-    /// All that a query asks for, found in any order and then sorted.
+    /// All nodes that a query asks for, found in any order and then sorted.
     fn sorted<'a>(&'a self, query: &Query) -> Vec<Node<'a>> {
         let mut found = Vec::new();
         let most = query
@@ -191,8 +191,8 @@ impl Root {
 }
 
 impl Edit {
-    /// The nodes of the working version that a query asks for, in its order; recorded as a read of the whole subtree that
-    /// is queried. What the edit changed is found as changed; the rest is found through the indexes of the base.
+    /// The nodes of the working version that a query asks for, in its order; recorded as a read of the whole subtree
+    /// that is queried. What the edit changed is found as changed; the rest is found through the indexes of the base.
     ///
     /// # Errors
     /// `Missing`, if the working version does not have the node that the query is [`under`](Query::under).

@@ -1,8 +1,8 @@
-//! What to find: conditions on attributes, an order, and a part of what is found.
+//! What to find: conditions on attributes, an order, and which part of the result.
 //!
-//! What is found is sorted by the value of the leading attribute, which is the one that the query was begun with, then
-//! by the id of the node; nodes that do not have it come first. So the order is the same with and without an index,
-//! and a place in it means the same in every version.
+//! The result is sorted by the value of the leading attribute, which is the one with which the query was begun, and
+//! then by the ids of the nodes. Nodes without that attribute come first. So the order is the same with and without an
+//! index, and a place in it means the same in every version.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -67,8 +67,8 @@ pub(super) struct Values {
     to: Bound<Vec<u8>>,
 }
 
-/// A place in the order of a query, after a node that was found. It means the same in every version, also when that node
-/// is gone. As text it may be sent to a client and read back.
+/// A place in the order of a query, after a node that was found. It means the same in every version, even when that
+/// node is gone. As text it may be sent to a client and read back.
 ///
 /// ```
 /// use weald_forest::{Cursor, NodeId};
@@ -143,7 +143,7 @@ impl Query {
         }
     }
 
-    /// Only the nodes that meet the conditions of both. Of `other` nothing else counts.
+    /// Only the nodes that meet the conditions of both. Only the conditions of `other` count.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.condition = match self.condition {
@@ -156,7 +156,7 @@ impl Query {
         self
     }
 
-    /// The nodes that meet the conditions of one of them, or of both. Of `other` nothing else counts.
+    /// The nodes that meet the conditions of at least one of them. Only the conditions of `other` count.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.condition = match self.condition {
@@ -206,7 +206,7 @@ impl Query {
         }
     }
 
-    /// The attribute by whose values is sorted.
+    /// The attribute whose values give the order.
     pub(super) fn leading(&self) -> &str {
         &self.condition.leading().attribute
     }
@@ -236,7 +236,7 @@ impl Query {
         self.under.map(|above| Climb::to([above]))
     }
 
-    /// Sorts what was found as this query wants it, and keeps what it asks for.
+    /// Sorts the found nodes as this query wants, and keeps those that it asks for.
     pub(super) fn cut<'a>(&self, found: &mut Vec<Node<'a>>) {
         found.retain(|node| self.is_after(self.place(*node)));
         found.sort_by_cached_key(|node| self.place(*node));

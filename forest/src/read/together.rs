@@ -1,9 +1,9 @@
 //! A snapshot of several trees at one moment.
 //!
-//! All slots are read twice. If no tree changed in between, all roots were current at one moment between the
-//! two readings, because a tree never has an earlier root again, except when the forest falls back, and then it is read
-//! again. That fails only if others commit meanwhile;
-//! after [`TRIES`] attempts the moment is fixed as a version instead, and each tree is looked up in its history.
+//! All slots are read twice. If no tree changed in between, all roots were current at one moment between the two
+//! readings, because a tree never gets an earlier root again. (If the forest falls back, a tree does, and then all are
+//! read again.) An attempt fails only if others commit meanwhile. After [`TRIES`] attempts the moment is fixed as a
+//! version instead, and each tree is looked up in its history.
 
 use crate::state::forest::ForestState;
 use crate::state::root::{RootRef, Snapshot};
@@ -42,7 +42,7 @@ fn read(trees: &[&TreeState]) -> Vec<Snapshot> {
 }
 
 /// All trees as they were when the newest of these roots was created: commits become visible in their order, so
-/// whatever was committed before it is in the histories. `None`, if a tree's history begins later.
+/// every earlier commit is in the histories. `None`, if a tree's history begins later.
 fn look_up(trees: &[&TreeState], roots: &[Snapshot]) -> Option<Vec<Snapshot>> {
     let moment = roots.iter().map(|root| root.version()).max()?;
     let at = |state: &&TreeState| state.history().at(moment).ok().cloned().map(Snapshot);

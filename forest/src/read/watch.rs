@@ -39,10 +39,10 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// Memory no longer has the commits after the version. `DiskForest::missed` has them, if the forest is on disk.
+    /// Memory no longer has the commits after the version. `DiskForest::commits_after` has them, if the forest is on disk.
     #[error(
         "the commits after that version are no longer kept in memory; a forest on disk has them with \
-         `DiskForest::missed`. Or begin with version {oldest}, and read its tree first"
+         `DiskForest::commits_after`. Or begin with version {oldest}, and read its tree first"
     )]
     TooOld {
         /// The oldest version from which a watch can begin.
@@ -57,6 +57,11 @@ pub enum WatchError {
     /// The version at which the watch begins does not have the node.
     #[error("the node {0} is not in the version at which the watch begins")]
     Missing(NodeId),
+    /// Another tree gave out the id of the node.
+    #[error(
+        "the id {0} was given out by another tree; look the node up in the tree that is watched"
+    )]
+    OtherTree(NodeId),
 }
 
 /// Why a watch did not yield a commit.
@@ -75,8 +80,10 @@ pub enum WatchEnd {
     /// The tree was deleted, and all its commits were yielded.
     #[error("the tree was deleted, so no more commits come")]
     Deleted,
-    /// The journal failed, and it is not known whether it has the commits that follow.
-    #[error("the journal failed, and it is not known whether it has the commits that follow")]
+    /// The journal has failed or was closed. After a failure it is not known whether it has the commits that follow.
+    #[error(
+        "the journal has failed or was closed; open the forest again to see whether commits follow"
+    )]
     Unknown,
 }
 
@@ -87,7 +94,7 @@ pub struct Watch {
     under: Option<NodeId>,
     last: Snapshot,
     number: u64,
-    /// What a commit has to have reached before it is yielded.
+    /// The level that a commit must have reached before it is yielded.
     level: Level,
     /// The number of the next commit, which has not reached the level.
     reaching: Option<(u64, Later<'static, Durability>)>,
@@ -128,9 +135,13 @@ impl TreeHandle {
     /// node whatever others insert meanwhile.
     ///
     /// # Errors
-    /// [`WatchError`]; `Missing`, if the version at which the watch begins does not have the node.
+    /// [`WatchError`]; `Missing`, if the version at which the watch begins does not have the node; `OtherTree`,
+    /// if another tree gave out its id.
     pub fn watch_node(&self, node: NodeId, since: Since) -> Result<Watch, WatchError> {
         let last = self.watched_from(since)?;
+        if last.tree().is_foreign(node) {
+            return Err(WatchError::OtherTree(node));
+        }
         if last.tree().node(node).is_none() {
             return Err(WatchError::Missing(node));
         }
@@ -138,7 +149,7 @@ impl TreeHandle {
     }
 
     /// What one commit did to this tree: the tree before and after the commit that made the tree's newest version up to
-    /// `version`, which is that of a receipt, for example.
+    /// `version`, for example the version of a receipt.
     ///
     /// ```
     /// use pollster::block_on;
@@ -167,7 +178,17 @@ impl TreeHandle {
     fn watched_from(&self, since: Since) -> Result<Snapshot, WatchError> {
         match since {
             Since::Now => Ok(self.snapshot()),
-            Since::Version(version) => self.kept_at(version).map_err(WatchError::of),
+            Since::Version(version) => {
+                let last = self.kept_at(version).map_err(WatchError::of)?;
+                // What only a tag keeps has no next version here.
+                let history = self.state.history();
+                match history.gone() < last.version().number {
+                    true => Ok(last),
+                    false => Err(WatchError::TooOld {
+                        oldest: history.oldest().version(),
+                    }),
+                }
+            }
         }
     }
 
@@ -224,8 +245,8 @@ impl Watch {
         }
     }
 
-    /// What a commit has to have reached before the watch yields it; by default what the forest was built with. A level
-    /// that the journal does not reach is the strongest that it does.
+    /// The level that a commit must have reached before the watch yields it; by default the one that the forest was
+    /// built with. A level above the strongest of the journal counts as that one.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = level.min(self.handle.shared.forest.most());
@@ -254,7 +275,7 @@ impl Watch {
             drop(history);
             return self.poll_level(Snapshot(next), cx);
         }
-        // The journal failed, so no commit follows. The wakers are taken after this is known.
+        // The journal has failed or was closed, so no commit follows. The wakers are taken after this is known.
         if self.handle.shared.forest.fall().is_some() {
             return Poll::Ready(Err(WatchEnd::Unknown));
         }

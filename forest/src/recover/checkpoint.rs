@@ -1,15 +1,15 @@
-//! A checkpoint: the forest at one moment, as a stream. The combiner only names the moment; everything else is done by
-//! whoever asks for the pieces, while others commit.
+//! A checkpoint: the forest at one moment, as a stream. The combiner only names the moment. The caller that asks for
+//! the pieces does everything else, while others commit.
 //!
 //! Each tree is its oldest version as a list of nodes, and the operations that lead from each version to the next. So
-//! what the versions share is written once, and it takes the time of what differs.
+//! parts that the versions share are written once, and the time grows with the differences.
 
 use std::sync::Arc;
 
 use weald_tree::NodeId;
 
 use super::frames::{BASE, BLOBS, COPIES, END, FOREST, FORMAT, IDS, NODES, STEP, TAG, TREE, put};
-use crate::combine::request::{Answer, Moment, Request};
+use crate::combine::request::{Answer, Moment, Request, TreeMoment};
 use crate::combine::submission::Submission;
 use crate::content::erasable::Blobs;
 use crate::error::CommitError;
@@ -20,13 +20,13 @@ use crate::journal::encode::{
 use crate::journal::{Checkpoint, CheckpointError};
 use crate::state::forest::ForestState;
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
 use crate::version::{Committed, Version};
 
 /// How long a piece is at least, except the last.
 const PIECE: usize = 64 << 10;
 
-/// How many nodes or commits a frame has at most.
+/// How many nodes or commits a frame has at most. The values of its nodes, without those of the last node, are no
+/// longer than a piece.
 const ITEMS: usize = 1024;
 
 impl Forest {
@@ -35,7 +35,8 @@ impl Forest {
     /// records that the journal has accepted, up to [`Checkpoint::at`]. [`Builder::recover`](crate::Builder::recover)
     /// reads it.
     ///
-    /// Others commit meanwhile; they wait for a look at each tree. Dropping the future loses nothing.
+    /// Others commit meanwhile; they are delayed by a look at each tree and each tag. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
     /// [`CheckpointError::NoSuchPosition`], if there is no journal or no record;
@@ -63,8 +64,7 @@ impl Forest {
             let upto = moment.version;
             put_copies(&mut head, &forest.blobs, upto.number);
             let trees = moment.trees.into_iter();
-            let trees = trees
-                .flat_map(move |(name, state, head)| TreePieces::new((name, &state), &head, upto));
+            let trees = trees.flat_map(move |tree| TreePieces::new(tree, upto));
             let mut end = Vec::new();
             put(&mut end, &[END]);
             let pieces = std::iter::once(head).chain(trees).chain([end]);
@@ -122,7 +122,7 @@ fn put_blobs(out: &mut Vec<u8>, blobs: &Blobs) {
     }
 }
 
-/// Those that later commits have made are left out: if these are lost, nothing was copied.
+/// Copies that later commits have made are left out: if those commits are lost, nothing was copied.
 fn put_copies(out: &mut Vec<u8>, blobs: &Blobs, upto: u64) {
     if !blobs.were_used() {
         return;
@@ -142,7 +142,7 @@ fn put_copies(out: &mut Vec<u8>, blobs: &Blobs, upto: u64) {
     }
 }
 
-/// Forgets the copies of what the history has no longer.
+/// Forgets the copies of blobs that the history no longer has.
 async fn forget_copies(forest: &ForestState) {
     let Some(journal) = &forest.journal else {
         return;
@@ -156,7 +156,7 @@ async fn forget_copies(forest: &ForestState) {
 
 /// The pieces of one tree.
 struct TreePieces {
-    /// What precedes the nodes, until it was given.
+    /// The frames before the nodes, until they were given.
     head: Vec<u8>,
     /// All versions, the oldest first.
     versions: Vec<RootRef>,
@@ -166,20 +166,28 @@ struct TreePieces {
 }
 
 impl TreePieces {
-    fn new((name, state): (Arc<str>, &TreeState), newest: &RootRef, upto: Version) -> Self {
+    fn new(tree: TreeMoment, upto: Version) -> Self {
+        let TreeMoment {
+            name,
+            state,
+            newest,
+            gone,
+            tags,
+            coming,
+        } = tree;
         let history = state.history();
         let mut versions: Vec<_> = history
-            .kept()
-            .filter(|root| root.version() <= upto)
+            .kept_and_held()
+            // Of those before, an earlier checkpoint may hold some, and not all.
+            .filter(|root| root.number() > gone && root.version() <= upto)
             .cloned()
             .collect();
         if versions.is_empty() {
-            versions.push(newest.clone()); // It was let go since.
+            versions.push(newest.clone()); // The forest has fallen back to an earlier one.
         }
-        let gone = history.gone().min(versions[0].number() - 1);
-        let tags = history.tags.iter();
-        let tags: Vec<_> = tags.filter(|(_, tagged)| tagged.given <= upto).collect();
-        let lone = tags.iter().map(|(_, tagged)| tagged.root.clone());
+        let gone = gone.min(versions[0].number() - 1);
+        let lone = tags.values().map(|tagged| tagged.root.clone());
+        let lone = lone.chain(coming);
         versions.extend(lone.filter(|root| root.number() <= gone));
         versions.sort_unstable_by_key(|root| root.number());
         versions.dedup_by_key(|root| root.number());
@@ -192,7 +200,7 @@ impl TreePieces {
         put_number(&mut frame, newest.tree.ids().last());
         let mut head = Vec::new();
         put(&mut head, &frame);
-        for (tag, tagged) in tags {
+        for (tag, tagged) in &tags {
             let mut frame = vec![TAG];
             put_bytes(&mut frame, tag.as_bytes());
             put_version(&mut frame, tagged.given);
@@ -209,14 +217,19 @@ impl TreePieces {
     }
 
     fn put_nodes(&mut self, from: NodeId, out: &mut Vec<u8>) {
-        let nodes = self.versions[0].tree.records_from(from);
-        let mut nodes: Vec<_> = nodes.take(ITEMS + 1).collect();
-        let next = if nodes.len() > ITEMS {
-            nodes.pop()
-        } else {
-            None
-        };
-        self.next_node = next.map(|node| node.id);
+        self.next_node = None;
+        let (mut nodes, mut bytes) = (Vec::new(), 0);
+        for node in self.versions[0].tree.records_from(from) {
+            if nodes.len() == ITEMS || bytes >= PIECE {
+                self.next_node = Some(node.id);
+                break;
+            }
+            let attributes = node.attributes.iter();
+            bytes += attributes
+                .map(|(name, value)| name.len() + value.len())
+                .sum::<usize>();
+            nodes.push(node);
+        }
         let mut frame = vec![NODES];
         put_nodes(&mut frame, nodes.len() as u64, nodes.into_iter());
         put(out, &frame);

@@ -1,12 +1,12 @@
-//! A record that is decoded before it is applied, by a thread that does not have the forest.
+//! A record that a thread without the forest decodes before it is applied.
 //!
-//! What needs the forest as it was at the record (its references to erasable bytes, the ids of a spliced subtree) is decoded
-//! when the record is applied.
+//! Parts that need the forest as it was at the record (references to erasable bytes, the ids of a spliced subtree) are
+//! decoded when the record is applied.
 
 use crate::content::erasable::may_refer;
 use crate::journal::{Change, Entry, Position, RecordError, Stored};
 
-/// A record, decoded as far as that needs nothing but the record.
+/// A record, decoded as far as the record alone suffices.
 pub(super) struct Decoded {
     pub(super) position: Position,
     pub(super) stored: Result<Stored, RecordError>,
@@ -15,7 +15,7 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Decodes a record. Its bytes are not kept, if that is all that is needed of them.
+    /// Decodes a record. Its bytes are not kept, if everything in them could be decoded.
     pub(super) fn new(entry: &Entry) -> Self {
         let mut stored = Stored::read(&entry.record);
         let mut changes = None;

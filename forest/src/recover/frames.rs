@@ -5,7 +5,7 @@
 //! | forest | the format, the newest version and its time, the last versions of the openings |
 //! | ids | commits whose authors gave them an id, with the digests of what they asked for |
 //! | blobs | erasable bytes: their ids, their places, and whether they were erased |
-//! | copies | to which attributes references to erasable bytes were copied; also without any, if there ever was a reference |
+//! | copies | to which attributes references to erasable bytes were copied; written even if there are none, once the forest ever had a reference |
 //! | tree | a tree: its number, its name, its first version, the number up to which versions were let go |
 //! | tag | a tag of it |
 //! | nodes | nodes of its oldest version, by rising ids; several frames |
@@ -20,7 +20,10 @@ use crate::journal::encode::put_bytes;
 use crate::journal::{ReadError, RecordError};
 
 /// The format of a checkpoint. In format 1 there were no copies.
-pub(super) const FORMAT: u64 = 2;
+pub(super) const FORMAT: u64 = 3;
+
+/// The first format in which each version that a record behind the checkpoint tags is in the checkpoint or behind it.
+pub(super) const HAS_TAGGED: u64 = 3;
 
 pub(super) const FOREST: u8 = 1;
 pub(super) const IDS: u8 = 2;
@@ -61,7 +64,7 @@ impl<I: Iterator<Item = Result<Vec<u8>, ReadError>>> Frames<I> {
         }
     }
 
-    /// The next frame. Its length is believed only as far as there are bytes.
+    /// The next frame. No more memory is taken for it than there are bytes.
     pub(super) fn next(&mut self) -> Result<Vec<u8>, FrameError> {
         loop {
             let mut reader = Reader::new(&self.left[self.at..]);

@@ -1,4 +1,4 @@
-//! A forest that goes on from what its journal has.
+//! A forest that continues from the records of its journal.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -25,15 +25,15 @@ const RECORDS: usize = 1_024;
 const GREATEST: u64 = u64::MAX / 2;
 
 impl Builder {
-    /// The forest that the journal has, from its newest checkpoint and the records after it; an empty one, if it has
-    /// nothing, or there is no journal. All kept and tagged versions are there again, with their numbers, ids, times
-    /// and bytes; so are names, indexes, erasable values that were not erased, and the ids of the newest commits that
-    /// were given one. No number of a tree or of a version, and no id of a node is given out again, and the time goes on:
-    /// the opening itself is a record that changes nothing. If the journal does not take that, because there is no room
-    /// or it is only read, the forest opens nevertheless.
+    /// The forest that the journal has, made from the newest checkpoint and the records after it; an empty forest, if
+    /// the journal is empty or there is none. All kept and tagged versions are there again, with their numbers, ids,
+    /// times and bytes; so are names, indexes, erasable values that were not erased, and the ids of the newest commits
+    /// that were given one. No number of a tree or of a version, and no id of a node is given out again, and the time
+    /// of commits never goes back. For that the opening itself is a record, which changes nothing. If the journal does
+    /// not take this record, because it is full or read-only, the forest opens nevertheless.
     ///
-    /// It takes the time of the records after the checkpoint, and of those nodes that a version does not share with
-    /// the one before; and one sync of the journal. Dropping the future loses nothing.
+    /// The time grows with the records after the checkpoint, and with the nodes that a version does not share with the
+    /// one before it. One sync of the journal comes on top. Dropping the future loses nothing.
     ///
     /// ```
     /// use pollster::block_on;
@@ -50,7 +50,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`RecoverError`]: the journal cannot be read, or has what no forest has written.
+    /// [`RecoverError`]: the journal cannot be read, or has something that no forest has written.
     pub async fn recover(self) -> Result<Forest, RecoverError> {
         let Some(journal) = &self.journal else {
             return Ok(self.build());
@@ -65,7 +65,8 @@ impl Builder {
             };
             needed = std::mem::take(&mut recovery.needed);
             drop(recovery);
-            // What all these tags name is kept when everything is read again, once.
+            // Everything is read a second time, at most once, and then the versions that these tags
+            // name are kept.
             if !needed.is_empty() {
                 return Err(RecoverError::NoVersion { tree, version });
             }
@@ -73,17 +74,34 @@ impl Builder {
                 needed.entry(tree).or_default().insert(version.number);
             }
         };
+        // References that a commit took from the history, to bytes that were let go before the checkpoint.
+        for id in recovery.blobs.unknown() {
+            if let Some((tree, place)) = journal.keep_blob(id).await? {
+                recovery.blobs.add_absent(tree, place);
+            }
+        }
         recovery.blobs.sweep();
         let (blobs, time) = (Arc::clone(&recovery.blobs), recovery.time);
-        let mut fill = |id, bytes| blobs.fill(id, bytes, time);
+        let mut missing = Vec::new();
+        let mut fill = |id, bytes| match bytes {
+            Some(bytes) => blobs.fill(id, bytes),
+            None => missing.push(id),
+        };
         journal.blobs(blobs.absent(), &mut fill).await?;
+        for id in missing {
+            // What the journal still has, and was told to leave out because it cannot be read, was not erased.
+            match journal.has_blob(id).await? {
+                true => blobs.set_unreadable(id, time),
+                false => blobs.set_erased(id, time), // It is not known when.
+            }
+        }
         self.start(recovery).await
     }
 
     async fn start(self, recovery: Recovery) -> Result<Forest, RecoverError> {
         let Recovery {
             blobs,
-            lines,
+            trees,
             last,
             time,
             position,
@@ -99,17 +117,17 @@ impl Builder {
         let state = ForestState::new(self.clock, hosts, (self.journal, self.level));
         let state = state.go_on(openings, blobs);
         let state = state.ok_or(RecoverError::Exhausted("incarnations"))?;
-        for (number, line) in lines {
+        for (number, recovered) in trees {
             // Each opening since the newest version of the tree may have given out ids that were lost.
-            let newest = line.newest();
+            let newest = recovered.newest();
             let before = state.openings.partition_point(|last| last.number < newest);
             let lost = LOST.checked_mul((state.openings.len() - before) as u64);
-            let (name, ids) = (Arc::clone(&line.name), line.ids().clone());
-            let history = line.finish(keep).map_err(|error| RecoverError::Tree {
+            let (name, ids) = (Arc::clone(&recovered.name), recovered.ids().clone());
+            let history = recovered.finish(keep).map_err(|error| RecoverError::Tree {
                 tree: number,
                 error,
             })?;
-            // Behind the ids of all versions, which are known now.
+            // Now all versions are known, so the skipped ids are behind theirs.
             if !lost.is_some_and(|lost| ids.skip(lost)) {
                 return Err(RecoverError::Exhausted("ids of nodes"));
             }
@@ -132,8 +150,8 @@ impl Builder {
     }
 }
 
-/// Notes the opening in the journal, so that the next one begins behind whatever numbers this one gives out. Returns its
-/// number, its time, and its position.
+/// Notes the opening in the journal, so that the next one begins behind all numbers that this one gives out. Returns
+/// its number, its time, and its position.
 async fn begin(
     state: &ForestState,
     last: u64,
@@ -171,8 +189,9 @@ async fn begin(
             return Ok((number, time, Some(position)));
         }
     }
-    // The next opening will not know of this one, and may begin where it began: so it begins anywhere. It shows nothing
-    // before something is durable, so what both could give out is little, and the numbers are to last for 2²⁷ such openings.
+    // The next opening will not know of this one, and could begin at the same number. So this one begins at a random
+    // number. It shows nothing before something is durable, so few numbers can be given out twice, and the numbers last
+    // for 2²⁷ such openings.
     let openings = RandomState::new().hash_one(number) >> 48;
     let number = number.checked_add(openings * LOST);
     let number = number.filter(|number| *number <= GREATEST);
@@ -180,7 +199,7 @@ async fn begin(
 }
 
 impl StoredCheckpoint {
-    /// The newest version that it contains, and the time of that commit. It reads the beginning only.
+    /// The newest version in the checkpoint, and the time of that commit. Only the beginning is read.
     ///
     /// # Errors
     /// [`RecoverError::Read`] and [`RecoverError::Checkpoint`].
@@ -200,7 +219,7 @@ async fn read(
     let mut recovery = Recovery::new(keep, needed);
     if let Some(checkpoint) = journal.checkpoint().await? {
         recovery.read(checkpoint)?;
-        // The checkpoint may have seen an erasure that came after it, and was lost.
+        // The checkpoint may have seen a later erasure that was then lost.
         for id in recovery.blobs.erased() {
             if journal.has_blob(id).await? {
                 recovery.blobs.set_absent(id);

@@ -1,7 +1,8 @@
-//! Many records are replayed by two threads: the one that reads them decodes them as well, and another one applies them.
+//! Two threads replay many records: one reads and decodes them, and another one applies them.
 //!
 //! - The order of the records is that of the journal, and so is the first error.
-//! - A few records are applied where they are read, and so are long ones. So is everything, if no thread can be had.
+//! - If there are only a few records, or long ones, or if no thread can be started, the reading thread applies them
+//!   itself.
 //! - If the reader gives up, the thread ends with what it was given, and nobody waits for it.
 
 use std::panic::resume_unwind;
@@ -16,7 +17,8 @@ use crate::journal::Entry;
 /// How many lists of records wait to be applied, at most.
 const WAITING: usize = 4;
 
-/// Lists with more bytes are applied where they are read: what waits takes memory twice.
+/// The reading thread applies lists with more bytes itself, because a list that waits takes memory
+/// twice.
 const LONG: usize = 8 << 20;
 
 /// Applies records, in the order in which they are given.
@@ -29,7 +31,7 @@ pub(super) enum Pipeline {
 }
 
 impl Pipeline {
-    /// Goes on from here.
+    /// Continues from this state.
     pub(super) fn new(recovery: Recovery) -> Self {
         Self::Here(Box::new(recovery))
     }
@@ -67,7 +69,7 @@ impl Pipeline {
         }
     }
 
-    /// A thread that goes on from here.
+    /// A thread that continues from this state.
     fn begin_thread(recovery: Box<Recovery>) -> Self {
         let (records, lists) = sync_channel::<Vec<Decoded>>(WAITING);
         let (give, take) = sync_channel::<Box<Recovery>>(1);
@@ -89,7 +91,7 @@ impl Pipeline {
         }
     }
 
-    /// What is known when everything is applied.
+    /// The state after everything was applied.
     ///
     /// # Errors
     /// [`RecoverError`] of the first record that cannot be applied.

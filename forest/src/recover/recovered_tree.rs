@@ -1,5 +1,6 @@
-//! The state of one tree while a forest is recovered. Its records are applied in place to one working version,
-//! which stays as many versions behind as are to be kept. Only those become versions, and the tagged ones.
+//! The state of one tree while a forest is recovered. Its records are applied in place to one working version, the
+//! base, which stays behind the newest by as many versions as are to be kept. Only these, and the tagged ones,
+//! become versions.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use weald_tree::{Bytes, EditError, Ids, Operation, Replay, Tree};
 
+use super::frames::{FORMAT, HAS_TAGGED};
 use crate::content::index::{Index, Indexes};
 use crate::state::history::{History, Tagged};
 use crate::state::root::{Root, RootRef};
@@ -28,7 +30,7 @@ pub(super) struct Step {
 }
 
 /// A tag: the version of the forest that has it, the number of the tree's own version, and the last time at which the
-/// tree is known to have had that.
+/// tree is known to have had that version.
 pub(super) struct TagAt {
     pub(super) given: Version,
     pub(super) number: u64,
@@ -54,6 +56,8 @@ pub(super) struct RecoveredTree {
     gone: u64,
     /// Before this number, versions may be missing between those that a checkpoint has.
     gaps_before: u64,
+    /// The format of that checkpoint.
+    format: u64,
 }
 
 struct Lone {
@@ -80,7 +84,7 @@ impl RecoveredTree {
             name,
             first,
             ids: tree.ids().clone(),
-            base: Replay::from(tree),
+            base: Replay::from(tree.numbered(number)),
             base_stamp: stamp,
             indexed: Arc::default(),
             pending: VecDeque::new(),
@@ -89,11 +93,13 @@ impl RecoveredTree {
             lone: BTreeMap::new(),
             gone: 0,
             gaps_before: 0,
+            format: FORMAT,
         }
     }
 
     /// Sets what a checkpoint knows besides the versions.
-    pub(super) fn set(&mut self, gone: u64, indexed: Arc<Vec<String>>) {
+    pub(super) fn set(&mut self, format: u64, (gone, indexed): (u64, Arc<Vec<String>>)) {
+        self.format = format;
         (self.gone, self.gaps_before, self.indexed) = (gone, gone, indexed);
     }
 
@@ -117,8 +123,8 @@ impl RecoveredTree {
         changed.unwrap_or_else(|| Arc::clone(&self.indexed))
     }
 
-    /// Goes on by one commit. `is_needed` tells which versions to keep besides the newest `keep` and the tagged ones. It
-    /// gets the number of a version and that of the version after it.
+    /// Applies one commit. `is_needed` tells which versions to keep besides the newest `keep` and the tagged ones; it
+    /// is called with the number of a version and that of the next one.
     pub(super) fn add(
         &mut self,
         step: Step,
@@ -160,9 +166,11 @@ impl RecoveredTree {
         self.base_stamp.commit.version.number
     }
 
-    /// Sets a tag in a commit of this time; `false`, if the version was passed and is not kept.
+    /// Sets a tag in a commit of this time; `false`, if the version was passed and is not kept. Then the tag is none, so
+    /// that this reading keeps nothing for it that the next one will not keep.
     pub(super) fn tag(&mut self, tag: &str, given: Version, now: SystemTime) -> bool {
         let Some((number, until)) = self.version_at(given, now) else {
+            self.untag(tag);
             return false;
         };
         self.put_tag(
@@ -192,6 +200,9 @@ impl RecoveredTree {
             None => return self.lone_at(given),
         };
         let (own, next) = (stamp.commit, self.pending.get(later));
+        if own.version.number < self.gaps_before {
+            return self.among_gaps(own, given);
+        }
         let until = next.map_or(now, |next| just_before(next.stamp.commit.time));
         Some((own.version.number, until.max(own.time)))
     }
@@ -201,13 +212,22 @@ impl RecoveredTree {
         let (_, lone) = before.find(|(_, lone)| lone.stamp.commit.version <= given)?;
         let own = lone.stamp.commit;
         let number = own.version.number;
-        if number >= self.gaps_before {
-            let until = just_before(lone.next.time).max(own.time);
-            return (given < lone.next.version).then_some((number, until));
+        if given >= lone.next.version {
+            return None;
         }
-        // What came after it was let go, so another tag must tell.
+        if number < self.gaps_before {
+            return self.among_gaps(own, given);
+        }
+        Some((number, just_before(lone.next.time).max(own.time)))
+    }
+
+    /// The same for the newest version before `given` that a checkpoint has before its gaps. A checkpoint of an older
+    /// format may lack a newer one that was tagged, so there only another tag can tell.
+    fn among_gaps(&self, own: Committed, given: Version) -> Option<(u64, SystemTime)> {
+        let number = own.version.number;
         let mut tags = self.tags.values().filter(|tag| tag.number == number);
-        let is_known = tags.any(|tag| given <= tag.given);
+        let is_known = self.format >= HAS_TAGGED || own.version == given;
+        let is_known = is_known || tags.any(|tag| given <= tag.given);
         is_known.then_some((number, own.time))
     }
 
@@ -247,7 +267,7 @@ impl RecoveredTree {
             self.indexed = step.indexed.unwrap_or(self.indexed);
             kept.push_back(made.root((self.base.version(), &self.indexed), step.stamp));
         }
-        // What a checkpoint has of the time before a gap is kept for tags only.
+        // Versions of a checkpoint from before a gap are kept for tags only.
         while kept.len() > 1 && (kept.len() > keep || kept[0].number() <= self.gone) {
             let Some(root) = kept.pop_front() else { break };
             self.gone = self.gone.max(root.number());

@@ -1,4 +1,4 @@
-//! What is known of a forest while it is read back, from a checkpoint and from the records after it.
+//! The state of a forest while it is read back from a checkpoint and the records after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -31,12 +31,15 @@ fn has_one(needed: Option<&BTreeSet<u64>>, numbers: Range<u64>) -> bool {
 pub(super) struct Recovery {
     keep: usize,
     pub(super) needed: Needed,
-    /// The trees and versions that tags name and that have been passed. Without those tags it is not whole.
+    /// The trees and versions that tags name, but that were passed already. If there are any, the forest is not
+    /// complete.
     pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
-    pub(super) lines: BTreeMap<u64, RecoveredTree>,
+    pub(super) trees: BTreeMap<u64, RecoveredTree>,
     /// The number of the tree of a checkpoint whose versions are being read.
     tree_of_checkpoint: u64,
+    /// The format of the checkpoint.
+    format: u64,
     /// The newest commit.
     pub(super) last: Version,
     pub(super) time: SystemTime,
@@ -56,9 +59,10 @@ impl Recovery {
             keep,
             needed,
             passed: Vec::new(),
-            blobs: Arc::new(Blobs::keeping_copies()),
-            lines: BTreeMap::new(),
+            blobs: Arc::new(Blobs::to_recover()),
+            trees: BTreeMap::new(),
             tree_of_checkpoint: 0,
+            format: FORMAT,
             last: nothing,
             time: SystemTime::UNIX_EPOCH,
             position: None,
@@ -67,7 +71,7 @@ impl Recovery {
         }
     }
 
-    /// Goes on by one record.
+    /// Applies one record.
     pub(super) fn replay(&mut self, record: Decoded) -> Result<(), RecoverError> {
         let position = record.position;
         let wrong = |error| RecoverError::Record { position, error };
@@ -80,11 +84,11 @@ impl Recovery {
         let changes = match record.changes {
             Some(changes) => changes,
             None => {
-                let (lines, blobs) = (&self.lines, &self.blobs);
+                let (trees, blobs) = (&self.trees, &self.blobs);
                 let ids = |tree| {
-                    lines
+                    trees
                         .get(&tree)
-                        .map(|line: &RecoveredTree| line.ids().clone())
+                        .map(|recovered: &RecoveredTree| recovered.ids().clone())
                 };
                 stored
                     .changes_with(&mut { ids }, Some(&|id| blobs.reference(id)))
@@ -117,8 +121,8 @@ impl Recovery {
                 let first = (stored.version, stored.id);
                 self.blobs
                     .note((number, number), references_of_tree(&content));
-                let line = RecoveredTree::new((number, name.into()), first, (content, stamp));
-                self.lines.insert(number, line);
+                let recovered = RecoveredTree::new((number, name.into()), first, (content, stamp));
+                self.trees.insert(number, recovered);
             }
             Change::Edit {
                 tree,
@@ -132,33 +136,33 @@ impl Recovery {
                 self.step(tree, (stamp, operations), None)?;
             }
             Change::AddIndex { tree, attribute } => {
-                let mut indexed = self.line(tree)?.indexed().to_vec();
+                let mut indexed = self.recovered(tree)?.indexed().to_vec();
                 indexed.push(attribute);
                 self.step(tree, (stamp, Vec::new()), Some(indexed))?;
             }
             Change::DropIndex { tree, attribute } => {
-                let mut indexed = self.line(tree)?.indexed().to_vec();
+                let mut indexed = self.recovered(tree)?.indexed().to_vec();
                 indexed.retain(|known| *known != attribute);
                 self.step(tree, (stamp, Vec::new()), Some(indexed))?;
             }
-            Change::Rename { tree, name } => self.line(tree)?.name = name.into(),
+            Change::Rename { tree, name } => self.recovered(tree)?.name = name.into(),
             Change::Delete { tree } => {
-                self.line(tree)?;
-                self.lines.remove(&tree);
+                self.recovered(tree)?;
+                self.trees.remove(&tree);
             }
             Change::Erase(erasure) => self.blobs.erase(&erasure, stored.time),
             Change::Tag { tree, tag, version } => {
-                if !self.line(tree)?.tag(&tag, version, stored.time) {
+                if !self.recovered(tree)?.tag(&tag, version, stored.time) {
                     self.passed.push((tree, version));
                 }
             }
-            Change::Untag { tree, tag } => self.line(tree)?.untag(&tag),
+            Change::Untag { tree, tag } => self.recovered(tree)?.untag(&tag),
         }
         Ok(())
     }
 
-    fn line(&mut self, tree: u64) -> Result<&mut RecoveredTree, String> {
-        self.lines.get_mut(&tree).ok_or_else(|| unknown(tree))
+    fn recovered(&mut self, tree: u64) -> Result<&mut RecoveredTree, String> {
+        self.trees.get_mut(&tree).ok_or_else(|| unknown(tree))
     }
 
     fn step(
@@ -174,8 +178,8 @@ impl Recovery {
             operations,
             indexed: indexed.map(Arc::new),
         };
-        let line = self.lines.get_mut(&tree).ok_or_else(|| unknown(tree))?;
-        let added = line.add(step, keep, &is_needed);
+        let recovered = self.trees.get_mut(&tree).ok_or_else(|| unknown(tree))?;
+        let added = recovered.add(step, keep, &is_needed);
         added.map_err(|error| error.to_string())
     }
 
@@ -260,10 +264,11 @@ impl Recovery {
             BASE => {
                 let tree = tree.take().ok_or(RecordError::Invalid("a tree"))?;
                 let (stamp, indexed) = read_stamp(&mut reader)?;
-                let (line, references) = tree.begin(stamp, indexed)?;
-                self.blobs.note((line.number, self.last.number), references);
-                self.tree_of_checkpoint = line.number;
-                self.lines.insert(line.number, line);
+                let (recovered, references) = tree.begin(self.format, (stamp, indexed))?;
+                self.blobs
+                    .note((recovered.number, self.last.number), references);
+                self.tree_of_checkpoint = recovered.number;
+                self.trees.insert(recovered.number, recovered);
                 Ok(())
             }
             STEP => self.read_step(&mut reader),
@@ -287,7 +292,8 @@ impl Recovery {
     }
 
     fn read_forest(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
-        if !(1..=FORMAT).contains(&reader.number()?) {
+        self.format = reader.number()?;
+        if !(1..=FORMAT).contains(&self.format) {
             return Err(RecordError::Invalid("a format"));
         }
         (self.last, self.time) = (reader.version()?, reader.time()?);
@@ -318,10 +324,10 @@ impl Recovery {
         let keep = self.keep;
         let none = RecordError::Invalid("a version");
         let number = self.tree_of_checkpoint;
-        let Some(line) = self.lines.get_mut(&number) else {
+        let Some(recovered) = self.trees.get_mut(&number) else {
             return Err(none);
         };
-        let tree_ids = line.ids().clone();
+        let tree_ids = recovered.ids().clone();
         let (stamp, indexed) = read_stamp(reader)?;
         let ids = |_| Some(tree_ids.clone());
         let operations = reader.list(|reader| reader.operation(number, &mut { ids }))?;
@@ -334,7 +340,7 @@ impl Recovery {
         };
         let needed = self.needed.get(&number);
         let is_needed = |number, next| has_one(needed, number..next);
-        line.add(step, keep, &is_needed).map_err(|_| none)
+        recovered.add(step, keep, &is_needed).map_err(|_| none)
     }
 }
 
@@ -364,17 +370,17 @@ impl TreeHead {
 
     fn begin(
         self,
-        stamp: Stamp,
-        indexed: Vec<String>,
+        format: u64,
+        (stamp, indexed): (Stamp, Vec<String>),
     ) -> Result<(RecoveredTree, Vec<Referred>), RecordError> {
         let tree = Tree::from_records(Ids::above(self.ids), self.nodes)?;
         let references = references_of_tree(&tree);
-        let mut line = RecoveredTree::new((self.number, self.name), self.first, (tree, stamp));
-        line.set(self.gone, Arc::new(indexed));
+        let mut recovered = RecoveredTree::new((self.number, self.name), self.first, (tree, stamp));
+        recovered.set(format, (self.gone, Arc::new(indexed)));
         for (tag, at) in self.tags {
-            line.put_tag(&tag, at);
+            recovered.put_tag(&tag, at);
         }
-        Ok((line, references))
+        Ok((recovered, references))
     }
 }
 

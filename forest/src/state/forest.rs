@@ -46,6 +46,20 @@ pub(crate) struct ForestState {
 /// Asked before each change, in its author's task, whether the task may go on; if not, it is polled again.
 pub(crate) type Pacing = Box<dyn Fn(&Waker) -> bool + Send + Sync>;
 
+/// Whether commits go into a journal, so that each change is encoded as its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recording {
+    On,
+    Off,
+}
+
+impl Recording {
+    /// What `encode` returns, if it is needed.
+    pub(crate) fn then<T>(self, encode: impl FnOnce() -> T) -> Option<T> {
+        (self == Self::On).then(encode)
+    }
+}
+
 /// What a forest has lost because its journal failed: the commits between two numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Fall {
@@ -55,8 +69,8 @@ pub(crate) struct Fall {
     pub(crate) visible: u64,
 }
 
-/// The latest incarnation that a clock may say, in the year 2262. A clock that is beyond it once leaves 2⁶³ to later
-/// openings.
+/// The latest incarnation that a clock may give, in the year 2262. So a clock that was once beyond it leaves 2⁶³
+/// incarnations to later openings.
 const LATEST: u64 = u64::MAX / 2;
 
 impl ForestState {
@@ -89,13 +103,20 @@ impl ForestState {
         }
     }
 
-    /// Goes on from what earlier openings left; `None` if no incarnation is left.
+    /// Continues from what earlier openings left; `None` if no incarnation is left.
     #[must_use]
     pub(crate) fn go_on(mut self, openings: Vec<Version>, blobs: Arc<Blobs>) -> Option<Self> {
         let last = openings.last().map_or(0, |last| last.incarnation);
         self.incarnation = self.incarnation.max(last.checked_add(1)?);
         (self.openings, self.blobs) = (openings, blobs);
         Some(self)
+    }
+
+    pub(crate) fn recording(&self) -> Recording {
+        match self.journal {
+            Some(_) => Recording::On,
+            None => Recording::Off,
+        }
     }
 
     /// Why commits are refused once the journal has failed.

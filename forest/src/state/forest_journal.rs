@@ -1,6 +1,7 @@
 //! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level.
 //!
-//! What is visible the forest knows itself (`Stats::published`); what is durable the journal knows, in its own positions.
+//! The forest itself knows what is visible (`Stats::published`). The journal knows what is durable, by its own
+//! positions.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,8 +51,8 @@ impl ForestJournal {
         positions.len().is_multiple_of(MANY)
     }
 
-    /// Forgets what has reached the strongest level. Returns the number up to which all commits have, if it is news.
-    /// Called by the combiner only.
+    /// Forgets the commits that have reached the strongest level. Returns the number up to which all have, if that is
+    /// news. Called by the combiner only.
     pub(crate) fn settled(&self, reentrancy: &Reentrancy) -> Option<u64> {
         // A journal is foreign code: it may panic, or ask the forest.
         let reached = || catch_unwind(AssertUnwindSafe(|| self.inner.reached(self.most)));

@@ -1,7 +1,7 @@
-//! What happens to trees besides their versions: names, tags and erasures, the newest of them, for those who watch.
+//! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches.
 //!
-//! The combiner adds while a commit is shown; while nobody watches, nothing is kept. A reader is given what has a number that is visible, so what it is told of
-//! it finds.
+//! The combiner adds an entry when it applies a commit; while nobody watches, nothing is kept. A reader gets only
+//! entries whose number is visible, so it finds what they are about.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ pub enum Happening {
         /// Its name now.
         to: String,
     },
-    /// A version was given a tag, which perhaps another version had before.
+    /// A version was given a tag, which another version may have had before.
     Tagged {
         /// The number of the tree.
         tree: u64,
@@ -80,7 +80,7 @@ pub(crate) struct HappeningLog {
     /// The version of the last one that was let go.
     pub(crate) gone: Option<Version>,
     pub(crate) wakers: BTreeMap<u64, Waker>,
-    /// How many watch.
+    /// How many watches there are.
     readers: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The versions of one tree that are kept in memory: the newest without a gap, and the tagged ones.
 //!
 //! - The newest version is always kept, and is the one in the tree's slot.
-//! - What retention lets go is handed to the caller, which drops it when it holds no lock.
+//! - Versions that are let go are handed to the caller, which drops them when it holds no lock.
 //! - Only the combiner adds. Readers look up under the same short lock; no foreign code runs and no version
 //!   is freed while it is held.
 
@@ -25,9 +25,14 @@ pub(crate) struct History {
     first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
-    /// Versions that were let go, although one of them may be the newest that the medium has. There are few, unless it is
-    /// far behind, and none without a medium that can lose commits.
+    /// Versions that were let go, although one of them may be the newest that the medium has. There are few unless the
+    /// medium is far behind, and none if no medium can lose commits.
     unsettled: VecDeque<RootRef>,
+    /// How many checkpoints of this tree are being made, up to which number they need its versions, and those of them that
+    /// were let go meanwhile: a tag may be given to one, and a checkpoint that is put later must have it.
+    holds: usize,
+    held_upto: u64,
+    held: Vec<RootRef>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
@@ -75,6 +80,9 @@ impl History {
             first_commit: first.commit_id(),
             gone: 0,
             unsettled: VecDeque::new(),
+            holds: 0,
+            held_upto: 0,
+            held: Vec::new(),
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
             wakers: BTreeMap::new(),
@@ -94,6 +102,9 @@ impl History {
             first_commit,
             gone,
             unsettled: VecDeque::new(),
+            holds: 0,
+            held_upto: 0,
+            held: Vec::new(),
             tags,
             wakers: BTreeMap::new(),
         }
@@ -114,6 +125,9 @@ impl History {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
+                if self.holds > 0 && root.number() <= self.held_upto {
+                    self.held.push(root.clone());
+                }
                 if self.unsettled.is_empty() && self.oldest().number() <= settled {
                     free(root, self.oldest().steps, deferred);
                 } else {
@@ -131,6 +145,27 @@ impl History {
                 free(root, steps, deferred);
             }
         }
+    }
+
+    /// From now on, versions up to a number stay known, for a checkpoint that is being made.
+    pub(crate) fn hold(&mut self, number: u64) {
+        self.holds += 1;
+        self.held_upto = self.held_upto.max(number);
+    }
+
+    /// Ends that. The caller drops what is returned when it holds no lock.
+    #[must_use]
+    pub(crate) fn end_hold(&mut self) -> Vec<RootRef> {
+        self.holds -= 1;
+        match self.holds {
+            0 => std::mem::take(&mut self.held),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The versions that are kept, and those that are held.
+    pub(crate) fn kept_and_held(&self) -> impl Iterator<Item = &RootRef> {
+        self.held.iter().chain(&self.roots)
     }
 
     /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
@@ -165,7 +200,7 @@ impl History {
         tagged.until = match self.after(number) {
             // The next version was let go.
             _ if number < self.gone => tagged.root.time(),
-            // At the time of the next version, that one counts.
+            // At the time of the next version the tree has that one.
             Some(next) => next.time() - Duration::from_nanos(1),
             None => now,
         };
@@ -214,6 +249,20 @@ impl History {
         })
     }
 
+    /// Refuses a version that was let go, even if its author holds it.
+    pub(crate) fn must_have(&self, wanted: &Tagged) -> Result<(), VersionError> {
+        let number = wanted.root.number();
+        let is_tagged = |tagged: &Tagged| tagged.root.number() == number;
+        let oldest = self.oldest();
+        match number >= oldest.number() || self.tags.values().any(is_tagged) {
+            true => Ok(()),
+            false => Err(VersionError::TooOld {
+                asked: wanted.given,
+                oldest: oldest.version(),
+            }),
+        }
+    }
+
     pub(crate) fn at_time(&self, time: SystemTime) -> Result<&RootRef, VersionError> {
         let behind = self.roots.partition_point(|root| root.time() <= time);
         let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
@@ -238,7 +287,8 @@ impl History {
     }
 }
 
-/// Frees a version that was let go, later: what the next one, which has these steps, no longer has.
+/// Later frees a version that was let go: the parts of it that the next version, which has these steps,
+/// no longer has.
 fn free(root: RootRef, next_steps: u64, deferred: &mut Deferred) {
     if next_steps - root.steps > LARGE {
         deferred.free_large_later(root);

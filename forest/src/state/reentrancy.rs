@@ -1,8 +1,9 @@
 //! Which units run closures of updates now, and which threads are in a journal, so that a commit there is refused.
 //!
 //! - A mark belongs to the forest and names the unit, so it is removed by value, on whatever thread.
-//! - The unit is the thread, unless the builder of the forest was given a function that names it: a runtime
-//!   whose units share threads and wait inside closures needs that, or one unit would stand for all.
+//! - The unit is the thread, unless the builder of the forest was given a function that names the unit. A
+//!   runtime whose units share threads and wait inside closures needs that function; otherwise one unit would
+//!   stand for all.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -24,10 +25,10 @@ enum Unit {
 pub(crate) struct Reentrancy {
     running: Running,
     units: Mutex<Vec<Unit>>,
-    /// How many units are marked. Relaxed everywhere, because a unit only asks about itself: one that is
-    /// marked finds its own store.
+    /// How many units are marked. Relaxed everywhere, because a unit only asks about itself, and a marked
+    /// unit sees its own store.
     count: AtomicUsize,
-    /// Whether an answer of the journal wants to be asked again. Relaxed: only the combiner's thread uses it.
+    /// Whether an answer of the journal has to be polled again. Relaxed: only the combiner's thread uses it.
     is_restless: AtomicBool,
 }
 
@@ -88,7 +89,7 @@ impl Reentrancy {
         call()
     }
 
-    /// Whether this thread is in the journal, so that nobody else can give the right to commit back.
+    /// Whether this thread is in the journal; then no other thread can give back the right to commit.
     pub(crate) fn is_in_journal(&self) -> bool {
         JOURNALS.with(|journals| journals.borrow().contains(&self.address()))
     }

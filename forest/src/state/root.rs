@@ -2,7 +2,8 @@
 //!
 //! - A [`Snapshot`] may be kept and sent, and keeps alive its own version and nothing else.
 //! - A [`View`] is the same for a moment.
-//! - Either is taken from the tree's slot, which writers replace at the same price whoever has read it.
+//! - Either is taken from the tree's slot. To replace the slot costs a writer the same, however many have
+//!   read it.
 //! - While a commit over several trees is published, the slots of its trees hold roots with a [`Joint`]: one
 //!   flag for all of them decides whether the old or the new root is meant.
 
@@ -29,8 +30,8 @@ pub struct Root {
     pub(crate) commit: Committed,
     pub(crate) bytes: Bytes,
     pub(crate) indexes: Indexes,
-    /// The steps of all commits of the tree up to this one, as edits count them: the difference between two versions
-    /// takes no more than the difference of theirs.
+    /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
+    /// takes at most the difference of their steps.
     pub(crate) steps: u64,
     pub(crate) joint: Option<Box<Joint>>,
 }
@@ -43,8 +44,8 @@ pub(crate) struct Joint {
 }
 
 impl Root {
-    /// The nodes. The value of an erasable attribute is a reference here; [`Forest::value`](crate::Forest::value) reads its
-    /// bytes.
+    /// The nodes. The value of an erasable attribute is a reference here; [`Forest::value`](crate::Forest::value) reads
+    /// its bytes.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
@@ -140,7 +141,7 @@ impl std::fmt::Debug for Snapshot {
 
 /// A root for a moment: [`to_snapshot`](View::to_snapshot) makes one to keep.
 ///
-/// It costs what a snapshot costs, and stops neither a writer nor the end of older versions.
+/// It costs what a snapshot costs, and holds up neither a writer nor the end of older versions.
 pub struct View(Snapshot);
 
 impl View {

@@ -1,6 +1,6 @@
 //! The counters of a forest: commits, conflicts, rebases, groups.
 //!
-//! Only the combiner counts what is frequent, so counting is a load and a store. A reader may see counters of different
+//! Only the combiner counts frequent events, so counting is a load and a store. A reader may see counters of different
 //! moments side by side.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +47,8 @@ pub struct Stats {
     pub blobs: u64,
     /// The bytes of these values together.
     pub blob_bytes: u64,
+    /// Those of these values that the journal could not read, and was told to leave out. They read as erased.
+    pub unreadable_blobs: u64,
 }
 
 impl Counts {
@@ -56,7 +58,7 @@ impl Counts {
 
     pub(crate) fn refused(&self, error: &CommitError) {
         if let CommitError::Conflict(_) = error {
-            // Also counted by authors who replay an edit.
+            // Authors that replay an edit count, too.
             self.conflicts.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,5 +1,6 @@
 //! The state of a tree, which its writers and readers share: the slot with the newest root, and the history.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,14 +18,14 @@ pub(crate) struct TreeState {
     history: Mutex<History>,
     name: Mutex<Arc<str>>,
     is_deleted: AtomicBool,
-    /// The greatest id of a node that a visible commit has brought; less for a tree that was created from others' nodes. Only
-    /// the combiner uses it.
+    /// The greatest id of a node that a visible commit has brought; less for a tree that was created from others'
+    /// nodes. Only the combiner uses it.
     last_id: AtomicU64,
 }
 
 impl TreeState {
     pub(crate) fn new(number: u64, name: Arc<str>, first: RootRef) -> Self {
-        // It has as many ids at least, and whoever reads its first record knows them.
+        // It has at least as many ids, and they are in its first record.
         let last_id = AtomicU64::new(first.tree.len());
         Self {
             number,
@@ -58,8 +59,8 @@ impl TreeState {
         Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A commit with this greatest id is about to be shown; returns how far that is beyond those before. Called by the
-    /// combiner only, so relaxed orderings are enough.
+    /// A commit with this greatest id is about to be published; returns by how much it exceeds the former greatest.
+    /// Called by the combiner only, so relaxed orderings are enough.
     #[inline]
     pub(crate) fn bring(&self, last_id: u64) -> u64 {
         let before = self.last_id.load(Ordering::Relaxed);
@@ -86,5 +87,30 @@ impl TreeState {
 
     pub(crate) fn rename(&self, name: Arc<str>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+}
+
+/// A tree whose versions stay known, up to the number of a moment, while a checkpoint of that moment is made.
+pub(crate) struct HeldTree(Arc<TreeState>);
+
+impl HeldTree {
+    pub(crate) fn new(state: &Arc<TreeState>, number: u64) -> Self {
+        state.history().hold(number);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Deref for HeldTree {
+    type Target = TreeState;
+
+    fn deref(&self) -> &TreeState {
+        &self.0
+    }
+}
+
+impl Drop for HeldTree {
+    fn drop(&mut self) {
+        let held = self.0.history().end_hold();
+        drop(held); // It may be large, and the lock is given back.
     }
 }

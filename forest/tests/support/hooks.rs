@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use weald_forest::journal::{
-    AppendError, Appended, BlobId, Capabilities, Change, Checkpoint, CheckpointError, Durability,
-    Entry, Follower, Journal, Later, Level, MemoryJournal, Position, ReadError, Record, Resolved,
-    Stored, StoredCheckpoint,
+    AppendError, Appended, Blob, BlobId, BlobPlace, Capabilities, Change, Checkpoint,
+    CheckpointError, Durability, Entry, Follower, Journal, Later, Level, MemoryJournal, Position,
+    ReadError, Record, Resolved, Room, Stored, StoredCheckpoint,
 };
 use weald_forest::{CommitId, Version};
 
@@ -29,7 +29,18 @@ pub(crate) struct Hooks {
     /// Whether records of many bytes find no room, and how many bytes their authors have asked for.
     narrow: Arc<AtomicBool>,
     wanted: Arc<Mutex<Vec<usize>>>,
+    /// What the last of them will change, and what each holds that was let in.
+    told: Arc<Mutex<Vec<Arc<Vec<u8>>>>>,
+    held: Arc<AtomicUsize>,
     journal: MemoryJournal,
+}
+
+struct HeldRoom(Arc<AtomicUsize>);
+
+impl Drop for HeldRoom {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Default for Hooks {
@@ -47,6 +58,8 @@ impl Hooks {
             restless: Arc::default(),
             narrow: Arc::default(),
             wanted: Arc::default(),
+            told: Arc::default(),
+            held: Arc::default(),
             journal,
         }
     }
@@ -67,6 +80,17 @@ impl Hooks {
             .lock()
             .unwrap_or_else(|lock| lock.into_inner())
             .clone()
+    }
+
+    /// What the last of them was to change.
+    pub(crate) fn told(&self) -> Vec<Arc<Vec<u8>>> {
+        let told = self.told.lock().unwrap_or_else(|lock| lock.into_inner());
+        told.clone()
+    }
+
+    /// How many authors hold the room that they were given.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// How often the answer is still to be asked for.
@@ -193,18 +217,31 @@ impl Journal for Hooks {
         self.journal.has_blob(id)
     }
 
-    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
+    fn keep_blob(&self, id: BlobId) -> Later<'_, Result<Option<(u64, BlobPlace)>, ReadError>> {
+        self.journal.keep_blob(id)
+    }
+
+    fn when_room(
+        &self,
+        bytes: usize,
+        changes: &[Arc<Vec<u8>>],
+        blobs: &[Blob],
+    ) -> Option<Later<'static, Room>> {
         if bytes == 0 {
-            return self.journal.when_room(bytes);
+            return self.journal.when_room(bytes, changes, blobs);
         }
+        let mut told = self.told.lock().unwrap_or_else(|lock| lock.into_inner());
+        *told = changes.to_vec();
         let mut wanted = self.wanted.lock().unwrap_or_else(|lock| lock.into_inner());
         wanted.push(bytes);
         let narrow = Arc::clone(&self.narrow);
+        let held = Arc::clone(&self.held);
         Some(Box::pin(poll_fn(move |_| {
             if narrow.load(Ordering::Relaxed) {
                 Poll::Pending
             } else {
-                Poll::Ready(())
+                held.fetch_add(1, Ordering::Relaxed);
+                Poll::Ready(Room::held(HeldRoom(Arc::clone(&held))))
             }
         })))
     }

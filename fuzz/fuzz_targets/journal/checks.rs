@@ -1,5 +1,5 @@
-//! Right checks for the files of a journal, whatever is in them, so that what is checked is read. docs/journal.md has the
-//! bytes.
+//! Right checks for the files of a journal, whatever is in them, so that what is checked is read. docs/journal.md has
+//! the bytes.
 
 use crc32c::{crc32c, crc32c_append};
 

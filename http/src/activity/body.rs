@@ -50,8 +50,9 @@ impl Activity {
         }
     }
 
-    /// Hyper was polled, and goes on; before the poll `dropped` had been. If the answer was sent, hyper has read that body
-    /// to its end, or it would have ended. True if a body was dropped meanwhile, so that hyper must be polled again.
+    /// Hyper was polled, and the connection continues. `dropped` is the body that had been dropped before the poll: if
+    /// the answer was sent, hyper has read that body to its end, because otherwise it would have ended the connection.
+    /// Returns true if a body was dropped during the poll, so that hyper must be polled again.
     pub(crate) fn end_dropped_body(&self, dropped: Option<Arc<Reading>>) -> bool {
         if self.has(IN_FLIGHT | UNFLUSHED | BLOCKED) {
             return false;

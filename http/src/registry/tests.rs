@@ -27,20 +27,20 @@ impl Wake for OfJob {
     }
 }
 
-fn enter(registry: &Arc<Registry>) -> (Arc<Activity>, Arc<OfJob>, Entry, Place) {
-    let activity = Activity::new(None, "a service");
+fn enter(registry: &Arc<Registry>) -> (Arc<Activity>, Arc<OfJob>, Entry, ConnectionPermit) {
+    let activity = Activity::new(None, "a service", Arc::default());
     let waker = Arc::new(OfJob(activity.clone(), AtomicUsize::new(0)));
     activity.set_waker(waker.clone().into());
-    let (entry, place) = registry.enter(&activity);
-    (activity, waker, entry, place)
+    let (entry, permit) = registry.enter(&activity);
+    (activity, waker, entry, permit)
 }
 
 #[test]
 fn the_end_of_a_connection_lets_its_state_go() {
     let registry = Arc::new(Registry::default());
-    let (activity, waker, entry, place) = enter(&registry);
+    let (activity, waker, entry, permit) = enter(&registry);
     let state: Weak<Activity> = Arc::downgrade(&activity);
-    drop((activity, waker, entry, place));
+    drop((activity, waker, entry, permit));
     assert!(state.upgrade().is_none());
 }
 

@@ -28,13 +28,13 @@ fn upgraded(
     Entry,
     TrackedIo<std::os::unix::net::UnixStream>,
 ) {
-    let activity = Activity::new(None, "a service");
-    let (entry, place) = Arc::<Registry>::default().enter(&activity);
+    let activity = Activity::new(None, "a service", Arc::default());
+    let (entry, permit) = Arc::<Registry>::default().enter(&activity);
     let wire = Arc::new(Wire::new(stream, activity));
     let io = TrackedIo {
         wire: wire.clone(),
         first: bytes::Bytes::new(),
-        place,
+        permit,
     };
     (wire, entry, io)
 }
@@ -157,12 +157,15 @@ fn the_end_of_an_upgraded_stream_is_sent_although_hyper_is_still_polled() {
     });
 }
 
-/// Another thread sends what is held. A response that is ahead of its writes goes on all the same.
+/// Another thread sends the held bytes. A response that is ahead of its writes continues all the same.
 #[test]
 fn what_another_thread_has_sent_counts_as_written() {
     run(async {
         let (ours, _other) = UnixStream::pair().unwrap();
-        let wire = Arc::new(Wire::new(ours, Activity::new(None, "a service")));
+        let wire = Arc::new(Wire::new(
+            ours,
+            Activity::new(None, "a service", Arc::default()),
+        ));
         poll_fn(|cx| {
             for _ in 0..8 {
                 let frame = [b'x'; 8 << 10];

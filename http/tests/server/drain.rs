@@ -11,7 +11,7 @@ use weald_sync::channel;
 use super::{Client, HELLO, run, start};
 
 /// A service that reports each request in flight, and answers once it is allowed to.
-fn gated() -> (
+fn held_back() -> (
     impl weald_http::Serve,
     channel::Receiver<()>,
     channel::Sender<()>,
@@ -33,7 +33,7 @@ fn gated() -> (
 #[test]
 fn requests_in_flight_are_finished() {
     run(2, async {
-        let (service, started, allow) = gated();
+        let (service, started, allow) = held_back();
         let server = start(service, |server| server);
         let idle = Client::connect(server.address).await;
         let busy = Client::connect(server.address).await;
@@ -82,7 +82,7 @@ fn a_request_whose_body_is_kept_is_named() {
 #[test]
 fn requests_that_do_not_end_in_time_are_reported_and_stopped() {
     run(2, async {
-        let (service, started, _allow) = gated();
+        let (service, started, _allow) = held_back();
         let server = start(service, |server| {
             server.drain_for(Duration::from_millis(50))
         });
@@ -134,7 +134,7 @@ fn a_client_that_hangs_does_not_prevent_the_shutdown() {
 #[test]
 fn a_server_that_is_dropped_lets_requests_finish() {
     run(2, async {
-        let (service, started, allow) = gated();
+        let (service, started, allow) = held_back();
         let server = start(service, |server| server);
         let idle = Client::connect(server.address).await;
         let busy = Client::connect(server.address).await;
@@ -169,7 +169,7 @@ fn a_request_that_has_arrived_when_the_drain_begins_is_answered() {
 #[test]
 fn a_client_that_has_sent_a_part_of_a_head_is_not_reset() {
     run(2, async {
-        let (service, started, allow) = gated();
+        let (service, started, allow) = held_back();
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;
         client.send(&format!("{HELLO}GET / HT")).await;

@@ -1,6 +1,12 @@
 //! At the limit of connections, idle ones make room for new ones, and busy ones do not.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -10,6 +16,10 @@ use weald_kernel::spawn;
 use weald_sync::channel::unbounded;
 
 use super::{Client, HELLO, hello, run, start};
+use crate::{
+    reports::{collect_reports, reports},
+    tools::until_yielding,
+};
 
 #[test]
 fn a_new_client_takes_the_place_of_the_one_that_is_idle_longest() {
@@ -136,10 +146,11 @@ fn spawn_reader(mut body: RequestBody) {
     spawn(reading).detach();
 }
 
-/// Answers when it is told to.
+/// Answers when it is told to. If that takes long, it is reported.
 #[test]
 fn busy_connections_are_left_and_the_new_one_waits_for_one_that_falls_idle() {
     run(2, async {
+        collect_reports();
         let (go, gone) = unbounded::<()>();
         let gone = std::sync::Arc::new(weald_sync::Mutex::new(gone));
         let service = tower::service_fn(move |request: Request<RequestBody>| {
@@ -167,6 +178,9 @@ fn busy_connections_are_left_and_the_new_one_waits_for_one_that_falls_idle() {
         });
         weald_kernel::sleep(std::time::Duration::from_millis(50)).await;
         assert!(!third.is_finished(), "there is no room");
+        let peer = busy[0].stream.local_addr().unwrap();
+        let busy_one = format!("2 serve requests, one of them `GET /wait from {peer}`");
+        until_yielding(|| !reports("weald::service", &busy_one).is_empty()).await;
         for _ in 0..2 {
             go.try_send(()).unwrap();
         }
@@ -176,6 +190,49 @@ fn busy_connections_are_left_and_the_new_one_waits_for_one_that_falls_idle() {
         third.await.unwrap();
         server.end().await;
     });
+}
+
+/// They hold the places, and no request is to blame. A connection that is asked to make room before it has read the part
+/// of a head may do so: then the third client has a place, and the test begins again.
+#[test]
+fn clients_that_have_sent_a_part_of_a_head_are_reported_as_such() {
+    run(2, async {
+        collect_reports();
+        while !are_reported_as_such().await {}
+    });
+}
+
+async fn are_reported_as_such() -> bool {
+    let server = start(tower::service_fn(hello), |server| {
+        let long = std::time::Duration::from_secs(3600);
+        server.max_connections(2).header_timeout(long)
+    });
+    let has_room = Arc::new(AtomicBool::new(false));
+    let mut peers = Vec::new();
+    for _ in 0..2 {
+        let mut client = Client::connect(server.address).await;
+        // So both are served at the limit.
+        client.send(HELLO).await;
+        client.until("hello.").await;
+        client.send("GET / HTTP/1.1\r\n").await;
+        peers.push(client.stream.local_addr().unwrap());
+        let has_room = has_room.clone();
+        spawn(async move {
+            client.rest().await;
+            has_room.store(true, Ordering::Relaxed);
+        })
+        .detach();
+    }
+    let _third = Client::connect(server.address).await;
+    let told = format!(
+        "2 wait for the rest of a request's head from their clients, one of them {}",
+        peers[0]
+    );
+    let is_reported = || !reports("weald::service", &told).is_empty();
+    until_yielding(|| is_reported() || has_room.load(Ordering::Relaxed)).await;
+    let is_reported = is_reported();
+    server.end().await;
+    is_reported
 }
 
 /// Two connections were upgraded. The server no longer lists them, but they hold their places.

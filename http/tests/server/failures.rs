@@ -162,13 +162,14 @@ fn a_head_that_hyper_would_not_send_is_a_500() {
 #[test]
 fn what_is_not_sent_does_not_end_the_connection() {
     run(2, async {
+        collect_reports();
         let service = tower::service_fn(|request: Request<RequestBody>| {
             let status = request.uri().path()[1..].parse::<u16>().unwrap_or(200);
             let response = Response::builder()
                 .version(http::Version::HTTP_3)
                 .status(status);
             let response = match status {
-                204 | 304 => response.header("content-length", "5"),
+                204 | 205 | 304 => response.header("content-length", "5"),
                 _ => response,
             };
             let body = match request.uri().path() {
@@ -179,14 +180,20 @@ fn what_is_not_sent_does_not_end_the_connection() {
         });
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        let told = |request: &str| {
+            flushed();
+            reports("weald::service", &format!("`{request} from {peer}`"))
+        };
         // The first may have a body in the answer to GET, whose length is not known; the second never has.
-        for path in ["/empty", "/204"] {
+        for path in ["/empty", "/204", "/205"] {
             let request = HELLO.replace("GET / ", &format!("HEAD {path} "));
             client.send(&request).await;
             let head = client.until("\r\n\r\n").await;
             assert!(!head.contains("content-length"), "{path}: {head}");
+            assert_eq!(told(&format!("HEAD {path}")).len(), 0);
         }
-        for path in ["/204", "/304"] {
+        for path in ["/204", "/205", "/304"] {
             client
                 .send(&HELLO.replace(" / ", &format!(" {path} ")))
                 .await;
@@ -196,6 +203,13 @@ fn what_is_not_sent_does_not_end_the_connection() {
                 "{head}"
             );
             assert!(path != "/204" || !head.contains("content-length"), "{head}");
+            assert!(
+                path != "/205" || head.contains("content-length: 0"),
+                "{head}"
+            );
+            let told = told(&format!("GET {path}"));
+            assert_eq!(told.len(), 1, "{path}: {told:?}");
+            assert!(told[0].text.contains("left out"), "{path}: {told:?}");
         }
         client.send(&HELLO.replace("GET", "HEAD")).await;
         let head = client.until("\r\n\r\n").await;
@@ -334,21 +348,31 @@ fn a_service_that_is_never_ready_is_answered() {
     });
 }
 
-/// The service passes the error of a body on.
+/// The service passes the error of a body on, or answers by itself.
 #[test]
 fn a_malformed_body_is_the_clients_fault() {
     run(2, async {
         let service = tower::service_fn(|request: Request<RequestBody>| async {
-            let body = request.into_body().collect().await?.to_bytes();
+            let answers = request.uri().path() == "/answers";
+            let body = match request.into_body().collect().await {
+                Err(_) if answers => Bytes::from("malformed"),
+                read => read?.to_bytes(),
+            };
             Answer::<hyper::Error>::Ok(Response::new(Full::new(body)))
         });
         let server = start(service, |server| server);
-        let client = Client::connect(server.address).await;
-        let head = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
-        client.send(&format!("{head}5\r\nhello\r\nzz\r\n")).await;
-        let answer = client.rest().await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        assert!(answer.contains("connection: close"), "{answer}");
+        for (path, status) in [("/", 400), ("/answers", 200)] {
+            let client = Client::connect(server.address).await;
+            let head =
+                format!("POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+            client.send(&format!("{head}5\r\nhello\r\nzz\r\n")).await;
+            let answer = client.rest().await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{answer}"
+            );
+            assert!(answer.contains("connection: close"), "{answer}");
+        }
         server.end().await;
     });
 }
@@ -384,13 +408,13 @@ impl Service<Request<RequestBody>> for Uncloneable {
     }
 }
 
-/// The first clone is the connection's, and the next ones are those of its requests.
+/// The first clone is the connection's, the second is for later connections, and the next ones are those of its requests.
 #[test]
 fn a_panic_of_the_clone_for_a_request_is_answered() {
     run(2, async {
         let service = Uncloneable {
             clones: Arc::default(),
-            panics: |clone| clone == 1,
+            panics: |clone| clone == 2,
         };
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;

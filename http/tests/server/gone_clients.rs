@@ -59,6 +59,49 @@ fn a_service_ends_with_its_client() {
     });
 }
 
+/// The service never reads the body, or another request is behind the one that it answers, so hyper does not read on.
+#[test]
+fn a_service_ends_with_its_client_whatever_is_left_to_read() {
+    run(2, async {
+        let drops = Drops::default();
+        let (report, started) = channel::unbounded();
+        let counted = drops.clone();
+        let service = tower::service_fn(move |request: Request<RequestBody>| {
+            let (report, token) = (report.clone(), counted.token());
+            async move {
+                report.try_send(()).unwrap();
+                std::future::pending::<()>().await;
+                drop((request, token));
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+            }
+        });
+        let drops_half_closed = start(service.clone(), |server| server);
+        let answers_half_closed = start(service, |server| server.answer_half_closed());
+        let post = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 30\r\n\r\n";
+        let reset = Some(Duration::ZERO);
+        let mut ended = 0;
+        // A client that only ends its direction may still wait for the answer.
+        for (server, linger) in [
+            (&drops_half_closed, None),
+            (&drops_half_closed, reset),
+            (&answers_half_closed, reset),
+        ] {
+            for request in [format!("{HELLO}{HELLO}"), post.to_owned()] {
+                let client = Client::connect(server.address).await;
+                client.stream.set_linger(linger).unwrap();
+                client.send(&request).await;
+                started.receive().await.unwrap();
+                drop(client);
+                ended += 1;
+            }
+        }
+        until_yielding(|| drops.count() == ended).await;
+        for server in [drops_half_closed, answers_half_closed] {
+            assert!(server.end().await.not_stopped.is_empty());
+        }
+    });
+}
+
 const CHILD: &str = "WEALD_HTTP_CLIENTS";
 
 /// The clients are in a child process, which is killed.
@@ -130,5 +173,26 @@ fn a_half_closed_client_is_answered_only_if_the_server_allows_it() {
         assert!(answered.rest().await.ends_with("still there."));
         strict.end().await;
         lenient.end().await;
+    });
+}
+
+/// Hyper reads nothing meanwhile, because another request is behind the one in flight. Time is virtual.
+#[test]
+fn a_half_closed_client_is_answered_however_long_that_takes_if_the_server_allows_it() {
+    weald_kernel::Runtime::test(1).block_on(async {
+        let service = tower::service_fn(|_request: Request<RequestBody>| async {
+            weald_kernel::sleep(Duration::from_secs(20)).await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("still there."))))
+        });
+        let strict = start(service, |server| server);
+        let lenient = start(service, |server| server.answer_half_closed());
+        for (server, answers) in [(strict, 0), (lenient, 2)] {
+            let client = Client::connect(server.address).await;
+            client.send(&format!("{HELLO}{HELLO}")).await;
+            client.stream.shutdown(Shutdown::Write).unwrap();
+            let answer = client.rest().await;
+            assert_eq!(answer.matches("still there.").count(), answers, "{answer}");
+            server.end().await;
+        }
     });
 }

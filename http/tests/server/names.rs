@@ -13,6 +13,7 @@ use weald_http::RequestBody;
 
 use super::{Client, HELLO, run, start};
 use crate::{
+    blocker::Blocker,
     reports::{Report, collect_reports, flushed, reports},
     tools::until_yielding,
 };
@@ -79,5 +80,49 @@ fn a_request_that_blocks_or_panics_is_named() {
         check(&reports("weald::panic", &panics)[0], &panics);
         drop(client);
         server.end().await;
+    });
+}
+
+/// A future that never ends, and whose destructor blocks.
+struct Sticks(Blocker);
+
+impl Future for Sticks {
+    type Output = Result<Response<Full<Bytes>>, Infallible>;
+
+    fn poll(
+        self: std::pin::Pin<&mut Self>,
+        _cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        std::task::Poll::Pending
+    }
+}
+
+impl Drop for Sticks {
+    fn drop(&mut self) {
+        self.0.block();
+    }
+}
+
+/// The request is still in flight when the server stops the connection.
+#[test]
+fn a_destructor_that_blocks_at_the_end_of_a_connection_is_named_with_its_request() {
+    run(2, async {
+        collect_reports();
+        let blocker = Blocker::default();
+        let sticks = blocker.clone();
+        let service =
+            tower::service_fn(move |_request: Request<RequestBody>| Sticks(sticks.clone()));
+        let server = start(service, |server| {
+            server.drain_for(std::time::Duration::from_millis(50))
+        });
+        let client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        client.send(&HELLO.replace(" / ", " /sticks ")).await;
+        let drained = server.end().await;
+        assert_eq!(drained.not_stopped.len(), 1, "{drained:?}");
+        let sticks = format!("GET /sticks from {peer}");
+        until_yielding(|| !reports("weald::monitor", &sticks).is_empty()).await;
+        blocker.open();
+        assert_eq!(client.rest().await, "");
     });
 }

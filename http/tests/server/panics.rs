@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -256,5 +256,96 @@ fn a_service_that_is_stopped_in_a_wait_does_not_panic() {
         until_yielding(|| drops.count() == 1).await;
         flushed();
         assert!(reports("weald::panic", "/waits").is_empty());
+    });
+}
+
+/// Bytes; without any it panics when hyper looks at them, and notes that.
+struct Brittle {
+    bytes: Option<Bytes>,
+    has_broken: Arc<AtomicBool>,
+}
+
+impl bytes::Buf for Brittle {
+    fn remaining(&self) -> usize {
+        self.bytes.as_ref().map_or(1, Bytes::len)
+    }
+
+    fn chunk(&self) -> &[u8] {
+        let broken = self.bytes.is_none();
+        self.has_broken.fetch_or(broken, Ordering::SeqCst);
+        self.bytes.as_ref().expect("the bytes break")
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.as_mut().expect("the bytes break").advance(count);
+    }
+}
+
+/// A part of a service: the first one that is dropped after the bytes have broken panics.
+#[derive(Clone)]
+struct Follows(Arc<AtomicBool>);
+
+impl Drop for Follows {
+    fn drop(&mut self) {
+        let has_broken = self.0.swap(false, Ordering::SeqCst);
+        assert!(!has_broken, "and the service breaks too");
+    }
+}
+
+/// A value in the extensions of a response.
+#[derive(Clone)]
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "the guard panics");
+    }
+}
+
+/// The requests arrive together, so the first answer is held until the second is there.
+#[test]
+fn a_panic_of_what_hyper_got_takes_no_earlier_answer_with_it() {
+    run(2, async {
+        collect_reports();
+        let part = Follows(Arc::default());
+        let service = tower::service_fn(move |request: Request<RequestBody>| {
+            let is_whole = request.uri().path() != "/bytes";
+            let body = Full::new(Brittle {
+                bytes: is_whole.then(|| "alive.".into()),
+                has_broken: part.0.clone(),
+            });
+            let mut response = Response::new(body);
+            if request.uri().path() == "/guard" {
+                response.extensions_mut().insert(Guard);
+            }
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        let server = start(service, |server| server);
+        let together = |path: &str| format!("{HELLO}{}", HELLO.replace(" / ", path));
+        let mut client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        client.send(&together(" /guard ")).await;
+        for _ in 0..2 {
+            client.until("alive.").await;
+        }
+        flushed();
+        let guard = reports("weald::panic", &format!("GET /guard from {peer}"));
+        assert_eq!(guard.len(), 1, "{guard:?}");
+        // Bytes that nobody reads would make the end a reset, which takes earlier answers away.
+        client
+            .send(&(together(" /bytes ") + &"x".repeat(1 << 20)))
+            .await;
+        client.until("alive.").await;
+        let end = client.stream.read(&mut [0]).await;
+        assert_eq!(end.unwrap(), 0, "the response cannot be sent");
+        drop(client);
+        flushed();
+        let bytes = reports("weald::panic", &format!("from {peer}"));
+        let texts: Vec<_> = bytes.iter().map(|report| &report.text).collect();
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        for text in &texts[1..] {
+            assert!(text.contains("GET /bytes"), "{texts:?}");
+        }
+        server.end().await;
     });
 }

@@ -108,8 +108,8 @@ fn nothing_is_produced_for_a_client_that_does_not_read() {
     });
 }
 
-/// Each byte of the body tells its place, and the reader pauses again and again. The frames are of many sizes: some leave
-/// together, some alone, some in pieces.
+/// Each byte of the body tells its place, and the reader pauses again and again. The frames are of many sizes: some
+/// leave together, some alone, some in pieces.
 #[test]
 fn frames_of_all_sizes_reach_a_reader_that_pauses() {
     const ALL: usize = 12 << 20;

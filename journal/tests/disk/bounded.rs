@@ -152,10 +152,10 @@ fn what_a_list_has_and_the_directory_lacks_is_damage_unless_all_before_it_was_tr
         names[..lost]
             .iter()
             .for_each(|name| disk.set_file(name, None));
-        for _ in 0..2 {
+        for number in [10, 11] {
             let journal = ReadOnlyJournal::open_on(disk.clone()).unwrap();
             assert!(journal.is_trimmed());
-            let (journal, position) = open_and_append(&disk, 10);
+            let (journal, position) = open_and_append(&disk, number);
             put_checkpoint(&journal, position.unwrap(), &[b"all"]).unwrap();
         }
     }
@@ -207,7 +207,8 @@ impl Left {
     }
 }
 
-/// Openings with records, checkpoints and trims, of which the power cuts one off; returns how many operations it may be cut at.
+/// Openings with records, checkpoints and trims. The power cuts one of them off; returns how many operations it may be
+/// cut at.
 fn openings(seed: u64, cut: Option<u64>) -> u64 {
     let mut random = Random(seed);
     let disk = SimulatedDisk::new();

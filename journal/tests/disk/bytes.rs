@@ -1,4 +1,5 @@
-//! A journal that is cut off at any byte opens with every record that is whole; one that is damaged at any byte says where.
+//! A journal that is cut off at any byte opens with every record that is whole; one that is damaged at any byte says
+//! where.
 
 use crate::records::{all, bytes, flush, must_append, open};
 use weald_journal::{DiskJournal, OpenError, Settings, SimulatedDisk, Work};
@@ -87,7 +88,7 @@ fn damage_at_any_byte_is_an_error_with_its_place_or_was_not_durable() {
     }
 }
 
-/// What is durable is marked before a long record, too, and before one that brings erasable bytes.
+/// A mark of what is durable also precedes a long record, and one that brings erasable bytes.
 #[test]
 fn damage_among_long_records_is_an_error() {
     let disk = SimulatedDisk::new();

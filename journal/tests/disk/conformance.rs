@@ -62,7 +62,7 @@ impl Subject for OnDisk {
     }
 
     fn fail(&self) -> bool {
-        // What was accepted is in a file; another record shows the journal that the disk is broken.
+        // The accepted record is in a file; another record shows the journal that the disk is broken.
         wait_for(&self.journal, Level::Buffered);
         self.disk.break_down();
         let record = Record {

@@ -1,8 +1,10 @@
-//! Whatever is cut off, wherever: what was acknowledged as durable is there, whole, once, and nothing else is half there.
+//! Wherever the power is cut: every commit that was acknowledged as durable is there, whole and once, and nothing else
+//! is there in part.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::ahead::Large;
 use crate::records::{
     all, append, bytes, flush, is_durable, must_append, open, put_checkpoint, read_checkpoint,
 };
@@ -50,7 +52,18 @@ impl Run {
                 0..5 => {
                     let len = [9, 40, 200, 700, 3000][usize::try_from(random.below(5)).unwrap()];
                     last += 1;
-                    match append(journal, last, len) {
+                    // A record that is longer than a segment is written ahead now and then.
+                    let mut large = (len == 3000).then(|| Large::new(journal, last, len));
+                    if let Some(large) = &mut large {
+                        (0..random.below(6)).for_each(|_| _ = journal.work(Work::Prepare));
+                        large.is_let_in();
+                    }
+                    let large = large.filter(|_| random.below(4) > 0);
+                    let appended = match &large {
+                        Some(large) => large.append(journal, last).0,
+                        None => append(journal, last, len),
+                    };
+                    match appended {
                         Ok(Appended::Accepted(position)) => self.accept(position, bytes(last, len)),
                         Ok(Appended::Sent(mut answer)) => {
                             while journal.work(Work::Prepare) || journal.work(Work::Write) {}
@@ -104,7 +117,8 @@ impl Run {
         true
     }
 
-    /// What is found is what was accepted, up to some point behind the last durable record.
+    /// The records that are found are those that were accepted, up to some point behind the last
+    /// durable record.
     fn check(&mut self, journal: &DiskJournal, what: &dyn Fn() -> String) {
         let found = all(journal);
         let len = found.len();
@@ -142,7 +156,7 @@ impl Run {
     }
 }
 
-/// Runs, and cuts the power at an operation; twice more at opening; and goes on.
+/// Runs, and cuts the power at an operation, and twice more at opening; then continues.
 fn power_cuts(seed: u64, at: u64) -> u64 {
     let what = || format!("seed {seed}, operation {at}");
     let mut random = Random(seed);

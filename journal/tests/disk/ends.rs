@@ -1,5 +1,5 @@
-//! Ends that are rare by chance: a kill between two marks, a blob that reaches the medium later than its record, a clock
-//! that was set back, and openings that end at any of their operations, twice.
+//! Ends that are rare by chance: a kill between two marks, a blob that reaches the medium later than its record, a
+//! clock that was set back, and openings that end at any of their operations, twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,8 +50,8 @@ fn a_kill_between_two_marks_loses_nothing_that_was_written() {
     }
 }
 
-/// The disk without these bytes of its first segment, as if they had reached the medium later than the rest; `None`, if they
-/// are zeros anyway.
+/// The disk without these bytes of its first segment, as if they had reached the medium later than the rest; `None`, if
+/// they are zeros anyway.
 fn without_blob(disk: &SimulatedDisk, at: usize, len: usize) -> Option<SimulatedDisk> {
     let disk = disk.after_kill();
     let name = "0000000000000001-00000001.segment";

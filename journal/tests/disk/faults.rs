@@ -1,5 +1,5 @@
-//! A medium that fails: the journal stops at once, tells those who wait that it does not know, and what it had
-//! acknowledged is there when it is opened again.
+//! A medium that fails: the journal stops at once, tells the units that wait that the outcome is unknown, and has
+//! everything that it acknowledged when it is opened again.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -263,6 +263,29 @@ fn must_fence(break_lock: fn(&SimulatedDisk)) {
     let found = all(&open(&disk).unwrap());
     let numbers: Vec<_> = found.into_iter().map(|entry| entry.record).collect();
     assert_eq!(numbers, [bytes(1, 100), bytes(2, 50)]);
+}
+
+/// Nobody could open a journal whose versions do not rise.
+#[test]
+fn a_record_that_is_older_than_the_newest_one_is_refused() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    must_append(&journal, 5, 100);
+    let at = must_append(&journal, 9, 5_000);
+    let must_refuse = |journal: &DiskJournal, number| {
+        let refused = append(journal, number, 100).err();
+        assert!(matches!(refused, Some(AppendError::Conflict { current }) if current == at));
+    };
+    must_refuse(&journal, 9);
+    flush(&journal);
+    drop(journal);
+    let journal = open(&disk).unwrap();
+    must_refuse(&journal, 1);
+    drop(journal);
+    // Its last opening has no record.
+    let journal = open(&disk).unwrap();
+    must_refuse(&journal, 9);
+    must_append(&journal, 10, 100);
 }
 
 #[test]

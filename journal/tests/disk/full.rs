@@ -1,4 +1,5 @@
-//! A disk that has no room, or little: nothing is lost, what needs no room goes on, and so does the rest once there is room.
+//! A disk with little or no room: nothing is lost, operations that need no room continue, and so do the others once
+//! there is room.
 
 use weald_forest::journal::{AppendError, Appended, Journal, Later};
 use weald_journal::{DiskJournal, OpenError, SimulatedDisk, Work};

@@ -13,7 +13,7 @@ use weald_journal::{
 use crate::erasing::{self, blob};
 use crate::records::{all, append, flush, is_durable, must_append, open, small};
 
-type Hook = fn() -> io::Result<()>;
+pub(crate) type Hook = fn() -> io::Result<()>;
 
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
@@ -21,6 +21,8 @@ pub(crate) struct Hooks {
     open: Arc<Mutex<Option<Hook>>>,
     write: Arc<Mutex<Option<Hook>>>,
     sync: Arc<Mutex<Option<Hook>>>,
+    remove: Arc<Mutex<Option<Hook>>>,
+    sync_names: Arc<Mutex<Option<Hook>>>,
     name: Arc<Mutex<Option<Hook>>>,
 }
 
@@ -34,6 +36,11 @@ fn ask(hook: &Mutex<Option<Hook>>) -> io::Result<()> {
 }
 
 impl Hooks {
+    /// Asks this before each file is opened.
+    pub(crate) fn on_open(&self, hook: Option<Hook>) {
+        set(&self.open, hook);
+    }
+
     /// Asks this before each write.
     pub(crate) fn on_write(&self, hook: Hook) {
         set(&self.write, Some(hook));
@@ -72,10 +79,12 @@ impl Medium for Hooked {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        ask(&self.1.remove)?;
         self.0.remove(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
+        ask(&self.1.sync_names)?;
         self.0.sync_names()
     }
 
@@ -140,6 +149,92 @@ fn a_segment_whose_file_cannot_be_had_refuses_the_commits_that_need_it_and_no_ot
         let journal = DiskJournal::open_on(disk, small()).unwrap();
         assert_eq!(all(&journal).len() as u64, taken + 1);
     }
+}
+
+/// Several segments are prepared for a large record, the disk is full, and they cannot be removed. The next preparation
+/// replaces them, and may end anywhere.
+#[test]
+fn what_a_refused_preparation_has_left_is_replaced_at_one_instant() {
+    for at in 0..8 {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let medium = Hooked(disk.clone(), hooks.clone());
+        let journal = DiskJournal::open_on(medium, small()).unwrap();
+        must_append(&journal, 1, 100);
+        flush(&journal);
+        let segments = || {
+            disk.names()
+                .iter()
+                .filter(|name| name.ends_with(".segment"))
+                .count()
+        };
+        let had = segments();
+        let _room = journal.when_room(9_000, &[], &[]).unwrap();
+        disk.set_room(Some(disk.used() + 7_000));
+        set(&hooks.remove, Some(|| Err(io::Error::from_raw_os_error(5))));
+        while journal.work(Work::Prepare) {}
+        assert!(
+            segments() > had + 1,
+            "there was room for more than the next one"
+        );
+        disk.set_room(None);
+        set(&hooks.remove, None);
+        disk.cut_power_at(disk.operations() + at);
+        assert!(matches!(append(&journal, 2, 5_000), Ok(Appended::Sent(_))));
+        while journal.work(Work::Prepare) {}
+        for seed in 0..4 {
+            let journal = open(&disk.after_power_cut(seed)).unwrap();
+            assert_eq!(all(&journal).len(), 1);
+        }
+    }
+}
+
+/// Files of prepared segments may be left when their room could not be given back, and when their names could not be synced.
+#[test]
+fn closing_leaves_no_gap_in_front_of_what_a_refused_preparation_has_left() {
+    let full: Hook = || Err(io::Error::from_raw_os_error(28));
+    let broken: Hook = || Err(io::Error::from_raw_os_error(5));
+    for (of_names, room) in [(false, 7_000), (true, 100_000)] {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let medium = Hooked(disk.clone(), hooks.clone());
+        let journal = DiskJournal::open_on(medium, small()).unwrap();
+        must_append(&journal, 1, 100);
+        flush(&journal);
+        let _room = journal.when_room(9_000, &[], &[]).unwrap();
+        disk.set_room(Some(disk.used() + room));
+        set(&hooks.remove, Some(broken));
+        if of_names {
+            set(&hooks.sync_names, Some(full));
+        }
+        while journal.work(Work::Prepare) {}
+        disk.set_room(None);
+        set(&hooks.remove, None);
+        set(&hooks.sync_names, None);
+        let has = |disk: &SimulatedDisk| {
+            let names = disk.names().into_iter();
+            names.filter(|name| name.ends_with(".segment")).count()
+        };
+        assert!(has(&disk) > 2, "a file of a refused preparation was left");
+        drop(journal);
+        let begun = has(&disk);
+        assert_eq!(begun, 1, "closing removes what was not begun");
+        assert_eq!(all(&open(&disk).unwrap()).len(), 1);
+    }
+}
+
+#[test]
+fn a_writer_that_fails_because_it_was_overtaken_says_so() {
+    let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+    let old = DiskJournal::open_on(Hooked(disk.clone(), hooks.clone()), small()).unwrap();
+    must_append(&old, 1, 100);
+    disk.break_lock();
+    let new = open(&disk).unwrap();
+    // As a file that the newer one has removed.
+    set(&hooks.write, Some(|| Err(io::ErrorKind::NotFound.into())));
+    old.work(Work::Write);
+    assert_eq!(old.refusal(), AppendError::Fenced);
+    let told = AppendError::Fenced.to_string();
+    assert!(told.contains("end one of the two"), "{told}");
+    drop((old, new));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Authors who write for all, and those who are gone or never come back.
+//! Authors that write for all, and authors that are gone or never come back.
 
 use std::cell::Cell;
 use std::future::Future;

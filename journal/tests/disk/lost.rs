@@ -1,10 +1,14 @@
 //! A directory that lacks files, or the ends of files, as after a copy that was interrupted: a crash never leaves one, so
 //! opening says what is damaged, and changes nothing. And what is cut off on purpose is not missed.
 
-use weald_forest::journal::{Checkpoint, Journal};
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
+use weald_forest::journal::{Appended, Checkpoint, Journal, Position};
 use weald_journal::{DiskJournal, ReadOnlyJournal, SimulatedDisk, Work};
 
-use crate::records::{all, flush, must_append, open, put_checkpoint};
+use crate::erasing::{self, blob};
+use crate::records::{all, append, flush, must_append, open, put_checkpoint};
 
 /// The names of the segments, oldest first.
 fn segments(disk: &SimulatedDisk) -> Vec<String> {
@@ -292,4 +296,82 @@ fn a_close_waits_for_a_checkpoint_that_somebody_writes() {
     let _ended = pollster::block_on(put);
     journal.close();
     assert_eq!(all(&open(&disk).unwrap()).len(), 1);
+}
+
+/// A copy without its oldest files looks like a journal that was trimmed.
+#[test]
+fn a_missing_segment_with_bytes_that_are_referred_to_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    erasing::append(&journal, 1, (&[blob(1, 10)], None)).unwrap();
+    write(&journal, 2..=12);
+    let at = must_append(&journal, 13, 300);
+    flush(&journal);
+    let (blobs, pieces) = (vec![blob(1, 0).id], Box::new(std::iter::empty()));
+    pollster::block_on(journal.put_checkpoint(Checkpoint { at, blobs, pieces })).unwrap();
+    drop(journal);
+    let name = &segments(&disk)[0];
+    disk.set_file(name, None);
+    let before = disk.names();
+    let error = open(&disk).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains("missing"), "{error}");
+    assert_eq!(disk.names(), before);
+}
+
+#[test]
+fn a_file_that_has_no_name_of_a_segment_is_none() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=12);
+    drop(journal);
+    let stray = "ffffffffffffffff-00000000.segment";
+    disk.set_file(stray, Some(&[]));
+    assert_eq!(all(&open(&disk).unwrap()).len(), 12);
+    assert!(disk.file(stray).is_some(), "it is somebody else's");
+}
+
+/// Without it the journal looked as if it had been trimmed, so a later checkpoint does not list it.
+#[test]
+fn a_segment_that_somebody_has_put_back_before_the_first_one_stays() {
+    let disk = SimulatedDisk::new();
+    let checkpoint = |numbers: std::ops::RangeInclusive<u64>| {
+        let journal = open(&disk).unwrap();
+        write(&journal, numbers.clone());
+        let at = must_append(&journal, numbers.end() + 1, 300);
+        flush(&journal);
+        put_checkpoint(&journal, at, &[b"x"]).unwrap();
+    };
+    checkpoint(1..=12);
+    let name = &segments(&disk)[0];
+    let bytes = disk.file(name).unwrap();
+    disk.set_file(name, None);
+    checkpoint(14..=24);
+    disk.set_file(name, Some(&bytes));
+    drop(open(&disk).unwrap());
+    assert_eq!(disk.file(name), Some(bytes));
+}
+
+/// Trims a journal when it is woken.
+struct Trims(DiskJournal);
+
+impl Wake for Trims {
+    fn wake(self: Arc<Self>) {
+        let trimmed = pollster::block_on(self.0.trim(Position::default()));
+        assert!(trimmed.is_err());
+    }
+}
+
+#[test]
+fn a_close_holds_nothing_back_while_it_wakes_others() {
+    let journal = open(&SimulatedDisk::new()).unwrap();
+    let mut waits = (1..).find_map(|number| match append(&journal, number, 300).unwrap() {
+        Appended::Accepted(_) => None,
+        Appended::Sent(answer) => Some(answer),
+    });
+    let waker = Waker::from(Arc::new(Trims(journal.clone())));
+    let mut cx = Context::from_waker(&waker);
+    let answer = waits.as_mut().unwrap().as_mut();
+    assert!(answer.poll(&mut cx).is_pending());
+    // It would wait for itself.
+    journal.close();
 }

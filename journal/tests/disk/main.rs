@@ -11,8 +11,10 @@
 //! | the head of a segment is torn | `faults` (`a_torn_head_…`), `lost` |
 //! | the clock was set back | `ends` (`a_clock_that_was_set_back_…`) |
 //! | a copy that is older than the epoch | `faults` (`a_copy_that_is_older_…`), `lost` |
+//! | an end while a large record is written ahead, or what was is given up | `ahead`, `crash` |
 //! | a kill between two marks | `ends` (`a_kill_between_two_marks_…`) |
 
+mod ahead;
 mod bounded;
 mod bytes;
 mod conformance;
@@ -34,5 +36,6 @@ mod records;
 mod reserve;
 mod room;
 mod sealed;
+mod skipped;
 mod torture;
 mod trimming;

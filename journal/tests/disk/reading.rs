@@ -255,8 +255,8 @@ fn a_reader_is_in_no_writers_way() {
     assert_eq!(seen(&read(&disk).unwrap()).len(), 2);
 }
 
-/// Appends a record, syncs and marks it. Some bring erasable bytes, which the next one erases; not all, because a reader
-/// whose keys are gone before it can read them begins again.
+/// Appends a record, syncs and marks it. Some bring erasable bytes, which the next one erases; not all, because a
+/// reader whose keys are gone before it can read them begins again.
 fn go_on((journal, last): &mut (DiskJournal, u64)) {
     *last += 1;
     let number = *last;
@@ -289,7 +289,7 @@ fn go_on((journal, last): &mut (DiskJournal, u64)) {
     flush(journal);
 }
 
-/// A disk on which a writer appends, syncs and marks a record after each of so many reads.
+/// A disk on which a writer appends, syncs and marks a record after each of this many reads.
 struct Busy {
     disk: SimulatedDisk,
     writer: Arc<Mutex<(DiskJournal, u64)>>,

@@ -1,14 +1,17 @@
 //! Records for journals, and what a test knows of them.
 
-use std::sync::Arc;
-use std::task::Waker;
-use std::time::{Duration, SystemTime};
+#[path = "../../src/standing.rs"]
+mod standing;
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use standing::Standing;
 use weald_forest::journal::{
     AppendError, Appended, Checkpoint, CheckpointError, Entry, Journal, Level, Position, ReadError,
     Record,
 };
-use weald_forest::{Clock, CommitId, Version};
+use weald_forest::{CommitId, Version};
 use weald_journal::{DiskJournal, OpenError, Settings, SimulatedDisk, Work};
 
 /// Changes of this length. They have their number in them, and are not all the same.
@@ -61,23 +64,6 @@ pub(crate) fn must_append(journal: &DiskJournal, number: u64, len: usize) -> Pos
             pollster::block_on(answer).unwrap()
         }
         Err(error) => panic!("it was refused: {error}"),
-    }
-}
-
-/// A clock that stands, so that epochs are the same in each run.
-struct Standing;
-
-impl Clock for Standing {
-    fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH
-    }
-
-    fn uptime(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn wake_at(&self, _: Duration, waker: Waker) {
-        waker.wake();
     }
 }
 

@@ -56,7 +56,7 @@ fn whoever_opens_a_journal_on_a_full_disk_reads_and_erases() {
             journal = open_with(&disk, settings.clone()).unwrap();
             let number = 12 + 2 * node;
             assert_eq!(all(&journal).len() as u64, 10 + 2 * node, "readers go on");
-            // What an opening appends has room; the rest is left to those who erase.
+            // The records of an opening have room; the rest is left to erasures.
             disk.set_room(Some(disk.used()));
             must_append(&journal, number - 1, 10);
             journal.work(Work::Write);
@@ -109,7 +109,7 @@ fn power_cuts_while_a_journal_is_opened_on_a_full_disk_lose_nothing() {
         let is_open = open(&disk).is_ok();
         for seed in 0..5 {
             let disk = disk.after_power_cut(seed);
-            // What was freed is still there for it.
+            // The freed room is still there for it.
             disk.set_room(Some(full.used()));
             let what = format!("operation {operation}, seed {seed}");
             let journal = open(&disk).unwrap_or_else(|error| panic!("{what}: {error}"));

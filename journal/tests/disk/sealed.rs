@@ -1,4 +1,4 @@
-//! A master key: without it no key of erasable bytes can be had from the files.
+//! A master key: without it the files show no key of erasable bytes.
 
 use weald_forest::journal::Journal;
 use weald_journal::{DiskJournal, MasterKey, OpenError, ReadOnlyJournal, Settings, SimulatedDisk};

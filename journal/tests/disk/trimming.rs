@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weald_forest::CommitId;
 use weald_forest::journal::{Appended, Entry, Journal, Level, Position, ReadError, Resolved};
-use weald_journal::{Directory, DiskJournal, Settings, SimulatedDisk};
+use weald_journal::{Directory, DiskJournal, Medium, ReadOnlyJournal, Settings, SimulatedDisk};
 
 use crate::erasing;
 use crate::records::{all, append, bytes, flush, must_append, open, put_checkpoint};
@@ -106,6 +106,46 @@ fn what_is_left_is_read_after_opening_wherever_it_was_trimmed() {
     assert!(removed > 50, "only {removed} segments were removed");
 }
 
+/// The end may come after any of the removals, also between the segments of one record.
+#[test]
+fn after_a_trim_that_was_interrupted_reading_begins_with_the_first_whole_record() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let positions = fill(&journal);
+    let at = positions[LENS.len() - 1];
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    drop(journal);
+    let trimmed = disk.after_kill();
+    trim(&open(&trimmed).unwrap(), at);
+    let (names, left) = (disk.names().into_iter(), trimmed.names());
+    let names = names.filter(|name| name.ends_with(".segment") && !left.contains(name));
+    let old: Vec<_> = names.collect();
+    assert!(old.len() > 5, "{old:?}");
+    let index = |position: Position| position.0 >> 32 & u128::from(u32::MAX);
+    for removed in 1..=old.len() {
+        let left = disk.after_kill();
+        for name in &old[..removed] {
+            Medium::remove(&left, name).unwrap();
+        }
+        let only_read = ReadOnlyJournal::open_on(left.clone()).unwrap();
+        let begin = only_read.begin();
+        let found = pollster::block_on(only_read.read(begin, usize::MAX));
+        let found = found.unwrap_or_else(|error| panic!("{removed} removed: {error}"));
+        assert_eq!(read(&open(&left).unwrap(), begin).unwrap(), found);
+        // Those behind a record whose end is there are whole.
+        let behind = positions.iter().filter(|it| index(**it) > removed as u128);
+        assert!(found.len() + 1 >= behind.count(), "{removed} removed");
+        let due = (1..=LENS.len() as u64)
+            .zip(LENS)
+            .skip(LENS.len() - found.len());
+        let records = found.into_iter().map(|entry| entry.record);
+        assert!(
+            records.eq(due.map(|(number, len)| bytes(number, len))),
+            "{removed} removed"
+        );
+    }
+}
+
 #[test]
 fn what_was_trimmed_stays_too_old_and_unknown_after_opening() {
     let disk = SimulatedDisk::new();
@@ -139,10 +179,10 @@ fn the_segment_of_the_checkpoint_stays_because_the_next_may_not_be_durable() {
     let journal = open(&disk).unwrap();
     let first = must_append(&journal, 1, 1500);
     flush(&journal);
+    put_checkpoint(&journal, first, &[b"all"]).unwrap();
     // It has its place in the next segment, and nothing of it is written.
     let second = must_append(&journal, 2, 1500);
     assert!(second.0 >> 32 > first.0 >> 32);
-    put_checkpoint(&journal, first, &[b"all"]).unwrap();
     trim(&journal, first);
     for disk in [disk.after_kill(), disk.after_power_cut(1)] {
         let journal = open(&disk).unwrap();

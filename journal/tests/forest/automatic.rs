@@ -79,7 +79,7 @@ fn history_that_is_too_long_is_removed_and_the_newest_stays() {
         };
         append_until(&tree, is_gone);
         assert!(!checkpoints(&disk).is_empty());
-        // The newest is there, and so is what is younger than the oldest checkpoint.
+        // The newest version is there, and so are those younger than the oldest checkpoint.
         let newest = tree.view().version();
         let past = block_on(forest.at(Moment::Version(newest))).unwrap();
         assert_eq!(past.get("t").unwrap().view().version(), newest);

@@ -1,19 +1,17 @@
 //! Reading the history beside the forest that is open: only what is durable, and in time that grows with the records.
 
 use std::future::Future;
-use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use pollster::block_on;
 use weald_forest::{Attributes, CommitError, Committed, Forest, Level, TreeHandle};
 use weald_journal::{
-    DiskForest, DiskJournal, LockError, Medium, MediumFile, Moment, OpenForestError, PastError,
-    Settings, SimulatedDisk, Work,
+    DiskForest, DiskJournal, Moment, OpenForestError, PastError, Settings, SimulatedDisk, Work,
 };
+
+use crate::counted::Counted;
 
 fn append(tree: &TreeHandle, level: Level) -> Result<Committed, CommitError> {
     let mut edit = tree.edit();
@@ -52,7 +50,7 @@ fn a_version_that_is_not_durable_yet_is_waited_for() {
     let version = append(&tree, Level::Accepted).unwrap().version;
     {
         let mut past = pin!(forest.at(Moment::Version(version)));
-        let mut missed = pin!(forest.missed(&tree, version));
+        let mut missed = pin!(forest.commits_after(&tree, version));
         for work in [None, Some(Work::Write)] {
             assert!(work.is_none_or(|work| journal.work(work)));
             assert!(poll(past.as_mut()).is_pending());
@@ -68,15 +66,22 @@ fn a_version_that_is_not_durable_yet_is_waited_for() {
         };
         assert!(missed.unwrap().is_empty());
     }
-    // What nobody waits for is not shown before it is durable, though it is in the file.
+    // A commit for which nobody waits is not shown before it is durable, although it is in the
+    // file.
     append(&tree, Level::Accepted).unwrap();
     assert!(journal.work(Work::Write));
     let latest = Moment::Time(SystemTime::now() + Duration::from_secs(1000));
     let past = block_on(forest.at(latest)).unwrap();
     assert_eq!(past.get("notes").unwrap().view().tree().len(), 2);
-    assert_eq!(block_on(forest.missed(&tree, before)).unwrap().len(), 1);
+    assert_eq!(
+        block_on(forest.commits_after(&tree, before)).unwrap().len(),
+        1
+    );
     assert!(journal.work(Work::Sync));
-    assert_eq!(block_on(forest.missed(&tree, before)).unwrap().len(), 2);
+    assert_eq!(
+        block_on(forest.commits_after(&tree, before)).unwrap().len(),
+        2
+    );
 }
 
 #[test]
@@ -105,92 +110,18 @@ fn a_forest_whose_journal_failed_shows_no_history_and_says_to_open_it_again() {
         assert!(is_failed(error));
     }
     assert!(is_failed(
-        block_on(forest.missed(&tree, before)).unwrap_err()
+        block_on(forest.commits_after(&tree, before)).unwrap_err()
     ));
     drop((forest, tree));
     let forest = open().unwrap();
     block_on(forest.at(Moment::Version(before))).unwrap();
 }
 
-/// A disk that counts the bytes that are read of segments.
-#[derive(Clone)]
-struct Counting(SimulatedDisk, Arc<AtomicU64>);
-
-struct CountingFile(Box<dyn MediumFile>, Arc<AtomicU64>);
-
-impl Counting {
-    fn file(&self, name: &str, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
-        match name.ends_with(".segment") {
-            true => Box::new(CountingFile(file, Arc::clone(&self.1))),
-            false => file,
-        }
-    }
-}
-
-impl Medium for Counting {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        Ok(self.file(name, self.0.create(name)?))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        Ok(self.file(name, self.0.open(name)?))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn sync_names(&self) -> io::Result<()> {
-        self.0.sync_names()
-    }
-
-    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
-        self.0.lock()
-    }
-}
-
-impl MediumFile for CountingFile {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.0.read_at(bytes, offset)?;
-        self.1.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(bytes, offset)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn cut(&self, len: u64) -> io::Result<()> {
-        self.0.cut(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-}
-
-/// A forest with a quiet tree, and a busy one with so many commits and tags; and how many bytes are read of its segments.
-fn busy(commits: u64, tags: u64) -> (DiskForest, TreeHandle, Arc<AtomicU64>) {
-    let read = Arc::default();
-    let medium = Counting(SimulatedDisk::new(), Arc::clone(&read));
+/// A forest with a quiet tree, and a busy one with this many commits and tags; and its disk.
+fn busy(commits: u64, tags: u64) -> (DiskForest, TreeHandle, Counted) {
+    let disk = Counted::new(SimulatedDisk::new());
     let settings = Settings::new().segment(64 << 10).checkpoint_after(None);
-    let journal = DiskJournal::open_on(medium, settings).unwrap();
+    let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
     let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
     let quiet = block_on(forest.create("quiet")).unwrap();
     let tree = block_on(forest.create("busy")).unwrap();
@@ -204,25 +135,29 @@ fn busy(commits: u64, tags: u64) -> (DiskForest, TreeHandle, Arc<AtomicU64>) {
         block_on(tree.tag(&tag.to_string(), *version)).unwrap();
     }
     append(&tree, Level::Durable).unwrap();
-    (forest, quiet, read)
+    (forest, quiet, disk)
 }
 
 /// How many bytes are read in a call.
-fn read_in<T>(read: &AtomicU64, call: impl FnOnce() -> T) -> (T, u64) {
-    let before = read.load(Ordering::Relaxed);
+fn read_in<T>(disk: &Counted, call: impl FnOnce() -> T) -> (T, usize) {
+    let before = disk.counts().1;
     let output = call();
-    (output, read.load(Ordering::Relaxed) - before)
+    (output, disk.counts().1 - before)
 }
 
 #[test]
 fn four_times_as_many_commits_to_others_are_read_in_four_times_the_reading() {
     let reading = |commits| {
-        let (forest, quiet, read) = busy(commits, 0);
+        let (forest, quiet, disk) = busy(commits, 0);
         let begin = quiet.view().version();
-        let (none, without) = read_in(&read, || block_on(forest.missed(&quiet, begin)).unwrap());
+        let (none, without) = read_in(&disk, || {
+            block_on(forest.commits_after(&quiet, begin)).unwrap()
+        });
         assert!(none.is_empty());
         append(&quiet, Level::Durable).unwrap();
-        let (one, with) = read_in(&read, || block_on(forest.missed(&quiet, begin)).unwrap());
+        let (one, with) = read_in(&disk, || {
+            block_on(forest.commits_after(&quiet, begin)).unwrap()
+        });
         assert_eq!(one.len(), 1);
         without + with
     };
@@ -234,8 +169,8 @@ fn four_times_as_many_commits_to_others_are_read_in_four_times_the_reading() {
 fn all_versions_that_tags_name_are_found_in_one_more_reading() {
     let latest = Moment::Time(SystemTime::now() + Duration::from_secs(1000));
     let reading = |tags| {
-        let (forest, _, read) = busy(2_000, tags);
-        let (past, bytes) = read_in(&read, || block_on(forest.at(latest)).unwrap());
+        let (forest, _, disk) = busy(2_000, tags);
+        let (past, bytes) = read_in(&disk, || block_on(forest.at(latest)).unwrap());
         let tree = past.get("busy").unwrap();
         assert_eq!(tree.tags().len() as u64, tags);
         for (tag, version) in tree.tags() {

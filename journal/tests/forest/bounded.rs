@@ -1,5 +1,5 @@
-//! However many programs had a forest open, and however soon each of them ended, an opening reads what is behind the newest
-//! checkpoint, and no more.
+//! However many programs had a forest open, and however soon each of them ended, an opening reads what is behind the
+//! newest checkpoint, and no more.
 
 use pollster::block_on;
 use weald_forest::Forest;

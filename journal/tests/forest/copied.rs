@@ -56,7 +56,8 @@ fn must_be_erased_after(what_happens: fn(&SimulatedDisk, DiskForest) -> DiskFore
         let forest = what_happens(&disk, forest);
         assert_eq!(secret_at(&forest, copied).as_deref(), Some(&b"of Ada"[..]));
         let copies = forest.get("copies").unwrap();
-        block_on(copies.erase(root, "secret")).unwrap();
+        let top = copies.view().tree().root().id();
+        block_on(copies.erase(top, "secret")).unwrap();
         assert_eq!(block_on(forest.journal().blob(id)), Ok(None));
         assert_eq!(secret_at(&forest, copied), None);
         if !is_original_deleted {
@@ -128,7 +129,7 @@ const ATTRIBUTES: [&str; 4] = ["a", "b", "c", "d"];
 /// An attribute of the root of a tree.
 type Place = (&'static str, &'static str);
 
-/// What is known of the bytes from what was acknowledged.
+/// What is known about the bytes from the acknowledged steps.
 #[derive(Default)]
 struct Known {
     /// The ids to which an attribute ever referred.
@@ -174,7 +175,7 @@ impl Known {
         }
     }
 
-    /// Finds out what became of a step that was not acknowledged.
+    /// Finds out the outcome of a step that was not acknowledged.
     fn settle(&mut self, forest: &DiskForest, doubt: &Doubt, what: &str) {
         match doubt {
             Doubt::Nothing => {}
@@ -297,4 +298,18 @@ fn what_a_tree_had_that_was_deleted_in_an_earlier_opening_can_be_erased() {
     assert_eq!(secret_at(&forest, version), None);
     drop((past, forest));
     assert_eq!(secret_at(&open(&disk), version), None);
+}
+
+#[test]
+fn nothing_is_erased_in_a_tree_whose_number_no_commit_has() {
+    let forest = open(&SimulatedDisk::new());
+    let tree = block_on(forest.create("t")).unwrap();
+    let root = tree.view().tree().root().id();
+    for number in [0, tree.number() + 1, u64::MAX] {
+        let erased = block_on(forest.erase_in(number, root, "secret"));
+        assert!(
+            matches!(erased, Err(CommitError::NothingToErase { .. })),
+            "{number}: {erased:?}"
+        );
+    }
 }

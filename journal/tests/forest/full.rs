@@ -1,4 +1,4 @@
-//! On a full disk erasing goes on, whoever else wants to commit.
+//! On a full disk erasures succeed, even if others want to commit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;

@@ -1,7 +1,7 @@
 //! A file system that is really full: a forest is opened on it for writing, and erases.
 //!
-//! The file system is one in memory, which only a process in a mount namespace of its own sees. Where that needs more rights
-//! than the user has, the test says so and ends.
+//! The file system is one in memory, which only a process in a mount namespace of its own sees. Where that needs more
+//! rights than the user has, the test says so and ends.
 
 use std::fs;
 use std::io::{ErrorKind, Write};

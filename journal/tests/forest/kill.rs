@@ -1,5 +1,6 @@
-//! A program is killed under load, again and again, also while it opens: many writers commit at all levels, checkpoints are put and
-//! history is removed meanwhile, and values are put and erased. What it has told is there, and what it has erased is not.
+//! A program is killed under load, again and again, even while it opens: many writers commit at all levels, checkpoints
+//! are put and history is removed meanwhile, and values are put and erased. Everything that it acknowledged is there,
+//! and nothing that it erased.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -46,8 +47,8 @@ fn number(node: &Node<'_>) -> u64 {
     node.get_str("number").unwrap().parse().unwrap()
 }
 
-/// What one writer does until the program is killed. Each line tells what was acknowledged, except for those that begin with
-/// "will".
+/// What one writer does until the program is killed. Each line tells what was acknowledged, except for those that begin
+/// with "will".
 fn write(tree: &TreeHandle, writer: u64, random: &mut Random) -> Result<(), CommitError> {
     loop {
         let level = [Level::Accepted, Level::Buffered, Level::Durable][random.index(3)];
@@ -221,12 +222,12 @@ fn start(directory: &Path, seed: u64) -> Child {
         .unwrap()
 }
 
-/// Lets the program run until it has told so much, and kills it.
+/// Lets the program run until it has told this much, and kills it.
 fn run(program: &mut Child, lines: u64, told: &mut Told) {
     let mut heard = 0;
     for line in BufReader::new(program.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
-        // A line is written at once; what is not whole was not told.
+        // A line is written at once; a line that is not whole does not count.
         if let Some((_, line)) = line.split_once("told ")
             && line.ends_with(" .")
         {

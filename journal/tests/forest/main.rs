@@ -3,6 +3,7 @@
 mod automatic;
 mod beside;
 mod bounded;
+mod brought_back;
 mod copied;
 #[path = "../support/counted.rs"]
 mod counted;
@@ -14,3 +15,4 @@ mod past;
 mod power;
 mod reading;
 mod reopen;
+mod tagged;

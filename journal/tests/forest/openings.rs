@@ -1,12 +1,13 @@
 //! Histories of concurrent commits and snapshots are linearizable, also over openings that a power cut or a kill has
 //! ended, at any operation of the disk.
 //!
-//! The versions are the order in which the commits are to have happened. So a history is checked against a plain map, to
-//! which the commits that are there after the opening are applied one after the other:
+//! The versions are the order in which the commits are to have happened. So a history is checked against a plain map,
+//! to which the commits that are there after the opening are applied one after the other:
 //!
 //! - Those are a beginning of all commits, and have each one that was acknowledged at a level that survives the end.
 //! - Each has relied on what the map has before it, and makes what is read of its version.
-//! - Whoever began after another had returned comes after it, and whoever has read a version saw what the map had then.
+//! - A commit that began after another had returned comes after it, and a reader of a version saw what the map had
+//!   then.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -64,8 +65,8 @@ enum Did {
 }
 
 impl Did {
-    /// Whether it was durable when it returned. Otherwise it is lost when the journal fails, and may be there again after the
-    /// next opening.
+    /// Whether it was durable when it returned. Otherwise it is lost when the journal fails, and may be there again
+    /// after the next opening.
     fn is_durable(&self) -> bool {
         match self {
             Self::Commit { version, level, .. } => version.is_some() && *level == Level::Durable,
@@ -227,7 +228,8 @@ fn place(operation: &Operation, found: &Found) -> Option<[Option<Version>; TREES
     }
 }
 
-/// After an opening: what is there stays, whatever comes, and what is not there is gone, and comes back never.
+/// After an opening: versions that are there stay, whatever comes; those that are not there are gone, and never
+/// come back.
 fn settle(history: &mut Vec<Operation>, found: &Found, now: u64) {
     history.retain_mut(|operation| {
         let is_there = place(operation, found).is_some();

@@ -46,7 +46,7 @@ fn described(forest: &Forest) -> Vec<String> {
     forest.list().into_iter().map(of).collect()
 }
 
-/// Does something to a forest, and returns the version that came of it.
+/// Does something to a forest, and returns the version that this made.
 fn change(forest: &Forest, number: u64) -> Version {
     let name = ["a", "b", "c"][usize::try_from(number % 3).unwrap()];
     let Ok(tree) = forest.get(name) else {
@@ -101,7 +101,7 @@ fn every_version_and_every_time_is_there_until_it_is_trimmed() {
         error,
         OpenForestError::Past(PastError::NoVersion(version)) if version == never
     ));
-    // What the oldest checkpoint that is left contains can be shown, and nothing before it, once segments are removed.
+    // Once segments are removed, the content of the oldest remaining checkpoint can be shown, and nothing before it.
     let mut removed = 0;
     for (at, len) in ends.into_iter().step_by(3) {
         block_on(forest.journal().trim(at)).unwrap();
@@ -192,7 +192,7 @@ fn a_watch_catches_up_with_what_memory_no_longer_keeps_also_after_an_opening() {
     let catch_up = |tree: &TreeHandle| {
         let (mut last, mut found) = (begin, Vec::new());
         loop {
-            let seen = block_on(forest.missed(tree, last)).unwrap();
+            let seen = block_on(forest.commits_after(tree, last)).unwrap();
             let Some(newest) = seen.last() else {
                 return found;
             };

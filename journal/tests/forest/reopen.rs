@@ -1,8 +1,11 @@
 //! Everything that a forest knew is there when it is opened again.
 
 use pollster::block_on;
+use weald_forest::journal::{BlobId, Journal};
 use weald_forest::{Attributes, Commit, CommitId, Forest, TreeHandle, Value};
-use weald_journal::{DiskForest, DiskJournal, Settings, SimulatedDisk};
+use weald_journal::{
+    DiskForest, DiskJournal, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
+};
 
 fn append(tree: &TreeHandle, text: &str, id: u128) {
     let mut edit = tree.edit();
@@ -115,5 +118,120 @@ fn a_forest_whose_last_handle_was_dropped_is_closed() {
                 append(&tree, &"x".repeat(300), 100 * number + nth);
             }
         }
+    }
+}
+
+/// One flipped bit of a value would keep the forest closed, also from whoever wants to erase it.
+#[test]
+fn a_forest_with_a_damaged_erasable_value_opens_without_it_if_that_is_asked_for() {
+    let disk = SimulatedDisk::new();
+    let open = |settings: Settings| {
+        let journal = DiskJournal::open_on(disk.clone(), settings.segment(64 << 10)).unwrap();
+        block_on(DiskForest::recover(Forest::builder(), journal))
+    };
+    let forest = open(Settings::new()).unwrap();
+    let tree = block_on(forest.create("t")).unwrap();
+    let root = tree.view().tree().root().id();
+    for name in ["one", "two", "three"] {
+        let mut edit = tree.edit();
+        edit.put_erasable(root, name, name).unwrap();
+        block_on(edit.commit()).unwrap();
+    }
+    block_on(forest.checkpoint()).unwrap();
+    drop((tree, forest));
+    // What the last opening has written is always read.
+    let forest = open(Settings::new()).unwrap();
+    block_on(forest.create("other")).unwrap();
+    block_on(forest.checkpoint()).unwrap();
+    drop(forest);
+    let segment = disk
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with(".segment"));
+    let segment = segment.unwrap();
+    let mut bytes = disk.file(&segment).unwrap();
+    // The second frame with erasable bytes of three letters, by its length and kind.
+    let mut frames = bytes.windows(4).enumerate();
+    let mut frames = frames
+        .by_ref()
+        .filter(|(_, word)| *word == [24 + 3 + 16, 0, 0, 0x60]);
+    let (second, _) = frames.nth(1).unwrap();
+    bytes[second + 40] ^= 1;
+    disk.set_file(&segment, Some(&bytes));
+
+    let error = open(Settings::new()).unwrap_err().to_string();
+    assert!(error.contains("skip_damaged_values"), "{error}");
+    let forest = open(Settings::new().skip_damaged_values()).unwrap();
+    let tree = forest.get("t").unwrap();
+    let has = |name| {
+        let view = tree.snapshot();
+        let value = forest.value(view.tree().root(), name).unwrap();
+        value.bytes() == Some(name.as_bytes())
+    };
+    assert_eq!(["one", "two", "three"].map(has), [true, false, true]);
+    assert_eq!(forest.stats().unreadable_blobs, 1);
+    let skipping = Settings::new().skip_damaged_values();
+    let reader = ReadOnlyJournal::open_with(disk.clone(), &skipping).unwrap();
+    let reader = block_on(ReadOnlyForest::recover(Forest::builder(), reader)).unwrap();
+    assert_eq!(reader.stats().unreadable_blobs, 1);
+    block_on(tree.erase(root, "two")).unwrap();
+    assert_eq!(forest.stats().unreadable_blobs, 0);
+    drop((tree, forest));
+    open(Settings::new()).unwrap();
+}
+
+/// While the value cannot be read, its reference is copied, and a checkpoint is put. Then the file is put back.
+#[test]
+fn a_value_that_was_left_out_can_be_erased_where_its_reference_was_copied_to() {
+    for is_put_back in [false, true] {
+        let disk = SimulatedDisk::new();
+        let open = |settings: Settings| {
+            let journal = DiskJournal::open_on(disk.clone(), settings.segment(64 << 10)).unwrap();
+            block_on(DiskForest::recover(Forest::builder(), journal)).unwrap()
+        };
+        let forest = open(Settings::new());
+        let tree = block_on(forest.create("t")).unwrap();
+        let root = tree.view().tree().root().id();
+        let mut edit = tree.edit();
+        edit.put_erasable(root, "one", "one").unwrap();
+        block_on(edit.commit()).unwrap();
+        drop((tree, forest));
+        // What the last opening has written is always read.
+        let forest = open(Settings::new());
+        block_on(forest.create("other")).unwrap();
+        block_on(forest.checkpoint()).unwrap();
+        drop(forest);
+        let mut names = disk.names().into_iter();
+        let segment = names.find(|name| name.ends_with(".segment")).unwrap();
+        let bytes = disk.file(&segment).unwrap();
+        disk.set_file(&segment, None);
+
+        let forest = open(Settings::new().skip_damaged_values());
+        let tree = forest.get("t").unwrap();
+        let view = tree.snapshot();
+        let reference = view.tree().root().get("one").unwrap();
+        let id = BlobId(u128::from_le_bytes(*reference.last_chunk().unwrap()));
+        let mut edit = tree.edit();
+        edit.put_attribute(root, "copy", reference).unwrap();
+        block_on(edit.commit()).unwrap();
+        block_on(forest.checkpoint()).unwrap();
+        drop(view);
+        let (forest, tree) = match is_put_back {
+            false => (forest, tree),
+            true => {
+                drop((tree, forest));
+                disk.set_file(&segment, Some(&bytes));
+                let forest = open(Settings::new());
+                let tree = forest.get("t").unwrap();
+                let view = tree.snapshot();
+                let value = forest.value(view.tree().root(), "copy").unwrap();
+                assert_eq!(value.bytes(), Some(&b"one"[..]));
+                (forest, tree)
+            }
+        };
+        block_on(tree.erase(root, "copy")).unwrap();
+        assert_eq!(block_on(forest.journal().has_blob(id)), Ok(false));
+        drop((tree, forest));
+        open(Settings::new());
     }
 }

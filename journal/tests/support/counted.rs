@@ -1,4 +1,4 @@
-//! A medium that counts what is read, because an opening is to read little however long the history is.
+//! A medium that counts what is read, because an opening must read little, however long the history is.
 
 use std::io;
 use std::sync::Arc;
@@ -19,15 +19,23 @@ pub(crate) struct Counted(pub(crate) SimulatedDisk, Arc<Counts>);
 struct CountedFile(Box<dyn MediumFile>, Arc<Counts>);
 
 impl Counted {
-    /// The disk as the next process finds it, with nothing counted.
-    pub(crate) fn after_kill(disk: &SimulatedDisk) -> Self {
-        Self(disk.after_kill(), Arc::default())
+    pub(crate) fn new(disk: SimulatedDisk) -> Self {
+        Self(disk, Arc::default())
     }
 
-    /// How many times a file was opened, and how many bytes were read.
+    /// The disk as the next process finds it, with nothing counted.
+    pub(crate) fn after_kill(disk: &SimulatedDisk) -> Self {
+        Self::new(disk.after_kill())
+    }
+
+    /// How many times a file was opened, and how many bytes were read of all files.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         (count(&self.1.opened), count(&self.1.bytes))
+    }
+
+    fn counted(&self, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
+        Box::new(CountedFile(file, Arc::clone(&self.1)))
     }
 }
 
@@ -41,13 +49,12 @@ impl Medium for Counted {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        self.0.create(name)
+        Ok(self.counted(self.0.create(name)?))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         self.1.opened.fetch_add(1, Ordering::Relaxed);
-        let file = self.0.open(name)?;
-        Ok(Box::new(CountedFile(file, Arc::clone(&self.1))))
+        Ok(self.counted(self.0.open(name)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -31,7 +31,8 @@ pub enum SpawnError {
     /// No stack can be had for a fiber.
     #[error(transparent)]
     NoStack(StackError),
-    /// The system has no memory left for the job. What the job would have run was dropped; everything else goes on.
+    /// The system has no memory left for the job. The future or closure of the job was dropped; everything else
+    /// continues.
     #[error(
         "the system refused memory for a job of {bytes} bytes; let some jobs end first, or give back what is free \
          with Runtime::trim"
@@ -66,7 +67,7 @@ fn count(shared: &Shared) -> Result<(), limit::Reached> {
     context::with(|cx| {
         if let Some((worker, lease)) = cx.worker_of(shared.id()) {
             if let Ok(mut core) = worker.core.enter(lease) {
-                return shared.limit.take_one(&mut core.spare_places);
+                return shared.limit.take_one(&mut core.spare_admissions);
             }
             cx.clear_worker();
         }

@@ -6,12 +6,12 @@
 //!
 //! Invariants:
 //! - The value is the sender's until `GIVEN` is set, and the receiver's from then on, unless `GONE` was set before.
-//! - The waker is the receiver's while it has set `CHANGING` and the sender had not claimed. It is the sender's if that
-//!   has claimed while neither `CHANGING` nor `GONE` was set.
+//! - The waker belongs to the receiver while `CHANGING` is set, if the sender had not claimed it before. It belongs to
+//!   the sender once the sender has claimed it while neither `CHANGING` nor `GONE` was set.
 //! - The receiver is told: a sender that finds a waker wakes it after `GIVEN`; if it finds none, because the receiver
 //!   changes it, the receiver finds `CLAIMED` at the end of the change and comes again.
-//! - A receiver that finds `CLAIMED` comes again and again until `GIVEN` is set, so there is next to nothing between the
-//!   two.
+//! - A receiver that finds `CLAIMED` comes again and again until `GIVEN` is set, so the sender does next to nothing
+//!   between setting the one and the other.
 //! - A waker is the receiver's code: its panic is not the sender's, which may be unwinding.
 
 #![allow(unsafe_code)]
@@ -105,7 +105,8 @@ impl AnswerState {
     /// The receiver wants to replace its waker. False if the sender has claimed.
     #[must_use]
     pub(crate) fn begin_change(&self) -> bool {
-        // Acquire: pairs with the sender's accesses of the waker, which come after its claim; none did if this succeeds.
+        // Acquire: pairs with the sender's accesses of the waker, which come after its claim; none did if this
+        // succeeds.
         self.0.fetch_or(CHANGING, Ordering::AcqRel) & CLAIMED == 0
     }
 
@@ -357,8 +358,9 @@ impl<T, N> fmt::Debug for AnswerReceiver<T, N> {
 }
 
 // A panic leaves either side whole, because no user code runs between two steps of it; and it leaves the value whole,
-// because that is moved as one piece, as in a channel of the standard library. The sender gives access to the note, so it
-// is as safe as a note of its own, or as a reference to one. The receiver gives access to no note, and only drops it.
+// because that is moved as one piece, as in a channel of the standard library. The sender gives access to the note, so
+// it is as safe as a note of its own, or as a reference to one. The receiver gives access to no note, and only drops
+// it.
 impl<T, N: UnwindSafe> UnwindSafe for AnswerSender<T, N> {}
 impl<T, N: RefUnwindSafe> RefUnwindSafe for AnswerSender<T, N> {}
 impl<T, N> UnwindSafe for AnswerReceiver<T, N> {}

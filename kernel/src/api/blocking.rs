@@ -36,18 +36,18 @@ use crate::scheduler::{
 type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Runs `f`, which may block its OS thread or compute for long, on a thread that serves no job. The caller waits, and
-/// other jobs run meanwhile, also those that are pinned to the caller's OS thread. `f` may borrow from the caller. It
+/// other jobs run meanwhile, even those that are pinned to the caller's OS thread. `f` may borrow from the caller. It
 /// runs in the caller's current `tracing` span.
 ///
 /// At most [`Builder::blocking_threads`](crate::Builder::blocking_threads) closures run at once; beyond that they wait
 /// for their turn, in order. A closure that waits with Weald ([`wait()`](crate::Wait::wait)) does not count. If
 /// a closure waits for its turn for a second, the jobs that hold the threads are reported.
 ///
-/// In async code prefer [`offload`](crate::offload()) where `f` need not borrow: it holds nothing but its own thread, while
-/// the stack of a job that waits here stays on its OS thread.
+/// In async code prefer [`offload`](crate::offload()) where `f` need not borrow: it holds nothing but its own thread,
+/// while the stack of a job that waits here stays on its OS thread.
 ///
-/// Outside of a job, and so inside another `blocking`, it just calls `f`. On a
-/// [test runtime](crate::Runtime::test) too, so that a run is a function of the program and the seed.
+/// Outside of a job, and so inside another `blocking`, it just calls `f`. It does so on a [test
+/// runtime](crate::Runtime::test), too, so that a run is a function of the program and the seed.
 ///
 /// # Cancellation
 /// If the caller is cancelled before `f` begins, `f` never runs. Later, `f` runs to its end, and only then is the

@@ -1,4 +1,4 @@
-//! Catches the panic of one unit of work in a job that goes on with others.
+//! A panic of one piece of work, caught in a job that continues with the next piece.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -54,9 +54,9 @@ pub fn catch_panic_message<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// As [`catch_panic`], for code of others without which the caller's own work would stop halfway: no unwinding leaves it,
-/// whatever causes it. If the running job is cancelled, the waits of `code` go on to their ends. The job's next wait
-/// afterwards unwinds.
+/// As [`catch_panic`], for code of others that must not end the caller's own work halfway: no unwinding leaves the
+/// code, whatever causes it. If the running job is cancelled, the waits of `code` last to their ends. The job's next
+/// wait afterwards unwinds.
 pub fn catch_unwinding<T>(code: impl FnOnce() -> T) -> Option<T> {
     let _shield = wait::shield_if_cancelled();
     match catch_unwind(AssertUnwindSafe(code)) {

@@ -1,4 +1,4 @@
-//! Reports of the crates above: a job that kept others going gives up, or what a job does for others fails.
+//! Two reports that crates above make: a job has given up what it did for others, or has failed in it once.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::{
     scheduler::workers::context,
 };
 
-/// Reports that the running job gives up what it did, such as to start others again. `why` ends the sentence "… has
+/// Reports that the running job gives up what it did, such as starting others again. `why` ends the sentence "… has
 /// given up: ". Does nothing outside of jobs. Never waits.
 pub fn report_given_up(why: &dyn fmt::Display) {
     if let Some(job) = context::again().job_ref() {
@@ -15,8 +15,8 @@ pub fn report_given_up(why: &dyn fmt::Display) {
     }
 }
 
-/// Reports that what the running job does for others has failed, such as to answer a request. `text` is the whole sentence; it
-/// is not called if there were too many such reports of jobs from the same place. Never waits.
+/// Reports that something which the running job does for others, such as answering a request, has failed. `text` is the
+/// whole sentence; it is not called if there were too many such reports of jobs from the same place. Never waits.
 pub fn report_failure(text: impl FnOnce() -> String) {
     let job = context::again().job_ref();
     let named = job.map(|job| JobName::of(job.header()));

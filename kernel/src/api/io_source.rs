@@ -32,9 +32,10 @@ use crate::{
 
 /// A watched file descriptor: a socket, a pipe, or anything else that `epoll` accepts.
 ///
-/// The source belongs to the runtime in which it is created; the workers of this runtime see its readiness. Jobs of
-/// any runtime and all other threads may wait for it. The operations must not wait: the descriptor is non-blocking
-/// (`O_NONBLOCK`), or each operation asks the system not to wait, and fails with `WouldBlock` instead. Dropping the source closes it, unless [`into_inner`](IoSource::into_inner) took it out.
+/// The source belongs to the runtime in which it is created; the workers of this runtime see its readiness. Jobs of any
+/// runtime and all other threads may wait for it. The operations must not wait: the descriptor is non-blocking
+/// (`O_NONBLOCK`), or each operation asks the system not to wait, and fails with `WouldBlock` instead. Dropping the
+/// source closes it, unless [`into_inner`](IoSource::into_inner) took it out.
 ///
 /// Any number of futures may wait for one direction. Of the callers of `poll_…` functions only the last one of each
 /// direction is woken. A source takes about 170 bytes.

@@ -258,7 +258,7 @@ fn wait_for_hooks(job: &Header, waker: Waker) -> bool {
     };
     // Under the lock, under which the thread that ends the job takes the waker after its last step.
     let waits = !job.state.has_ended();
-    // What is not needed leaves the lock before it is dropped.
+    // Values that are not needed leave the lock before they are dropped.
     let unused = match waits {
         true => extensions.joiner.replace(waker),
         false => Some(waker),

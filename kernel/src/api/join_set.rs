@@ -140,8 +140,8 @@ impl<T: Send + 'static> JoinSet<T> {
         Poll::Ready(Some((first, result)))
     }
 
-    /// Joins the first job that has ended, if one has by now. A [`poll_join_next`](JoinSet::poll_join_next) that waits goes
-    /// on waiting.
+    /// Joins the first job that has ended, if one has by now. A [`poll_join_next`](JoinSet::poll_join_next) that waits
+    /// continues to wait.
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         self.try_join_next_numbered().map(|(_, result)| result)
     }

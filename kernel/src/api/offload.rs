@@ -29,7 +29,7 @@ use crate::{
 /// order. If a call waits for a second, the calls that hold the threads are reported.
 ///
 /// `work` may block its thread: it can call blocking functions directly, for example those of `std::fs`. It may also
-/// wait with Weald, even for other offloaded work: it does not count against the bound meanwhile. On a test runtime it
+/// wait with Weald, even for other offloaded work: it does not count against the limit meanwhile. On a test runtime it
 /// runs when the future is first polled, in place.
 ///
 /// Cancel-safe as far as the system allows: if it is dropped before `work` starts, `work` never runs; if it is
@@ -123,7 +123,11 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.shared.blocking.of(self.purpose).retract(&self.call);
+        let pool = self.shared.blocking.of(self.purpose);
+        pool.retract(&self.call);
+        if pool.abandon(&self.call) {
+            self.shared.monitor.wake();
+        }
     }
 }
 

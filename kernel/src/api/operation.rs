@@ -1,17 +1,12 @@
 //! [`offload_operation`]: a call of the system on a file or a host name, which may never return.
 //!
 //! Like [`offload`](crate::offload()), but in pools of its own (one for files, one for names), where a call that holds
-//! its thread for long no longer counts against the bound; see `scheduler::threads::blocking_pool`. A call that lasts
-//! for a second is reported by the future that waits for it, by its own timer.
+//! its thread for long no longer counts against the limit; see `scheduler::threads::blocking_pool`. A call that lasts
+//! for a second is reported by the future that waits for it, by its own timer; once that future was dropped, by the
+//! monitor.
 
 use std::{
-    future::poll_fn,
-    io,
-    panic::resume_unwind,
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::{Duration, Instant},
+    future::poll_fn, io, panic::resume_unwind, pin::pin, sync::Arc, task::Poll, time::Instant,
 };
 
 use crate::{
@@ -23,7 +18,10 @@ use crate::{
     job::JobRef,
     report::{self, JobName, OperationName},
     scheduler::{
-        threads::blocking_call::{CallEnd, Caller},
+        threads::{
+            blocking_call::{CallEnd, Caller},
+            blocking_pool::LASTS,
+        },
         workers::{
             context::{self, note_wait},
             shared::{self, Shared},
@@ -33,16 +31,14 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// An operation is reported when it has lasted this long.
-const LASTS: Duration = Duration::from_secs(1);
-
 /// No thread was free for an operation on a file or a host name for a second, because others do not return
-/// ([`Builder::held_operations`](crate::Builder::held_operations)), or the system refused one. Returned inside an [`io::Error`] of the kind
-/// [`ResourceBusy`](io::ErrorKind::ResourceBusy).
+/// ([`Builder::held_operations`](crate::Builder::held_operations)), or the system refused one. Returned inside an
+/// [`io::Error`] of the kind [`ResourceBusy`](io::ErrorKind::ResourceBusy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no thread is free for this operation: all that there may be are held by others that do not return, or the system \
-     refuses another; a report says which"
+    "no thread is free for this operation: others that do not return hold all that there may be, or the system refuses \
+     another; a report says which, and names them. Mend what they wait for: a name server, a device, the other end of a \
+     FIFO (a deadline gives no thread back). Or raise Builder::held_operations; lookups of names have an eighth of it"
 )]
 #[non_exhaustive]
 pub struct NoTurn;
@@ -108,7 +104,7 @@ where
     }
 }
 
-/// Waits for the end of the call, and reports it once if it runs for long.
+/// Waits for the end of the call, and reports it if it runs for long.
 async fn ended(pending: &Pending) -> CallEnd {
     let since = Instant::now();
     let mut lasts = pin!(sleep(LASTS));
@@ -119,7 +115,7 @@ async fn ended(pending: &Pending) -> CallEnd {
         }
         if is_watched && lasts.as_mut().poll(cx).is_ready() {
             is_watched = false;
-            if let Some(operation) = pending.call.running_operation() {
+            if let Some(operation) = pending.call.begin_report() {
                 report::held_operation(operation, since.elapsed());
             }
         }

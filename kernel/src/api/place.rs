@@ -1,4 +1,4 @@
-//! Lets a job that has just learned what kind of work it will do leave its worker for that work.
+//! The move of a job to the quarantine: it has just learned what work it will do, and work of that kind is suspect.
 
 use std::task::{Context, Poll};
 

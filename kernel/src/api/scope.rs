@@ -36,8 +36,8 @@ pub struct Scope {
 }
 
 /// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. No job of the scope is left when
-/// `scope` ends, whether `body` returned or panicked, or the future was cancelled; except that a runtime that stops ends the
-/// wait for children that compute or block on beyond the deadline.
+/// `scope` ends, whether `body` returned or panicked, or the future was cancelled. There is one exception: when the
+/// runtime stops, the wait ends for children that compute or block beyond the deadline.
 ///
 /// Dropping the future cancels the children and waits, with the stack, until they have ended. A child's panic is
 /// returned by its handle, and does not end the other children.

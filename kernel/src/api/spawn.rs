@@ -64,8 +64,8 @@ where
 ///
 /// # Errors
 /// If the calling thread runs no jobs of the current runtime, if the runtime is shutting down, or if the system refuses
-/// memory for the job. Inside a job, `block_on`
-/// of another runtime makes that one current, and has no thread for pinned jobs.
+/// memory for the job. Inside a job, `block_on` of another runtime makes that runtime current, which has no thread for
+/// pinned jobs there.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where

@@ -23,7 +23,7 @@ use crate::{
     job::foreign_waker,
     scheduler::{
         stackful::wait,
-        workers::{context, shared::Shared},
+        workers::{context, shared::Shared, waker},
     },
 };
 
@@ -76,6 +76,10 @@ impl Hooks for KernelHooks {
 
     fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
         foreign_waker::report_panic(payload);
+    }
+
+    fn is_own(&self, waker: &Waker) -> bool {
+        waker::is_own(waker)
     }
 
     fn give_way(&self, waker: &Waker) {

@@ -22,7 +22,10 @@ use crate::{
         shared::{self, Shared},
         waker::keep,
     },
-    timer::entry::{EntryPtr, TimerOwes},
+    timer::{
+        arrivals::Pushed,
+        entry::{EntryPtr, TimerOwes},
+    },
 };
 
 /// The current time, by the clock of the current runtime.
@@ -75,8 +78,8 @@ impl Sleep {
         }
     }
 
-    /// A sleep for [`poll_limit`](Sleep::poll_limit). Does not look at the clock; for the same reason it is not capped at
-    /// a hundred years.
+    /// A sleep for [`poll_limit`](Sleep::poll_limit). Does not look at the clock, and so is not capped at a hundred
+    /// years.
     pub fn limit(deadline: Instant) -> Sleep {
         Sleep::until(deadline)
     }
@@ -154,7 +157,9 @@ impl Sleep {
     }
 }
 
-/// Inserts a new entry into the calling worker's wheel, or from any other thread into the wheel of some worker.
+/// Inserts a new entry into the calling worker's wheel, or from any other thread into the arrivals of some worker. Not
+/// into its wheel: if the system stopped this thread inside the lock, the worker would wait for it, and a thread that
+/// computes may have a low priority.
 fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
     context::with(|cx| {
         let here = cx.worker_of(shared.id());
@@ -175,9 +180,11 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
         let index = foreign();
         // SAFETY: nobody else knows the entry yet.
         unsafe { entry.get() }.set_worker(index);
-        let mut core = shared.workers[index].core.enter_foreign();
-        core.wheel.insert(entry);
-        drop(core);
+        let worker = &shared.workers[index];
+        if worker.arrivals.push(entry) == Pushed::Closed {
+            // The runtime has stopped: `Shared::fire_due_after_stop` fires the timer.
+            worker.core.enter_foreign().wheel.insert(entry);
+        }
         // The worker may sleep until a later deadline.
         if let Some(sleeper) = shared.sleepers.notify_worker(index) {
             sleeper.wake(shared);
@@ -201,6 +208,7 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
         let Ok(mut core) = worker.core.enter(lease) else {
             return false;
         };
+        core.admit(&worker.arrivals);
         let linked = entry_here.state.is_linked();
         if linked {
             core.wheel.remove(entry);
@@ -321,7 +329,8 @@ pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     }
 }
 
-/// Yields once: the job goes to the end of its worker's queue.
+/// Yields once: the job goes to the end of its worker's queue. Cancel-safe: a future that is dropped after its first
+/// poll leaves the job in the queue, so the job is polled once more.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(move |cx| {
@@ -332,4 +341,25 @@ pub async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{future::poll_fn, pin::pin, thread};
+
+    use super::*;
+
+    /// With the monitor, a trim or the metrics inside, a thread would wait for them; and the worker for the thread.
+    #[test]
+    fn a_foreign_thread_starts_a_sleep_while_another_is_inside_the_workers_lock() {
+        let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+        let inside = runtime.shared.workers[0].core.enter_foreign();
+        let starts = async {
+            let mut sleep = pin!(sleep(FOREVER));
+            poll_fn(|cx| Poll::Ready(sleep.as_mut().poll(cx))).await
+        };
+        let started = thread::scope(|scope| scope.spawn(|| runtime.block_on(starts)).join());
+        assert_eq!(started.unwrap(), Poll::Pending);
+        drop(inside);
+    }
 }

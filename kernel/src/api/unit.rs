@@ -10,9 +10,10 @@ use crate::{
     job::{
         JobPtr, JobRef,
         attachment::{self, Attachment, Ending},
+        foreign_call::ForeignCall,
     },
-    report::JobName,
-    scheduler::workers::{cancel, context, current::with_current, shared::Shared},
+    report::{JobName, LateName},
+    scheduler::workers::{cancel, context, current::with_current, shared::Shared, waker},
 };
 
 /// A counted reference to a unit: a process, a thread, or any other job. It never refers to another unit, however long
@@ -31,6 +32,21 @@ impl UnitPlace {
     }
 }
 
+/// Whether the calling thread serves a worker at this moment. If so, the monitor gives the worker to another thread when a
+/// job holds this one, and then calls [`Attachment::stands_still`]. If not, that may have happened before.
+pub fn serves_worker() -> bool {
+    let cx = context::again();
+    let Some((worker, lease)) = cx.worker() else {
+        return false;
+    };
+    // The monitor may have retaken the worker, which the thread does not know before it takes the lock.
+    let serves = worker.core.enter(lease).is_ok();
+    if !serves {
+        cx.clear_worker();
+    }
+    serves
+}
+
 /// The number of the current runtime: the one that runs the caller, else the default one, which starts if need be.
 pub fn current_runtime() -> u16 {
     with_current(Shared::id)
@@ -41,7 +57,7 @@ pub fn is_shutting_down() -> bool {
     with_current(Shared::is_closing)
 }
 
-/// Whether a unit that seems to end does.
+/// Whether a unit that seems to end really ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// Its code has ended.
@@ -61,8 +77,8 @@ impl Unit {
         Unit(job)
     }
 
-    /// The unit that runs the caller; none outside of jobs. A part of a fork is one of the unit that forked, whichever thread
-    /// runs it. A callback has no unit of its own: it gets that of the job that runs it.
+    /// The unit that runs the caller; none outside of jobs. A part of a fork is one of the unit that forked, whichever
+    /// thread runs it. A callback has no unit of its own: it gets that of the job that runs it.
     pub fn current() -> Option<Unit> {
         context::again().unit_ref().map(Unit)
     }
@@ -95,8 +111,8 @@ impl Unit {
         extensions.is_some_and(|extensions| extensions.callback.is_some())
     }
 
-    /// Whether the caller runs because the running unit panics. The unwinding by which a unit leaves that was told to end is
-    /// no panic.
+    /// Whether the caller runs because the running unit panics. The unwinding of a unit that was told to end is not a
+    /// panic.
     pub fn is_panicking() -> bool {
         let cx = context::again();
         let unwinds_for_cancel = || {
@@ -109,10 +125,20 @@ impl Unit {
         cx.is_panicking() && !unwinds_for_cancel()
     }
 
-    /// If the running unit goes on, [`Attachment::survived`] is called at the latest at its next wait, whatever catches the
-    /// panic that unwinds it now. For destructors of a unit that [may go on](Certainty::MayGoOn).
+    /// If the running unit continues, [`Attachment::survived`] is called at its next wait at the latest, whatever
+    /// catches the panic that unwinds it now. For destructors of a unit that [may go on](Certainty::MayGoOn).
     pub fn tell_if_it_goes_on() {
         context::again().note_panic();
+    }
+
+    /// Calls `code`, which is the unit's but is due elsewhere, such as at the end of another unit, in a job of its own in the
+    /// unit's runtime. So it is watched, holds up nobody, and reports name it `what` and the unit's name. A panic is
+    /// reported. If the runtime has stopped, threads for what is left then call it; if it is gone, the calling one does.
+    pub fn call_apart(&self, what: &str, code: impl FnOnce() + Send + 'static) {
+        let header = self.0.header();
+        let known = LateName::of(header).known().clone();
+        let call = ForeignCall::of_code(known, |unit| format!("{what} {unit}"), Box::new(code));
+        waker::make_call(header.runtime(), call);
     }
 
     /// Asks the unit to end at its next wait, as [`JoinHandle::cancel`], and closes its mailbox at once: it receives no

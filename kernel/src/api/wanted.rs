@@ -1,7 +1,7 @@
-//! For whose sake the running unit works: the deadline of a request that it serves.
+//! The deadline of the request that the running unit serves.
 //!
-//! It holds for the code of one poll. Whatever else runs on the thread meanwhile, because that code waits with its stack
-//! or runs other jobs on top of it, is not for the sake of that request.
+//! It holds for the code of one poll. While that code waits with its stack, or runs other jobs on top of it, the other
+//! code on the thread does not work on behalf of that request.
 
 use std::{future::poll_fn, pin::pin, time::Instant};
 
@@ -12,7 +12,8 @@ pub fn wanted_until() -> Option<Instant> {
     context::again().wanted_until()
 }
 
-/// Runs `future` for a caller that waits until `deadline`. An earlier one that holds already remains.
+/// Runs `future` for a caller that waits until `deadline`. An earlier deadline that holds already remains. Cancel-safe
+/// if `future` is: each poll sets the deadline anew, and takes it back at its end.
 pub async fn wanted_by<F: Future>(deadline: Option<Instant>, future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {

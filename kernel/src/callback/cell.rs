@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //!
-//! This is the argument, by situation; the SAFETY comments of this directory point to it.
+//! The argument, by situation; the SAFETY comments of this folder point to it.
 //!
 //! - **claim**: a block lives while its phase word counts a claim. A list (a wheel's slot, a queue of ready
 //!   callbacks) holds the scheduler's claim; a [`Handle`](crate::callback::Handle) holds its own. A thread that

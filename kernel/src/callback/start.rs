@@ -133,14 +133,13 @@ unsafe fn arm_remotely(shared: &Shared, callback: CallbackPtr) {
     // SAFETY: the caller's promise.
     unsafe { callback.head() }.entry.set_worker(index);
     match shared.workers[index].arrivals.push(callback.entry()) {
-        Pushed::Nothing => wake(shared, index),
-        Pushed::Others => {}
+        Pushed::Arrived => wake(shared, index),
         // SAFETY: the caller's promise.
         Pushed::Closed => unsafe { discard(callback) },
     }
 }
 
-/// Wakes this worker and no other, because only its owner takes its arrivals. It may be asleep until a later timer, or
+/// Wakes this worker and no other, because no other takes its arrivals at once. It may be asleep until a later timer, or
 /// for ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {

@@ -1,8 +1,8 @@
 //! How a cancel reaches forked work.
 //!
 //! A cancel of a job alerts the owners of the fork deques of everything that the job forked ([`crate::fork::deque`]
-//! says what that does). The owner of an alerted deque unwinds at its next fork, once, as it would at a wait. Each join on the way drops
-//! its stack job, or cancels the stolen job and waits for it; so the unwinding leaves nothing behind.
+//! says what that does). The owner of an alerted deque unwinds at its next fork, once, as it would at a wait. Each join
+//! on the way drops its stack job, or cancels the stolen job and waits for it; so the unwinding leaves nothing behind.
 
 #![allow(unsafe_code)]
 
@@ -33,8 +33,8 @@ pub(super) fn inherit(fork_deque: &ForkDeque) {
     }
 }
 
-/// A part of a fork has run as a job of its own. If it noted a panic and `returned`, some code of its own has caught that, so
-/// the unit that forked has survived it; otherwise the join raises the panic again, and notes it there.
+/// A part of a fork has run as a job of its own. If it noted a panic and `returned`, some code of its own has caught
+/// that, so the unit that forked has survived it; otherwise the join raises the panic again, and notes it there.
 pub(super) fn tell_if_survived(returned: bool) {
     let cx = context::again();
     if !cx.noted().has_panicked() {

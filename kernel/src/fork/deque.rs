@@ -12,8 +12,8 @@
 //! Why only one side gets the entry: because of the two fences, either the owner sees the thief's `top` and
 //! waits under the lock for the verdict, or the thief sees the owner's `bottom` and backs out.
 //!
-//! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with `limit`
-//! anyway, then makes the owner look around. Until then a push costs nothing extra.
+//! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with
+//! `limit` anyway, then makes the owner look around. Until then a push costs nothing extra.
 //!
 //! On a system without membarrier both sides need a full fence. There `limit` is always alerted and `seen_top`
 //! is always above every place. So the owner always takes the slow paths, which have a full fence, and the
@@ -76,7 +76,7 @@ struct ThiefSide<T, S> {
     stolen: Vec<Option<S>>,
 }
 
-/// What became of an entry.
+/// The fate of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<S> {
     /// The owner has it back.
@@ -225,8 +225,8 @@ impl<T, S> Deque<T, S> {
             self.limit.store(inner.slots.len() - 1, Ordering::Relaxed);
         }
         drop(inner);
-        // Pairs with the heavy fence that an alerting thread executes after it published the reason and before it alerts:
-        // either the owner sees the reason when it looks around, or the alert comes after this store.
+        // Pairs with the heavy fence that an alerting thread executes after it published the reason and before it
+        // alerts: either the owner sees the reason when it looks around, or the alert comes after this store.
         barrier::full();
     }
 

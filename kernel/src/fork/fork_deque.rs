@@ -26,11 +26,11 @@ use crate::fork::{
 use crate::{
     fork::fork_deques,
     job::{self, JobPtr, JobRef},
-    scheduler::services::{ThreadFork, WaitedBefore},
+    scheduler::services::{HeldForker, ThreadFork, WaitedBefore},
     scheduler::workers::context::Context,
     scheduler::workers::shared::Shared,
     sys::barrier,
-    sys::{AtomicBool, AtomicPtr, Mutex, Ordering, lock},
+    sys::{AtomicBool, AtomicPtr, AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// The numbers of the steals that a root fork descends from, the oldest first.
@@ -51,6 +51,8 @@ pub(crate) struct ForkDeque {
     pub(super) parked: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
+    /// The address of the context of the root fork's thread.
+    thread: AtomicUsize,
     /// Where the user's code called the fork that the root fork descends from; null before the first.
     site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
@@ -76,6 +78,7 @@ impl ForkDeque {
             job: ForkingJob::new(),
             parked: AtomicBool::new(false),
             root: AtomicPtr::new(ptr::null_mut()),
+            thread: AtomicUsize::new(0),
             site: AtomicPtr::new(ptr::null_mut()),
             ancestry: Mutex::new(None),
             shared: ptr::from_ref(shared),
@@ -118,6 +121,12 @@ impl ForkDeque {
             *lock(&self.ancestry) = Some(origin.ancestry);
         }
         self.job.begin(job.map(JobPtr::as_raw));
+    }
+
+    /// The root fork's thread has this context.
+    pub(super) fn set_thread(&self, context: &Context) {
+        self.thread
+            .store(ptr::from_ref(context).addr(), Ordering::Relaxed);
     }
 
     /// From now on no cancel reaches what the root fork forks.
@@ -207,6 +216,27 @@ impl ForkDeque {
 impl ThreadFork for ForkDeque {
     fn root_job(&self) -> Option<JobPtr> {
         self.root().job()
+    }
+
+    fn waiting_jobs(&self) -> Vec<HeldForker> {
+        let Some(steals) = self.ancestry() else {
+            return Vec::new();
+        };
+        let root = self.root().job();
+        let others = fork_deques::of(self.shared()).iter();
+        let others = others.filter(|other| !ptr::eq(*other, self));
+        let waiting = others.filter_map(|other| {
+            let job = other.job()?;
+            let waits = match other.ancestry() {
+                None => root == Some(job.ptr()),
+                Some(theirs) => theirs.last().is_some_and(|steal| steals.contains(steal)),
+            };
+            waits.then(|| HeldForker {
+                job,
+                thread: other.thread.load(Ordering::Relaxed),
+            })
+        });
+        waiting.collect()
     }
 
     fn site(&self) -> &'static Location<'static> {

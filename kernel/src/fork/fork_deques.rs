@@ -126,7 +126,8 @@ impl Forks<Shared> for ForkDeques {
             alerted = true;
         }
         if alerted {
-            // Pairs with the light fence of a push: either the push sees the alert, or the caller sees the pushed entry.
+            // Pairs with the light fence of a push: either the push sees the alert, or the caller sees the pushed
+            // entry.
             barrier::heavy();
         }
     }

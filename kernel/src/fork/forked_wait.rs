@@ -1,8 +1,8 @@
 //! Waiting for forked work: for a stolen half, and for the parts of a scope.
 //!
-//! The caller may hold a lock of `std`, so it holds its OS thread while the forked work computes. Once that work
-//! itself waits, what it waits for may be pinned to this thread: then the caller's stack is suspended, as soon as a job
-//! that is pinned to this thread is runnable.
+//! The caller may hold a lock of `std`, so it holds its OS thread while the forked work computes. Once that work itself
+//! waits, it may wait for a job that is pinned to this thread. So from then on the caller's stack is suspended as soon
+//! as a job that is pinned to this thread is runnable.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

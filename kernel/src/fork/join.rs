@@ -45,8 +45,8 @@ use crate::{
 /// Reports call it a part of the fork at the line of the outermost call.
 ///
 /// # Panics
-/// With the panic of `f`, else with that of `g`, after both have ended; `g` runs even if `f` panics. Also if
-/// the recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
+/// With the panic of `f`, else with that of `g`, after both have ended; `g` runs even if `f` panics. It also
+/// panics if the recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
 ///
 /// # Cancelling
 /// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. If `f`
@@ -170,8 +170,8 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
     }
 }
 
-/// Unwinds with the panic of a half, and notes it again: a half may have dropped replies, whose callers must be told if the
-/// unit survives the panic, and they were not told while the other half was awaited.
+/// Unwinds with the panic of a half, and notes the panic again. The half may have dropped replies, whose callers must
+/// be told if the unit survives the panic; they were not told while the other half was awaited.
 #[cold]
 #[inline(never)]
 fn raise_again(payload: Payload) -> ! {

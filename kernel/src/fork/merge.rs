@@ -2,7 +2,7 @@
 //!
 //! Items move between the slice and a buffer as bytes. For each stretch of items, one value records where they
 //! are and where they must end up: a [`Stretch`] or a [`Merge`]. Whatever happens to that value, its destructor
-//! moves the items there: also after a panic of the comparison, or when a cancel drops a stack job. So the slice
+//! moves the items there: even after a panic of the comparison, or when a cancel drops a stack job. So the slice
 //! always ends up with every item once.
 //!
 //! The safety argument, by situation:

@@ -70,6 +70,7 @@ impl<'a> RootFork<'a> {
         };
         let is_stolen = origin.is_some();
         fork_deque.stack_end.set(depth::end_of_stack());
+        fork_deque.set_thread(here);
         fork_deque.begin(here.job(), site, origin);
         if here.is_dropping() || here.is_panicking() {
             fork_deque.shield();

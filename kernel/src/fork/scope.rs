@@ -141,7 +141,8 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
                 wait::deliver_cancel_again();
             }
         }
-        // A part that another thread ran may have dropped replies, whose callers must be told if the unit survives this.
+        // A part that another thread ran may have dropped replies, whose callers must be told if the unit survives
+        // this.
         context::again().note_panic();
         resume_unwind(payload)
     })

@@ -1,6 +1,6 @@
 //! A stack job: a closure in the stack frame of its join, which the owner or a thief runs.
 //!
-//! Who may touch it, by situation:
+//! The thread that may touch it, by situation:
 //! - *owner*: the join that created it, before the push and after it was popped or given back;
 //! - *thief*: the thread that stole it, until the stolen job is done;
 //! - *after*: the owner again, once the stolen job is done.
@@ -22,8 +22,8 @@ pub(super) type ClosureResult<B> = Result<B, Box<dyn Any + Send>>;
 
 /// What thieves see of a stack job.
 pub(super) struct EntryHeader {
-    /// Runs the closure, and keeps its outcome in the stack job. Returns whether it returned. SAFETY: only the thief calls
-    /// it, once, with the header that it is in.
+    /// Runs the closure, and keeps its outcome in the stack job. Returns whether it returned. SAFETY: only the thief
+    /// calls it, once, with the header that it is in.
     run: unsafe fn(*const EntryHeader) -> bool,
 }
 

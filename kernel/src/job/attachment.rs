@@ -36,10 +36,14 @@ pub trait Attachment: Send + Sync + 'static {
     /// woken yet. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
 
-    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Or it goes on after
-    /// [`Unit::tell_if_it_goes_on`](crate::Unit::tell_if_it_goes_on), for another reason. Called in the job, or in a part of
-    /// its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
+    /// The job has panicked, and continues: [`catch_panic`](crate::catch_panic) has caught the panic. Or it continues,
+    /// for another reason, after [`Unit::tell_if_it_goes_on`](crate::Unit::tell_if_it_goes_on). Called in the job, or
+    /// in a part of its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
     fn survived(&self) {}
+
+    /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned: some
+    /// code of the user's blocks there. What is left to do should be done elsewhere. Called on any thread. Must not wait.
+    fn stands_still(&self) {}
 
     /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.
     fn is_watched(&self) -> bool {
@@ -52,6 +56,7 @@ pub(crate) struct AttachedValue {
     value: Arc<dyn Any + Send + Sync>,
     ended: fn(&(dyn Any + Send + Sync), Ending),
     survived: fn(&(dyn Any + Send + Sync)),
+    stands_still: fn(&(dyn Any + Send + Sync)),
     is_watched: fn(&(dyn Any + Send + Sync)) -> bool,
     was_told: bool,
 }
@@ -68,12 +73,24 @@ impl AttachedValue {
                 let value = value.downcast_ref::<A>();
                 value.expect("it was made of this type").survived();
             },
+            stands_still: |value| {
+                let value = value.downcast_ref::<A>();
+                value.expect("it was made of this type").stands_still();
+            },
             is_watched: |value| {
                 let value = value.downcast_ref::<A>();
                 value.expect("it was made of this type").is_watched()
             },
             was_told: false,
         }
+    }
+}
+
+impl AttachedValue {
+    /// What tells it that the job stands still, if it was told of the end.
+    pub(super) fn stands_still(&self) -> Option<impl FnOnce() + Send + 'static> {
+        let (value, stands_still) = (self.value.clone(), self.stands_still);
+        self.was_told.then_some(move || stands_still(&*value))
     }
 }
 
@@ -105,7 +122,7 @@ pub(crate) fn get_or_attach<A: Attachment>(
     Some(value)
 }
 
-/// Tells the attachment, if there is one, that the job goes on after a panic.
+/// Tells the attachment, if there is one, that the job continues after a panic.
 pub(crate) fn tell_survived(job: &Header) {
     let told = job.extensions.lock_existing().and_then(|extensions| {
         let attached = extensions.attachment.as_ref()?;

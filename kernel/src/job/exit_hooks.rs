@@ -1,7 +1,7 @@
 //! Exit hooks: closures that run when a job has ended.
 //!
-//! A hook runs once, after the job has ended in any way (value, panic, cancel), and after the job's future is dropped,
-//! as well as an output that no handle will take. Hooks run in the order in which they were added, on the thread that
+//! A hook runs once, after the job has ended in any way (value, panic, cancel). By then the job's future is dropped,
+//! and so is an output that no handle will take. Hooks run in the order in which they were added, on the thread that
 //! ended the job. Then the attachment is told, and the joiner is woken.
 
 use std::mem;

@@ -1,4 +1,4 @@
-//! What only some jobs have: a name, wakers of those that wait for them, exit hooks.
+//! The extensions of a job, which only some jobs have: a name, wakers of those that wait for it, exit hooks.
 //!
 //! A job's extensions word holds its spawn site until the first extension is needed, and a boxed
 //! [`ExtensionsBox`] from then on; so a plain parked job pays one word for all of them.
@@ -63,7 +63,8 @@ pub(crate) struct Extensions {
     pub(crate) receiver: Option<Waker>,
     /// The waker of the job's `park`, if the park was polled with another waker than the job's.
     pub(crate) parker: Option<Waker>,
-    /// The job's thread while it is blocked in `wait()`; present if `BLOCKED` is set.
+    /// The job's thread while it is blocked in `wait()`; present if `BLOCKED` is set, and while a job that unwinds is
+    /// blocked there, for which `BLOCKED` is not set.
     pub(crate) blocked: Option<Thread>,
     /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
@@ -87,7 +88,34 @@ pub(crate) struct Extensions {
     pub(crate) attachment: Option<AttachedValue>,
 }
 
+/// What extensions hold of the user's, whose destructors are code of the user's.
+#[expect(dead_code, reason = "it is only dropped")]
+pub(crate) struct UserValues {
+    wakers: [Option<Waker>; 3],
+    callbacks: Option<Arc<dyn Any + Send + Sync>>,
+    attachment: Option<AttachedValue>,
+    description: Option<Arc<dyn Describe>>,
+}
+
 impl Extensions {
+    /// Takes the values of the user's. The caller drops them when it no longer holds the lock.
+    pub(crate) fn take_user_values(&mut self) -> UserValues {
+        UserValues {
+            wakers: [self.joiner.take(), self.receiver.take(), self.parker.take()],
+            callbacks: self.callbacks.take(),
+            attachment: self.attachment.take(),
+            description: self.description.take(),
+        }
+    }
+
+    pub(super) fn has_user_values(&self) -> bool {
+        let wakers = [&self.joiner, &self.receiver, &self.parker];
+        wakers.iter().any(|waker| waker.is_some())
+            || self.callbacks.is_some()
+            || self.attachment.is_some()
+            || self.description.is_some()
+    }
+
     /// A number that no other job of this program ever has. Assigned at the first call.
     pub(crate) fn number(&mut self) -> u64 {
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
@@ -123,16 +151,30 @@ impl ExtensionsWord {
             .then(|| lock(&extensions(word).extensions))
     }
 
-    /// Tells the job, if it has a description, that it stands still.
+    /// Whether they hold anything of the user's.
+    pub(crate) fn has_user_values(&self) -> bool {
+        self.lock_existing().is_some_and(|it| it.has_user_values())
+    }
+
+    /// Tells the job's description that the job stands still, and its attachment if the job has ended.
     pub(crate) fn tell_that_it_stands_still(&self) {
-        let description = self.lock_existing().and_then(|it| it.description.clone());
+        let Some(extensions) = self.lock_existing() else {
+            return;
+        };
+        let description = extensions.description.clone();
+        let attached = extensions.attachment.as_ref();
+        let attached = attached.and_then(AttachedValue::stands_still);
+        drop(extensions);
         if let Some(description) = description {
             report::call_for_user(move || description.stands_still());
         }
+        if let Some(stands_still) = attached {
+            report::call_for_user(stands_still);
+        }
     }
 
-    /// Calls `with` with the job's extensions, if it has any. Gives up if the lock stays taken: the calling thread itself
-    /// may hold it. Neither blocks nor allocates.
+    /// Calls `with` with the job's extensions, if it has any. Gives up if the lock stays taken: the calling thread
+    /// itself may hold it. Neither blocks nor allocates.
     pub(crate) fn try_with<R>(&self, with: impl FnOnce(&Extensions) -> R) -> Option<R> {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_some() {
@@ -158,7 +200,8 @@ impl ExtensionsWord {
         }
     }
 
-    /// [`lock`](ExtensionsWord::lock) for a job whose word was `word` and has no extensions yet.
+    /// [`lock`](ExtensionsWord::lock) for a job that has no extensions yet, and whose word was
+    /// `word`.
     #[inline(never)]
     fn lock_new(
         &self,
@@ -229,7 +272,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::{JoinHandle, Runtime, sleep, spawn_local, yield_now};
+    use crate::{
+        JoinHandle, Runtime, job::walked::WalkedJobs, scheduler::workers::context, sleep,
+        spawn_local, yield_now,
+    };
 
     /// How many operations a waker completes when it is dropped: more than a poll's budget.
     const OPERATIONS: usize = 1_000;
@@ -327,6 +373,59 @@ mod tests {
         drop(new_word());
         let own = thread::current().name().map(str::to_owned);
         assert_eq!(dropped.recv().unwrap(), own);
+    }
+
+    /// As the monitor, when it was the last to look at a job.
+    #[test]
+    fn what_a_job_leaves_to_a_thread_that_runs_no_user_code_is_dropped_in_a_job_that_is_named_after_it()
+     {
+        struct Tells(mpsc::Sender<Option<Box<str>>>);
+        impl Wake for Tells {
+            fn wake(self: Arc<Self>) {}
+        }
+        impl Drop for Tells {
+            fn drop(&mut self) {
+                let job = context::with(context::Context::job_ref);
+                let name = job.and_then(|job| job.header().extensions.lock().name.clone());
+                self.0.send(name).unwrap();
+            }
+        }
+        let (sender, dropped) = mpsc::channel();
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let leave = || {
+            let named = crate::Spawn::new().name("a job");
+            let handle = runtime.block_on(async { named.spawn(async {}) });
+            let job = handle.job().unwrap().clone();
+            runtime.block_on(handle).unwrap();
+            job.header().extensions.lock().receiver =
+                Some(Waker::from(Arc::new(Tells(sender.clone()))));
+            // The worker has let go of it before it runs another one.
+            runtime.block_on(runtime.spawn(async {})).unwrap();
+            // Others may be looking at all jobs of the program, and then do what this test expects of its own thread.
+            while !job.is_last() {
+                thread::yield_now();
+            }
+            job
+        };
+        report::without_user_code(|| drop(leave()));
+        assert_eq!(
+            dropped.recv().unwrap().as_deref(),
+            Some("what a job has left")
+        );
+        // As a thread that looks at all jobs of the program.
+        drop(WalkedJobs::new(vec![leave()]));
+        assert_eq!(
+            dropped.recv().unwrap().as_deref(),
+            Some("what a job has left")
+        );
+        let job = leave();
+        drop(runtime);
+        report::without_user_code(|| drop(job));
+        assert_eq!(
+            dropped.recv().unwrap().as_deref(),
+            None,
+            "no runtime runs a job"
+        );
     }
 
     #[test]

@@ -1,33 +1,36 @@
 //! Calls of foreign wakers: user code that the runtime calls because a timer, a descriptor or the end of a job fires
-//! it.
+//! it. Other code of the user's that somebody else must not wait for is called in the same way: drops of what a job has
+//! left, if the last reference to the job went on a thread that must not run user code, the monitor's ([`leave`]); and what
+//! a crate above asks for ([`Unit::call_apart`](crate::Unit::call_apart)).
 //!
 //! Invariants:
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
 //! - Each foreign waker then runs in a job of its own, so it is watched and retaken as any job is, holds up no other
 //!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
-//!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is suspect,
-//!   they run in quarantine. None runs on the monitor's thread, or on
-//!   a worker outside of a job.
-//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. In a stopped
-//!   runtime they are [leftovers](crate::scheduler::threads::leftovers).
-//! - A panic of a foreign waker is reported and ends there, and so does one of its destructor.
+//!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is
+//!   suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
+//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. The calls of a
+//!   stopped runtime are [leftovers](crate::scheduler::threads::leftovers).
+//! - A panic of a foreign waker, or of a destructor, is reported and ends there.
 //!
 //! The code that took the wakers out of a wheel, a reactor's slot or a job sorts them
 //! ([`call`](crate::scheduler::workers::waker::call)), and starts the calls outside every lock
 //! ([`ready_calls`](crate::scheduler::workers::ready::ready_calls)).
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use crate::{
+    FEATURES,
     job::{
-        self, Room, Spec, foreign_waker, kept_waker, runnable::Runnable, transition::Inbox,
-        work_kind::WorkKind,
+        self, Header, JobRef, Room, Spec, foreign_waker, kept_waker, runnable::Runnable,
+        transition::Inbox, work_kind::WorkKind,
     },
-    report::{Describe, JobName, LateName, OUTSIDE_OF_UNITS},
+    report::{self, Describe, JobName, LateName, OUTSIDE_OF_UNITS, panic_message, payload},
 };
 
 /// What fired a waker.
@@ -99,72 +102,120 @@ impl ForeignCalls {
     }
 }
 
-/// A waker that is woken or dropped, once: when this value is called, polled or dropped.
-pub(crate) struct ForeignCall {
-    by: FiredBy,
-    waker: Option<Waker>,
+/// A waker that is woken or dropped, or other code of the user's: once, when this value is polled or dropped.
+pub(crate) struct ForeignCall(Option<Called>);
+
+enum Called {
+    Waker(FiredBy, Waker),
+    /// Reports name it so.
+    Code(JobName, Box<dyn FnOnce() + Send>),
+}
+
+impl Called {
+    /// The job that registered the waker.
+    fn registrar(&self) -> Option<LateName> {
+        match self {
+            Called::Waker(_, waker) => kept_waker::registrar(waker),
+            Called::Code(..) => None,
+        }
+    }
+
+    /// How reports name the call.
+    fn name(&self, registrar: Option<&JobName>) -> JobName {
+        match self {
+            Called::Waker(by, _) => JobName {
+                name: Some(by.job_name(registrar)),
+                type_name: std::any::type_name::<Waker>(),
+                site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
+                waits_for: None,
+            },
+            Called::Code(name, _) => name.clone(),
+        }
+    }
+
+    /// What tells the kind of the job that makes the call: its site, if this is none. The wakers of one executor that were
+    /// registered outside of jobs are a kind.
+    fn kind(&self, registrar: Option<&LateName>) -> Option<WorkKind> {
+        match self {
+            Called::Waker(_, waker) if registrar.is_none() => {
+                let kind = WorkKind::new();
+                kind.set(std::ptr::from_ref(waker.vtable()).addr() as u64);
+                Some(kind)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl ForeignCall {
     pub(crate) fn new(by: FiredBy, waker: Waker) -> ForeignCall {
-        let waker = Some(waker);
-        ForeignCall { by, waker }
+        ForeignCall(Some(Called::Waker(by, waker)))
+    }
+
+    /// A call of `code`, which belongs to the job `of`. `name` is made of the name of that.
+    pub(crate) fn of_code(
+        of: JobName,
+        name: impl FnOnce(&str) -> String,
+        code: Box<dyn FnOnce() + Send>,
+    ) -> ForeignCall {
+        let named = JobName {
+            name: Some(name(of.name.as_deref().unwrap_or("an unnamed job"))),
+            waits_for: None,
+            ..of
+        };
+        ForeignCall(Some(Called::Code(named, code)))
     }
 
     /// Makes the call.
     fn call(&mut self) {
-        let Some(waker) = self.waker.take() else {
-            return;
-        };
-        match self.by {
-            FiredBy::Cancel => foreign_waker::discard(waker),
-            _ => foreign_waker::wake(waker),
+        match self.0.take() {
+            Some(Called::Waker(FiredBy::Cancel, waker)) => foreign_waker::discard(waker),
+            Some(Called::Waker(_, waker)) => foreign_waker::wake(waker),
+            Some(Called::Code(name, code)) => {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
+                    report::unobserved_panic(&name, &panic_message(payload.as_ref()));
+                    payload::discard(payload);
+                }
+            }
+            None => {}
         }
     }
 
     /// How reports name the call while no job makes it.
     pub(crate) fn name(&self) -> JobName {
-        let registrar = self.waker.as_ref().and_then(kept_waker::registrar);
-        let registrar = registrar.as_ref().map(LateName::known);
-        JobName {
-            name: Some(self.by.job_name(registrar)),
-            type_name: std::any::type_name::<Waker>(),
-            site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
-            waits_for: None,
-        }
+        let called = self.0.as_ref();
+        let called = called.expect("a call that was made is named no longer");
+        called.name(called.registrar().as_ref().map(LateName::known))
     }
 
     fn into_job(self, runtime: u16) -> Runnable {
-        let registrar = self.waker.as_ref().and_then(kept_waker::registrar);
+        let called = self.0.as_ref();
+        let registrar = called.and_then(Called::registrar);
+        let kind = called.and_then(|called| called.kind(registrar.as_ref()));
+        let is_code = matches!(called, Some(Called::Code(..)));
+        let name = self.name();
         let spec = Spec {
             runtime,
-            site: match &registrar {
-                Some(registrar) => registrar.site(),
-                None => OUTSIDE_OF_UNITS,
-            },
+            site: name.site,
             inbox: Inbox::None,
             pinned: None,
             flags: 0,
             refs: 0,
         };
-        let vtable = self
-            .waker
-            .as_ref()
-            .map_or(0, |waker| std::ptr::from_ref(waker.vtable()).addr());
-        let by = self.by;
-        let name = by.job_name(registrar.as_ref().map(LateName::known));
+        let described = match (called, registrar.filter(LateName::is_described)) {
+            (Some(Called::Waker(by, _)), Some(registrar)) => {
+                let by = *by;
+                Some(Arc::new(CallOf { by, registrar }) as Arc<dyn Describe>)
+            }
+            _ => None,
+        };
         let job = job::new(Room::needed(), spec, |_| self);
-        if registrar.is_none() {
-            // Those of one executor are a kind.
-            let kind = WorkKind::new();
-            kind.set(vtable as u64);
-            job.header().extensions.lock().kind = Some(kind);
-        }
-        let described = registrar.filter(LateName::is_described);
         let mut extensions = job.header().extensions.lock();
-        extensions.name = Some(name.into());
-        extensions.description =
-            described.map(|registrar| -> Arc<dyn Describe> { Arc::new(CallOf { by, registrar }) });
+        // A cancel unwinds no wait in it: it may be a destructor.
+        extensions.unwound = is_code;
+        extensions.kind = kind;
+        extensions.name = name.name.map(String::into_boxed_str);
+        extensions.description = described;
         drop(extensions);
         job
     }
@@ -183,4 +234,43 @@ impl Drop for ForeignCall {
     fn drop(&mut self) {
         self.call();
     }
+}
+
+/// The last reference to `job` goes, on a thread that must not run user code. What the job has left of the user's is dropped
+/// in a job of its own.
+pub(super) fn leave(job: &Header) {
+    let runtime = job.runtime();
+    if let Some(left) = left_by(job) {
+        // By way of the releasing thread, since the caller may hold any lock of the kernel.
+        report::call_for_user(move || (FEATURES.make_call)(runtime, left));
+    }
+}
+
+/// Drops a reference that a walk through all jobs has taken. If it is the last one, this is as [`leave`], for callers that
+/// hold no lock.
+pub(super) fn let_go(job: JobRef) {
+    if job.is_last()
+        && let Some(left) = left_by(job.header())
+    {
+        (FEATURES.make_call)(job.header().runtime(), left);
+    }
+    // Another thread may have let go of it at this moment.
+    report::without_user_code(|| drop(job));
+}
+
+/// The drop of what the job has left of the user's, if it has left anything.
+fn left_by(job: &Header) -> Option<ForeignCall> {
+    let mut extensions = job.extensions.lock_existing()?;
+    if !extensions.has_user_values() {
+        return None;
+    }
+    let of = JobName::known(job, Some(&extensions));
+    let values = extensions.take_user_values();
+    drop(extensions);
+    let name = |job: &str| format!("what {job} has left");
+    Some(ForeignCall::of_code(
+        of,
+        name,
+        Box::new(move || drop(values)),
+    ))
 }

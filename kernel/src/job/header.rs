@@ -1,6 +1,6 @@
 //! A job: the unit that the kernel schedules, in one allocation of header and body.
 //!
-//! The header has 48 bytes. Who may touch each field:
+//! The header has 48 bytes. The threads that may touch each field:
 //!
 //! ```text
 //!  0 state       any thread, by the transitions of `state`
@@ -14,7 +14,8 @@
 //! 40 extensions  any thread, under its lock
 //! ```
 //!
-//! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`place`] (where the job may run):
+//! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`placement_bit`]
+//! (where the job may run):
 //!
 //! ```text
 //! bit 4      bit 3         bit 2   bits 1..0
@@ -64,14 +65,16 @@ pub(crate) struct Header {
     pub(crate) state: State,
     /// The calls that the body's type needs.
     pub(crate) vtable: &'static VTable,
-    /// The job behind this one in the injector, an overflow queue or any batch; while its stack is suspended, the stack's context.
+    /// The job behind this one in the injector, an overflow queue or any batch; while its stack is suspended, the
+    /// stack's context.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: a walk over all blocks
     /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count of free and of new blocks too.
     pub(super) refs: AtomicU32,
     /// Which runtime the job belongs to.
     runtime: u16,
-    /// What the body holds, and where the job may run: a [`stage`](crate::job::body::stage) and bits of [`place`].
+    /// What the body holds, and where the job may run: a [`stage`](crate::job::body::stage) and bits of
+    /// [`placement_bit`].
     body: AtomicU8,
     /// Further facts, a bit each; see [`flag`].
     flags: AtomicU8,
@@ -107,11 +110,11 @@ pub(crate) mod flag {
 
 /// The bits of [`Header::body`] that say where the job may run, without any on every worker; and `SERVES_MANY`.
 /// `Header::placement` turns them into a value.
-pub(crate) mod place {
+pub(crate) mod placement_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
-    /// The job has frames on a stack that resumes only on the thread that suspended it. A loop's stack has the bit while
-    /// it is suspended; a fiber keeps it from its first wait to its end, even while it runs.
+    /// The job has frames on a stack that resumes only on the thread that suspended it. A loop's stack has the bit
+    /// while it is suspended; a fiber keeps it from its first wait to its end, even while it runs.
     pub(crate) const PINNED_STACK: u8 = 1 << 3;
     /// The job is a fiber that has waited and resumes on any thread. It keeps the bit to its end.
     pub(crate) const MIGRATING: u8 = 1 << 4;
@@ -164,30 +167,30 @@ impl Header {
     /// Whether any worker of its runtime may run the job. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn runs_anywhere(&self) -> bool {
-        self.place() & place::ONE_THREAD == 0
+        self.placement_bits() & placement_bit::ONE_THREAD == 0
     }
 
     /// Whether the job has frames on a stack: one that is suspended, or that of a fiber that has waited, even while
     /// the fiber runs. A moment old, unless the caller holds the runnable.
     #[inline(always)]
     pub(crate) fn has_own_stack(&self) -> bool {
-        self.place() & place::OWN_STACK != 0
+        self.placement_bits() & placement_bit::OWN_STACK != 0
     }
 
-    /// The bits of [`place`].
+    /// The bits of [`placement_bit`].
     #[inline(always)]
-    pub(crate) fn place(&self) -> u8 {
+    pub(crate) fn placement_bits(&self) -> u8 {
         self.body.load(Ordering::Relaxed) & !STAGE
     }
 
-    /// Sets a bit of [`place`]. Only the holder of the runnable.
-    pub(crate) fn set_place(&self, bit: u8) {
+    /// Sets a bit of [`placement_bit`]. Only the holder of the runnable.
+    pub(crate) fn set_placement_bit(&self, bit: u8) {
         let body = self.body.load(Ordering::Relaxed);
         self.body.store(body | bit, Ordering::Relaxed);
     }
 
-    /// Clears a bit of [`place`]. Only the holder of the runnable.
-    pub(crate) fn clear_place(&self, bit: u8) {
+    /// Clears a bit of [`placement_bit`]. Only the holder of the runnable.
+    pub(crate) fn clear_placement_bit(&self, bit: u8) {
         let body = self.body.load(Ordering::Relaxed);
         self.body.store(body & !bit, Ordering::Relaxed);
     }
@@ -217,7 +220,7 @@ impl Header {
 
     /// Whether the job runs the code of many units.
     pub(crate) fn serves_many(&self) -> bool {
-        self.place() & place::SERVES_MANY != 0
+        self.placement_bits() & placement_bit::SERVES_MANY != 0
     }
 
     /// Whether the job may run on a thread without a worker while its kind is suspect: any worker may run it, it has no

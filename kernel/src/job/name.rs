@@ -62,7 +62,8 @@ impl JobName {
         }
     }
 
-    fn known(job: &Header, extensions: Option<&Extensions>) -> JobName {
+    /// The name of `job`, which has these extensions, without asking its description.
+    pub(super) fn known(job: &Header, extensions: Option<&Extensions>) -> JobName {
         let callback = extensions.and_then(|extensions| extensions.callback);
         let given =
             || extensions.and_then(|extensions| extensions.name.as_deref().map(str::to_owned));

@@ -14,6 +14,7 @@ use crate::{
     job::{
         Header, JobPtr,
         body::{Outcome, VTable, stage},
+        foreign_call,
     },
     memory::{self, BlockKind},
     report,
@@ -36,6 +37,13 @@ impl JobRef {
 
     pub(crate) fn ptr(&self) -> JobPtr {
         self.0
+    }
+
+    /// Whether there is no other reference at this moment. A walk over all jobs may create one at any time.
+    #[inline(always)]
+    pub(crate) fn is_last(&self) -> bool {
+        // Relaxed: nothing is freed because of the answer.
+        self.header().refs.load(Ordering::Relaxed) == 1
     }
 
     /// Gives the count up to the pointer; [`from_ptr`](JobRef::from_ptr) takes it back.
@@ -136,7 +144,11 @@ fn too_many_references() -> ! {
 #[inline(never)]
 unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
-    let VTable { layout, class, .. } = *unsafe { job.header() }.vtable;
+    let header = unsafe { job.header() };
+    if report::forbids_user_code() {
+        foreign_call::leave(header);
+    }
+    let VTable { layout, class, .. } = *header.vtable;
     // SAFETY: as above.
     let extensions = unsafe { &raw mut (*job.as_raw().as_ptr()).extensions };
     // SAFETY: no other thread has access any longer.

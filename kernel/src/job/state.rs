@@ -46,8 +46,8 @@ const DONE: usize = 1 << 2;
 const LISTENING: usize = 1 << 48;
 /// Set when messages are refused: there is no inbox, or it was dropped, or the job was killed or is done.
 const CLOSED: usize = 1 << 49;
-/// Set by a cancel. A parked job is scheduled and ends at that run, before its future is polled; a running one ends at its
-/// next wait.
+/// Set by a cancel. A parked job is scheduled and ends at that run, before its future is polled; a running one ends at
+/// its next wait.
 const CANCEL: usize = 1 << 50;
 /// Set while a join handle exists that may still take the output; the handle clears it.
 const HANDLE: usize = 1 << 51;
@@ -263,8 +263,8 @@ impl State {
     }
 
     /// Announces that the next message, or the job's end, must wake the waker in the extensions; false if a message is
-    /// already there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was killed
-    /// gets no more messages but has not ended: the receiver must wait for the end, or it would poll in a loop.
+    /// already there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was
+    /// killed gets no more messages but has not ended: the receiver must wait for the end, or it would poll in a loop.
     pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
         self.update(|word| {

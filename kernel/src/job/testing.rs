@@ -1,4 +1,4 @@
-//! Jobs for the unit tests of what only keeps jobs and never runs them.
+//! Jobs for unit tests of code that keeps jobs and never runs them.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The arguments and results of the transitions of a job's state: what the caller now owes.
+//! The arguments and results of the transitions of a job's state. A result says what the caller now owes.
 
 /// What the caller of [`State::wake`](crate::job::state::State::wake) or
 /// [`State::cancel`](crate::job::state::State::cancel) now owes.
@@ -27,7 +27,7 @@ pub(crate) enum Posted {
     Closed,
 }
 
-/// What came of an attempt to park a job.
+/// The result of an attempt to park a job.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParkOutcome {

@@ -5,8 +5,8 @@
 //! depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 //!
 //! Nothing allocates, frees or goes to the depot while a magazine is borrowed: the program's global allocator may come
-//! back to this cache on the same thread. What a step needs from elsewhere it gets between two borrows, and then expects
-//! that the magazine has changed.
+//! back to this cache on the same thread. What a step needs from elsewhere it gets between two borrows, and then
+//! expects that the magazine has changed.
 
 #![allow(unsafe_code)]
 
@@ -225,8 +225,8 @@ fn empty(class: Class, mut strips: Box<Strips>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flushed {
     AtExit,
-    /// The thread is ending already. What it caches from now on is never reused; without strips, that is at most
-    /// two batches for each class.
+    /// The thread is ending already. Blocks that it caches from now on are never reused; without strips, these are at
+    /// most two batches for each class.
     Never,
 }
 

@@ -1,4 +1,4 @@
-//! Lists under a lock that never allocate there.
+//! Lists that are used under a lock and never allocate while it is held.
 //!
 //! A list's memory comes from the program's global allocator, which may itself send a message, and so come back to the
 //! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither

@@ -276,13 +276,12 @@ impl ForeignStarts {
     /// As `start::arm_remotely`. False if the runtime has ended.
     fn start(&self, callback: EntryPtr) -> bool {
         match self.arrivals.push(callback) {
-            Pushed::Nothing => {
+            Pushed::Arrived => {
                 if let Some(sleeper) = self.sleepers.notify_worker(0) {
                     sleeper.notify();
                 }
                 true
             }
-            Pushed::Others => true,
             Pushed::Closed => false,
         }
     }
@@ -291,6 +290,21 @@ impl ForeignStarts {
     fn look(&self, lease: Lease) -> usize {
         let _core = self.lock.enter(lease).unwrap();
         self.arrivals.take().map(free).count()
+    }
+
+    /// Looks, and sleeps in between, until it had so many.
+    fn look_until(&self, lease: Lease, wanted: usize) -> usize {
+        let parking = Arc::new(Notify::new());
+        let mut searching = self.sleepers.start_search();
+        let mut had = 0;
+        while had < wanted {
+            assert!(std::mem::replace(&mut searching, true));
+            match self.look(lease) {
+                0 => self.sleep(&parking),
+                more => had += more,
+            }
+        }
+        had
     }
 
     /// As `sleep::sleep`.
@@ -325,19 +339,28 @@ fn no_worker_sleeps_while_callbacks_have_arrived() {
             let worker = worker.clone();
             thread::spawn(move || assert!(worker.start(pending())))
         });
-        let parking = Arc::new(Notify::new());
-        let mut searching = worker.sleepers.start_search();
-        let mut had = 0;
-        while had < 2 {
-            assert!(std::mem::replace(&mut searching, true));
-            match worker.look(lease) {
-                0 => worker.sleep(&parking),
-                more => had += more,
-            }
-        }
+        assert_eq!(worker.look_until(lease, 2), 2);
         for starter in starters {
             starter.join().unwrap();
         }
+    });
+}
+
+/// The system stops a foreign thread between its push and its wake-up: the worker gets that callback, too, with the next
+/// that arrives.
+#[test]
+fn a_callback_arrives_behind_a_thread_that_was_stopped_before_its_wake_up() {
+    loom::model(|| {
+        let (worker, lease) = ForeignStarts::new();
+        let starter = {
+            let worker = worker.clone();
+            thread::spawn(move || {
+                assert_eq!(worker.arrivals.push(pending()), Pushed::Arrived);
+                assert!(worker.start(pending()));
+            })
+        };
+        assert_eq!(worker.look_until(lease, 2), 2);
+        starter.join().unwrap();
     });
 }
 

@@ -58,8 +58,8 @@ impl Ending {
     }
 }
 
-/// An end against an exit hook, the first of a job or a later one: a hook that was left to the job has run when a joiner
-/// sees the end, and each hook runs once.
+/// An end against an exit hook, the first of a job or a later one: a hook that was left to the job has run when a
+/// joiner sees the end, and each hook runs once.
 #[test]
 fn who_joins_sees_the_end_after_all_hooks_of_the_job() {
     for earlier in [0, 1] {

@@ -202,7 +202,7 @@ fn a_retake_against_a_spawn() {
     });
 }
 
-/// A retake against a foreign thread and the old owner, both of which insert a timer: the old owner either inserts its
+/// A retake against a foreign thread and the old owner, which insert a timer each: the old owner either inserts its
 /// timer or gets `Revoked`, and the new owner sees all timers that were inserted.
 #[test]
 fn a_retake_against_timer_inserts() {

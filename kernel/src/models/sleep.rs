@@ -1,4 +1,4 @@
-//! Models of sleeping and waking: no wake-up is lost, and none is needless.
+//! Models of sleeping and waking: no wake-up is lost, and no wake-up is needless.
 
 use std::sync::Arc;
 
@@ -59,8 +59,10 @@ impl Shared {
     /// As `ready::last`.
     fn push_last(&self, owner: &mut ring::RingOwner<Job>, number: usize) {
         assert_eq!(owner.push(self.jobs.queue(number)), Ok(()));
-        if self.sharing.is_shared() {
-            self.notify();
+        if self.sharing.is_shared()
+            && let Some(sleeper) = self.sleepers.notify_of_own_ring()
+        {
+            sleeper.notify();
         }
     }
 
@@ -176,6 +178,27 @@ fn a_job_in_a_ring_against_falling_asleep() {
             let shared = shared.clone();
             thread::spawn(move || shared.find(1))
         };
+        shared.push_last(&mut owner, 0);
+        assert_eq!(worker.join().unwrap(), 0);
+    });
+}
+
+/// A worker sleeps, and the other one falls asleep. The first is woken for its timer, puts a job into its ring, and
+/// runs another one for ever: the other worker steals the job. If that worker was the last to fall asleep, it takes no
+/// heavy fence, and the owner's fence is light.
+#[test]
+fn a_job_in_a_ring_against_the_last_worker_to_fall_asleep() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::new(2, 1);
+        shared
+            .sleepers
+            .announce(1, Arc::new(Notify::new()), Before::Running);
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.find(0))
+        };
+        assert!(shared.sleepers.notify_worker(1).is_some());
+        shared.found();
         shared.push_last(&mut owner, 0);
         assert_eq!(worker.join().unwrap(), 0);
     });

@@ -19,6 +19,7 @@ use crate::{
     job::foreign_call::ForeignCalls,
     scheduler::workers::search,
     timer::{
+        arrivals::{Arrivals, Pushed},
         entry::{EntryPtr, EntryState, TimerOwes},
         wheel::Wheel,
     },
@@ -140,22 +141,44 @@ impl Wake for Counting {
     }
 }
 
-/// A wheel in a biased lock, with one entry due at tick 1. The cell counts accesses, which loom watches.
+/// A wheel in a biased lock, with one entry due at tick 1, or one that has just arrived. The cell counts accesses, which
+/// loom watches.
 struct Timers {
     core: BiasedLock<(Wheel, Cell<usize>)>,
+    arrivals: Arrivals,
     entry: EntryPtr,
     /// The counter of the entry's waker.
     wakes: Arc<Counting>,
 }
 
 impl Timers {
+    /// The entry is in the wheel.
     fn new() -> (Arc<Timers>, Lease) {
+        let (timers, lease) = Timers::arriving();
+        Timers::admit(&mut timers.core.enter_foreign(), &timers.arrivals);
+        (timers, lease)
+    }
+
+    /// A foreign thread has started the entry, as `time::insert`.
+    fn arriving() -> (Arc<Timers>, Lease) {
         let wakes = Arc::new(Counting(AtomicUsize::new(0)));
         let entry = EntryPtr::new(0, 1, Waker::from(wakes.clone()));
-        let mut wheel = Wheel::new();
-        wheel.insert(entry);
-        let (core, lease) = BiasedLock::new((wheel, Cell::new(0)));
-        (Arc::new(Timers { core, entry, wakes }), lease)
+        let (core, lease) = BiasedLock::new((Wheel::new(), Cell::new(0)));
+        let arrivals = Arrivals::new();
+        assert_eq!(arrivals.push(entry), Pushed::Arrived);
+        let timers = Timers {
+            core,
+            arrivals,
+            entry,
+            wakes,
+        };
+        (Arc::new(timers), lease)
+    }
+
+    /// As `WorkerCore::admit`.
+    fn admit((wheel, accesses): &mut (Wheel, Cell<usize>), arrivals: &Arrivals) {
+        accesses.set(accesses.get() + 1);
+        arrivals.take().for_each(|entry| wheel.insert(entry));
     }
 
     /// As `time::remove_here` and `Sleep::disarm`, on the wheel's own worker.
@@ -163,7 +186,7 @@ impl Timers {
         // SAFETY: the future, which this function stands for, has not given up its claim.
         let entry = unsafe { self.entry.get() };
         let is_linked = self.core.enter(lease).is_ok_and(|mut core| {
-            core.1.set(core.1.get() + 1);
+            Timers::admit(&mut core, &self.arrivals);
             let is_linked = entry.state.is_linked();
             if is_linked {
                 core.0.remove(self.entry);
@@ -174,7 +197,13 @@ impl Timers {
             // SAFETY: the entry was unlinked under the lock.
             return unsafe { self.entry.free() };
         }
-        match entry.state.cancel() {
+        self.cancel();
+    }
+
+    /// As `Sleep::disarm`, on a thread that cannot unlink the entry.
+    fn cancel(&self) {
+        // SAFETY: the future, which this function stands for, has not given up its claim.
+        match unsafe { self.entry.get() }.state.cancel() {
             // SAFETY: `TimerOwes::Free` leaves the entry to this side.
             TimerOwes::Free => unsafe { self.entry.free() },
             owes => assert_eq!(owes, TimerOwes::Nothing),
@@ -185,7 +214,7 @@ impl Timers {
     fn advance_foreign(&self, now: u64) {
         let mut due = Vec::new();
         let mut core = self.core.enter_foreign();
-        core.1.set(core.1.get() + 1);
+        Timers::admit(&mut core, &self.arrivals);
         if core.0.next_tick().is_some_and(|tick| tick <= now) {
             let mut take = |entry| due.push(entry);
             core.0.advance(now, usize::MAX, &mut take);
@@ -207,12 +236,9 @@ impl Timers {
     }
 }
 
-/// The owner unlinks an entry while a foreign thread advances the wheel: the entry leaves the wheel once, and its waker
-/// is woken or dropped, once.
-#[test]
-fn an_unlink_against_a_foreign_thread_that_advances() {
-    loom::model(|| {
-        let (timers, lease) = Timers::new();
+fn unlink_while_a_foreign_thread_advances(timers: fn() -> (Arc<Timers>, Lease)) {
+    loom::model(move || {
+        let (timers, lease) = timers();
         let foreign = {
             let timers = timers.clone();
             thread::spawn(move || timers.advance_foreign(1))
@@ -221,6 +247,13 @@ fn an_unlink_against_a_foreign_thread_that_advances() {
         foreign.join().unwrap();
         assert!(timers.end() <= 1);
     });
+}
+
+/// The owner unlinks an entry while a foreign thread advances the wheel: the entry leaves the wheel once, and its waker
+/// is woken or dropped, once.
+#[test]
+fn an_unlink_against_a_foreign_thread_that_advances() {
+    unlink_while_a_foreign_thread_advances(Timers::new);
 }
 
 /// As above, while a retake revokes the lease of the future's thread. The future then cancels the entry without the
@@ -239,6 +272,27 @@ fn a_cancel_after_a_retake_against_a_foreign_thread_that_advances() {
         timers.disarm(old);
         foreign.join().unwrap();
         timers.advance_foreign(1);
+        assert!(timers.end() <= 1);
+    });
+}
+
+/// As the first, while the entry has only arrived: whichever thread comes first links it.
+#[test]
+fn an_unlink_of_an_arrived_entry_against_a_foreign_thread_that_advances() {
+    unlink_while_a_foreign_thread_advances(Timers::arriving);
+}
+
+/// The thread that started an entry cancels it, while the worker links it and fires what is due.
+#[test]
+fn a_cancel_of_an_arrived_entry_against_a_thread_that_advances() {
+    loom::model(|| {
+        let (timers, _lease) = Timers::arriving();
+        let worker = {
+            let timers = timers.clone();
+            thread::spawn(move || timers.advance_foreign(1))
+        };
+        timers.cancel();
+        worker.join().unwrap();
         assert!(timers.end() <= 1);
     });
 }

@@ -98,8 +98,9 @@ fn times(taken: TakenMessages) -> Vec<usize> {
     times
 }
 
-/// A message against a receiver that takes whenever it likes, and against samples: what a sample tells of messages that
-/// are still there, and what the receiver learns of those that it took, is never earlier than the oldest of them.
+/// A message against a receiver that takes at any time, and against samples. The time that a sample gives for messages
+/// that are still there, and the time that the receiver learns for those that it took, are never earlier than the
+/// oldest of them.
 #[test]
 fn a_time_is_never_earlier_than_the_oldest_message() {
     loom::model(|| {
@@ -127,8 +128,8 @@ fn a_time_is_never_earlier_than_the_oldest_message() {
     });
 }
 
-/// A message that stays keeps its time, whatever becomes of the sample under way. What is posted after a take has a
-/// time of its own, also in the same sample.
+/// A message that stays keeps its time, whatever the sample under way does. A message that is posted after a take has a
+/// time of its own, even in the same sample.
 #[test]
 fn a_message_keeps_its_time_until_it_is_taken() {
     loom::model(|| {

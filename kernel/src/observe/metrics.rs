@@ -30,7 +30,8 @@ pub struct Metrics {
     pub sleeping: usize,
     /// Live processes. Exact if the process limit is below 65,536, else exact to 512 per worker.
     pub processes: usize,
-    /// Jobs that have run and ended since the start, also those that ended on a detached thread.
+    /// Jobs that have run and ended since the start, including those that ended on a detached
+    /// thread.
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
@@ -60,9 +61,9 @@ pub struct Metrics {
     pub long_mailboxes: usize,
     /// The most messages that the receiver of one of these found.
     pub longest_mailbox: usize,
-    /// How long the oldest message in a mailbox has waited, at least, if any waits: one that nobody has taken out of the
-    /// mailbox, or one of a long mailbox. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) says how exact
-    /// it is.
+    /// How long the oldest message in a mailbox has waited, at least, if any waits. Messages that nobody has taken out
+    /// of a mailbox count, and those of long mailboxes. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes)
+    /// says how exact it is.
     pub oldest_message: Option<Duration>,
     /// Channels of the whole program that hold at least [`mailbox_mark`](crate::Builder::mailbox_mark) values;
     /// [`Runtime::long_channels`](crate::Runtime::long_channels) lists them.
@@ -119,14 +120,14 @@ impl Metrics {
             oldest_value: None,
         };
         for worker in &shared.workers {
-            let core = worker.core.enter_foreign();
-            metrics.processes = metrics.processes.saturating_sub(core.spare_places);
+            let mut core = worker.core.enter_foreign();
+            core.admit(&worker.arrivals);
+            metrics.processes = metrics.processes.saturating_sub(core.spare_admissions);
             metrics.ended += core.ended;
             metrics.polls += core.polls();
             metrics.runnable +=
                 core.overflow.len() + core.ring.len() + usize::from(core.next.is_some());
             metrics.runnable += core.callbacks.len();
-            metrics.runnable += usize::from(!worker.arrivals.is_empty());
             let cancelled = worker.cancelled_timers();
             metrics.timers += core.wheel.pending().saturating_sub(cancelled);
         }

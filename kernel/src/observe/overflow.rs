@@ -1,9 +1,9 @@
 //! Turns a stack overflow into a message that names the job.
 //!
-//! Touching a guard page raises SIGSEGV. The handler runs on the thread's
-//! [signal stack](crate::stack::signal_stack). If the address is in the guard page of the thread's current stack, the handler prints the message
-//! and aborts; it forwards any other fault to the handler that was installed before. Nothing here allocates or
-//! waits for a lock: the overflow may have happened inside an allocation, or under a lock.
+//! Touching a guard page raises SIGSEGV. The handler runs on the thread's [signal stack](crate::stack::signal_stack).
+//! If the address is in the guard page of the thread's current stack, the handler prints the message and aborts; it
+//! forwards any other fault to the handler that was installed before. Nothing here allocates or waits for a lock: the
+//! overflow may have happened inside an allocation, or under a lock.
 
 #![allow(unsafe_code)]
 

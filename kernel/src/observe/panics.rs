@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. In a closure
-/// of [`blocking`](crate::blocking()) or [`offload`](crate::offload()), that of its caller. None outside of units. Never panics, blocks only for an allocation, and so may be called in a panic hook.
+/// of [`blocking`](crate::blocking()) or [`offload`](crate::offload()), that of its caller. None outside of units.
+/// Never panics, blocks only for an allocation, and so may be called in a panic hook.
 ///
 /// A panic in a unit is printed by the hook of the program, which knows only the OS thread. The standard library's hook
 /// is wrapped when the first runtime starts, so that a line with this name follows. A hook of your own is left as it

@@ -45,8 +45,8 @@ pub struct Waits {
 pub struct UnendedJob {
     /// The job.
     pub job: JobName,
-    /// How long the kill has been pending, at least. Known if the job has blocked or computed for so long that its thread
-    /// was detached from its worker.
+    /// How long the kill has been pending, at least. Known if the job has blocked or computed for so long that its
+    /// thread was detached from its worker.
     pub pending: Option<Duration>,
 }
 
@@ -99,7 +99,15 @@ pub struct WaitingJob {
 
 impl Waits {
     pub(crate) fn of(shared: &Shared) -> Waits {
-        let live = shared.live_jobs();
+        // The caller may have the last reference to a job that ends meanwhile.
+        report::without_user_code(|| Waits::look(shared))
+    }
+
+    fn look(shared: &Shared) -> Waits {
+        let live = match shared.is_driven() {
+            true => shared.live_jobs(),
+            false => shared.jobs_that(|_| true),
+        };
         let mut waits = Waits::among(&live, |job| job.header().state.is_waiting());
         waits.pending_kills = pending_kills(shared, &live);
         for held_up in held_up::all(shared) {

@@ -1,8 +1,8 @@
 //! The injector: the unbounded first-in-first-out queue for foreign threads and for the overflow of full rings.
 //!
-//! The list is intrusive: it links the jobs themselves, allocates nothing, and takes a whole overflow queue
-//! under one lock. It uses a mutex and is not lock-free: workers come here once for many jobs, and a lock for a batch is
-//! cheaper than a lock-free queue's atomics for each job.
+//! The list is intrusive: it links the jobs themselves, allocates nothing, and takes a whole overflow queue under one
+//! lock. It uses a mutex and is not lock-free: workers come here once for many jobs, and a lock for a batch is cheaper
+//! than a lock-free queue's atomics for each job.
 
 #![allow(unsafe_code)]
 
@@ -108,7 +108,8 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Puts `batch` last. Any thread. The caller then calls
-    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify). `notify_of_own_ring` is not enough: this is no owner's ring.
+    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify). `notify_of_own_ring` is not enough: this is no
+    /// owner's ring.
     pub(crate) fn push(&self, batch: JobBatch<T>) {
         let mut jobs = lock(&self.jobs);
         jobs.append(batch);

@@ -5,11 +5,14 @@
 //! - The owner alone writes `tail` and the slots in `tail..head + CAPACITY`.
 //! - A slot in `head..tail` holds a job; the thread that moves `head` past it owns that job.
 //!
-//! Whether thieves may take at all is decided outside the ring ([`crate::queue::sharing`]).
+//! Whether thieves take is decided outside the ring ([`crate::queue::sharing`]).
 //!
 //! The owner takes one job and a thief half of them, both by one compare-and-swap of `head`. What they read before it
 //! is valid only if it succeeds. The design is that of Go's local run queue, except that the counters do not wrap, so
 //! that a thief that was preempted for hours cannot succeed.
+//!
+//! Rejected: a full ring gives half of its jobs to the injector, as in Go. That lost the order of the jobs: with 10,000
+//! runnable jobs, timers waited for 120 ms. New jobs go to the overflow queue instead.
 
 use std::{ptr, sync::Arc};
 

@@ -1,10 +1,12 @@
-//! Sharing: whether thieves may take from a worker's ring, and whether its owner wakes a sleeper for what it puts there.
+//! Sharing: whether thieves may take from a worker's ring, and whether its owner wakes a sleeper for what it puts
+//! there.
 //!
 //! Jobs that wake each other often belong on one worker: their cache lines would otherwise travel. So a ring is private
 //! at first, and the owner shares it while its jobs are worth the journey
 //! ([`coarseness`](crate::scheduler::workers::search::coarseness)). The monitor opens a private ring whose jobs have
-//! waited for too long. If the owner is in one long run, the monitor shares the ring, and the owner withdraws it at its
-//! next look unless its work is coarse. If only the queue is long, the monitor lends the ring for one steal.
+//! waited for too long. If the owner is in one long run, the monitor shares the ring; at its next look the owner makes
+//! it private again, unless its work is coarse. If only the queue is long, the monitor lends the ring for one steal. A
+//! job that calls [`prefer_stealing`](crate::prefer_stealing) takes from a ring in any mode.
 //!
 //! The mode is a hint: a thief that has seen an open ring may take from it a moment after the owner withdrew it. A
 //! thread that opens a ring then wakes a sleeper, if the ring is not empty. What an owner puts into a private ring
@@ -52,7 +54,7 @@ impl Sharing {
         self.change(PRIVATE, LENT);
     }
 
-    /// Ends the sharing, if the ring is shared; what was lent stays lent. Called by the owner.
+    /// Ends the sharing, if the ring is shared; a loan continues. Called by the owner.
     pub(crate) fn withdraw(&self) {
         if self.is_shared() {
             self.change(SHARED, PRIVATE);

@@ -8,10 +8,11 @@
 //!   searches, wake one sleeper, which counts as searching from then on. The owner of a worker that puts a job into its
 //!   own ring takes a light fence, every other publisher a full one.
 //! - sleeper: move from searching to sleeping; fence; look for visible work once more; if there is some, retract the
-//!   sleep, else park. The fence is heavy, because an owner may be at its light one; but the last worker to fall asleep
-//!   takes a full one. No owner is awake then: each saw its own ring empty, and took its fence, before it slept. One
-//!   that wakes meanwhile has taken the lock of the list afterwards, so it sees the last sleeper. And if a thread lost its
-//!   worker after such a push, the next owner saw the job in the ring.
+//!   sleep, else park. The fence is heavy, because an owner may be about to pass its light one. For the last worker to
+//!   fall asleep a full fence is enough, because no owner is awake then: each owner saw its own ring empty, and passed
+//!   its own fence, before it slept. An owner that wakes meanwhile takes the lock of the list after the last sleeper,
+//!   so it sees that sleeper. And if a thread lost its worker after such a push, the worker's next owner saw the job in
+//!   the ring.
 //!
 //! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look sees
 //! the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose last
@@ -95,9 +96,15 @@ impl<S> Sleepers<S> {
     }
 
     /// Takes the given worker from the list, if it sleeps, for the caller to wake: because of something that concerns
-    /// it alone, such as an earlier timer.
+    /// it alone, such as an earlier timer. The worker looks for it once more after its announcement. If no worker sleeps, this
+    /// takes no lock: the caller may have a low priority, and each thread that falls asleep or wakes takes the lock.
     #[must_use]
     pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
+        // Pairs with the fence in `announce`: this sees the sleeper, or the sleeper's last look sees what the caller did.
+        barrier::full();
+        if self.sleeping() == 0 {
+            return None;
+        }
         let mut sleepers = lock(&self.sleepers);
         let place = sleepers.iter().position(|(other, _)| *other == worker)?;
         self.counts

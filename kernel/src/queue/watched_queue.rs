@@ -110,7 +110,7 @@ impl<T> WatchedQueue<T> {
         self.capacity.store(capacity, Ordering::Relaxed);
     }
 
-    /// What is in the queue, or was a moment ago. Any thread.
+    /// The pointers that are in the queue, or were a moment ago. Any thread.
     pub(crate) fn snapshot(&self) -> Vec<*mut T> {
         let buffer = lock(&self.buffer);
         // Acquire: pairs with `pop`, and with `push`.

@@ -5,9 +5,9 @@
 //!
 //! Protocol, together with the sleepers ([`crate::queue::sleepers`]): *a poller that has sources, and in which no
 //! worker waits, is work that every worker sees.*
-//! - sleeper: try to take the lock; announce the sleep; fence (heavy, or full for the last one awake); look for visible work, which a free poller lock
-//!   is for a worker without it; then wait in the poller or park. Afterwards: release the lock, then count as
-//!   awake again.
+//! - sleeper: try to take the lock; announce the sleep; fence (heavy, or full for the last one awake); look for visible
+//!   work (for a worker without the poller lock, a free lock counts as work); then wait in the poller or park.
+//!   Afterwards: release the lock, then count as awake again.
 //! - the thread that registers the first source: count the source; full fence; wake a sleeper, as for a job.
 //!
 //! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after its

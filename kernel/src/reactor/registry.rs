@@ -11,9 +11,9 @@
 //!   in any order, late, or for a reused slot; the worst result is a needless attempt.
 //! - While workers sleep, one of them waits in the poller; see `poller_lock`.
 //!
-//! The threads that poll: a busy worker, at least once a tick while no other waits in the poller
-//! ([`crate::scheduler::workers::search`]); a worker without jobs, before it searches; the sleeper with the poller
-//! lock, which waits there; and the monitor, when one run occupies a worker for 0.75 ms while another sleeps and none
+//! Four kinds of threads poll. A busy worker does so at least once a tick while no other waits in the poller
+//! ([`crate::scheduler::workers::search`]). A worker without jobs does so before it searches. The sleeper with the
+//! poller lock waits there. The monitor polls when one run occupies a worker for 0.75 ms while another sleeps and none
 //! has the poller lock.
 
 use std::{

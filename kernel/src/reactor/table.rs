@@ -64,7 +64,7 @@ impl Table {
         &chunk[place]
     }
 
-    /// As [`get`](Table::get), for one who uses the slot often.
+    /// As [`get`](Table::get), for a caller that uses the slot often.
     pub(crate) fn share(&self, index: u32) -> SharedSlot {
         let (chunk, place) = self.find(index);
         let chunk = chunk.clone();

@@ -21,8 +21,8 @@ pub trait Describe: fmt::Debug + Send + Sync + 'static {
     /// that it was given at spawn.
     fn name(&self) -> String;
 
-    /// The job is about to wait with its stack, or has blocked or computed for too long. Work that the job has buffered
-    /// to do more at once should be flushed now: nobody knows when the job continues.
+    /// The job is about to wait with its stack, or has blocked or computed for too long. If the job has buffered work
+    /// to do more of it at once, that work should be flushed now: nobody knows when the job continues.
     ///
     /// Called on any thread, while the job may be running, and some time after a job was found to block or compute. It
     /// must not wait or call the runtime.
@@ -82,6 +82,12 @@ impl LateNames {
             first: names.take(most).collect(),
             all,
         }
+    }
+
+    /// These jobs, and as many others that there are `all` in all.
+    pub(crate) fn of_first(first: Vec<LateName>, all: usize) -> LateNames {
+        let all = all.max(first.len());
+        LateNames { first, all }
     }
 
     /// No jobs.

@@ -5,7 +5,7 @@
 use std::{fmt, panic::Location, path::Path, sync::Arc, time::Duration};
 
 use crate::report::{
-    JobName, LateName, LateNames, ReportKind, ReportOrigin, make, of_program_late,
+    JobName, LateName, LateNames, OUTSIDE_OF_UNITS, ReportKind, ReportOrigin, make, of_program_late,
 };
 
 /// A call of the system that may block for ever, as reports name it: what it does, to which file or host name, and for
@@ -13,6 +13,7 @@ use crate::report::{
 #[derive(Clone, Debug)]
 pub struct OperationName {
     subject: Subject,
+    /// The line that asked, for what was asked outside of jobs.
     site: &'static Location<'static>,
     asked_by: Option<JobName>,
 }
@@ -25,21 +26,19 @@ enum Subject {
 
 impl OperationName {
     /// An operation on the file at `path`; `act` is a participle, such as `reading`.
-    #[track_caller]
     pub fn file(act: &'static str, path: Arc<Path>) -> OperationName {
-        OperationName::of(Subject::File { act, path })
+        OperationName {
+            subject: Subject::File { act, path },
+            site: OUTSIDE_OF_UNITS,
+            asked_by: None,
+        }
     }
 
-    /// A lookup of the addresses of `host`.
+    /// A lookup of the addresses of `host`. Outside of jobs it is named by the caller's line.
     #[track_caller]
     pub fn lookup(host: Arc<str>) -> OperationName {
-        OperationName::of(Subject::Host(host))
-    }
-
-    #[track_caller]
-    fn of(subject: Subject) -> OperationName {
         OperationName {
-            subject,
+            subject: Subject::Host(host),
             site: Location::caller(),
             asked_by: None,
         }
@@ -53,6 +52,14 @@ impl OperationName {
     pub(crate) fn asked_by(mut self, job: Option<JobName>) -> OperationName {
         self.asked_by = job;
         self
+    }
+
+    /// Who asked, if no job did.
+    fn outside_of_jobs(&self) -> String {
+        match std::ptr::eq(self.site, OUTSIDE_OF_UNITS) {
+            true => "a thread outside of any job".to_owned(),
+            false => format!("a thread outside of any job, at {},", self.site),
+        }
     }
 
     /// The operation as the name of a job, for a report about several holders of threads.
@@ -81,8 +88,30 @@ impl fmt::Display for OperationName {
     }
 }
 
-/// An operation has held its thread for long.
+/// An operation that somebody waits for has held its thread for long.
 pub(crate) fn held_operation(operation: &OperationName, held: Duration) {
+    let remedy = match operation.is_lookup() {
+        true => "check the name server, and set a deadline",
+        false => {
+            "if it is a FIFO, nobody has opened its other end; else check the device or the server"
+        }
+    };
+    let ending =
+        format_args!("asked for it. It holds a thread of its own, and others go on: {remedy}.");
+    lasting_operation(operation, held, ending);
+}
+
+/// An operation has held its thread for long, and its future was dropped.
+pub(crate) fn abandoned_operation(operation: &OperationName, held: Duration) {
+    let ending = format_args!(
+        "asked for it, and nobody waits for it any longer. It holds a thread of its own until it returns, and others go \
+         on."
+    );
+    lasting_operation(operation, held, ending);
+}
+
+/// `ending`: what follows the name of the one that asked.
+fn lasting_operation(operation: &OperationName, held: Duration, ending: fmt::Arguments<'_>) {
     let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     let asked_by = operation.asked_by.as_ref();
     let origin = asked_by.map_or(ReportOrigin::Program, |job| ReportOrigin::Site(job.site));
@@ -91,20 +120,8 @@ pub(crate) fn held_operation(operation: &OperationName, held: Duration) {
         origin,
         asked_by,
         || {
-            let asked_by = asked_by.map_or_else(
-                || "a thread outside of any job".to_owned(),
-                JobName::to_string,
-            );
-            let remedy = match operation.is_lookup() {
-                true => "check the name server, and set a deadline",
-                false => {
-                    "if it is a FIFO, nobody has opened its other end; else check the device or the server"
-                }
-            };
-            format!(
-                "{operation} has not returned for {held:.1?}; {asked_by} asked for it. It holds a thread of its own, and \
-             others go on: {remedy}."
-            )
+            let asked_by = asked_by.map_or_else(|| operation.outside_of_jobs(), JobName::to_string);
+            format!("{operation} has not returned for {held:.1?}; {asked_by} {ending}")
         },
     );
 }

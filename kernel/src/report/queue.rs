@@ -110,7 +110,7 @@ impl ReportQueue {
         Some(report)
     }
 
-    /// Queues what is no report.
+    /// Queues an entry that is not a report.
     pub(super) fn push(&mut self, entry: QueueEntry) {
         self.entries.push_back(entry);
     }

@@ -1,4 +1,4 @@
-//! A report as plain data: what happened, whom it concerns, and the text.
+//! A report as plain data: what happened, which unit it concerns, and the text.
 //!
 //! The code that makes a report only fills this in. Nothing here calls a subscriber, reads the clock or waits.
 

@@ -2,8 +2,8 @@
 //! calls of the user's that the monitor has to make.
 //!
 //! There is one for the whole program, which starts with the first runtime and never ends. It is not the reporting
-//! thread, so that a subscriber that blocks keeps no work from being done. A release that blocks keeps the others: it is
-//! a destructor, or a description, which must not.
+//! thread, so that a subscriber that blocks keeps no work from being done. A release that blocks holds up all later
+//! ones. A release is a destructor or a description, and neither may block.
 
 use std::{
     collections::VecDeque,

@@ -2,10 +2,9 @@
 //! monitor must not run goes to the [releasing thread](super::releases).
 //!
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
-//! refuses threads, and it never ends: runtimes come and go, and the count of reports left out is written up to a
-//! second after the last report. A subscriber that panics loses the report that it was given; one that blocks delays
-//! the others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at
-//! most.
+//! refuses threads. It never ends: runtimes come and go, and the count of reports left out is written up to a second
+//! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
+//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at most.
 //!
 //! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
 
@@ -63,7 +62,8 @@ thread_local! {
     static IS_FORBIDDEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Starts the thread, and the releasing one, unless they run. If the system refuses one, reports wait for the next attempt.
+/// Starts the thread, and the releasing one, unless they run. If the system refuses one, reports wait for the next
+/// attempt.
 pub(crate) fn start() {
     releases::start();
     start_in(&mut lock(&REPORTER.state));
@@ -114,12 +114,22 @@ pub(crate) fn forbid_user_code() {
     IS_FORBIDDEN.set(true);
 }
 
+/// Whether the calling thread must not run user code at present.
+#[inline]
+pub(crate) fn forbids_user_code() -> bool {
+    IS_FORBIDDEN.get()
+}
+
 /// Calls `act`, during which the calling thread runs no user code.
 pub(crate) fn without_user_code<R>(act: impl FnOnce() -> R) -> R {
-    let before = IS_FORBIDDEN.replace(true);
-    let returned = act();
-    IS_FORBIDDEN.set(before);
-    returned
+    struct Restores(bool);
+    impl Drop for Restores {
+        fn drop(&mut self) {
+            IS_FORBIDDEN.set(self.0);
+        }
+    }
+    let _before = Restores(IS_FORBIDDEN.replace(true));
+    act()
 }
 
 /// Drops `value`, which is the user's: here, or on the releasing thread if the calling thread must not run user code.
@@ -131,7 +141,8 @@ pub(crate) fn drop_for_user(value: impl Send + 'static) {
     }
 }
 
-/// Calls `call`, which is user code: here, or on the releasing thread if the calling thread must not. A panic ends there.
+/// Calls `call`, which is user code: here, or on the releasing thread if the calling thread must not. A panic ends
+/// there.
 pub(crate) fn call_for_user(call: impl FnOnce() + Send + 'static) {
     let call = CallAtDrop(Some(call));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_for_user(call))) {

@@ -1,9 +1,9 @@
 //! Which `tracing` subscriber gets a report.
 //!
 //! The reporting thread has no subscriber of its own besides the program's global one, so a report carries the
-//! subscribers that it may be meant for: the one that was current where the runtime was started, if a thread of this
-//! runtime makes the report, and the one that is current where the report is made. Only the reporting thread calls
-//! them. It also drops them, because a subscriber's destructor is user code.
+//! subscribers that it may be meant for. One is current where the report is made. If a thread of the runtime makes the
+//! report, the other was current where the runtime was started. Only the reporting thread calls them. It also drops
+//! them, because a subscriber's destructor is user code.
 
 use std::{cell::RefCell, sync::Arc};
 

@@ -33,8 +33,15 @@ use crate::{
 /// A scheduler and its threads. Cheap to share behind a reference.
 ///
 /// Dropping the runtime stops it: every waiting job is cancelled, and running jobs get until
-/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own. A job,
-/// thread or callback that drops its own runtime is not waited for: it goes on, cancelled, until its next wait.
+/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own. Nobody waits
+/// for a job, thread or callback that drops its own runtime: it is cancelled, and runs until its next wait.
+///
+/// A process that was forked (`fork(2)`) has none of the runtime's threads. There [`block_on`](Runtime::block_on) and every
+/// [`wait()`](crate::Wait::wait) that is not over at once panic, also in a job that has forked and in the future of a
+/// `block_on` around the fork. Dropping the runtime or shutting it down does nothing: what its jobs hold is the other
+/// process's. A job that forks must end the new process itself, by `exec` or `_exit`, before it awaits or returns: the
+/// copy of its thread would go on and run other jobs. If it panics there, or is cancelled, the
+/// new process is aborted.
 ///
 /// # Reports
 /// What a runtime reports (stuck jobs, panics that nothing joins, deadlocks, jobs that did not stop) leaves through a
@@ -42,10 +49,10 @@ use crate::{
 /// reports; neither stops a job. Of one kind and spawn site at most ten reports are made in a second, and the others
 /// are counted: "… and 990 more reports of this kind from the same place were left out".
 ///
-/// Reports go to the `tracing` subscriber that was current where the runtime was started, be it the global one or that
-/// of a scope; else to that of the thread that makes the report; else to the global one, which may be set later.
-/// Without any, they go to stderr, one line each, in colour if stderr is a terminal and `NO_COLOR` is not set. The
-/// runtime keeps its subscriber until it is dropped. To silence reports, set a subscriber that discards them.
+/// Reports go to the `tracing` subscriber that was current where the runtime was started, whether global or of a scope.
+/// If there was none, they go to that of the thread that makes the report, or else to the global one, which may be set
+/// later. Without any, they go to stderr, one line each, in colour if stderr is a terminal and `NO_COLOR` is not set.
+/// The runtime keeps its subscriber until it is dropped. To silence reports, set a subscriber that discards them.
 ///
 /// The end of a runtime, and a normal exit of the program, wait for the reports made so far, for 200 ms at most.
 ///
@@ -146,7 +153,7 @@ impl Runtime {
     /// ```
     ///
     /// # Panics
-    /// If the future panics.
+    /// If the future panics; and in a process that was forked from the one that started the runtime.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         crate::scheduler::stackful::wait::block_on_in(&self.shared, future)
     }
@@ -169,10 +176,10 @@ impl Runtime {
     /// receivers wait for something else, block, compute, or never receive. Looks at every live job.
     ///
     /// A send notes no time: the age of a message begins when the runtime finds the message. The runtime looks for new
-    /// messages once a second while workers run (less often with more than some 100,000 processes), when all begin to
-    /// sleep (with fewer than some thousand processes), and at each call of this method or of
-    /// [`metrics`](Runtime::metrics). So an age is too low by at most the time between two of these, and never too
-    /// high. A receiver takes all messages at once: those that it has taken and not yet returned are listed by
+    /// messages at each call of this method or of [`metrics`](Runtime::metrics); once a second while workers run, or
+    /// less often with more than some 100,000 processes; and when all workers begin to sleep, with fewer than some
+    /// thousand processes. So an age is too low by at most the time between two of these, and never too high. A
+    /// receiver takes all messages at once: those that it has taken and not yet returned are listed by
     /// [`long_mailboxes`](Runtime::long_mailboxes), if they are many.
     ///
     /// ```
@@ -210,10 +217,10 @@ impl Runtime {
     /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
     /// memory for reuse. Timers that were cancelled, and that a worker would free later, are freed first.
     ///
-    /// The result is an upper bound of the bytes returned: a free stack counts in full every time, though its pages
-    /// may never have been touched, or may be gone already. Threads that are inside a job keep their caches, at most
-    /// a few hundred kilobytes each. The time grows with the number of freed blocks; this waits for sleeping workers
-    /// for at most 20 ms.
+    /// The result is an upper bound of the bytes returned: a free stack counts in full every time, although its pages
+    /// may never have been touched, or may be gone already. Threads that are inside a job keep their caches, at most a
+    /// few hundred kilobytes each. The time grows with the number of freed blocks; this waits for sleeping workers for
+    /// at most 20 ms.
     pub fn trim(&self) -> usize {
         trim::sweep_timers(&self.shared);
         trim::flush_caches(&self.shared);
@@ -222,9 +229,9 @@ impl Runtime {
 
     /// Shuts down in four steps: close (new jobs are refused), drain (jobs may end on their own, until the deadline),
     /// cancel (the remaining jobs end, each at its wait; workers run their destructors, beside each other), stop.
-    /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
-    /// 200 ms at most and 10 µs for each job that is left, until threads are given up, and for 200 ms at most while reports
-    /// are put out.
+    /// Returns what had to be cancelled and what did not even stop. It blocks the calling thread. Beyond the deadline
+    /// it takes at most 200 ms, and 10 µs for each job that is left, until it gives threads up, and at most another 200
+    /// ms until reports are written.
     ///
     /// The closures of callbacks that have not run, and the wakers of other executors that still wait for a timer or a
     /// socket, are dropped and called on threads for that. One that blocks is named and left behind, as a job is.
@@ -233,6 +240,9 @@ impl Runtime {
     /// report: it is cancelled, continues to its next wait, and ends there; then its thread ends the jobs that are
     /// pinned to it.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
+        if !self.shared.process.is_here() {
+            return ShutdownReport::default();
+        }
         let _reports = self.shared.subscriber.enter();
         shutdown::run(&self.shared, deadline, Drain::Yes)
     }
@@ -280,6 +290,10 @@ pub(crate) fn default_shared() -> &'static Arc<Shared> {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
+        // The jobs and the threads are the other process's.
+        if !self.shared.process.is_here() {
+            return;
+        }
         let _reports = self.shared.subscriber.enter();
         if !self.shared.is_stopped() {
             let report = shutdown::run(

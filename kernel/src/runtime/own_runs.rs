@@ -1,18 +1,13 @@
-//! The jobs that cannot end because their thread shuts the runtime down: those that run on it, the job whose closure of
-//! [`blocking`](crate::blocking()) it runs, and the job that opened the fork whose part it runs. The shutdown waits for
-//! none of them, nor for their threads, and does not name them.
-//!
-//! Where a part of a fork has forked again, and that part was stolen too, the jobs between it and the root of the fork
-//! are not known. A shutdown in there waits for them until its deadline.
+//! The jobs that cannot end because their thread shuts the runtime down. The shutdown waits for none of them, nor for
+//! their threads, and does not name them. They are the jobs that run on that thread, the job whose closure of
+//! [`blocking`](crate::blocking()) it runs, and those whose forks wait for the part of a fork that it runs.
 
-#![allow(unsafe_code)]
-
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use crate::{
     job::{JobPtr, JobRef},
     scheduler::{
-        services::ThreadFork,
+        services::{HeldForker, ThreadFork},
         threads::{
             blocking_call::{self, BlockingCall, Caller},
             pool::is_in_pool_of,
@@ -25,8 +20,8 @@ use crate::{
 pub(super) struct OwnRuns {
     /// The closure that the thread runs, if it belongs to the runtime.
     served: Option<Arc<BlockingCall>>,
-    /// The root of the fork that the thread is in, if that is a job of the runtime that is not on this thread.
-    root: Option<JobPtr>,
+    /// The jobs of the runtime whose forks wait for this thread, and that are not on it.
+    forking: Vec<HeldForker>,
     is_in_pool: bool,
 }
 
@@ -39,20 +34,24 @@ fn is_running_here(job: JobPtr) -> bool {
 impl OwnRuns {
     pub(super) fn here(shared: &Shared) -> OwnRuns {
         let served = blocking_call::served_here();
-        let root = context::here().thread_fork().and_then(ThreadFork::root_job);
-        // SAFETY: the root of a fork waits for its parts.
-        let is_of_runtime = |job: JobPtr| unsafe { job.header() }.runtime() == shared.id();
+        let fork = context::here().thread_fork();
+        let mut forking = fork.map(ThreadFork::waiting_jobs).unwrap_or_default();
+        forking.retain(|HeldForker { job, .. }| {
+            job.header().runtime() == shared.id() && !is_running_here(job.ptr())
+        });
         OwnRuns {
             served: served.filter(|call| call.runtime() == shared.id()),
-            root: root.filter(|job| is_of_runtime(*job) && !is_running_here(*job)),
+            forking,
             is_in_pool: is_in_pool_of(shared.id()),
         }
     }
 
     pub(super) fn contain(&self, job: &JobRef) -> bool {
         let caller = self.caller().map(JobRef::ptr);
-        let jobs = [caller, self.root];
-        is_running_here(job.ptr()) || jobs.contains(&Some(job.ptr()))
+        let mut forking = self.forking.iter().map(|waiting| waiting.job.ptr());
+        is_running_here(job.ptr())
+            || caller == Some(job.ptr())
+            || forking.any(|forking| forking == job.ptr())
     }
 
     /// The job that waits for the closure.
@@ -74,8 +73,9 @@ impl OwnRuns {
             self.is_in_pool,
             self.served.is_some(),
             self.caller().is_some(),
-            self.root.is_some(),
         ];
-        held.into_iter().map(usize::from).sum()
+        let held: usize = held.into_iter().map(usize::from).sum();
+        let forking = self.forking.iter().map(|waiting| waiting.thread);
+        held + forking.collect::<HashSet<_>>().len()
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of whole protocols: the same program under many schedules, each drawn from a seed, and with a kill at every wait.
+//! Tests of whole protocols: the same program under many schedules, each drawn from a seed, and with a kill at every
+//! wait.
 //!
 //! A schedule is a function of its seed ([`Runtime::test`]), so a failure is replayed by the numbers that it prints.
 
@@ -23,15 +24,15 @@ use crate::{
     runtime::handle::Runtime,
 };
 
-/// A protocol with more waits than this one does not come to its end.
+/// A protocol with more waits than this does not come to its end.
 const ENDLESS: usize = 10_000;
-/// So many turns of others a unit that is watched from outside gets before time may pass.
+/// How many turns the other jobs get before time may pass, while a unit is watched from outside.
 const TURNS: usize = 16;
 
 /// The seeds of a test: each is a schedule of its own, on a [test runtime](Runtime::test) of its own.
 ///
-/// A run that fails prints its numbers. With these in the environment the test runs that schedule alone: `WEALD_SEED` is
-/// the seed, `WEALD_KILL` the place of the kill. `WEALD_SEEDS` is another count of seeds, for a longer test.
+/// A run that fails prints its numbers. With these in the environment the test runs that schedule alone: `WEALD_SEED`
+/// is the seed, `WEALD_KILL` the place of the kill. `WEALD_SEEDS` is another count of seeds, for a longer test.
 ///
 /// ```
 /// use weald_kernel::{Seeds, spawn};
@@ -68,7 +69,7 @@ impl Seeds {
     /// Runs `protocol` with each seed, to its end.
     ///
     /// # Panics
-    /// If a run panics, or cannot go on because all wait. Its seed is printed.
+    /// If a run panics, or cannot continue because all units wait. Its seed is printed.
     pub fn run<T>(&self, protocol: impl AsyncFn(u64) -> T) {
         self.each(|seed| drop(Runtime::test(seed).block_on(protocol(seed))));
     }
@@ -84,8 +85,9 @@ impl Seeds {
     }
 
     /// Runs `protocol` with each seed again and again: in every run, one of the units that it hands to its [`Kills`] is
-    /// killed, each time one wait later, until a run has no such wait. In this last run nobody is killed. Each wait has two
-    /// kills: one in the wait itself, and one by another job that was spawned then, and so comes at a moment after it.
+    /// killed, each time one wait later, until a run has no such wait. In this last run nobody is killed. Each wait has
+    /// two kills: one in the wait itself, and one by another job that was spawned then, and so comes at a moment after
+    /// it.
     ///
     /// Returns how many places for a kill there were, at most, so that a test can claim that there were some.
     ///
@@ -104,8 +106,8 @@ impl Seeds {
     /// ```
     ///
     /// # Panics
-    /// If a run panics, or cannot go on because all wait: its seed and the place of its kill are printed. If the protocol
-    /// has more than 10,000 places, because it does not end.
+    /// If a run panics, or cannot continue because all units wait: its seed and the place of its kill are printed. If
+    /// the protocol has more than 10,000 places, because it does not end.
     pub fn kill_at_every_wait<T>(&self, protocol: impl AsyncFn(Kills) -> T) -> usize {
         let mut most = 0;
         for seed in self.seeds.clone() {
@@ -180,8 +182,8 @@ impl Kills {
         }
     }
 
-    /// A unit whose body is not at hand, such as a server, a supervisor or a thread. It may be killed after each of many turns
-    /// of other jobs, and after pauses, as long as it lives.
+    /// A unit whose body is not at hand, such as a server, a supervisor or a thread. It may be killed after each of
+    /// many turns of other jobs, and after pauses, as long as it lives.
     pub fn target(&self, unit: &impl AsUnit) {
         let Some(unit) = unit.as_unit() else { return };
         let kills = self.clone();
@@ -192,7 +194,8 @@ impl Kills {
                     kills.may_kill(unit.clone());
                     yield_now().await;
                 }
-                // Time passes only when nothing can run. Ever longer, or a unit that waits for days had places without number.
+                // Time passes only when nothing can run. The pauses get ever longer: otherwise a unit that waits for
+                // days would have countless places.
                 sleep(pause).await;
                 pause = pause.saturating_mul(2);
             }

@@ -7,14 +7,15 @@
 //!    waiting, even before it reaches a queue.
 //! 3. cancel: every job is cancelled, and the workers run the destructors. They are still watched, so one that blocks
 //!    is retaken and named, and holds up no other one.
-//! 4. stop, when that is done or at the deadline: workers end between two jobs. What has not ended by then, such as a
-//!    job that had no turn, is ended on a thread of the shutdown's own. A job that holds a thread beyond the deadline is
-//!    named and left behind, and so is that thread if a destructor holds it. Closures of callbacks that have not run are
-//!    dropped, and foreign wakers called, on threads for [leftovers](crate::scheduler::threads::leftovers).
+//! 4. stop, when that is done or at the deadline: workers end between two jobs. A job that has not ended by then, for
+//!    example because it had no turn, is ended on a thread of the shutdown itself. A job that holds a thread beyond the
+//!    deadline is named and left behind, and so is that thread if a destructor holds it. Closures of callbacks that
+//!    have not run are dropped, and foreign wakers called, on threads for
+//!    [leftovers](crate::scheduler::threads::leftovers).
 //!
-//! The caller may be a job of the runtime itself, or a closure that a job waits for. Nobody waits for that
-//! [job](crate::runtime::own_runs) or its thread then: it is cancelled like the others, ends at its next wait, and its thread then ends what is pinned to it. Its worker goes to another thread
-//! at once, as in [`blocking`].
+//! The caller may be a job of the runtime itself, or a closure that a job waits for ([`crate::runtime::own_runs`]). The
+//! shutdown then does not wait for that job or its thread. The job is cancelled like the others, ends at its next wait,
+//! and its thread then ends what is pinned to it. Its worker goes to another thread at once, as in [`blocking`].
 
 use std::{
     sync::{
@@ -26,7 +27,7 @@ use std::{
 };
 
 use crate::{
-    job::JobRef,
+    job::{JobRef, walked::WalkedJobs},
     observe::metrics::Metrics,
     report::{JobName, LateName},
     runtime::own_runs::OwnRuns,
@@ -46,19 +47,20 @@ const SHORT: Duration = Duration::from_micros(50);
 /// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// How much longer the thread of the shutdown's own has, beyond the deadline, for each job that the workers left to it.
+/// How much longer the shutdown's own thread has, beyond the deadline, for each job that the workers left to it.
 const PER_JOB: Duration = Duration::from_micros(10);
 
 /// How a shutdown went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their turn.
+    /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their
+    /// turn.
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
-    /// named by their site; also closures of callbacks and wakers of other executors, at most 100, that the shutdown
-    /// had not dropped or called by then, because one of them blocks. They continue without a runtime until they return or the program exits. The job that shuts
-    /// its own runtime down is not among them.
+    /// named by their site. Also at most 100 closures of callbacks and wakers of other executors that the shutdown had
+    /// not dropped or called by then, because one of them blocks. They continue without a runtime until they return or
+    /// the program exits. The job that shuts its own runtime down is not among them.
     pub not_stopped: Vec<JobName>,
 }
 
@@ -81,30 +83,31 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     if drains == Drain::Yes {
         drain(shared, own, deadline);
     }
-    let mut live = shared.live_jobs();
+    // Its own jobs: what they leave is dropped here in the end.
+    let mut live = shared.live_jobs().into_jobs();
     let mut asked = live.clone();
     asked.retain(|job| !job.header().state.is_cancelled() && !own.contain(job));
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
-    let patience = || deadline.max(Instant::now() + GRACE);
+    let time_limit = || deadline.max(Instant::now() + GRACE);
     if !shared.is_driven() && has_other_workers(shared) {
-        cancel_on_workers(shared, own, &mut live, patience());
+        cancel_on_workers(shared, own, &mut live, time_limit());
     }
     // From here on every thread cancels what it finds.
     shared.stop();
     // Threads inside `wait()` leave the wait only when their jobs are woken. This runs no destructor.
     cancel::cancel_waiting(&live, |job| shared.inject_stopped(job));
-    shared.await_threads(own.threads(), patience());
-    let mut live = end_leftovers(shared, own, patience());
+    shared.await_threads(own.threads(), time_limit());
+    let mut live = end_leftovers(shared, own, time_limit());
     let is_left_to_caller = left_to_caller(shared);
     live.retain(|job| !own.contain(job) && !is_left_to_caller(job));
     let mut ending = ending_jobs(shared, own);
     ending.retain(|job| live.iter().all(|other| other.ptr() != job.ptr()));
-    let held = live.iter().chain(&ending);
-    let held = held.map(|job| JobName::of(job.header()));
+    let held = live.iter().chain(ending.iter());
+    let held = held.map(name_of_held);
     let offloaded = shared.blocking.offloaded().into_iter().map(LateName::now);
     let mut not_stopped: Vec<JobName> = held.chain(offloaded).collect();
     shared.wake_leftovers();
-    not_stopped.extend(shared.leftovers.await_all(patience()));
+    not_stopped.extend(shared.leftovers.await_all(time_limit()));
     let is_cancelled = |job: &&JobRef| match job.header().state.is_done() {
         true => job.header().was_cancelled(),
         false => is_left_to_caller(job),
@@ -115,11 +118,25 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     }
 }
 
-/// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the output.
-fn ending_jobs(shared: &Shared, own: &OwnRuns) -> Vec<JobRef> {
+/// The name of a job that holds a thread. One that blocks or computes may have noted a wait earlier in the same poll.
+fn name_of_held(job: &JobRef) -> JobName {
+    let header = job.header();
+    let mut name = JobName::of(header);
+    let extensions = header.extensions.lock_existing();
+    // It is cancelled, so its state does not say that it blocks in a destructor.
+    let is_blocked = extensions.is_some_and(|extensions| extensions.blocked.is_some());
+    let waits = is_blocked || header.state.is_waiting();
+    name.waits_for = name.waits_for.filter(|_| waits);
+    name
+}
+
+/// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the
+/// output.
+fn ending_jobs(shared: &Shared, own: &OwnRuns) -> WalkedJobs {
     let mut ending = shared.detached.jobs();
     // Without a monitor, or without a spare thread, one that holds a worker was not detached.
     ending.extend(monitor::jobs_on_workers(shared));
+    let mut ending = WalkedJobs::new(ending);
     ending.retain(|job| job.header().state.is_done() && !own.contain(job));
     ending
 }
@@ -138,13 +155,14 @@ fn left_to_caller(shared: &Shared) -> impl Fn(&JobRef) -> bool {
     }
 }
 
-/// Whether somebody runs jobs while the caller shuts down. A caller that no spare thread could relieve keeps its worker.
+/// Whether somebody runs jobs while the caller shuts down. A caller that no spare thread could replace keeps its
+/// worker.
 fn has_other_workers(shared: &Shared) -> bool {
     shared.workers.len() > 1 || context::here().worker_of(shared.id()).is_none()
 }
 
-/// Cancels the jobs in `live`, and lets the workers end them, until none is left that they can end, or until `deadline`.
-/// The runtime is closed, so there are no others. Those that have ended leave the list.
+/// Cancels the jobs in `live`, and lets the workers end them, until none is left that they can end, or until
+/// `deadline`. The runtime is closed, so there are no others. Those that have ended leave the list.
 fn cancel_on_workers(
     shared: &Arc<Shared>,
     own: &OwnRuns,
@@ -172,9 +190,9 @@ fn cancel_on_workers(
 }
 
 /// Ends what the workers have not ended, on a thread of its own: a destructor may block for ever. Returns when nothing
-/// is left to do; or at `deadline` if a destructor holds the thread for a grace period, and somewhat later, by the number of
-/// jobs, in any case. Returns the jobs that are left.
-fn end_leftovers(shared: &Arc<Shared>, own: &OwnRuns, deadline: Instant) -> Vec<JobRef> {
+/// is left to do; or at `deadline` if a destructor holds the thread for a grace period, and somewhat later, by the
+/// number of jobs, in any case. Returns the jobs that are left.
+fn end_leftovers(shared: &Arc<Shared>, own: &OwnRuns, deadline: Instant) -> WalkedJobs {
     let live = shared.live_jobs();
     if live.iter().all(|job| own.contain(job)) {
         return live;
@@ -197,16 +215,16 @@ fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
         let _nobody_waits = ended.send(());
     });
     if started.is_err() {
-        // No thread can be had, so that a destructor that blocks here delays the shutdown.
+        // No thread can be started, so a destructor that blocks here delays the shutdown.
         return end_rounds(shared);
     }
-    // Very many jobs take their time. Many destructors that each take long do not get it.
+    // Very many jobs take their time, and get it. Many destructors that each take long do not.
     let end = deadline + PER_JOB * u32::try_from(left).unwrap_or(u32::MAX);
     loop {
         let now = Instant::now();
-        let patience = deadline.saturating_duration_since(now).max(GRACE);
-        let patience = patience.min(end.saturating_duration_since(now));
-        if is_over.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+        let time_left = deadline.saturating_duration_since(now).max(GRACE);
+        let time_left = time_left.min(end.saturating_duration_since(now));
+        if is_over.recv_timeout(time_left) != Err(RecvTimeoutError::Timeout) {
             return;
         }
         // As long as they become fewer, none holds the thread.
@@ -218,8 +236,8 @@ fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
     }
 }
 
-/// Ends every job that nobody runs. A destructor may wake other jobs: so again, until none is left or a round ends none.
-/// The jobs left then hold a thread.
+/// Ends every job that nobody runs. A destructor may wake other jobs. So this is repeated until no job is left, or a
+/// round ends none. The jobs left then hold a thread.
 fn end_rounds(shared: &Arc<Shared>) {
     loop {
         shared.cancel_injected();
@@ -271,8 +289,8 @@ fn poll_after(pause: Duration) {
     thread::sleep(pause);
 }
 
-/// Whether every job in `live` waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue of a
-/// worker, but on its way to the thread that it is pinned to.
+/// Whether every job in `live` waits. Exact, unlike the counts of the metrics: a job that was woken may be in no queue
+/// of a worker, but on its way to the thread that it is pinned to.
 fn all_wait(shared: &Shared, own: &OwnRuns, live: &[JobRef]) -> bool {
     // What is in the queue of the caller's thread cannot run before the caller returns.
     let is_of_runtime = context::here().shared().map(Shared::id) == Some(shared.id());

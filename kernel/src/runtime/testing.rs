@@ -7,8 +7,8 @@
 //!
 //! Nothing else may decide an order: no address, no clock of the system, no hash with a random key, and nothing that an
 //! earlier run left on the thread. A walk over all jobs visits them in the order in which they were spawned. Numbers
-//! that are unique in the program, such as those of processes, go on from run to run. Sockets and foreign threads are
-//! outside: what comes from them comes when it comes.
+//! that are unique in the program, such as those of processes, continue from run to run. Sockets and foreign threads
+//! are outside of this: when their events come depends on the system.
 //!
 //! Jobs in `wait()` suspend their stacks, as they do on workers. Jobs that are still suspended when `block_on`
 //! returns are cancelled then: the thread no longer runs them.
@@ -369,6 +369,10 @@ fn next(state: u64) -> u64 {
 
 impl Drop for TestRuntime {
     fn drop(&mut self) {
+        // What the jobs hold is the other process's.
+        if !self.shared.process.is_here() {
+            return;
+        }
         let _choices = SeededChoices::begin(self.seed);
         let _report = shutdown::run(&self.shared, std::time::Duration::ZERO, Drain::No);
         report::flush();

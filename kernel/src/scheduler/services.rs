@@ -1,16 +1,19 @@
 //! What the scheduler needs from the features, as traits: forks, callbacks, the driver of a test runtime. The table also
-//! has what the job needs from the scheduler (`abandon`).
+//! has what the job needs from the scheduler (`abandon`, `make_call`).
 //!
 //! The scheduler names these traits and no layer that comes later in the list of the crate root. A feature implements
 //! its trait and may name the scheduler. The crate root, which knows both, connects them in
 //! [`FEATURES`](crate::FEATURES).
+//!
+//! Timers and the reactor are not behind a trait, but below the scheduler: as data they know no worker, and a worker owns its
+//! wheel as it owns its ring. Forks and callbacks create jobs, and so come later.
 //!
 //! The parameter `S` is the state that a runtime's threads share, a type of the scheduler's.
 
 use std::{any::Any, panic::Location};
 
 use crate::{
-    job::{JobPtr, JobRef, runnable::Runnable},
+    job::{JobPtr, JobRef, foreign_call::ForeignCall, runnable::Runnable},
     report::JobName,
     timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
@@ -25,6 +28,8 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) default_runtime: fn() -> &'static std::sync::Arc<S>,
     /// Cancels a job that will never run. Called by the destructor of [`Runnable`].
     pub(crate) abandon: fn(Runnable),
+    /// Makes a call in a job of its own, in the runtime with this number. Called when the last reference to a job goes.
+    pub(crate) make_call: fn(u16, ForeignCall),
 }
 
 /// The forked work of one runtime, which idle workers share.
@@ -61,6 +66,10 @@ pub(crate) trait ThreadFork {
     /// The job that opened the root fork; none on a foreign thread.
     fn root_job(&self) -> Option<JobPtr>;
 
+    /// The jobs whose forks wait for this root fork on other threads: the root job, and the jobs between it and this one.
+    /// None if the root fork was not stolen.
+    fn waiting_jobs(&self) -> Vec<HeldForker>;
+
     /// Where the user's code called the root fork.
     fn site(&self) -> &'static Location<'static>;
 
@@ -72,6 +81,13 @@ pub(crate) trait ThreadFork {
 
     /// Called before the thread ends: gives back what it kept for its next root fork.
     fn give_back(&self);
+}
+
+/// A job that waits in a fork, and holds its thread.
+pub(crate) struct HeldForker {
+    pub(crate) job: JobRef,
+    /// Tells the threads apart.
+    pub(crate) thread: usize,
 }
 
 /// Whether the thread of a root fork was already waiting when another wait began.

@@ -20,8 +20,8 @@ pub(crate) struct SignalStack {
 }
 
 impl SignalStack {
-    /// Gives the calling thread a signal stack, unless it has one or the system has no memory: then an overflow ends the
-    /// program without a message, as it does everywhere else.
+    /// Gives the calling thread a signal stack, unless it has one or the system has no memory: then an overflow ends
+    /// the program without a message, as it does everywhere else.
     pub(crate) fn provide() -> Option<SignalStack> {
         if !is_missing() {
             return None;

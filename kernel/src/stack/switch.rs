@@ -25,7 +25,7 @@ use std::{arch::asm, arch::global_asm, ptr::NonNull};
 
 use crate::stack::{
     Stack,
-    watchers::{self, Leaving, Onto},
+    sanitizers::{self, Leaving, Onto},
 };
 
 /// The saved stack pointer of a suspended stack.
@@ -89,10 +89,10 @@ pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -
 /// resumes `left` may run what is on this stack. `left` is valid until then.
 #[inline(always)]
 pub(crate) unsafe fn switch(left: *mut SavedSp, to: SavedSp, onto: Onto<'_>, word: usize) {
-    let fake_stack = watchers::before_switch(onto, Leaving::Suspended);
+    let fake_stack = sanitizers::before_switch(onto, Leaving::Suspended);
     // SAFETY: the caller's promise.
     unsafe { jump(left, to, word) };
-    watchers::after_switch(fake_stack);
+    sanitizers::after_switch(fake_stack);
 }
 
 /// # Safety
@@ -133,7 +133,7 @@ unsafe fn jump(left: *mut SavedSp, to: SavedSp, word: usize) {
 #[inline(always)]
 pub(crate) unsafe fn leave(to: SavedSp, onto: Onto<'_>) -> ! {
     let mut nowhere = SavedSp::NONE;
-    let _nothing = watchers::before_switch(onto, Leaving::ForGood);
+    let _nothing = sanitizers::before_switch(onto, Leaving::ForGood);
     // SAFETY: the caller's promise; `nowhere` is on the stack that is left.
     unsafe { jump(&raw mut nowhere, to, 0) };
     unreachable!("a stack that was left for good was resumed")
@@ -142,10 +142,10 @@ pub(crate) unsafe fn leave(to: SavedSp, onto: Onto<'_>) -> ! {
 /// The first call on a stack that [`begin`] prepared.
 #[inline(always)]
 pub(crate) fn arrived() {
-    watchers::after_switch(std::ptr::null_mut());
+    sanitizers::after_switch(std::ptr::null_mut());
 }
 
 /// Registers a new stack with tools such as valgrind.
 pub(super) fn register(stack: &Stack) {
-    watchers::register(stack);
+    sanitizers::register(stack);
 }

@@ -1,14 +1,15 @@
-//! Arrivals: callbacks that foreign threads started, on their way to a worker.
+//! Arrivals: timers that foreign threads started, callbacks and sleeps, on their way to a worker.
 //!
-//! To enter a worker's biased lock costs a foreign thread microseconds, too much to pay for each callback. So a foreign
-//! thread pushes them here, and the worker takes them at its next look around, or another thread does so for it (the
-//! monitor, the shutdown).
+//! To enter a worker's biased lock costs a foreign thread microseconds, too much to pay for each timer, and the worker
+//! waits if the system stops the thread inside. So a foreign thread pushes timers here, and the worker takes them at its
+//! next look around, or another thread does so for it (the monitor, the shutdown).
 //!
 //! Invariants:
-//! - The stack holds the scheduler's claim to each callback in it. The links belong to the pusher before the push,
-//!   and to the taker afterwards.
+//! - The stack holds the scheduler's claim to each entry in it. A sleep in it counts as linked. The links belong to the
+//!   pusher before the push, and to the taker afterwards.
 //! - The stack is taken and closed only inside the worker's lock, so by one thread at a time.
-//! - A thread that pushes onto an empty stack notifies the worker, which does not sleep while there are arrivals.
+//! - Each thread that pushes then notifies the worker, which does not sleep while there are arrivals. It does not rely on
+//!   the thread that pushed before it: the system may have stopped that one in between.
 
 #![allow(unsafe_code)]
 
@@ -25,13 +26,11 @@ const CLOSED: *mut Entry = ptr::without_provenance_mut(1);
 /// The stack.
 pub(crate) struct Arrivals(AtomicPtr<Entry>);
 
-/// What a push found in the stack.
+/// Whether an entry was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// Nothing: the caller notifies the worker.
-    Nothing,
-    /// Other entries: the worker was notified already.
-    Others,
+    /// It is in the stack: the caller notifies the worker.
+    Arrived,
     /// The stack is closed: the entry still belongs to the caller.
     Closed,
 }
@@ -54,8 +53,7 @@ impl Arrivals {
             let new = entry.as_raw().as_ptr();
             let order = (Ordering::Release, Ordering::Relaxed);
             match self.0.compare_exchange_weak(head, new, order.0, order.1) {
-                Ok(_) if head.is_null() => return Pushed::Nothing,
-                Ok(_) => return Pushed::Others,
+                Ok(_) => return Pushed::Arrived,
                 Err(now) => head = now,
             }
         }
@@ -64,8 +62,8 @@ impl Arrivals {
     /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: for a worker that is about to sleep, the lock under which sleepers are announced and woken
-        // orders this load; other callers look again.
+        // Relaxed: for a worker that is about to sleep, the fence of its announcement orders this load; other callers look
+        // again.
         let head = self.0.load(Ordering::Relaxed);
         head.is_null() || head == CLOSED
     }

@@ -4,7 +4,8 @@
 //! [`TimerKind::Sleep`], which adds a waker and is described here, or of a [`TimerKind::Callback`], which adds a
 //! closure ([`crate::callback`]).
 //!
-//! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the thread that is about to fire it) → `FIRED`. A cancel
+//! States: `LINKED` (in a wheel, or in the [arrivals](crate::timer::arrivals) of a worker, which must be admitted into its
+//! wheel before anybody unlinks the entry) → `EXPIRING` (taken out by the thread that is about to fire it) → `FIRED`. A cancel
 //! leads from `LINKED` or `EXPIRING` to `CANCELLED`.
 //!
 //! The future frees the entry if it finds `FIRED`, or has unlinked the entry itself inside the worker's lock. The
@@ -79,7 +80,7 @@ impl EntryState {
         }
     }
 
-    /// Whether the entry is still in its wheel. Only inside the lock of that wheel's worker.
+    /// Whether the entry is still in its wheel. Only inside the lock of that wheel's worker, after its arrivals were admitted.
     pub(crate) fn is_linked(&self) -> bool {
         self.0.load(Ordering::Acquire) == LINKED
     }
@@ -191,7 +192,7 @@ impl Entry {
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// Gives the entry, which is in no list, to a worker. Inside the lock of that worker.
+    /// Gives the entry, which is in no list, to a worker. Inside the lock of that worker, or before the entry arrives there.
     #[inline]
     pub(crate) fn set_worker(&self, worker: usize) {
         self.place

@@ -1,7 +1,7 @@
 //! `channel`: senders and a receiver on one thread, with an array between them.
 //!
-//! Unit 0 is the receiver, the others are the senders. A unit that cannot go on is in the queue of what it waits
-//! for, and otherwise in the queue of those that run.
+//! Unit 0 is the receiver, the others are the senders. A unit that cannot continue is in the queue of the thing that it
+//! waits for; any other unit is in the queue of those that run.
 
 use std::collections::VecDeque;
 use std::time::Instant;

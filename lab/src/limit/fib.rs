@@ -24,7 +24,7 @@ const HUNGRY: u64 = 1;
 const JOB: u64 = 1 << 63;
 /// An answer that has not come.
 const PENDING: u64 = u64::MAX;
-/// More entries than threads that wait can nest.
+/// More entries than waiting threads can nest.
 const PLACES: usize = 4096;
 /// Rounds continue for at least this long.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);

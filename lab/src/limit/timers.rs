@@ -1,6 +1,6 @@
 //! `timers`: callbacks in one wheel on one thread, which nothing else may touch.
 //!
-//! There is no row for lateness: it is the system's that sleeps.
+//! There is no row for lateness, because the sleep is the system's.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -105,9 +105,13 @@ fn recover(level: Level) -> Vec<Row> {
             .weight(Weight::Medium)
             .only_weald()
     };
-    [("records", 156), ("checkpoint", nodes), ("at", nodes)]
-        .map(row)
-        .into()
+    let size = Params::default()
+        .with("commits", 5 * commits)
+        .with("nodes", 156)
+        .with("what", "size");
+    let size = Row::new("recover", size).lanes(Lanes::Largest).only_weald();
+    let rows = [("records", 156), ("checkpoint", nodes), ("at", nodes)].map(row);
+    rows.into_iter().chain([size]).collect()
 }
 
 fn watch(level: Level) -> Vec<Row> {

@@ -1,8 +1,9 @@
 //! The course of measuring a board: the same requests to every server, whatever it keeps its boards in.
 //!
-//! A server answers `serve-board workers=N`, and these addresses as docs/board.md has them: `GET` and `POST /api/boards`,
-//! `GET /api/boards/{board}`, `POST /api/boards/{board}/messages`, `PUT /api/boards/{board}/messages/{id}`, and the page
-//! `GET /b/{board}`. What must be there before is written through them, too.
+//! A server answers `serve-board workers=N`, and these addresses as docs/board.md has them: `GET` and
+//! `POST /api/boards`, `GET /api/boards/{board}`, `POST /api/boards/{board}/messages`,
+//! `PUT /api/boards/{board}/messages/{id}`, and the page `GET /b/{board}`. What must be there before is written through
+//! them, too.
 
 use std::time::{Duration, Instant};
 
@@ -193,7 +194,7 @@ impl BoardLoad {
     }
 }
 
-/// What came of some requests, and what they cost.
+/// The outcome of some requests, and their cost.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     times: Vec<Duration>,
@@ -243,7 +244,7 @@ impl Sum {
     }
 }
 
-/// The time in microseconds that so many of 1,000 sorted times do not exceed.
+/// The time in microseconds that this many of 1,000 sorted times do not exceed.
 pub(super) fn at(times: &[Duration], of_thousand: usize) -> f64 {
     let time = times
         .get(times.len() * of_thousand / 1_000)
@@ -269,7 +270,7 @@ pub(super) fn measure(
     })
 }
 
-/// Creates a board, and writes so many messages.
+/// Creates a board, and writes this many messages.
 pub(super) fn fill(visitors: &mut Visitors, board: &str, messages: usize) -> Result<(), String> {
     let mut request = Vec::new();
     post(

@@ -12,14 +12,15 @@ use super::visitors::Visitors;
 const PAGE: usize = 20;
 /// Turns in which the boards and versions are read.
 const TURNS: usize = 3;
-/// How many versions before the newest an older version is that memory has; it has the newest thousand.
+/// How many versions lie between the newest one and the older one that is read: memory has the newest
+/// thousand.
 const OLDER: u64 = 500;
 /// One that only the disk has.
 const OLDEST: u64 = 1_500;
 
 impl BoardLoad {
-    /// What a page of a board with so many messages costs beside one of a small board: of its newest version, of an older
-    /// one, and of one that memory does not have any more.
+    /// What a page of a board with this many messages costs compared with one of a small board: of its newest version,
+    /// of an older one, and of one that memory no longer has.
     ///
     /// # Errors
     /// A sentence, if server or system fail.

@@ -1,7 +1,7 @@
 //! The clients of a measured server: many connections, one thread, one epoll instance.
 //!
-//! Invariant: a connection has at most one request in flight, and every answer is checked. So a server
-//! cannot gain by answering wrongly, and more connections mean more requests at once.
+//! Invariant: a connection has at most one request in flight, and every answer is checked, and is as long as the first
+//! one. So a server cannot gain by answering wrongly, and more connections mean more requests at once.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use rustix::net::sockopt::set_socket_linger;
 use super::dialogue::Dialogue;
 
 /// A server that answers nothing for this long is given up.
-const PATIENCE: Timespec = Timespec {
+const TIME_LIMIT: Timespec = Timespec {
     tv_sec: 20,
     tv_nsec: 0,
 };
@@ -29,10 +29,17 @@ type Reports = Vec<epoll::Event>;
 
 /// All connections to one server.
 pub struct Clients {
-    dialogue: Dialogue,
+    expected: Expected,
     epoll: OwnedFd,
     clients: Vec<Client>,
     reports: Reports,
+}
+
+/// What every answer must be.
+#[derive(Clone, Copy)]
+struct Expected {
+    dialogue: Dialogue,
+    length: usize,
 }
 
 struct Client {
@@ -43,14 +50,14 @@ struct Client {
 }
 
 impl Clients {
-    /// No clients yet, for this dialogue.
+    /// No clients yet, for this dialogue, with answers of this length.
     ///
     /// # Errors
     /// A sentence, if the system has no descriptors left.
-    pub fn new(dialogue: Dialogue) -> Result<Self, String> {
+    pub fn new(dialogue: Dialogue, length: usize) -> Result<Self, String> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         Ok(Self {
-            dialogue,
+            expected: Expected { dialogue, length },
             epoll: epoll.map_err(|error| format!("Cannot create an epoll instance: {error}."))?,
             clients: Vec::new(),
             reports: Vec::with_capacity(REPORTS),
@@ -66,8 +73,14 @@ impl Clients {
             let mut stream = TcpStream::connect(address)?;
             stream.set_read_timeout(Some(Duration::from_secs(20)))?;
             stream.write_all(dialogue.request())?;
-            let mut answer = vec![0; dialogue.answer_length()];
-            stream.read_exact(&mut answer)?;
+            let mut answer = Vec::new();
+            while !dialogue.has_ended(&answer) {
+                let mut place = [0; 4096];
+                match stream.read(&mut place)? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    count => answer.extend_from_slice(&place[..count]),
+                }
+            }
             Ok(answer)
         };
         ask().map_err(|error: io::Error| format!("A first request was not answered: {error}."))
@@ -116,17 +129,17 @@ impl Clients {
         let mut times = Vec::with_capacity(requests);
         let mut asked = 0;
         for at in clients.take(requests) {
-            self.clients[at].ask(self.dialogue)?;
+            self.clients[at].ask(self.expected.dialogue)?;
             asked += 1;
         }
         while times.len() < requests {
             let mut reports = self.wait()?;
             for report in reports.drain(..) {
                 let client = &mut self.clients[place(report.data)];
-                if let Some(time) = client.hear(self.dialogue)? {
+                if let Some(time) = client.hear(self.expected)? {
                     times.push(time);
                     if asked < requests {
-                        client.ask(self.dialogue)?;
+                        client.ask(self.expected.dialogue)?;
                         asked += 1;
                     }
                 }
@@ -139,7 +152,7 @@ impl Clients {
     fn wait(&mut self) -> Result<Reports, String> {
         let mut reports = std::mem::take(&mut self.reports);
         loop {
-            match epoll::wait(&self.epoll, spare_capacity(&mut reports), Some(&PATIENCE)) {
+            match epoll::wait(&self.epoll, spare_capacity(&mut reports), Some(&TIME_LIMIT)) {
                 Ok(0) => return Err("The server has stopped answering.".to_owned()),
                 Ok(_) => return Ok(reports),
                 Err(rustix::io::Errno::INTR) => {}
@@ -178,7 +191,7 @@ impl Client {
     }
 
     /// How long the answer took, if it is complete.
-    fn hear(&mut self, dialogue: Dialogue) -> Result<Option<Duration>, String> {
+    fn hear(&mut self, expected: Expected) -> Result<Option<Duration>, String> {
         let mut place = [0; 4096];
         let heard = match self.stream.read(&mut place) {
             Ok(0) => return Err("The server has closed a connection.".to_owned()),
@@ -194,11 +207,11 @@ impl Client {
                 &joined
             }
         };
-        if answer.len() < dialogue.answer_length() {
+        if answer.len() < expected.length {
             self.begun = answer.to_vec();
             return Ok(None);
         }
-        if answer.len() > dialogue.answer_length() || !dialogue.accepts(answer) {
+        if answer.len() > expected.length || !expected.dialogue.accepts(answer) {
             let shown = String::from_utf8_lossy(answer);
             return Err(format!(
                 "The server's answer is not what it should be: {shown:?}"
@@ -245,7 +258,7 @@ mod tests {
     #[test]
     fn every_request_is_answered_and_timed() {
         let address = serve(&[RIGHT; 10]);
-        let mut clients = Clients::new(Dialogue::Echo).unwrap();
+        let mut clients = Clients::new(Dialogue::Echo, RIGHT.len()).unwrap();
         clients.connect(address, 3).unwrap();
         assert_eq!(clients.talk(0..3, 9).unwrap().len(), 9);
         assert_eq!(clients.talk(0..3, 1).unwrap().len(), 1);
@@ -255,7 +268,7 @@ mod tests {
     #[test]
     fn a_wrong_answer_is_an_error() {
         let address = serve(&[RIGHT, WRONG]);
-        let mut clients = Clients::new(Dialogue::Echo).unwrap();
+        let mut clients = Clients::new(Dialogue::Echo, RIGHT.len()).unwrap();
         clients.connect(address, 1).unwrap();
         let sentence = clients.talk(0..1, 1).unwrap_err();
         assert!(sentence.contains("sixty-three"), "{sentence}");
@@ -264,7 +277,7 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_an_error() {
         let address = serve(&[RIGHT, RIGHT]);
-        let mut clients = Clients::new(Dialogue::Echo).unwrap();
+        let mut clients = Clients::new(Dialogue::Echo, RIGHT.len()).unwrap();
         clients.connect(address, 1).unwrap();
         let sentence = clients.talk(0..1, 3).unwrap_err();
         assert!(sentence.starts_with("The server has closed") || sentence.starts_with("A request"));

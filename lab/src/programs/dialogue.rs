@@ -1,7 +1,7 @@
 //! What a client says to a measured server, and what the server must answer.
 //!
-//! Invariant: all answers of a dialogue have the same length, whichever server gives them, so that no server
-//! sends fewer bytes than another.
+//! Invariant: all answers of a dialogue have the same lines, whichever server gives them, so that no server sends fewer
+//! bytes than another. A server may add lines that it cannot leave out (`EXTRA`).
 
 use std::sync::LazyLock;
 
@@ -24,6 +24,8 @@ const PAYLOAD: [u8; 64] = *b"An echo gives back what was said, to the last of si
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
 const BODY: &[u8] = b"\r\n\r\nhello, world\n";
+/// Lines that nginx adds to every answer.
+const EXTRA: [&str; 2] = ["server: nginx", "connection: keep-alive"];
 /// A date, whose value does not matter, so that the answer has the right length.
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
@@ -46,12 +48,12 @@ impl Dialogue {
         }
     }
 
-    /// The number of bytes in an answer.
+    /// Whether this is a whole answer, if it is one.
     #[must_use]
-    pub fn answer_length(self) -> usize {
+    pub fn has_ended(self, answer: &[u8]) -> bool {
         match self {
-            Self::Echo => PAYLOAD.len(),
-            Self::Hello => plain_answer().len(),
+            Self::Echo => answer.len() >= PAYLOAD.len(),
+            Self::Hello => answer.ends_with(BODY),
         }
     }
 
@@ -75,7 +77,9 @@ impl Dialogue {
         let length = format!("content-length: {}", GREETING.len());
         let has_date = text.lines().any(|line| line.starts_with("date: "));
         let right = has(&length) && has("content-type: text/plain") && has_date;
-        self.accepts(answer) && right && answer.len() == self.answer_length()
+        let extra = EXTRA.iter().filter(|line| has(line));
+        let extra: usize = extra.map(|line| line.len() + "\r\n".len()).sum();
+        self.accepts(answer) && right && answer.len() == plain_answer().len() + extra
     }
 }
 
@@ -106,6 +110,10 @@ mod tests {
             &format!("Content-Length: 13\r\n{kind}"),
         );
         assert!(swapped != plain && accepts(&swapped));
+        assert!(accepts(&plain.replace(
+            length,
+            &format!("{length}Server: nginx\r\nConnection: keep-alive\r\n")
+        )));
         for wrong in [
             plain.replace("200 OK", "404 No"),
             plain.replace("world", "wOrld"),
@@ -120,7 +128,7 @@ mod tests {
     #[test]
     fn an_echo_is_exact() {
         let request = Dialogue::Echo.request();
-        assert_eq!(request.len(), Dialogue::Echo.answer_length());
+        assert!(Dialogue::Echo.has_ended(request) && !Dialogue::Echo.has_ended(&request[1..]));
         assert!(Dialogue::Echo.accepts(request));
         assert!(!Dialogue::Echo.accepts(&request[1..]));
     }

@@ -10,7 +10,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::net::sockopt::set_socket_linger;
 
 /// A server that sends nothing for this long is given up.
-const PATIENCE: Timespec = Timespec {
+const TIME_LIMIT: Timespec = Timespec {
     tv_sec: 60,
     tv_nsec: 0,
 };
@@ -102,7 +102,7 @@ impl Listeners {
         let mut place = [0; 4096];
         let mut reports: Vec<epoll::Event> = Vec::with_capacity(1024);
         loop {
-            match epoll::wait(&self.epoll, spare_capacity(&mut reports), Some(&PATIENCE)) {
+            match epoll::wait(&self.epoll, spare_capacity(&mut reports), Some(&TIME_LIMIT)) {
                 Ok(0) => return Err("The server has stopped sending events.".to_owned()),
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(format!("Cannot wait for events: {error}.")),

@@ -25,7 +25,7 @@ pub struct Load {
     pub connections: usize,
 }
 
-/// When the connections are asked whose memory is measured.
+/// When the connections whose memory is measured are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// As they connect, a hundred at a time.
@@ -56,8 +56,8 @@ impl Load {
             format!("workers={}", self.workers),
         ];
         let served = Served::start(&self.server, &more)?;
-        check_first(&served, dialogue)?;
-        Ok((served, Clients::new(dialogue)?))
+        let length = check_first(&served, dialogue)?;
+        Ok((served, Clients::new(dialogue, length)?))
     }
 
     /// The cost of `requests` requests; each connection has at most one in flight.
@@ -112,11 +112,11 @@ impl Load {
     }
 }
 
-/// Checks each line of a first answer; later there is no time to do so.
-fn check_first(served: &Served, dialogue: Dialogue) -> Result<(), String> {
+/// Checks each line of a first answer; later there is no time to do so. Returns its length.
+fn check_first(served: &Served, dialogue: Dialogue) -> Result<usize, String> {
     let answer = Clients::ask_once(served.address, dialogue)?;
     match dialogue.accepts_each_line(&answer) {
-        true => Ok(()),
+        true => Ok(answer.len()),
         false => {
             let shown = String::from_utf8_lossy(&answer);
             Err(format!(

@@ -58,42 +58,73 @@ impl Served {
         Ok(served)
     }
 
-    /// The processor time that all its threads have used, in steps of 10 ms.
+    /// The processor time that all threads of its processes have used, in steps of 10 ms.
     ///
     /// # Errors
     /// A sentence, if it has ended.
     pub fn processor_time(&self) -> Result<Duration, String> {
-        let text = self.proc("stat")?;
-        // The name in brackets may contain anything.
-        let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
-        let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
-        match (times.next(), times.next()) {
-            (Some(Ok(user)), Some(Ok(system))) => {
-                let hertz = rustix::param::clock_ticks_per_second();
-                Ok(Duration::from_secs(user + system) / u32::try_from(hertz).unwrap_or(100))
-            }
-            _ => Err("This kernel does not report the processor time of a process.".to_owned()),
-        }
+        self.processes().iter().map(|&id| processor_time(id)).sum()
     }
 
-    /// The bytes that it holds in memory, without pages of files.
+    /// The bytes that its processes hold in memory, without pages of files.
     ///
     /// # Errors
     /// A sentence, if it has ended.
     pub fn resident(&self) -> Result<u64, String> {
-        let text = self.proc("smaps_rollup")?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Anonymous:"));
-        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-        let bytes = kibibytes.map(|kibibytes: u64| kibibytes * 1024);
-        bytes.ok_or_else(|| "This kernel does not report the memory of a process.".to_owned())
+        self.processes().iter().map(|&id| resident(id)).sum()
     }
 
-    fn proc(&self, file: &str) -> Result<String, String> {
-        let path = format!("/proc/{}/{file}", self.child.id());
-        std::fs::read_to_string(&path).map_err(|error| format!("Cannot read {path}: {error}."))
+    /// Its own process, and those that it has started.
+    fn processes(&self) -> Vec<u32> {
+        let mut all = vec![self.child.id()];
+        let mut at = 0;
+        while let Some(&id) = all.get(at) {
+            all.extend(children(id));
+            at += 1;
+        }
+        all
     }
+}
+
+/// The processes that one has started. None if the system does not say.
+fn children(id: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task"));
+    let lists = threads.into_iter().flatten().flatten();
+    let lists = lists.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
+    let of_list = |list: String| -> Vec<u32> {
+        let ids = list.split_whitespace();
+        ids.filter_map(|id| id.parse().ok()).collect()
+    };
+    lists.flat_map(of_list).collect()
+}
+
+fn processor_time(id: u32) -> Result<Duration, String> {
+    let text = proc(id, "stat")?;
+    // The name in brackets may contain anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    match (times.next(), times.next()) {
+        (Some(Ok(user)), Some(Ok(system))) => {
+            let hertz = rustix::param::clock_ticks_per_second();
+            Ok(Duration::from_secs(user + system) / u32::try_from(hertz).unwrap_or(100))
+        }
+        _ => Err("This kernel does not report the processor time of a process.".to_owned()),
+    }
+}
+
+fn resident(id: u32) -> Result<u64, String> {
+    let text = proc(id, "smaps_rollup")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+    let bytes = kibibytes.map(|kibibytes: u64| kibibytes * 1024);
+    bytes.ok_or_else(|| "This kernel does not report the memory of a process.".to_owned())
+}
+
+fn proc(id: u32, file: &str) -> Result<String, String> {
+    let path = format!("/proc/{id}/{file}");
+    std::fs::read_to_string(&path).map_err(|error| format!("Cannot read {path}: {error}."))
 }
 
 impl Drop for Served {

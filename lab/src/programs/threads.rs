@@ -65,21 +65,21 @@ pub fn parked<T: Threads>(
     // Resident before the first measurement, so that the list does not count.
     let mut handles: Vec<Option<T::Handle>> = Vec::new();
     handles.resize_with(n, || None);
-    let gate = Gate::<T>::new();
+    let latch = StartLatch::<T>::new();
     let (mut points, mut total) = (Vec::new(), Duration::ZERO);
     let mut made = 0;
     for size in sizes(n) {
         let clock = Instant::now();
         for handle in &mut handles[made..size] {
-            let gate = Arc::clone(&gate);
-            *handle = Some(T::spawn(move || gate.pass())?);
+            let latch = Arc::clone(&latch);
+            *handle = Some(T::spawn(move || latch.pass())?);
         }
-        gate.wait_for(size);
+        latch.wait_for(size);
         total += clock.elapsed();
         made = size;
         points.push((size as f64, resident()? as f64));
     }
-    gate.open();
+    latch.open();
     handles
         .iter()
         .flatten()
@@ -111,19 +111,19 @@ pub fn together<T: Threads, W>(units: usize, body: impl Fn(usize) -> W) -> Resul
 where
     W: FnOnce() + Send + 'static,
 {
-    let gate = Gate::<T>::new();
+    let latch = StartLatch::<T>::new();
     let mut handles = Vec::with_capacity(units);
     for unit in 0..units {
-        let (gate, work) = (Arc::clone(&gate), body(unit));
+        let (latch, work) = (Arc::clone(&latch), body(unit));
         handles.push(T::spawn(move || {
-            let code = gate.pass();
+            let code = latch.pass();
             work();
             code
         })?);
     }
-    gate.wait_for(units);
+    latch.wait_for(units);
     let clock = Instant::now();
-    gate.open();
+    latch.open();
     handles
         .iter()
         .for_each(|handle| T::unpark(&T::thread(handle)));
@@ -148,14 +148,14 @@ fn ended_with<T: Threads>(handle: T::Handle, wanted: usize) -> Result<(), String
 }
 
 /// Where threads wait until they are released, and where their creator waits for them.
-struct Gate<T: Threads> {
+struct StartLatch<T: Threads> {
     arrived: AtomicUsize,
     awaited: AtomicUsize,
     opened: AtomicUsize,
     maker: T::Thread,
 }
 
-impl<T: Threads> Gate<T> {
+impl<T: Threads> StartLatch<T> {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             arrived: AtomicUsize::new(0),
@@ -165,7 +165,7 @@ impl<T: Threads> Gate<T> {
         })
     }
 
-    /// Counts the calling thread and waits until the gate is open; returns zero, for the thread to return.
+    /// Counts the calling thread and waits until the latch is open; returns zero, for the thread to return.
     fn pass(&self) -> usize {
         // Either the last awaited thread sees the awaited number, or the creator sees that it arrived:
         // both write one of the two words and read the other, in one order for all threads.

@@ -1,8 +1,8 @@
-//! The visitors of a measured board: many connections, one thread, one epoll instance, requests that differ, and answers of
-//! any length.
+//! The visitors of a measured board: many connections, one thread, one epoll instance, requests that differ, and
+//! answers of any length.
 //!
-//! Invariants: a connection has at most one request in flight; every answer is read to its end, and one that is not right
-//! is counted as an error. A request that was due earlier than it could be sent has waited since it was due.
+//! Invariants: a connection has at most one request in flight; every answer is read to its end, and one that is not
+//! right is counted as an error. A request that was due earlier than it could be sent has waited since it was due.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::net::sockopt::set_socket_linger;
 
 /// A server that answers nothing for this long is given up: the first look at a version on the disk takes long.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// How long a wait is in which another request may become due.
 const SHORT: Duration = Duration::from_micros(500);
 /// How many events are taken from epoll at once.
@@ -44,7 +44,7 @@ pub struct Visit<'a> {
     pub per_second: Option<f64>,
 }
 
-/// What came of a [`Visit`].
+/// The outcome of a [`Visit`].
 #[derive(Debug, Default)]
 pub struct Visited {
     /// How long each answer took.
@@ -104,7 +104,7 @@ impl Visitors {
     pub fn once(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
         self.send(0, (0, Instant::now()), request)?;
         loop {
-            self.wait(PATIENCE)?;
+            self.wait(TIME_LIMIT)?;
             self.reports.clear();
             if self.hear(0)?.is_some() {
                 break;
@@ -138,7 +138,7 @@ impl Visitors {
             .map(|visit| Course::new(begun, visit))
             .collect();
         let is_paced = visits.iter().any(|visit| visit.per_second.is_some());
-        let patience = if is_paced { SHORT } else { PATIENCE };
+        let time_limit = if is_paced { SHORT } else { TIME_LIMIT };
         loop {
             let is_over = courses[0].visited.times.len() >= requests;
             let in_flight = courses.iter().any(Course::is_in_flight);
@@ -151,7 +151,7 @@ impl Visitors {
                     self.ask_what_is_due((at, most), &mut visits[at], &mut courses[at])?;
                 }
             }
-            self.wait(patience)?;
+            self.wait(time_limit)?;
             self.note_answers(visits, &mut courses)?;
         }
     }
@@ -234,14 +234,14 @@ impl Visitors {
         })
     }
 
-    fn wait(&mut self, patience: Duration) -> Result<(), String> {
+    fn wait(&mut self, time_limit: Duration) -> Result<(), String> {
         let time = Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(patience.subsec_nanos()),
+            tv_sec: i64::try_from(time_limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(time_limit.subsec_nanos()),
         };
         loop {
             match epoll::wait(&self.epoll, spare_capacity(&mut self.reports), Some(&time)) {
-                Ok(0) if patience == PATIENCE => {
+                Ok(0) if time_limit == TIME_LIMIT => {
                     return Err("The server has stopped answering.".to_owned());
                 }
                 Ok(_) => return Ok(()),

@@ -1,6 +1,6 @@
 //! `burst-send`: one process sends small integers for long, without a wait, to each of its receivers in turn.
 //!
-//! The clock runs from the start message until every receiver has its share. `cores` binds the whole program to so
+//! The clock runs from the start message until every receiver has its share. `cores` binds the whole program to this
 //! many of the processors that it may use; with one core sender and receivers compete for it.
 
 use std::time::Instant;

@@ -32,7 +32,7 @@ pub(super) const WORKLOAD: Workload = Workload {
 const TURNS: u64 = 10;
 
 /// How long a caller waits, if its time is limited.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// A request to the answering process: what to return.
 pub(super) struct Echo(pub(super) u64, pub(super) Reply<u64>);
@@ -135,7 +135,7 @@ impl Callee {
         match (self, has_timeout) {
             (Callee::Process(pid), _) => ask(pid, value, has_timeout).await,
             (Callee::Server(server), true) => {
-                server.request(EchoRequest(value)).within(PATIENCE).await
+                server.request(EchoRequest(value)).within(TIME_LIMIT).await
             }
             (Callee::Server(server), false) => server.request(EchoRequest(value)).await,
         }
@@ -150,7 +150,7 @@ pub(super) async fn ask(
 ) -> Result<u64, CallError> {
     let call = callee.call(|reply| Echo(value, reply));
     match has_timeout {
-        true => call.within(PATIENCE).await,
+        true => call.within(TIME_LIMIT).await,
         false => call.await,
     }
 }

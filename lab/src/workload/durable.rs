@@ -1,8 +1,9 @@
 //! `durable`: many writers commit to one tree of a forest on disk.
 //!
-//! Each commit appends a node with an attribute of a hundred bytes. The limit program does the least that is as durable:
-//! it writes as many bytes as the journal does to a file that was filled with zeros before, and syncs once for as many
-//! commits as there are writers, which is what one sync can serve at best. It has no tree, no versions and no checks.
+//! Each commit appends a node with an attribute of a hundred bytes. The limit program does the least that is as
+//! durable: it writes as many bytes as the journal does to a file that was filled with zeros before, and syncs once for
+//! as many commits as there are writers, which is what one sync can serve at best. It has no tree, no versions and no
+//! checks.
 
 use std::fs::{self, File};
 use std::io;
@@ -43,7 +44,7 @@ const BYTES: usize = 100;
 /// What a record has besides, for the limit program: its frame, its head, and the operation.
 const AROUND: usize = 90;
 
-/// How long a piece of the limit program's file is that is filled at once.
+/// The length of the pieces in which the limit program's file is filled.
 const PIECE: usize = 1 << 20;
 
 /// A directory that is removed in the end.
@@ -117,7 +118,7 @@ async fn measure(
         None => (None, Some(Forest::new())),
         Some(_) => {
             let medium = Directory::create(&path).map_err(|error| failed(&error))?;
-            // What is measured are commits, so no checkpoint comes in between.
+            // Commits are measured, so no checkpoint comes in between.
             let settings = Settings::new().checkpoint_after(None);
             let journal = DiskJournal::open_on(medium, settings);
             let journal = journal.map_err(|error| failed(&error))?;
@@ -185,7 +186,7 @@ async fn write(handle: &TreeHandle, step: usize, level: Option<Level>) -> Durati
 }
 
 /// How many bytes of segments are before the end of a journal.
-async fn end_of(journal: &DiskJournal) -> u64 {
+pub(super) async fn end_of(journal: &DiskJournal) -> u64 {
     let last = journal
         .last()
         .await

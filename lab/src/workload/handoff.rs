@@ -1,4 +1,4 @@
-//! `handoff`: how long does a woken process wait while the one that woke it goes on computing?
+//! `handoff`: how long does a woken process wait while the one that woke it continues to compute?
 //!
 //! Each round wakes a parked process and then computes for 50 ms without waiting, while another worker is
 //! idle. The woken process reports how long after the wake it started.

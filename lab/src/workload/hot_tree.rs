@@ -1,8 +1,9 @@
 //! `hot-tree`: many writers commit to one tree.
 //!
-//! Half of the commits append a node, half put one of eight attributes, at random nodes of the first
-//! version. The forest keeps the newest 1,000 versions, or with retention=none the newest one. kind=processes: the writers are processes of the runtime; kind=threads: OS threads on as many
-//! processors as there are workers. A writer that meets a conflict tries again.
+//! Half of the commits append a node, half put one of eight attributes, at random nodes of the first version. The
+//! forest keeps the newest 1,000 versions, or with retention=none the newest one. kind=processes: the writers are
+//! processes of the runtime; kind=threads: OS threads on as many processors as there are workers. A writer that meets a
+//! conflict tries again.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! `stall` with offender=sync and offender=append: does a journal that is busy stop small buffered commits?
 //!
-//! A forest on disk. A writer commits to a tree of its own every millisecond, and waits until that would survive the end
-//! of the program. With offender=sync every sync of the medium takes a second, and the offenders make durable commits one
-//! after the other, so that there always is one. With offender=append they append many bytes at once to trees of their
-//! own, and rest 20 ms in between.
+//! A forest on disk. A writer commits to a tree of its own every millisecond, and waits until that would survive the
+//! end of the program. With offender=sync every sync of the medium takes a second, and the offenders make durable
+//! commits one after the other, so that there always is one. With offender=append they append many bytes at once to
+//! trees of their own, and rest 20 ms in between.
 
 use std::io;
 use std::sync::Arc;

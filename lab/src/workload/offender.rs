@@ -104,6 +104,8 @@ pub(super) struct Offenders {
 struct Shared {
     stop: AtomicBool,
     lock: Mutex<()>,
+    /// Which of them have offended, in a burst: those that wait for a thread until its end never do.
+    begun: Vec<AtomicBool>,
 }
 
 impl Offenders {
@@ -127,6 +129,9 @@ impl Offenders {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             lock: Mutex::new(()),
+            begun: (0..count)
+                .map(|_| AtomicBool::new(burst_of.is_none()))
+                .collect(),
         });
         let hook = (kind == OffenderKind::Hook).then(BlockingHook::new);
         let names: Vec<String> = (0..count)
@@ -145,28 +150,31 @@ impl Offenders {
                 shared.stop.store(true, Ordering::Relaxed);
             });
         }
-        let jobs = names.iter().map(|name| match burst_of.is_some() {
-            true => start(name, burst(kind, Arc::clone(&shared))),
-            false => match (kind, &fifo) {
-                (OffenderKind::Destructor, _) => {
-                    weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
-                }
-                (OffenderKind::Hook, _) => {
-                    weald::spawn(panic_again(name.clone(), Arc::clone(&shared)))
-                }
-                (OffenderKind::Unwinding, _) => {
-                    weald::spawn(unwind_again(name.clone(), Arc::clone(&shared)))
-                }
-                (OffenderKind::Receptor, _) => weald::spawn(spawn_again(Arc::clone(&shared))),
-                (OffenderKind::Sends, _) => {
-                    let shared = Arc::clone(&shared);
-                    let goes_on = move || !shared.stop.load(Ordering::Relaxed);
-                    start(name, send_again(REST, goes_on))
-                }
-                (_, Some(fifo)) => start(name, read(fifo.path())),
-                (_, None) => start(name, again(kind, Arc::clone(&shared))),
-            },
-        });
+        let jobs = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| match burst_of.is_some() {
+                true => start(name, burst(kind, Arc::clone(&shared), index)),
+                false => match (kind, &fifo) {
+                    (OffenderKind::Destructor, _) => {
+                        weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
+                    }
+                    (OffenderKind::Hook, _) => {
+                        weald::spawn(panic_again(name.clone(), Arc::clone(&shared)))
+                    }
+                    (OffenderKind::Unwinding, _) => {
+                        weald::spawn(unwind_again(name.clone(), Arc::clone(&shared)))
+                    }
+                    (OffenderKind::Receptor, _) => weald::spawn(spawn_again(Arc::clone(&shared))),
+                    (OffenderKind::Sends, _) => {
+                        let shared = Arc::clone(&shared);
+                        let goes_on = move || !shared.stop.load(Ordering::Relaxed);
+                        start(name, send_again(REST, goes_on))
+                    }
+                    (_, Some(fifo)) => start(name, read(fifo.path())),
+                    (_, None) => start(name, again(kind, Arc::clone(&shared))),
+                },
+            });
         Ok(Self {
             jobs: jobs.collect(),
             shared,
@@ -178,8 +186,8 @@ impl Offenders {
         })
     }
 
-    /// Stops them, waits for them and for the reports, and returns which percentage of them was named, or counted with
-    /// its spawn site.
+    /// Stops them, waits for them and for the reports, and returns which percentage of those that offended was named, or
+    /// counted with its spawn site.
     pub(super) async fn end(mut self) -> Result<f64, JoinError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.reports.block_for(Duration::ZERO);
@@ -207,11 +215,14 @@ impl Offenders {
         loop {
             let told = self.reports.after(self.reported_before);
             let is_named = |name: &&String| told.iter().any(|report| names(report, name));
-            let named = self.names.iter().filter(is_named).count();
+            let begun = self.names.iter().zip(&self.shared.begun);
+            let begun = begun.filter(|(_, begun)| begun.load(Ordering::Relaxed));
+            let offended: Vec<&String> = begun.map(|(name, _)| name).collect();
+            let named = offended.iter().copied().filter(is_named).count();
             let counted: usize = told.iter().filter_map(left_out).sum();
-            let named = (named + counted).min(self.names.len());
-            if named == self.names.len() || Instant::now() >= deadline {
-                return 100.0 * named as f64 / self.names.len().max(1) as f64;
+            let named = (named + counted).min(offended.len());
+            if named == offended.len() || Instant::now() >= deadline {
+                return 100.0 * named as f64 / offended.len().max(1) as f64;
             }
             weald::sleep(REST).await;
         }
@@ -235,8 +246,9 @@ fn start(name: &str, offender: impl Future<Output = ()> + Send + 'static) -> Joi
     Spawn::new().name(name.to_owned()).spawn(offender)
 }
 
-async fn burst(kind: OffenderKind, shared: Arc<Shared>) {
+async fn burst(kind: OffenderKind, shared: Arc<Shared>, index: usize) {
     if !shared.stop.load(Ordering::Relaxed) {
+        shared.begun[index].store(true, Ordering::Relaxed);
         match kind {
             OffenderKind::Computes => compute_until_stopped(BURST, &shared),
             _ => block(BURST),

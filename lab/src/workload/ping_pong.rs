@@ -29,7 +29,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     })
 }
 
-/// How long so many round trips of two new processes take.
+/// How long this many round trips of two new processes take.
 pub(super) async fn play(rounds: u64) -> Result<Duration, Error> {
     let answering = process::spawn(answer).map_err(|error| not_spawned(&error))?;
     let partner = answering.into_pid();

@@ -1,4 +1,5 @@
-//! `reply`: a process asks another one and waits for the answer, which is a message, while many others wait in its inbox.
+//! `reply`: a process asks another one and waits for the answer, which is a message, while many others wait in its
+//! inbox.
 //!
 //! A mark stands behind those that came before the request. (In `call-behind-queue` the answer does not go through the
 //! inbox.)

@@ -1,5 +1,5 @@
-//! The units of `stall` that send for long: each sends to sixty processes of its own in turn, without a wait, and begins
-//! again when these have received everything.
+//! The units of `stall` that send for long: each sends to sixty processes of its own in turn, without a wait, and
+//! begins again when these have received everything.
 //!
 //! A number of messages and not a time: the receivers may be slower, so a time would not bound the memory.
 

@@ -1,11 +1,11 @@
 //! `stall`: does one unit stop the others? A ticker runs beside pinging pairs and offenders.
 //!
-//! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages
-//! in pairs without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms,
-//! without announcing it; what it does meanwhile is its kind (`offender`). Those that read a FIFO do so to the end, and
-//! each tick then also reads a small file and looks up a name. Those that make large commits are in `large_commits`, and those that keep a journal busy in `journal_offenders`. The
-//! offenders of a burst start at once,
-//! after a while without any, and each offends once, for two seconds.
+//! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages in pairs
+//! without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms, without announcing it;
+//! what it does meanwhile is its kind (`offender`). Those that read a FIFO do so to the end, and each tick then also
+//! reads a small file and looks up a name. Those that make large commits are in `large_commits`, and those that keep a
+//! journal busy in `journal_offenders`. The offenders of a burst start at once, after a while without any, and each
+//! offends once, for two seconds.
 
 use std::io;
 use std::path::PathBuf;

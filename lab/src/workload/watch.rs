@@ -1,10 +1,10 @@
 //! `watch`: how soon watchers see a commit, and how fast a watcher catches up.
 //!
-//! - what=memory: a writer makes one commit after the other to a tree of a forest in memory. Every watcher waits for it, and
-//!   tells the writer, which goes on when all have seen it.
+//! - what=memory: a writer makes one commit after the other to a tree of a forest in memory. Every watcher waits for
+//!   it, and tells the writer, which goes on when all have seen it.
 //! - what=durable: the same on disk, with durable commits, and watchers that see what is durable.
-//! - what=missed: a forest on disk that keeps few versions; a watcher that begins with the first one gets all commits from
-//!   the history.
+//! - what=missed: a forest on disk that keeps few versions; a watcher that begins with the first one gets all commits
+//!   from the history.
 
 use std::time::{Duration, Instant};
 
@@ -160,7 +160,7 @@ async fn missed(
     let clock = Instant::now();
     let mut seen = 0;
     while seen < commits {
-        let missed = forest.missed(tree, last).await;
+        let missed = forest.commits_after(tree, last).await;
         let missed = missed
             .map_err(|error| Error::workload(format!("The history cannot be read: {error}.")))?;
         let Some(newest) = missed.last() else {

@@ -1,4 +1,4 @@
-//! Models of the slot: no value ends while somebody has it, and none outlives all.
+//! Models of the slot: no value ends while a thread has it, and none outlives all its holders.
 //!
 //! A slot has four shares here, so that two loads make the second buy.
 
@@ -13,7 +13,7 @@ use loom::{
 
 use crate::{Shared, Slot};
 
-/// A value with data that is not atomic: loom finds a look at it that races with its end.
+/// A value with data that is not atomic, so that loom finds a read of it that races with its end.
 struct Value(Cell<u32>, Arc<AtomicUsize>);
 
 // SAFETY: that looks and the end are ordered is what the models show; loom's cell fails otherwise.

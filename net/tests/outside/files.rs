@@ -2,7 +2,10 @@
 
 use std::io::{ErrorKind, SeekFrom};
 
-use weald_net::fs::{self, File};
+use weald_net::{
+    ReadEnd,
+    fs::{self, File},
+};
 
 use crate::tools::on_each;
 
@@ -40,6 +43,29 @@ fn a_file_is_written_read_and_removed() {
                 fs::read(&path).await.unwrap_err().kind(),
                 ErrorKind::NotFound
             );
+            let mut reader = File::open(&moved).await.unwrap().into_reader().unwrap();
+            assert_eq!(reader.read_to_end().await.unwrap(), b"012ab");
+            let read = fs::read(&path).await.map(|_bytes| ());
+            let opened = File::open(&path).await.map(|_file| ());
+            let end = ReadEnd::open(&path).await.map(|_end| ());
+            let described = fs::metadata(&path).await.map(|_metadata| ());
+            for error in [read, opened, end, described].map(Result::unwrap_err) {
+                assert_eq!(error.kind(), ErrorKind::NotFound);
+                let text = error.to_string();
+                assert!(text.contains(path.to_str().unwrap()), "{text}");
+            }
+            let missing = folder.join("missing").join("c");
+            let written = fs::write(&missing, "").await.unwrap_err();
+            let reason = written.get_ref().unwrap().downcast_ref::<fs::PathError>();
+            let reason = &reason.unwrap().reason;
+            assert_eq!(reason.kind(), ErrorKind::NotFound);
+            assert!(reason.raw_os_error().is_some(), "{written}");
+            let copied = fs::copy(&moved, &missing).await.map(|_length| ());
+            let renamed = fs::rename(&moved, &missing).await;
+            for error in [copied, renamed].map(Result::unwrap_err) {
+                let paths = format!("{} to {}", moved.display(), missing.display());
+                assert!(error.to_string().contains(&paths), "{error}");
+            }
             fs::remove_file(&moved).await.unwrap();
             std::fs::remove_dir(&folder).unwrap();
         });

@@ -28,6 +28,8 @@ fn localhost_is_found_and_an_invalid_name_is_refused() {
         assert_eq!(bracketed, ["[::1]:80".parse().unwrap()]);
         let error = lookup_host("no such\0name", 80).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(text.contains(r"no such\0name"), "{text}");
     });
 }
 

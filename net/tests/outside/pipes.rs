@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::{AsyncReadExt, AsyncWriteExt};
 use weald_kernel::{JoinHandle, Runtime, Wait, spawn, yield_now};
-use weald_net::{LineTooLong, Lines, ReadEnd, UnixStream, WriteEnd, pipe};
+use weald_net::{LineTooLong, Lines, ReadEnd, UnixStream, WriteEnd, fs::File, pipe};
 use weald_sync::{Either, always, one_of, select};
 
 use crate::{
@@ -359,4 +359,33 @@ fn standard_input_is_read_from_a_pipe_and_from_a_file() {
         assert!(output.contains("counted 3"), "{output}");
     }
     fs::remove_file(&path).unwrap();
+}
+
+/// As a shell's terminal that another program has left non-blocking. Its mode stays as it is.
+#[test]
+fn a_file_that_is_a_non_blocking_pipe_is_read_and_written_whole() {
+    const LENGTH: usize = 1 << 20;
+    on_each(|runtime| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let ends = [OwnedFd::from(reader), OwnedFd::from(writer)];
+        let raw = ends.each_ref().map(|end| {
+            rustix::io::ioctl_fionbio(end, true).unwrap();
+            end.as_raw_fd()
+        });
+        let [reader, writer] = ends.map(|end| File::from_std(end.into()));
+        let first = runtime.spawn({
+            let reader = reader.clone();
+            async move { reader.read(5).await }
+        });
+        until(|| runtime.metrics().blocking == 1);
+        runtime.block_on(async {
+            writer.write_all("first").await.unwrap();
+            assert_eq!(first.await.unwrap().unwrap(), b"first");
+            let rest = spawn(async move { reader.read_to_end().await });
+            writer.write_all(vec![7; LENGTH]).await.unwrap();
+            assert!(raw.into_iter().all(is_nonblocking));
+            drop(writer);
+            assert_eq!(rest.await.unwrap().unwrap(), vec![7; LENGTH]);
+        });
+    });
 }

@@ -1,12 +1,14 @@
-//! Descriptors are used up: callers that need one get an error, and the reactor continues.
+//! Descriptors are used up: callers that need one get an error, and the reactor continues. Listeners that are over.
 
 use std::{
     env,
+    os::fd::OwnedFd,
     process::Command,
     time::{Duration, Instant},
 };
 
-use weald_net::{TcpListener, TcpStream, is_exhausted};
+use weald_kernel::Runtime;
+use weald_net::{TcpListener, TcpStream, is_exhausted, is_final};
 
 use super::here;
 use crate::tools::watch;
@@ -70,5 +72,29 @@ fn child() {
         let mut text = [0; 4];
         server.read_exact(&mut text).await.unwrap();
         assert_eq!(&text, b"here");
+    });
+}
+
+/// A loop around `accept` that ends at no error takes no processor time, however the listener has ended.
+#[test]
+fn a_listener_that_is_over_says_so_and_a_loop_around_it_does_not_spin() {
+    let _watch = watch();
+    let of_another =
+        crate::tools::runtime(1).block_on(async { TcpListener::bind(here()).unwrap() });
+    // Its time advances only while nothing else can be done.
+    Runtime::test(1).block_on(async {
+        let shut_down = TcpListener::bind(here()).unwrap();
+        rustix::net::shutdown(&shut_down, rustix::net::Shutdown::Both).unwrap();
+        let datagrams: OwnedFd = std::net::UdpSocket::bind(here()).unwrap().into();
+        let datagrams = TcpListener::from_std(datagrams.into()).unwrap();
+        for (listener, ends) in [(of_another, true), (shut_down, true), (datagrams, false)] {
+            let before = weald_kernel::now();
+            for _ in 0..4 {
+                let error = listener.accept().await.unwrap_err();
+                assert_eq!(is_final(&error), ends, "{error:?}");
+            }
+            let paused = weald_kernel::now() - before;
+            assert!(paused >= Duration::from_millis(5 + 10 + 20), "{paused:?}");
+        }
     });
 }

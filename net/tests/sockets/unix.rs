@@ -120,6 +120,33 @@ fn a_connection_waits_for_room_in_the_queue() {
     runtime.block_on(waits).unwrap().unwrap();
 }
 
+#[test]
+fn what_keeps_a_path_from_being_taken_over_is_named() {
+    let _watch = watch();
+    let runtime = crate::tools::runtime(1);
+    let path = TempPath::new("busy");
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    socket
+        .bind(&socket2::SockAddr::unix(&path.0).unwrap())
+        .unwrap();
+    socket.listen(0).unwrap();
+    let mut queued = Vec::new();
+    while let Ok(stream) = connect_now(&path.0) {
+        queued.push(stream);
+        assert!(queued.len() < 10, "the queue has room for one or two");
+    }
+    let replace = |path: std::path::PathBuf| {
+        let bound = runtime.block_on(async { UnixListener::bind_replacing(path) });
+        bound.unwrap_err()
+    };
+    let busy = replace(path.0.clone());
+    assert_eq!(busy.kind(), ErrorKind::AddrInUse);
+    assert!(busy.to_string().contains("queue"), "{busy}");
+    let missing = replace(path.0.with_extension("missing").join("socket"));
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    assert!(missing.to_string().contains("missing/socket"), "{missing}");
+}
+
 /// Connects without waiting.
 fn connect_now(path: &std::path::Path) -> std::io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;

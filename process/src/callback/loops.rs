@@ -1,7 +1,7 @@
 //! Loops of callbacks: each step is a run of its own, so that every loop yields.
 //!
-//! A loop is one callback that runs in rounds. It keeps what its steps await on a stack of frames, which
-//! is empty while the loop just sleeps; so a sleeping loop takes one block.
+//! A loop is one callback that runs in rounds. Whatever its steps await is on a stack of frames, which is
+//! empty while the loop only sleeps; so a sleeping loop takes one block.
 
 use std::fmt;
 
@@ -54,7 +54,8 @@ struct Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        // One after the other: the default drop would recurse as deep as there are frames.
+        // Frames are dropped one after the other: the default drop would recurse as deep as there
+        // are frames.
         let mut next = self.below.take();
         while let Some(mut frame) = next {
             next = frame.below.take();
@@ -109,7 +110,7 @@ impl<F: FnMut() -> Option<Then>> Task<F> {
         self.top = Some(Box::new(Frame { awaited, below }));
     }
 
-    /// What the frame on top holds is over, and so is the step that awaited it.
+    /// The frame on top is over, and so is the step that awaited it.
     fn pop(&mut self) -> Next {
         if let Some(mut over) = self.top.take() {
             self.top = over.below.take();

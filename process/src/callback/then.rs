@@ -7,7 +7,7 @@ pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The steps of an awaited loop: returns the next one, or none if the loop is over.
 pub(super) type Steps = dyn FnMut() -> Option<Then> + Send;
-/// What follows a sleep: one step.
+/// The step after a sleep.
 pub(super) type Rest = dyn FnOnce() -> Then + Send;
 
 /// What follows a step. Built from nothing (`()`), from a [`Pause`], or from a [`Loop`](super::Loop).

@@ -1,4 +1,4 @@
-//! What is broadcast in a group, as one member gets it, and how far that member is behind.
+//! A broadcast in a group, as one member gets it, and how far that member is behind.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ pub(super) struct Gauge {
     pub(super) missed: AtomicUsize,
 }
 
-/// What is broadcast, as one member gets it. It counts as unhandled until it is dropped.
+/// A broadcast, as one member gets it. It counts as unhandled until it is dropped.
 pub struct Broadcast<T> {
     value: Arc<T>,
     /// None if nobody asks how far the member is behind.

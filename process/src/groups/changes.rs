@@ -1,7 +1,7 @@
-//! Who is told of the changes of a group, and in which order.
+//! The changes of a group: which watches are told of them, and in which order.
 //!
-//! A change is noted under the lock of the groups, so the list has the order of the changes. It is told outside of it: by
-//! the thread that finds nobody else telling, until the list is empty.
+//! A change is noted under the lock of the groups, so the list has the order of the changes. It is told outside of that
+//! lock, by the thread that finds nobody else telling, until the list is empty.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,7 +20,7 @@ use crate::signal::signals::{HeldKey, ProcessId};
 pub enum GroupChange {
     /// This process is a member now.
     Joined(ProcessId),
-    /// This one is none any longer.
+    /// This process is no longer a member.
     Left(ProcessId),
 }
 
@@ -30,7 +30,7 @@ type TellChange = Arc<dyn Fn(GroupChange) + Send + Sync>;
 struct Watchers {
     watchers: BTreeMap<u64, TellChange>,
     next: u64,
-    /// Not told yet, with those who watched when it happened.
+    /// Changes that are not told yet, each with the watches at the time of the change.
     pending: VecDeque<(GroupChange, Vec<u64>)>,
     is_telling: bool,
 }
@@ -77,7 +77,7 @@ impl Changes {
         !self.lock().watchers.is_empty()
     }
 
-    /// Tells `tell` of what changes from now on. Under the lock of the groups.
+    /// From now on, tells `tell` of every change. Called under the lock of the groups.
     pub(super) fn watch(changes: &Arc<Changes>, group: HeldKey, tell: TellChange) -> GroupWatch {
         let mut state = changes.lock();
         let number = state.next;

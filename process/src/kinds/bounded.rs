@@ -3,8 +3,8 @@
 //! A bounded mailbox is a mailbox whose messages say whether they took room. So names, groups, timers and monitors work
 //! with it as with any other, and a process with a plain mailbox pays nothing.
 //!
-//! Invariants: as many permits of the [`Gate`] are out as there are counted messages in the mailbox, and senders between
-//! their permit and their post. The inbox closes the gate before its mailbox drops the messages.
+//! Invariants: as many permits of the [`Admission`] are out as there are counted messages in the mailbox, and senders
+//! between their permit and their post. The inbox closes admission before its mailbox drops the messages.
 
 use std::{
     fmt,
@@ -23,8 +23,8 @@ use weald_sync::{
 };
 
 use crate::{
+    admission::{Admission, Overflow, Overflowed, Room},
     exit::ExitReason,
-    gate::{Gate, Overflow, Overflowed, Room},
     inbox::{Inbox, TimedOut},
     kinds::bounded_message::Bounded,
     pid::{Pid, SendError},
@@ -38,23 +38,23 @@ use crate::{
 
 /// The address of a process with a bounded mailbox. A clone is cheap.
 ///
-/// The bound holds for what is sent by this type. Notices take no room, because they must not be lost: what comes from
-/// [monitors](BoundedInbox::monitor), [trapped exits](BoundedInbox::trap_exits) and whatever else is made with
-/// [`Bounded::notice`].
+/// The bound holds for messages that are sent by this type. Notices take no room, because they must not be lost:
+/// messages of [monitors](BoundedInbox::monitor), [trapped exits](BoundedInbox::trap_exits), and everything that is
+/// made with [`Bounded::notice`].
 pub struct BoundedPid<M> {
     pub(super) pid: Pid<Bounded<M>>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) admission: Arc<Admission>,
 }
 
 /// The receiving end of a bounded mailbox. A message that is received makes room for another one.
 pub struct BoundedInbox<M> {
     pub(super) inbox: Inbox<Bounded<M>>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) admission: Arc<Admission>,
 }
 
 impl Builder {
-    /// Spawns a process whose mailbox holds at most `capacity` messages; `overflow` says what happens to a further one. For
-    /// servers and state machines there are [`BoundedServerRef`](crate::BoundedServerRef) and
+    /// Spawns a process whose mailbox holds at most `capacity` messages; `overflow` says what happens to a further one.
+    /// For servers and state machines there are [`BoundedServerRef`](crate::BoundedServerRef) and
     /// [`BoundedMachineRef`](crate::BoundedMachineRef).
     ///
     /// ```
@@ -92,59 +92,61 @@ impl Builder {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Gate::new(capacity, overflow);
-        self.spawn_gated(gate, |inbox, gate| body(BoundedInbox { inbox, gate }))
+        let admission = Admission::new(capacity, overflow);
+        self.spawn_admitting(admission, |inbox, admission| {
+            body(BoundedInbox { inbox, admission })
+        })
     }
 
-    /// Spawns a process whose mailbox has this gate.
+    /// Spawns a process with this admission to its mailbox.
     #[allow(clippy::type_complexity, reason = "as above")]
     #[track_caller]
-    pub(crate) fn spawn_gated<M, F, Fut>(
+    pub(crate) fn spawn_admitting<M, F, Fut>(
         self,
-        gate: Gate,
+        admission: Admission,
         body: F,
     ) -> Result<(Process<Bounded<M>, Fut::Output>, BoundedPid<M>), SpawnError>
     where
         M: Send + 'static,
-        F: FnOnce(Inbox<Bounded<M>>, Arc<Gate>) -> Fut,
+        F: FnOnce(Inbox<Bounded<M>>, Arc<Admission>) -> Fut,
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Arc::new(gate);
+        let admission = Arc::new(admission);
         let process = self.spawn(|inbox: Inbox<Bounded<M>>| {
-            bind(&inbox, &gate);
-            body(inbox, gate.clone())
+            bind(&inbox, &admission);
+            body(inbox, admission.clone())
         })?;
         let pid = process.pid().clone();
-        Ok((process, BoundedPid { pid, gate }))
+        Ok((process, BoundedPid { pid, admission }))
     }
 }
 
-/// Those that have only the pid of this process, which has not run, find its gate from now on.
-pub(super) fn bind<M>(inbox: &Inbox<Bounded<M>>, gate: &Arc<Gate>) {
+/// The process has not run yet. From now on, those that have only its pid find the admission to its mailbox.
+pub(super) fn bind<M>(inbox: &Inbox<Bounded<M>>, admission: &Arc<Admission>) {
     let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
-    signals.lock().set_gate(gate.clone());
+    signals.lock().set_admission(admission.clone());
 }
 
-/// The inbox is dropped. Callers that wait for room learn how the process ends; if it goes on, they learn that it takes no
-/// more at its next wait.
-pub(super) fn close<M>(inbox: &Inbox<Bounded<M>>, gate: &Gate) {
+/// The inbox is dropped. Callers that wait for room learn how the process ends; if it continues, they learn at its next
+/// wait that it takes no more.
+pub(super) fn close<M>(inbox: &Inbox<Bounded<M>>, admission: &Admission) {
     let address = inbox.0.address();
     if address.is_of_running_job()
         && let Some(signals) = Signals::of(&address.unit())
     {
-        gate.note_left(signals.lock().panics_survived());
+        admission.note_left(signals.lock().panics_survived());
         Unit::tell_if_it_goes_on();
     }
-    gate.close();
+    admission.close();
 }
 
 impl<M> BoundedPid<M> {
     /// The bounded process that has this pid, such as one that a [`Name`](crate::Name) leads to. None if it has ended.
     pub fn of(pid: Pid<Bounded<M>>) -> Option<BoundedPid<M>> {
         let signals = pid.0.unit().attachment::<Signals>()?;
-        let gate = signals.lock().gate()?;
-        Some(BoundedPid { pid, gate })
+        let admission = signals.lock().admission()?;
+        Some(BoundedPid { pid, admission })
     }
 
     /// The pid of the process.
@@ -155,14 +157,14 @@ impl<M> BoundedPid<M> {
     /// Sends a message if there is room, and nobody waits for it. Never waits.
     ///
     /// # Errors
-    /// [`SendError::Full`] if there is no room; under [`Overflow::Crash`] the process then ends. [`SendError::Dead`] if it
-    /// has ended.
+    /// [`SendError::Full`] if there is no room; under [`Overflow::Crash`] the process then ends. [`SendError::Dead`] if
+    /// it has ended.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.try_send_into(Room::Usual, message)
     }
 
     pub(crate) fn try_send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
-        match self.gate.room(room).try_acquire() {
+        match self.admission.room(room).try_acquire() {
             Ok(permit) => {
                 self.post(room, message)?;
                 permit.forget();
@@ -177,10 +179,10 @@ impl<M> BoundedPid<M> {
     }
 
     /// Sends a message; under [`Overflow::Wait`] it waits for room, otherwise it is [`BoundedPid::try_send`]. A process
-    /// that sends so to itself waits for ever if its mailbox is full.
+    /// that sends to itself in this way waits for ever if its mailbox is full.
     ///
-    /// Cancel-safe: a future that is dropped has sent nothing, and drops the message. Its place among those that wait is
-    /// lost.
+    /// Cancel-safe: a future that is dropped has sent nothing, and drops the message. Its place among those that wait
+    /// is lost.
     ///
     /// # Errors
     /// [`SendError::Dead`] if the process has ended, or ends while this waits. [`SendError::Full`] as `try_send`.
@@ -189,10 +191,10 @@ impl<M> BoundedPid<M> {
     }
 
     pub(crate) async fn send_into(&self, room: Room, message: M) -> Result<(), SendError<M>> {
-        if self.gate.overflow != Overflow::Wait {
+        if self.admission.overflow != Overflow::Wait {
             return self.try_send_into(room, message);
         }
-        let Ok(permit) = self.gate.room(room).acquire().await else {
+        let Ok(permit) = self.admission.room(room).acquire().await else {
             return Err(SendError::Dead(message));
         };
         self.post(room, message)?;
@@ -208,11 +210,11 @@ impl<M> BoundedPid<M> {
 
     /// A message had no room.
     pub(super) fn note_overflow(&self) {
-        let (gate, unit) = (&self.gate, self.pid.0.unit());
-        if gate.overflow == Overflow::Crash
+        let (admission, unit) = (&self.admission, self.pid.0.unit());
+        if admission.overflow == Overflow::Crash
             && let Some(signals) = Signals::of(&unit)
         {
-            let capacity = gate.capacity;
+            let capacity = admission.capacity;
             signals.note_asked(&ExitReason::custom(Overflowed { capacity }));
             unit.kill();
         }
@@ -220,12 +222,12 @@ impl<M> BoundedPid<M> {
 
     /// How many messages the mailbox may hold.
     pub fn capacity(&self) -> u32 {
-        self.gate.capacity
+        self.admission.capacity
     }
 
     /// For how many more messages there is room now.
     pub fn room(&self) -> u32 {
-        self.gate.room(Room::Usual).available()
+        self.admission.room(Room::Usual).available()
     }
 
     /// Sends an exit signal; see [`Pid::exit`].
@@ -259,11 +261,11 @@ impl<M> BoundedInbox<M> {
     pub fn pid(&self) -> BoundedPid<M> {
         BoundedPid {
             pid: self.inbox.pid(),
-            gate: self.gate.clone(),
+            admission: self.admission.clone(),
         }
     }
 
-    /// Waits for the oldest message; see [`Inbox::receive`].
+    /// Waits for the oldest message; see [`Inbox::receive`]. Cancel-safe.
     ///
     /// # Panics
     /// As [`Inbox::receive`].
@@ -277,19 +279,19 @@ impl<M> BoundedInbox<M> {
             .inbox
             .receive_if(|bounded| wanted(&bounded.message))
             .await;
-        bounded.taken(&self.gate)
+        bounded.taken(&self.admission)
     }
 
     /// Takes the oldest message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
         let bounded = self.inbox.try_receive()?;
-        Some(bounded.taken(&self.gate))
+        Some(bounded.taken(&self.admission))
     }
 
     /// Takes the oldest message for which `wanted` is true, if there is one now. O(n).
     pub fn take_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> Option<M> {
         let bounded = self.inbox.take_if(|bounded| wanted(&bounded.message))?;
-        Some(bounded.taken(&self.gate))
+        Some(bounded.taken(&self.admission))
     }
 
     /// How many messages there are now, with notices. O(n).
@@ -339,7 +341,7 @@ impl<M: Send + 'static> BoundedInbox<M> {
 
 impl<M> Drop for BoundedInbox<M> {
     fn drop(&mut self) {
-        close(&self.inbox, &self.gate);
+        close(&self.inbox, &self.admission);
     }
 }
 
@@ -348,7 +350,8 @@ impl<M> Drop for BoundedInbox<M> {
 pub struct BoundedReceive<'a, M>(&'a mut BoundedInbox<M>);
 
 impl<M> BoundedReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
@@ -363,7 +366,7 @@ impl<M> Future for BoundedReceive<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         let received = self.0.inbox.0.poll_receive(cx);
-        received.map(|bounded| bounded.taken(&self.0.gate))
+        received.map(|bounded| bounded.taken(&self.0.admission))
     }
 }
 
@@ -391,7 +394,7 @@ impl<M> Source for BoundedInbox<M> {
 
     fn take(mut self: Pin<&mut Self>) -> M {
         let bounded = Pin::new(&mut self.inbox.0).take();
-        bounded.taken(&self.gate)
+        bounded.taken(&self.admission)
     }
 
     fn reason(&self) -> Reason {
@@ -403,7 +406,7 @@ impl<M> Clone for BoundedPid<M> {
     fn clone(&self) -> BoundedPid<M> {
         BoundedPid {
             pid: self.pid.clone(),
-            gate: self.gate.clone(),
+            admission: self.admission.clone(),
         }
     }
 }

@@ -11,9 +11,9 @@ use weald_kernel::{Unit, now, timeout, wanted_until};
 use weald_sync::semaphore::{Permit, TryAcquireError};
 
 use crate::{
+    admission::{Overflow, Room},
     call::{CallError, Reply, answer, caller_ends, end_of_closed},
     exit::ExitReason,
-    gate::{Overflow, Room},
     kinds::bounded::BoundedPid,
     signal::{
         monitor::{Monitor, monitor_panicking},
@@ -34,7 +34,7 @@ pub struct BoundedCall<'a, M, T, F> {
 
 impl<M: Send + 'static> BoundedPid<M> {
     /// Sends a request and waits for its answer, as [`Pid::call`](crate::Pid::call). Under [`Overflow::Wait`] it waits
-    /// for room first; dropped meanwhile, it has sent nothing.
+    /// for room first; if it is dropped meanwhile, it has sent nothing.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -78,8 +78,8 @@ impl<M: Send + 'static> BoundedPid<M> {
 
     /// Room for a request.
     async fn admit(&self, room: Room) -> Result<Permit<'_>, CallError> {
-        let room = self.gate.room(room);
-        if self.gate.overflow != Overflow::Wait {
+        let room = self.admission.room(room);
+        if self.admission.overflow != Overflow::Wait {
             return match room.try_acquire() {
                 Ok(permit) => Ok(permit),
                 Err(TryAcquireError::NoPermits) => {
@@ -100,7 +100,7 @@ impl<M: Send + 'static> BoundedPid<M> {
 }
 
 impl<M> BoundedPid<M> {
-    /// How a call ends that found the mailbox closed.
+    /// The outcome of a call that found the mailbox closed.
     async fn closed(&self) -> CallError {
         let unit = self.pid().0.unit();
         CallError::Died(match end_of_closed(&unit) {
@@ -109,17 +109,17 @@ impl<M> BoundedPid<M> {
         })
     }
 
-    /// How a call ends before which the mailbox was open, and that finds it closed.
+    /// The outcome of a call that found the mailbox open at first, and then closed.
     async fn closed_meanwhile(&self) -> CallError {
         let unit = self.pid().0.unit();
-        let Some(survived) = self.gate.left() else {
+        let Some(survived) = self.admission.left() else {
             return CallError::Died(match end_of_closed(&unit) {
                 Some(end) => reason_of(end, &unit).await,
                 None if Signals::is_alive(&unit) => ExitReason::NoProcess,
                 None => Signals::end_of(&unit),
             });
         };
-        // It ended, or is about to, or has dropped its inbox and goes on.
+        // The callee ended, or is about to, or has dropped its inbox and continues.
         let reason = reason_of(monitor_panicking(&unit, survived), &unit).await;
         CallError::Died(match Signals::has_survived(&unit, survived) {
             true => ExitReason::NoProcess,
@@ -128,7 +128,7 @@ impl<M> BoundedPid<M> {
     }
 }
 
-/// The reason with which a unit ended, also if it had before it was watched.
+/// The reason with which a unit ended, even if it ended before it was watched.
 async fn reason_of(end: Monitor, unit: &Unit) -> ExitReason {
     match end.await.reason {
         ExitReason::NoProcess => Signals::end_of(unit),
@@ -151,7 +151,7 @@ impl<M, T, F> BoundedCall<'_, M, T, F> {
         self
     }
 
-    /// Makes the call for the sake of another one: its deadline counts here, too.
+    /// Makes the call on behalf of another one, whose deadline counts here, too.
     pub fn on_behalf_of<R>(self, other: &Reply<R>) -> Self {
         match other.deadline() {
             Some(deadline) => self.until(deadline),

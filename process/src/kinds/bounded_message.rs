@@ -1,8 +1,8 @@
-//! What a bounded mailbox holds.
+//! The messages in a bounded mailbox.
 
 use std::fmt;
 
-use crate::gate::{Gate, Room};
+use crate::admission::{Admission, Room};
 
 /// What a bounded mailbox holds: a message, and whether it took room. A [`Name`](crate::Name) or a
 /// [`Group`](crate::Group) of bounded processes has it as its message.
@@ -31,9 +31,9 @@ impl<M> Bounded<M> {
     }
 
     /// The message, whose room is free again.
-    pub(super) fn taken(self, gate: &Gate) -> M {
+    pub(super) fn taken(self, admission: &Admission) -> M {
         if let Some(room) = self.room {
-            gate.room(room).release(1);
+            admission.room(room).release(1);
         }
         self.message
     }

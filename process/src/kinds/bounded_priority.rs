@@ -1,7 +1,7 @@
 //! Processes with a bounded mailbox that take urgent messages before the others.
 //!
-//! The mailbox holds [`Bounded`] messages, whose content is [`Prioritized`]: the gate of `bounded.rs` bounds them, and the
-//! receiver sorts them as `sorted.rs` says. Urgent messages have room of their own, so that a mailbox which is full of
+//! The mailbox holds [`Bounded`] messages, whose content is [`Prioritized`]: an [`Admission`] bounds them, and
+//! the receiver sorts them as `sorted.rs` says. Urgent messages have room of their own. So a mailbox that is full of
 //! others neither refuses them nor lets them wait.
 
 use std::{
@@ -20,8 +20,8 @@ use weald_sync::{
 };
 
 use crate::{
+    admission::{Admission, Overflow, Room},
     call::Reply,
-    gate::{Gate, Overflow, Room},
     inbox::TimedOut,
     kinds::{
         bounded::{BoundedPid, close},
@@ -42,7 +42,7 @@ use crate::{
 /// received makes room for another one.
 pub struct BoundedPriorityInbox<M> {
     pub(super) sorted: Sorted<Bounded<Prioritized<M>>>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) admission: Arc<Admission>,
 }
 
 impl<M> Urgency for Bounded<Prioritized<M>> {
@@ -97,18 +97,18 @@ impl Builder {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Gate::with_urgent(capacity, overflow);
-        self.spawn_gated(gate, |inbox, gate| {
+        let admission = Admission::with_urgent(capacity, overflow);
+        self.spawn_admitting(admission, |inbox, admission| {
             let sorted = Sorted::new(inbox);
-            body(BoundedPriorityInbox { sorted, gate })
+            body(BoundedPriorityInbox { sorted, admission })
         })
     }
 }
 
-/// What a process that takes urgent messages first has beside the methods of every bounded one. An urgent message that is
-/// sent with those takes usual room, and waits for it behind all others; it passes them only in the mailbox.
+/// Further methods for a process that takes urgent messages first. The methods of every bounded process treat an urgent
+/// message as any other: it takes usual room, and waits for room behind all others. It passes them only in the mailbox.
 impl<M> BoundedPid<Prioritized<M>> {
-    /// Sends an urgent message, for which only other urgent ones take room; see [`BoundedPid::send`]. Cancel-safe, as that.
+    /// Sends an urgent message, for which only other urgent ones take room; see [`BoundedPid::send`]. Cancel-safe, too.
     ///
     /// # Errors
     /// As [`BoundedPid::send`].
@@ -129,13 +129,13 @@ impl<M> BoundedPid<Prioritized<M>> {
 
     /// For how many more urgent messages there is room now.
     pub fn room_for_urgent(&self) -> u32 {
-        self.gate.room(Room::Urgent).available()
+        self.admission.room(Room::Urgent).available()
     }
 }
 
 impl<M: Send + 'static> BoundedPid<Prioritized<M>> {
-    /// As [`BoundedPid::call`], with an urgent request: it is served before all that are not, and only other urgent ones
-    /// take room for it.
+    /// As [`BoundedPid::call`], with an urgent request: it is served before all that are not, and only other urgent
+    /// ones take room for it.
     ///
     /// # Errors
     /// As [`BoundedPid::call`].
@@ -157,12 +157,12 @@ impl<M> BoundedPriorityInbox<M> {
     pub fn pid(&self) -> BoundedPid<Prioritized<M>> {
         BoundedPid {
             pid: self.sorted.inbox.pid(),
-            gate: self.gate.clone(),
+            admission: self.admission.clone(),
         }
     }
 
     /// Waits for the oldest urgent message, or the oldest of the others if none is urgent; see
-    /// [`PriorityInbox::receive`](crate::PriorityInbox::receive).
+    /// [`PriorityInbox::receive`](crate::PriorityInbox::receive). Cancel-safe.
     ///
     /// # Panics
     /// As [`Inbox::receive`](crate::Inbox::receive).
@@ -170,8 +170,8 @@ impl<M> BoundedPriorityInbox<M> {
         BoundedPriorityReceive(self)
     }
 
-    /// Waits for a message for which `wanted` is true; of several it takes the oldest urgent one, or else the oldest. The
-    /// others stay, and keep their room. Cancel-safe.
+    /// Waits for a message for which `wanted` is true; of several it takes the oldest urgent one, or else the oldest.
+    /// The others stay, and keep their room. Cancel-safe.
     pub async fn receive_if(&mut self, wanted: impl FnMut(&M) -> bool) -> M {
         let mut mark = PriorityMark::oldest();
         self.receive_since(&mut mark, wanted).await
@@ -191,7 +191,7 @@ impl<M> BoundedPriorityInbox<M> {
     ) -> M {
         let wanted = |bounded: &Bounded<Prioritized<M>>| wanted(&bounded.message.message);
         let found = self.sorted.receive_since(mark, wanted).await;
-        found.taken(&self.gate).message
+        found.taken(&self.admission).message
     }
 
     /// Takes a message behind `mark` for which `wanted` is true, if there is one now; see
@@ -203,13 +203,13 @@ impl<M> BoundedPriorityInbox<M> {
     ) -> Option<M> {
         let wanted = |bounded: &Bounded<Prioritized<M>>| wanted(&bounded.message.message);
         let found = self.sorted.take_since(mark, wanted)?;
-        Some(found.taken(&self.gate).message)
+        Some(found.taken(&self.admission).message)
     }
 
     /// Takes the next message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
         let found = self.sorted.try_receive()?;
-        Some(found.taken(&self.gate).message)
+        Some(found.taken(&self.admission).message)
     }
 
     /// Takes a message for which `wanted` is true, if there is one now. O(n).
@@ -264,7 +264,7 @@ impl<M: Send + 'static> BoundedPriorityInbox<M> {
 
 impl<M> Drop for BoundedPriorityInbox<M> {
     fn drop(&mut self) {
-        close(&self.sorted.inbox, &self.gate);
+        close(&self.sorted.inbox, &self.admission);
     }
 }
 
@@ -273,7 +273,8 @@ impl<M> Drop for BoundedPriorityInbox<M> {
 pub struct BoundedPriorityReceive<'a, M>(&'a mut BoundedPriorityInbox<M>);
 
 impl<M> BoundedPriorityReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
@@ -287,9 +288,9 @@ impl<M> Future for BoundedPriorityReceive<'_, M> {
     type Output = M;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
-        let BoundedPriorityInbox { sorted, gate } = &mut *self.0;
+        let BoundedPriorityInbox { sorted, admission } = &mut *self.0;
         let received = sorted.poll_receive(cx);
-        received.map(|bounded| bounded.taken(gate).message)
+        received.map(|bounded| bounded.taken(admission).message)
     }
 }
 

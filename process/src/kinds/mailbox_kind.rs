@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc};
 use weald_kernel::SpawnError;
 
 use crate::{
-    gate::{Gate, Overflow},
+    admission::{Admission, Overflow},
     inbox::Inbox,
     kinds::{
         any_inbox::{AnyInbox, OtherInbox},
@@ -19,13 +19,15 @@ use crate::{
     spawn::Builder,
 };
 
-/// The mailbox of a [server](crate::BoundedServerRef) or a [state machine](crate::BoundedMachineRef) that is not plain: the
-/// kinds are those of [`Builder::spawn_bounded`], [`Builder::spawn_priority`] and [`Builder::spawn_bounded_priority`].
+/// The mailbox of a [server](crate::BoundedServerRef) or a [state machine](crate::BoundedMachineRef) that is not plain:
+/// the kinds are those of [`Builder::spawn_bounded`], [`Builder::spawn_priority`] and
+/// [`Builder::spawn_bounded_priority`].
 ///
-/// Requests, casts, infos and events that others send take room. Exit signals, notices of monitors, messages of timers and
-/// the order to stop take none, because they must not be lost; nor do looks at the state, of which there may be any number: one
-/// whose caller gives up stays until its turn. Where urgent messages come first, so do exit signals, notices and looks, which
-/// may so come before a cast that was sent earlier; messages of timers and the order to stop come in their turn.
+/// Requests, casts, infos and events that others send take room. Exit signals, notices of monitors, messages of timers
+/// and the order to stop take none, because they must not be lost. Looks at the state take none either, so there may be
+/// any number of them; a look whose caller gives up stays until its turn. Where urgent messages come first, exit
+/// signals, notices and looks are urgent, and may pass a cast that was sent earlier. Messages of timers and the order
+/// to stop come in their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailboxKind {
     capacity: NonZeroU32,
@@ -34,8 +36,8 @@ pub struct MailboxKind {
 }
 
 impl MailboxKind {
-    /// At most `capacity` messages; `overflow` says what happens to a further one. All messages come in their turn, those
-    /// that were sent as urgent ones, too.
+    /// At most `capacity` messages; `overflow` says what happens to a further one. All messages come in their turn,
+    /// even those that were sent as urgent.
     pub const fn bounded(capacity: NonZeroU32, overflow: Overflow) -> MailboxKind {
         MailboxKind {
             capacity,
@@ -44,7 +46,8 @@ impl MailboxKind {
         }
     }
 
-    /// Urgent messages are received before the others. Without a bound, unless 2^32 - 1 messages of either sort are one.
+    /// Urgent messages are received before the others. There is no bound but the limit of 2^32 - 1 messages of each
+    /// sort.
     pub const fn priority() -> MailboxKind {
         MailboxKind {
             has_priority: true,
@@ -60,20 +63,24 @@ impl MailboxKind {
         }
     }
 
-    fn gate(self) -> Gate {
+    fn admission(self) -> Admission {
         match self.has_priority {
-            true => Gate::with_urgent(self.capacity, self.overflow),
-            false => Gate::new(self.capacity, self.overflow),
+            true => Admission::with_urgent(self.capacity, self.overflow),
+            false => Admission::new(self.capacity, self.overflow),
         }
     }
 
-    fn inbox<M>(self, inbox: Inbox<Bounded<Prioritized<M>>>, gate: Arc<Gate>) -> AnyInbox<M> {
+    fn inbox<M>(
+        self,
+        inbox: Inbox<Bounded<Prioritized<M>>>,
+        admission: Arc<Admission>,
+    ) -> AnyInbox<M> {
         AnyInbox::Other(Box::new(match self.has_priority {
             true => OtherInbox::Sorted(BoundedPriorityInbox {
                 sorted: Sorted::new(inbox),
-                gate,
+                admission,
             }),
-            false => OtherInbox::InOrder(BoundedInbox { inbox, gate }),
+            false => OtherInbox::InOrder(BoundedInbox { inbox, admission }),
         }))
     }
 
@@ -88,8 +95,8 @@ impl MailboxKind {
         M: Send + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
-        let body = |inbox, gate| body(self.inbox(inbox, gate));
-        let (process, pid) = builder.spawn_gated(self.gate(), body)?;
+        let body = |inbox, admission| body(self.inbox(inbox, admission));
+        let (process, pid) = builder.spawn_admitting(self.admission(), body)?;
         process.into_pid();
         Ok(pid)
     }
@@ -106,8 +113,8 @@ impl MailboxKind {
         M: Send + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
-        let body = |inbox, gate| body(self.inbox(inbox, gate));
-        let (process, pid) = name.spawn_gated(builder, self.gate(), body)?;
+        let body = |inbox, admission| body(self.inbox(inbox, admission));
+        let (process, pid) = name.spawn_admitting(builder, self.admission(), body)?;
         process.into_pid();
         Ok(pid)
     }

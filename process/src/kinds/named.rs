@@ -1,12 +1,11 @@
 //! Processes with mailboxes of other kinds that have a name from before they run.
 //!
-//! A bounded process can be found by its gate before it can be found by its name, so that nobody finds a pid without a
-//! bound.
+//! A bounded process has its bound before it can be found by its name, so that nobody finds a pid without a bound.
 
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    gate::{Gate, Overflow},
+    admission::{Admission, Overflow},
     inbox::Inbox,
     kinds::{
         bounded::{BoundedInbox, BoundedPid, bind},
@@ -24,7 +23,8 @@ use crate::{
 type WithBoundedPid<M, T> = (Process<Bounded<M>, T>, BoundedPid<M>);
 
 impl<M: Send + 'static> Name<Bounded<M>> {
-    /// As [`Builder::spawn_bounded`]; the process has the name before it runs. If the name is taken, nothing is spawned.
+    /// As [`Builder::spawn_bounded`]; the process has the name before it runs. If the name is taken, nothing is
+    /// spawned.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -62,37 +62,37 @@ impl<M: Send + 'static> Name<Bounded<M>> {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Gate::new(capacity, overflow);
-        self.spawn_gated(builder, gate, |inbox, gate| {
-            body(BoundedInbox { inbox, gate })
+        let admission = Admission::new(capacity, overflow);
+        self.spawn_admitting(builder, admission, |inbox, admission| {
+            body(BoundedInbox { inbox, admission })
         })
     }
 
     #[track_caller]
-    pub(super) fn spawn_gated<Fut>(
+    pub(super) fn spawn_admitting<Fut>(
         &self,
         builder: Builder,
-        gate: Gate,
-        body: impl FnOnce(Inbox<Bounded<M>>, Arc<Gate>) -> Fut,
+        admission: Admission,
+        body: impl FnOnce(Inbox<Bounded<M>>, Arc<Admission>) -> Fut,
     ) -> Result<WithBoundedPid<M, Fut::Output>, RegisterError>
     where
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Arc::new(gate);
+        let admission = Arc::new(admission);
         let process = self.spawn_prepared(
             builder,
-            |inbox| bind(inbox, &gate),
-            |inbox| body(inbox, gate.clone()),
+            |inbox| bind(inbox, &admission),
+            |inbox| body(inbox, admission.clone()),
         )?;
         let pid = process.pid().clone();
-        Ok((process, BoundedPid { pid, gate }))
+        Ok((process, BoundedPid { pid, admission }))
     }
 }
 
 impl<M: Send + 'static> Name<Bounded<Prioritized<M>>> {
-    /// As [`Builder::spawn_bounded_priority`]; the process has the name before it runs. If the name is taken, nothing is
-    /// spawned.
+    /// As [`Builder::spawn_bounded_priority`]; the process has the name before it runs. If the name is taken, nothing
+    /// is spawned.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).
@@ -113,16 +113,17 @@ impl<M: Send + 'static> Name<Bounded<Prioritized<M>>> {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let gate = Gate::with_urgent(capacity, overflow);
-        self.spawn_gated(builder, gate, |inbox, gate| {
+        let admission = Admission::with_urgent(capacity, overflow);
+        self.spawn_admitting(builder, admission, |inbox, admission| {
             let sorted = Sorted::new(inbox);
-            body(BoundedPriorityInbox { sorted, gate })
+            body(BoundedPriorityInbox { sorted, admission })
         })
     }
 }
 
 impl<M: Send + 'static> Name<Prioritized<M>> {
-    /// As [`Builder::spawn_priority`]; the process has the name before it runs. If the name is taken, nothing is spawned.
+    /// As [`Builder::spawn_priority`]; the process has the name before it runs. If the name is taken, nothing is
+    /// spawned.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).

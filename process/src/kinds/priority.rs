@@ -1,8 +1,8 @@
 //! Processes that take urgent messages before the others.
 //!
-//! Messages of both kinds come through the one mailbox of the process, so that names, groups, timers and monitors work
-//! with them, and their order with other signals holds; the receiver sorts them (`sorted.rs`). A process with a plain
-//! mailbox pays nothing.
+//! Messages of both kinds come through the one mailbox of the process, and the receiver sorts them (`sorted.rs`). So
+//! names, groups, timers and monitors work with them, and they keep their order with other signals. A process with a
+//! plain mailbox pays nothing.
 //!
 //! The idea is that of Erlang's priority messages (EEP 76).
 
@@ -32,8 +32,8 @@ use crate::{
     spawn::{Builder, Process},
 };
 
-/// The receiving end of a mailbox with urgent messages, which are received before all others. Among the urgent ones, and
-/// among the others, the order is that of arrival.
+/// The receiving end of a mailbox with urgent messages, which are received before all others. Among the urgent ones,
+/// and among the others, the order is that of arrival.
 pub struct PriorityInbox<M>(pub(super) Sorted<Prioritized<M>>);
 
 impl Builder {
@@ -80,7 +80,7 @@ impl<M> PriorityInbox<M> {
     }
 
     /// Waits for the oldest urgent message, or the oldest of the others if none is urgent. O(1), and O(1) for each
-    /// message that has come since the last receive.
+    /// message that has come since the last receive. Cancel-safe: dropping the future loses no message.
     ///
     /// # Panics
     /// As [`Inbox::receive`](crate::Inbox::receive).
@@ -88,8 +88,8 @@ impl<M> PriorityInbox<M> {
         PriorityReceive(self)
     }
 
-    /// Waits for a message for which `wanted` is true; of several it takes the oldest urgent one, or else the oldest. The
-    /// others stay. Cancel-safe. One receive looks at each message once, however long it waits.
+    /// Waits for a message for which `wanted` is true; of several it takes the oldest urgent one, or else the oldest.
+    /// The others stay. Cancel-safe. One receive looks at each message once, however long it waits.
     pub async fn receive_if(&mut self, wanted: impl FnMut(&M) -> bool) -> M {
         let mut mark = PriorityMark::oldest();
         self.receive_since(&mut mark, wanted).await
@@ -102,8 +102,8 @@ impl<M> PriorityInbox<M> {
     }
 
     /// As [`receive_if`](PriorityInbox::receive_if), but looks only at the messages behind `mark`, and moves the mark
-    /// behind those that it refuses; see [`Inbox::receive_since`](crate::Inbox::receive_since). The mark must be of this inbox. O(log n), and O(1) for
-    /// each message that it looks at. Cancel-safe.
+    /// behind those that it refuses; see [`Inbox::receive_since`](crate::Inbox::receive_since). The mark must be of
+    /// this inbox. O(log n), and O(1) for each message that it looks at. Cancel-safe.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -134,8 +134,8 @@ impl<M> PriorityInbox<M> {
         self.0.receive_since(mark, wanted).await.message
     }
 
-    /// Takes a message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind those that
-    /// it refuses; see [`receive_since`](PriorityInbox::receive_since).
+    /// Takes a message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind those
+    /// that it refuses; see [`receive_since`](PriorityInbox::receive_since).
     pub fn take_since(
         &mut self,
         mark: &mut PriorityMark,
@@ -207,7 +207,8 @@ impl<M: Send + 'static> PriorityInbox<M> {
 pub struct PriorityReceive<'a, M>(&'a mut PriorityInbox<M>);
 
 impl<M> PriorityReceive<'_, M> {
-    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no message.
+    /// Waits for at most `duration`; with zero it only looks. Cancel-safe: a future that is dropped has taken no
+    /// message.
     ///
     /// # Errors
     /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.

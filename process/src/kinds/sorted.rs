@@ -1,7 +1,7 @@
-//! Messages in two queues, urgent ones and others: what is common to the mailboxes that take urgent messages first.
+//! Messages in two queues, urgent ones and others: the common part of the mailboxes that take urgent messages first.
 //!
-//! All messages come through the one mailbox of the process. The receiver sorts what has come before it takes one, and so
-//! moves each message once.
+//! All messages come through the one mailbox of the process. The receiver sorts what has come before it takes one, and
+//! so moves each message once.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use weald_sync::Source;
 
 use crate::inbox::Inbox;
 
-/// What a mailbox holds that takes urgent messages first.
+/// The message of a mailbox that takes urgent messages first.
 pub(super) trait Urgency {
     fn is_urgent(&self) -> bool;
 }
@@ -150,7 +150,7 @@ impl<E: Urgency> Sorted<E> {
         Poll::Ready(self.pop().expect("one of the queues has a message"))
     }
 
-    /// Whether there is a message, as an event is asked.
+    /// Whether there is a message, for the wait as an event.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.len() {
             0 => Pin::new(&mut self.inbox.0).poll_ready(cx),

@@ -1,4 +1,4 @@
-//! The address of a state machine: its start, and what others ask of it.
+//! The address of a state machine: its start, and the requests of others.
 
 use std::fmt::{self, Debug};
 
@@ -34,7 +34,8 @@ impl<M: Machine> MachineRef<M> {
         Ok(MachineRef(process.into_pid()))
     }
 
-    /// As [`start`](MachineRef::start); the machine has the name before it runs. If the name is taken, nothing is started.
+    /// As [`start`](MachineRef::start); the machine has the name before it runs. If the name is taken, nothing is
+    /// started.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).
@@ -92,8 +93,8 @@ impl<M: Machine> MachineRef<M> {
         self.0.call(|reply| MachineMessage(Incoming::State(reply)))
     }
 
-    /// Stops the machine in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If the future is
-    /// dropped after its first poll, the machine stops all the same.
+    /// Stops the machine in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If
+    /// the future is dropped after its first poll, the machine stops all the same.
     ///
     /// # Panics
     /// In the machine itself, which returns [`Transition::Stop`](crate::Transition::Stop) instead.

@@ -1,7 +1,7 @@
 //! The address of a state machine whose mailbox is bounded, or takes urgent messages first.
 //!
-//! Its messages are those of a plain machine, in the envelopes of the mailbox's kind; see `server/bounded.rs`. An event that is
-//! postponed has given its room back.
+//! Its messages are those of a plain machine, in the envelopes of the mailbox's kind; see `server/bounded.rs`. An event
+//! that is postponed has given its room back.
 
 use std::fmt::{self, Debug};
 
@@ -13,24 +13,23 @@ use super::{
     run,
 };
 use crate::{
+    admission::Room,
     call::{Call, Reply},
-    gate::Room,
     kinds::{
         bounded::BoundedPid, bounded_call::BoundedCall, bounded_message::Bounded,
         mailbox_kind::MailboxKind, prioritized::Prioritized,
     },
     names::{Name, NameError, RegisterError},
     pid::{Pid, SendError},
-    signal::monitor::monitor,
     spawn::Builder,
 };
 
-/// What a state machine receives whose mailbox is not plain: the type of its [`Name`].
+/// The message of a state machine whose mailbox is not plain: the type of its [`Name`].
 pub type BoundedMachineMessage<M> = Bounded<Prioritized<MachineMessage<M>>>;
 
-/// The address of a state [`Machine`] whose mailbox is not plain. An event that meets a full mailbox waits, or fails with
-/// [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. An event that the machine
-/// postpones has given its room back, so there may be any number of those. A clone is cheap. See
+/// The address of a state [`Machine`] whose mailbox is not plain. An event that meets a full mailbox waits, or fails
+/// with [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. An event that
+/// the machine postpones has given its room back, so there may be any number of those. A clone is cheap. See
 /// [`BoundedServerRef`](crate::BoundedServerRef) for an example.
 pub struct BoundedMachineRef<M: Machine>(BoundedPid<Prioritized<MachineMessage<M>>>);
 
@@ -50,8 +49,8 @@ impl<M: Machine> BoundedMachineRef<M> {
         spawned.map(BoundedMachineRef)
     }
 
-    /// As [`start`](BoundedMachineRef::start); the machine has the name before it runs. If the name is taken, nothing is
-    /// started.
+    /// As [`start`](BoundedMachineRef::start); the machine has the name before it runs. If the name is taken, nothing
+    /// is started.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).
@@ -77,8 +76,7 @@ impl<M: Machine> BoundedMachineRef<M> {
     /// # Errors
     /// As [`Name::whereis`].
     pub fn named(name: &Name<BoundedMachineMessage<M>>) -> Result<BoundedMachineRef<M>, NameError> {
-        let found = BoundedMachineRef::of(name.whereis()?);
-        found.ok_or_else(|| NameError::NotRegistered(name.to_string()))
+        BoundedPid::named(name).map(BoundedMachineRef)
     }
 
     /// The pid of its process, which tells how much [room](BoundedPid::room) there is.
@@ -86,27 +84,26 @@ impl<M: Machine> BoundedMachineRef<M> {
         &self.0
     }
 
-    /// Sends an event; under [`Overflow::Wait`](crate::Overflow::Wait) it waits for room. A machine that sends so to itself
-    /// waits for ever if its mailbox is full. Cancel-safe: a future that is dropped has sent nothing.
+    /// Sends an event; under [`Overflow::Wait`](crate::Overflow::Wait) it waits for room. A machine that sends to
+    /// itself in this way waits for ever if its mailbox is full. Cancel-safe: a future that is dropped has sent
+    /// nothing.
     ///
     /// # Errors
-    /// [`SendError::Full`] if there is no room, and senders do not wait. [`SendError::Dead`] if the machine has ended, or ends
-    /// while this waits. Both return the event.
+    /// [`SendError::Full`] if there is no room, and senders do not wait. [`SendError::Dead`] if the machine has ended,
+    /// or ends while this waits. Both return the event.
     pub async fn send(&self, event: M::Event) -> Result<(), SendError<M::Event>> {
-        let event = Prioritized::usual(MachineMessage::event(event));
-        let sent = self.0.send(event).await;
-        sent.map_err(|error| error.map(returned))
+        let event = MachineMessage::event(event);
+        self.0.send_as(Room::Usual, event, returned).await
     }
 
-    /// As [`send`](BoundedMachineRef::send), with an urgent event: where urgent messages come first, it has their room, and is
-    /// handled before all that are not urgent.
+    /// As [`send`](BoundedMachineRef::send), with an urgent event: where urgent messages come first, it has their room,
+    /// and is handled before all that are not urgent. Cancel-safe, too.
     ///
     /// # Errors
     /// As [`send`](BoundedMachineRef::send).
     pub async fn send_urgent(&self, event: M::Event) -> Result<(), SendError<M::Event>> {
-        let event = Prioritized::urgent(MachineMessage::event(event));
-        let sent = self.0.send_into(Room::Urgent, event).await;
-        sent.map_err(|error| error.map(returned))
+        let event = MachineMessage::event(event);
+        self.0.send_as(Room::Urgent, event, returned).await
     }
 
     /// Sends an event if there is room, and nobody waits for it. Never waits.
@@ -114,9 +111,8 @@ impl<M: Machine> BoundedMachineRef<M> {
     /// # Errors
     /// [`SendError::Full`] if there is no room, [`SendError::Dead`] if the machine has ended. Both return the event.
     pub fn try_send(&self, event: M::Event) -> Result<(), SendError<M::Event>> {
-        let event = Prioritized::usual(MachineMessage::event(event));
-        let sent = self.0.try_send(event);
-        sent.map_err(|error| error.map(returned))
+        let event = MachineMessage::event(event);
+        self.0.try_send_as(Room::Usual, event, returned)
     }
 
     /// As [`try_send`](BoundedMachineRef::try_send), with an urgent event.
@@ -124,16 +120,16 @@ impl<M: Machine> BoundedMachineRef<M> {
     /// # Errors
     /// As [`try_send`](BoundedMachineRef::try_send).
     pub fn try_send_urgent(&self, event: M::Event) -> Result<(), SendError<M::Event>> {
-        let event = Prioritized::urgent(MachineMessage::event(event));
-        let sent = self.0.try_send_into(Room::Urgent, event);
-        sent.map_err(|error| error.map(returned))
+        let event = MachineMessage::event(event);
+        self.0.try_send_as(Room::Urgent, event, returned)
     }
 
     /// Sends an event that wants an answer, and waits for it, and before that for room under
     /// [`Overflow::Wait`](crate::Overflow::Wait): as [`BoundedPid::call`].
     ///
     /// # Errors
-    /// A [`CallError`](crate::CallError); [`Full`](crate::CallError::Full) if there was no room, and callers do not wait.
+    /// A [`CallError`](crate::CallError); [`Full`](crate::CallError::Full) if there was no room, and callers do not
+    /// wait.
     #[allow(
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
@@ -169,7 +165,8 @@ impl<M: Machine> BoundedMachineRef<M> {
             .call_urgent(|reply| MachineMessage::asked(event, reply))
     }
 
-    /// The state. To ask for it takes no room, and is urgent; without urgent messages it comes in its turn.
+    /// The state. The request for it takes no room, and is urgent; without urgent messages it comes in its
+    /// turn.
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
@@ -181,22 +178,16 @@ impl<M: Machine> BoundedMachineRef<M> {
         M::State,
         impl FnOnce(Reply<M::State>) -> BoundedMachineMessage<M> + use<M>,
     > {
-        self.0.pid().call(|reply| {
-            let state = MachineMessage(Incoming::State(reply));
-            Bounded::notice(Prioritized::urgent(state))
-        })
+        self.0.look(|reply| MachineMessage(Incoming::State(reply)))
     }
 
-    /// Stops the machine in its turn, and waits for its end; see [`MachineRef::stop`](crate::MachineRef::stop). The order takes
-    /// no room.
+    /// Stops the machine in its turn, and waits for its end; see [`MachineRef::stop`](crate::MachineRef::stop). The
+    /// order takes no room. If the future is dropped after its first poll, the machine stops all the same.
     ///
     /// # Panics
     /// In the machine itself, which returns [`Transition::Stop`](crate::Transition::Stop) instead.
     pub async fn stop(&self) {
-        let down = monitor(&self.0);
-        let stop = Prioritized::usual(MachineMessage(Incoming::Stop));
-        self.0.pid().send(Bounded::notice(stop));
-        down.await;
+        self.0.stop_by(MachineMessage(Incoming::Stop)).await;
     }
 }
 
@@ -208,8 +199,8 @@ impl<M: Machine> MachineScope<M> {
 }
 
 /// The event of a message that came back.
-fn returned<M: Machine>(message: Prioritized<MachineMessage<M>>) -> M::Event {
-    match message.into_message().0 {
+fn returned<M: Machine>(message: MachineMessage<M>) -> M::Event {
+    match message.0 {
         Incoming::Event(pending) => pending.event,
         _ => unreachable!("an event was sent"),
     }

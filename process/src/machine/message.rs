@@ -8,7 +8,8 @@ use std::{
 use super::Machine;
 use crate::{call::Reply, signal::trap::Exit};
 
-/// What a machine receives. It is made by [`MachineRef`](crate::MachineRef); a [`Name`](crate::Name) of a machine has it as its message.
+/// What a machine receives. It is made by [`MachineRef`](crate::MachineRef); a [`Name`](crate::Name) of a machine has
+/// it as its message.
 pub struct MachineMessage<M: Machine>(pub(super) Incoming<M>);
 
 pub(super) enum Incoming<M: Machine> {

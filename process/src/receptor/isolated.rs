@@ -1,8 +1,8 @@
 //! Isolation from user code: values whose destructors may panic, and closures that are called where a panic must
 //! not spread.
 //!
-//! The panic hook reports a panic here, and the panic goes no further. It would hit the receptor's process, which
-//! other threads use, or a crashed thread that is already unwinding, where a second panic ends the program.
+//! The panic hook reports a panic here, and the panic goes no further. Otherwise it would hit the receptor's process,
+//! which other threads use, or a crashed thread that is already unwinding, where a second panic ends the program.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

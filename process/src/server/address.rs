@@ -1,4 +1,4 @@
-//! The address of a server: its start, and what others ask of it, by the address or by its name.
+//! The address of a server: its start, and the requests of others, by the address or by name.
 
 use std::fmt;
 
@@ -34,7 +34,8 @@ impl<S: Server> ServerRef<S> {
         Ok(ServerRef(process.into_pid()))
     }
 
-    /// As [`start`](ServerRef::start); the server has the name before it runs. If the name is taken, nothing is started.
+    /// As [`start`](ServerRef::start); the server has the name before it runs. If the name is taken, nothing is
+    /// started.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).
@@ -100,7 +101,7 @@ impl<S: Server> ServerRef<S> {
     }
 
     /// Reads the state in its turn, as `sys:get_state`: `read` runs in the server's process. If it panics, that is
-    /// reported, the call fails, and the server goes on.
+    /// reported, the call fails, and the server continues.
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
@@ -113,8 +114,8 @@ impl<S: Server> ServerRef<S> {
         self.0.call(read)
     }
 
-    /// Stops the server in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If the future is
-    /// dropped after its first poll, the server stops all the same.
+    /// Stops the server in its turn, with the reason [`Normal`](crate::ExitReason::Normal), and waits for its end. If
+    /// the future is dropped after its first poll, the server stops all the same.
     ///
     /// # Panics
     /// In the server itself, which returns [`Step::Stop`](crate::Step::Stop) instead.

@@ -1,7 +1,7 @@
 //! The address of a server whose mailbox is bounded, or takes urgent messages first.
 //!
-//! Its messages are those of a plain server, in the envelopes of the mailbox's kind; so a name or a pid of such a server has
-//! another type, and nobody passes its bound by mistake.
+//! Its messages are those of a plain server, in the envelopes of the mailbox's kind; so a name or a pid of such a
+//! server has another type, and no caller bypasses its bound by mistake.
 
 use std::{any::Any, fmt};
 
@@ -13,23 +13,23 @@ use super::{
     serve,
 };
 use crate::{
+    admission::Room,
     call::{Call, Reply},
-    gate::Room,
     kinds::{
         bounded::BoundedPid, bounded_call::BoundedCall, bounded_message::Bounded,
         mailbox_kind::MailboxKind, prioritized::Prioritized,
     },
     names::{Name, NameError, RegisterError},
     pid::{Pid, SendError},
-    signal::monitor::monitor,
     spawn::Builder,
 };
 
-/// What a server receives whose mailbox is not plain: the type of its [`Name`].
+/// The message of a server whose mailbox is not plain: the type of its [`Name`].
 pub type BoundedServerMessage<S> = Bounded<Prioritized<ServerMessage<S>>>;
 
-/// The address of a [`Server`] whose mailbox is not plain. A request or a cast that meets a full mailbox waits, or fails with
-/// [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. A clone is cheap.
+/// The address of a [`Server`] whose mailbox is not plain. A request or a cast that meets a full mailbox waits, or
+/// fails with [`CallError::Full`](crate::CallError::Full) or [`SendError::Full`], as the [`MailboxKind`] says. A clone
+/// is cheap.
 ///
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -94,7 +94,8 @@ impl<S: Server> BoundedServerRef<S> {
         spawned.map(BoundedServerRef)
     }
 
-    /// As [`start`](BoundedServerRef::start); the server has the name before it runs. If the name is taken, nothing is started.
+    /// As [`start`](BoundedServerRef::start); the server has the name before it runs. If the name is taken, nothing is
+    /// started.
     ///
     /// # Errors
     /// If the name is taken, or as [`spawn`](crate::spawn()).
@@ -120,8 +121,7 @@ impl<S: Server> BoundedServerRef<S> {
     /// # Errors
     /// As [`Name::whereis`].
     pub fn named(name: &Name<BoundedServerMessage<S>>) -> Result<BoundedServerRef<S>, NameError> {
-        let found = BoundedServerRef::of(name.whereis()?);
-        found.ok_or_else(|| NameError::NotRegistered(name.to_string()))
+        BoundedPid::named(name).map(BoundedServerRef)
     }
 
     /// The pid of its process, which tells how much [room](BoundedPid::room) there is.
@@ -129,11 +129,12 @@ impl<S: Server> BoundedServerRef<S> {
         &self.0
     }
 
-    /// Sends a request and waits for its answer, and before that for room under [`Overflow::Wait`](crate::Overflow::Wait):
-    /// as [`BoundedPid::call`].
+    /// Sends a request and waits for its answer, and before that for room under
+    /// [`Overflow::Wait`](crate::Overflow::Wait): as [`BoundedPid::call`].
     ///
     /// # Errors
-    /// A [`CallError`](crate::CallError); [`Full`](crate::CallError::Full) if there was no room, and callers do not wait.
+    /// A [`CallError`](crate::CallError); [`Full`](crate::CallError::Full) if there was no room, and callers do not
+    /// wait.
     #[allow(
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
@@ -154,8 +155,8 @@ impl<S: Server> BoundedServerRef<S> {
             .call(|reply| Prioritized::usual(asked(request, reply)))
     }
 
-    /// As [`request`](BoundedServerRef::request), with an urgent request: where urgent messages come first, it has their room,
-    /// and is served before all that are not urgent.
+    /// As [`request`](BoundedServerRef::request), with an urgent request: where urgent messages come first, it has
+    /// their room, and is served before all that are not urgent.
     ///
     /// # Errors
     /// As [`request`](BoundedServerRef::request).
@@ -175,21 +176,22 @@ impl<S: Server> BoundedServerRef<S> {
         self.0.call_urgent(|reply| asked(request, reply))
     }
 
-    /// Sends a cast; under [`Overflow::Wait`](crate::Overflow::Wait) it waits for room. A server that casts so to itself waits
-    /// for ever if its mailbox is full. Cancel-safe: a future that is dropped has sent nothing.
+    /// Sends a cast; under [`Overflow::Wait`](crate::Overflow::Wait) it waits for room. A server that casts to itself
+    /// in this way waits for ever if its mailbox is full. Cancel-safe: a future that is dropped has sent nothing.
     ///
     /// # Errors
-    /// [`SendError::Full`] if there is no room, and senders do not wait. [`SendError::Dead`] if the server has ended, or ends
-    /// while this waits. Both return the cast.
+    /// [`SendError::Full`] if there is no room, and senders do not wait. [`SendError::Dead`] if the server has ended,
+    /// or ends while this waits. Both return the cast.
     pub async fn cast<C: Send + 'static>(&self, cast: C) -> Result<(), SendError<C>>
     where
         S: Accept<C>,
     {
-        let sent = self.0.send(Prioritized::usual(accepted(cast)));
-        sent.await.map_err(|error| error.map(returned_cast))
+        let sent = self.0.send_as(Room::Usual, accepted(cast), returned_cast);
+        sent.await
     }
 
-    /// As [`cast`](BoundedServerRef::cast), with an urgent cast; see [`request_urgent`](BoundedServerRef::request_urgent).
+    /// As [`cast`](BoundedServerRef::cast), with an urgent cast; see
+    /// [`request_urgent`](BoundedServerRef::request_urgent). Cancel-safe, too.
     ///
     /// # Errors
     /// As [`cast`](BoundedServerRef::cast).
@@ -197,9 +199,8 @@ impl<S: Server> BoundedServerRef<S> {
     where
         S: Accept<C>,
     {
-        let cast = Prioritized::urgent(accepted(cast));
-        let sent = self.0.send_into(Room::Urgent, cast);
-        sent.await.map_err(|error| error.map(returned_cast))
+        let sent = self.0.send_as(Room::Urgent, accepted(cast), returned_cast);
+        sent.await
     }
 
     /// Sends a cast if there is room, and nobody waits for it. Never waits.
@@ -210,8 +211,8 @@ impl<S: Server> BoundedServerRef<S> {
     where
         S: Accept<C>,
     {
-        let sent = self.0.try_send(Prioritized::usual(accepted(cast)));
-        sent.map_err(|error| error.map(returned_cast))
+        self.0
+            .try_send_as(Room::Usual, accepted(cast), returned_cast)
     }
 
     /// As [`try_cast`](BoundedServerRef::try_cast), with an urgent cast.
@@ -222,18 +223,17 @@ impl<S: Server> BoundedServerRef<S> {
     where
         S: Accept<C>,
     {
-        let sent = self.0.try_send_urgent(accepted(cast));
-        sent.map_err(|error| error.map(cast_of))
+        self.0
+            .try_send_as(Room::Urgent, accepted(cast), returned_cast)
     }
 
-    /// Sends an info, which takes room as a cast does.
+    /// Sends an info, which takes room as a cast does. Cancel-safe: a future that is dropped has sent nothing.
     ///
     /// # Errors
     /// As [`cast`](BoundedServerRef::cast); both return the info.
     pub async fn info(&self, info: S::Info) -> Result<(), SendError<S::Info>> {
         let info = ServerMessage(Kind::Info(info));
-        let sent = self.0.send(Prioritized::usual(info)).await;
-        sent.map_err(|error| error.map(returned_info))
+        self.0.send_as(Room::Usual, info, returned_info).await
     }
 
     /// Sends an info if there is room, and nobody waits for it. Never waits.
@@ -242,12 +242,11 @@ impl<S: Server> BoundedServerRef<S> {
     /// As [`try_cast`](BoundedServerRef::try_cast); both return the info.
     pub fn try_info(&self, info: S::Info) -> Result<(), SendError<S::Info>> {
         let info = ServerMessage(Kind::Info(info));
-        let sent = self.0.try_send(Prioritized::usual(info));
-        sent.map_err(|error| error.map(returned_info))
+        self.0.try_send_as(Room::Usual, info, returned_info)
     }
 
-    /// Reads the state; see [`ServerRef::state`](crate::ServerRef::state). It takes no room, so that a server can be looked at
-    /// that has too much to do, and it is urgent; without urgent messages it comes in its turn.
+    /// Reads the state; see [`ServerRef::state`](crate::ServerRef::state). The read takes no room, so that a server
+    /// with too much to do can be looked at. It is urgent; without urgent messages it comes in its turn.
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
@@ -260,22 +259,17 @@ impl<S: Server> BoundedServerRef<S> {
         T,
         impl FnOnce(Reply<T>) -> BoundedServerMessage<S> + use<S, T, F>,
     > {
-        self.0.pid().call(|reply| {
-            let read = ServerMessage(Kind::Work(Box::new(Read { read, reply })));
-            Bounded::notice(Prioritized::urgent(read))
-        })
+        let read = |reply| ServerMessage(Kind::Work(Box::new(Read { read, reply })));
+        self.0.look(read)
     }
 
-    /// Stops the server in its turn, and waits for its end; see [`ServerRef::stop`](crate::ServerRef::stop). The order takes no
-    /// room.
+    /// Stops the server in its turn, and waits for its end; see [`ServerRef::stop`](crate::ServerRef::stop). The order
+    /// takes no room. If the future is dropped after its first poll, the server stops all the same.
     ///
     /// # Panics
     /// In the server itself, which returns [`Step::Stop`](crate::Step::Stop) instead.
     pub async fn stop(&self) {
-        let down = monitor(&self.0);
-        let stop = Prioritized::usual(ServerMessage(Kind::Stop));
-        self.0.pid().send(Bounded::notice(stop));
-        down.await;
+        self.0.stop_by(ServerMessage(Kind::Stop)).await;
     }
 }
 
@@ -294,12 +288,8 @@ fn accepted<S: Accept<C>, C: Send + 'static>(cast: C) -> ServerMessage<S> {
     ServerMessage(Kind::Work(Box::new(Cast(cast))))
 }
 
-fn returned_cast<S: Server, C: 'static>(message: Prioritized<ServerMessage<S>>) -> C {
-    cast_of(message.into_message())
-}
-
 /// The cast of a message that came back.
-fn cast_of<S: Server, C: 'static>(message: ServerMessage<S>) -> C {
+fn returned_cast<S: Server, C: 'static>(message: ServerMessage<S>) -> C {
     let Kind::Work(work) = message.0 else {
         unreachable!("a cast was sent");
     };
@@ -309,8 +299,8 @@ fn cast_of<S: Server, C: 'static>(message: ServerMessage<S>) -> C {
 }
 
 /// The info of a message that came back.
-fn returned_info<S: Server>(message: Prioritized<ServerMessage<S>>) -> S::Info {
-    match message.into_message().0 {
+fn returned_info<S: Server>(message: ServerMessage<S>) -> S::Info {
+    match message.0 {
         Kind::Info(info) => info,
         _ => unreachable!("an info was sent"),
     }

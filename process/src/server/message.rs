@@ -9,7 +9,7 @@ use crate::{
     server::{Accept, Answer, Server, ServerScope, Step},
 };
 
-/// A step on its way; none if the server goes on waiting as before.
+/// A step on its way; none if the server continues to wait as before.
 pub(super) type Handled<'a> = Pin<Box<dyn Future<Output = Option<Step>> + Send + 'a>>;
 
 /// Something that a server does in its turn.

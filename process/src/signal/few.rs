@@ -1,10 +1,11 @@
 //! A map from numbers that needs no memory of its own while it has at most one entry.
 //!
-//! Most units have one link and one monitor, if they have any. Of more entries it makes a hash table: a unit that watches
-//! 100,000 others looks each of them up four times, and a search of a tree of that size costs as much as all else.
+//! Most units have one link and one monitor, if they have any. With more entries it becomes a hash table. A unit that
+//! watches 100,000 others looks each of them up four times, and searching a tree of that size would cost as much as
+//! everything else.
 //!
-//! The numbers are Weald's own and were counted up, so the hash need not resist anyone. It leaves sixteen neighbours beside
-//! each other, since units that were spawned together are often linked, and end, together.
+//! The numbers are Weald's own and consecutive, so the hash need not resist an attack. It keeps sixteen consecutive
+//! numbers next to each other, because units that were spawned together are often linked, and often end together.
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,7 @@ pub(crate) enum Few<K, V> {
 
 type Table<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// A table with room for more than so many entries gives memory back when an eighth of it is used.
+/// A table with room for more than this many entries gives memory back when an eighth of it is used.
 const KEPT: usize = 64;
 
 /// The hash of one number.
@@ -50,6 +51,10 @@ impl Hasher for NumberHasher {
 impl<K: Copy + Ord + Hash, V> Few<K, V> {
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Few::None)
+    }
+
+    pub(crate) fn is_many(&self) -> bool {
+        matches!(self, Few::Many(_))
     }
 
     pub(crate) fn contains_key(&self, key: &K) -> bool {

@@ -84,15 +84,15 @@ pub fn links() -> Vec<ProcessId> {
 /// Ends the running process, or other unit, with `reason`, at once: its stack unwinds and runs its destructors.
 /// Trapping exits does not matter. The panic hook is not run.
 ///
-/// If the unit was asked to end already, the former reason counts. In a part of a fork it ends the unit that forked,
+/// If the unit was asked to end already, the former reason counts. In a part of a fork, the unit that forked ends,
 /// whichever thread runs the part.
 ///
 /// Code that catches all panics, with [`std::panic::catch_unwind`], catches this unwinding, too;
-/// [`catch_panic`](weald_kernel::catch_panic) lets it pass. Then the unit goes on until it next waits in an `await`, and ends
-/// there for this reason. Its waits with the stack ([`Wait::wait`](weald_kernel::Wait::wait)) last to their ends, because a cancel
-/// unwinds once, and if it returns first, it has returned: whoever catches the unwinding may repair, as after any other
-/// cancel. So code that catches everything and must not go on raises it again, with
-/// [`resume_unwind`](std::panic::resume_unwind).
+/// [`catch_panic`](weald_kernel::catch_panic) lets it pass. Then the unit continues until it next waits in an `await`,
+/// and ends there for this reason. Its waits with the stack ([`Wait::wait`](weald_kernel::Wait::wait)) last to their
+/// ends, because a cancel unwinds only once. If the unit returns first, it has returned normally: code that catches the
+/// unwinding may repair things, as after any other cancel. So code that catches everything and must not continue raises
+/// the panic again, with [`resume_unwind`](std::panic::resume_unwind).
 ///
 /// # Panics
 /// Outside of units; in a callback; and in a destructor that runs because the unit ends.
@@ -118,10 +118,10 @@ pub(crate) fn send_exit(to: &Unit, reason: &ExitReason) {
 }
 
 impl<M> Pid<M> {
-    /// Sends an exit signal to the process. If it [traps exits](crate::Inbox::trap_exits), the signal becomes a message.
-    /// Otherwise the process ends at its next wait, with this reason; but [`Normal`](ExitReason::Normal) from another
-    /// process does nothing. If several signals come before it ends, the first counts. Does nothing if the process has
-    /// ended. Messages that are sent later are not received.
+    /// Sends an exit signal to the process. If it [traps exits](crate::Inbox::trap_exits), the signal becomes a
+    /// message. Otherwise the process ends at its next wait, with this reason; but [`Normal`](ExitReason::Normal) from
+    /// another process does nothing. If several signals come before it ends, the first counts. Does nothing if the
+    /// process has ended. Messages that are sent later are not received.
     pub fn exit(&self, reason: &ExitReason) {
         send_exit(&self.0.unit(), reason);
     }

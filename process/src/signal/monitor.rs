@@ -27,7 +27,8 @@ use crate::{
     survived::Survived,
 };
 
-/// The notice that a unit has ended. By then its names are free, what it held is dropped, and it is not alive.
+/// The notice that a unit has ended. By then its names are free, everything that it held is dropped, and it is not
+/// alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Down {
@@ -96,6 +97,10 @@ impl Watcher for Answers {
         // An error: the monitor is being dropped.
         let _unheard = self.cell.fill(self.subject.down(reason));
     }
+
+    fn calls_code_of(&self) -> Option<Unit> {
+        None
+    }
 }
 
 /// Watches for a mailbox.
@@ -119,9 +124,13 @@ impl<M: Send, F: FnOnce(Down) -> M + Send> Watcher for Posts<M, F> {
             Some(_) => self.address.post_without_waking(message),
             None => Err(message),
         };
-        // Destructors run outside the lock, and so does what the wake leads to.
+        // Destructors run outside the lock, and so does everything that the wake leads to.
         drop(state);
         drop(posted);
+    }
+
+    fn calls_code_of(&self) -> Option<Unit> {
+        Some(self.address.unit())
     }
 }
 
@@ -152,7 +161,8 @@ pub struct Monitor {
 
 /// Watches `unit`: a process, a thread, a job. O(1) on average, whatever the number of its monitors; two allocations.
 ///
-/// A unit may make a monitor of itself for others, but cannot await it: that panics, because the notice would never come.
+/// A unit may make a monitor of itself for others, but cannot await it: that panics, because the notice would never
+/// come.
 ///
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -285,8 +295,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// is a monitor of its own, and leaves one message. If the unit has ended already, the message comes at once, with
     /// the reason [`NoProcess`](ExitReason::NoProcess). O(1) on average.
     ///
-    /// `convert` runs on the thread that ends the unit, and must not wait. If it panics, that is reported, and no message
-    /// comes.
+    /// `convert` runs in the unit that ends, and should not wait: a unit that joins it waits, too. The unit's other peers
+    /// are then told elsewhere. If the unit ends on a thread that serves no worker (it is local, in quarantine, or held its
+    /// thread before), `convert` runs in a job of its own, and the message may come after the unit was joined. If it
+    /// panics, that is reported, and no message comes.
     ///
     /// # Panics
     /// If the process has ended, and the inbox was moved out of it.

@@ -5,10 +5,10 @@
 //!
 //! Invariants:
 //! - A link is in the lists of both units, except that a unit that ends empties its own list first. The list of a unit
-//!   decides for that unit: an exit signal counts only while its sender is there. A monitor that leaves messages is in
-//!   the lists of both units too, and the watcher's list decides.
-//! - What comes to the mailbox because of a signal is posted under the lock of the receiver's list, so that none comes
-//!   after an unlink or a demonitor. The receiver is woken after that: if its runtime is gone, it ends there and then.
+//!   decides for that unit: an exit signal counts only while its sender is there. A monitor that leaves messages is
+//!   also in the lists of both units, and the watcher's list decides.
+//! - A message that a signal leaves in a mailbox is posted under the lock of the receiver's list, so that none comes
+//!   after an unlink or a demonitor. The receiver is woken after that, because it ends at once if its runtime is gone.
 //! - No lock is held while user code runs (conversions, destructors). Two are held only to link and to unlink, in the
 //!   order of the ids.
 //! - Once `end` is set, the lists are empty and stay so.
@@ -23,9 +23,14 @@ use std::{
 
 use weald_kernel::{Ending, Unit};
 
-use crate::{exit::ExitReason, gate::Gate, signal::few::Few, survived::Survived};
+use crate::{
+    admission::Admission,
+    exit::ExitReason,
+    signal::{few::Few, telling::Untold},
+    survived::Survived,
+};
 
-/// The number of a process, or of another unit: another one for each, in the whole program.
+/// The number of a process, or of another unit. No two units of the program have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(u64);
 
@@ -72,20 +77,22 @@ pub(crate) struct SignalState {
     releases: bool,
     /// This unit's own monitors that leave messages, and on whom.
     monitoring: Few<MonitorNumber, Arc<Signals>>,
+    /// While the peers of the unit, which has ended, are told: those that are left.
+    untold: Option<Arc<Untold>>,
     /// Made when it is first needed: most units that have links or monitors need none of this.
     rare: Option<Box<Rare>>,
 }
 
-/// What few units have.
+/// The fields that few units need.
 #[derive(Default)]
 struct Rare {
-    /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
+    /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it survives.
     answers: Callers,
     survived: Survived,
-    /// What others find it by, and how that is taken back before anyone is told of its end.
+    /// By what others find it, and how that is taken back before anyone is told of its end.
     held: BTreeMap<(Holding, HeldKey), Release>,
-    /// What bounds its mailbox, if anything does, for those that have only its pid.
-    gate: Option<Arc<Gate>>,
+    /// The admission to its mailbox, if that is bounded, for those that have only its pid.
+    admission: Option<Arc<Admission>>,
 }
 
 /// Callers that wait for the end of a unit, or for its survival.
@@ -101,14 +108,17 @@ pub(crate) type Guard<'a> = MutexGuard<'a, SignalState>;
 pub(crate) trait Trap: Send + Sync {
     /// Posts the signal as a message. False if it no longer counts. A conversion that panics loses the message only.
     ///
-    /// `admit` is called after the conversion, which is user code; the message is posted under the lock that it returns, so
-    /// that none comes after an unlink, and the receiver is woken once that is released.
+    /// `admit` is called after the conversion, which is user code; the message is posted under the lock that it
+    /// returns, so that none comes after an unlink, and the receiver is woken once that is released.
     fn deliver(self: Arc<Self>, origin: Origin, reason: ExitReason, admit: Admit<'_, '_>) -> bool;
 }
 
 /// Is told of the end of the unit that it watches.
 pub(crate) trait Watcher: Send {
     fn tell(self: Box<Self>, reason: ExitReason);
+
+    /// The unit whose code that calls, if it calls code of the user's.
+    fn calls_code_of(&self) -> Option<Unit>;
 }
 
 /// What a unit may hold.
@@ -126,7 +136,7 @@ pub(crate) type HeldKey = (u16, String);
 /// Takes back what the unit held.
 pub(crate) type Release = fn(&HeldKey, ProcessId);
 
-/// What an exit signal asks of its receiver's thread, outside the lock.
+/// What the sending thread must do for an exit signal, outside the lock.
 enum Effect {
     Nothing,
     Kill(Unit),
@@ -157,6 +167,7 @@ impl Signals {
                 was_watched: false,
                 releases: false,
                 monitoring: Few::None,
+                untold: None,
                 rare: None,
             }),
         })
@@ -222,7 +233,7 @@ impl Signals {
             // If they are linked, the exit signal is on its way along this link, and is the only one.
             return state.links.contains_key(&other.id);
         }
-        // What an entry replaces is a reference that the caller has too, so nothing is dropped under the locks.
+        // The caller has the same reference as a replaced entry, so nothing is dropped under the locks.
         state.links.insert(other.id, other.clone());
         peer.links.insert(one.id, one.clone());
         true
@@ -300,6 +311,12 @@ impl Signals {
         answer
     }
 
+    /// The unit whose code makes a message of an exit signal, if this one traps exits.
+    pub(crate) fn trapping_unit(&self) -> Option<Unit> {
+        let state = self.lock();
+        state.unit.clone().filter(|_| state.trap.is_some())
+    }
+
     /// Records why the unit is about to end, unless it was asked before.
     pub(crate) fn note_asked(&self, reason: &ExitReason) {
         let _unit = self.lock().ask_to_end(reason);
@@ -340,13 +357,13 @@ impl SignalState {
     }
 
     /// What bounds the mailbox of the unit.
-    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
-        self.rare.as_ref()?.gate.clone()
+    pub(crate) fn admission(&self) -> Option<Arc<Admission>> {
+        self.rare.as_ref()?.admission.clone()
     }
 
     /// Sets that; the unit has not run.
-    pub(crate) fn set_gate(&mut self, gate: Arc<Gate>) {
-        self.rare().gate = Some(gate);
+    pub(crate) fn set_admission(&mut self, admission: Arc<Admission>) {
+        self.rare().admission = Some(admission);
     }
 
     /// Notes what is to be taken back when the unit ends. False if it ends already.
@@ -357,7 +374,7 @@ impl SignalState {
         !self.releases
     }
 
-    /// What was noted is taken back already.
+    /// Everything that was noted is taken back already.
     pub(crate) fn hold_no_longer(&mut self, what: Holding, key: &HeldKey) {
         if let Some(rare) = &mut self.rare {
             rare.held.remove(&(what, key.clone()));
@@ -380,8 +397,8 @@ impl SignalState {
             .map_or(Survived::default(), |rare| rare.survived)
     }
 
-    /// Adds a caller whose request was dropped in a panic, when the unit had `survived` those before. The caller is given
-    /// back if it has survived that one, too.
+    /// Adds a caller whose request was dropped in a panic, when the unit had `survived` those before. The caller is
+    /// given back if it has survived that one, too.
     pub(crate) fn add_caller(
         &mut self,
         number: MonitorNumber,

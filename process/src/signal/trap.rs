@@ -60,7 +60,8 @@ impl<M: Send, F: Fn(Exit) -> M + Send + Sync> Trap for Converting<M, F> {
             return false;
         }
         let posted = message.map(|message| self.address.post_without_waking(message));
-        // A destructor of the message runs outside the lock, and so does what the wake leads to. It is the receiver's.
+        // A destructor of the message, which is the receiver's code, runs outside the lock, and so does everything that
+        // the wake leads to.
         drop(guard);
         match posted {
             Some(Err(message)) => drop(catch_panic(|| drop(message))),
@@ -74,9 +75,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// From now on, an exit signal does not end this process: it becomes the message that `convert` makes of it. Only
     /// [`kill`](crate::Pid::kill) still ends the process. A second call replaces the first. O(1), and one allocation.
     ///
-    /// `convert` is usually a variant of the message type. It runs on the thread that sends the signal, and must not
-    /// wait. If it panics, that is reported, and the signal is lost: neither the sender nor this process ends. A call of
-    /// [`exit`](crate::exit()) in it would end the sender.
+    /// `convert` is usually a variant of the message type. It runs in the unit that sends the signal or ends, and should not
+    /// wait: a unit that joins it waits, too. If a unit ends on a thread that serves no worker, it runs in a job of its own.
+    /// If it panics, that is reported, and the signal is lost: neither the sender nor this process ends. A call
+    /// of [`exit`](crate::exit()) in it would end the sender.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {

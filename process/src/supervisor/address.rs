@@ -1,4 +1,4 @@
-//! The address of a supervisor: what others ask of it.
+//! The address of a supervisor, and the requests that others make.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,8 +34,8 @@ impl SupervisorPid {
         SupervisorPid { pid, gave_up }
     }
 
-    /// The supervisor that has this pid, such as one that a [`Name`](crate::Name) leads to. Why that has given up, if it has,
-    /// is known only to the address that its [start](crate::Supervisor::start) returned.
+    /// The supervisor that has this pid, such as one that a [`Name`](crate::Name) leads to. If the supervisor has given
+    /// up, only the address that its [start](crate::Supervisor::start) returned knows why.
     pub fn of(pid: Pid<SupervisorMessage>) -> SupervisorPid {
         SupervisorPid::new(pid, Arc::default())
     }
@@ -45,25 +45,27 @@ impl SupervisorPid {
         &self.pid
     }
 
-    /// Starts one more child, behind the others. It needs an id that no other one has; [`terminate_child`](SupervisorPid::terminate_child)
-    /// ends it by that. It is found by its name, such as that of [`ChildSpec::server_as`], or its start function sends its pid
-    /// to whoever needs it. As with the other requests here, the supervisor does it also if the future is
-    /// dropped after its first poll; nobody hears of the result then.
+    /// Starts one more child, behind the others. The child needs an id that no other one has, by which
+    /// [`terminate_child`](SupervisorPid::terminate_child) ends it. Others find the child by its name, for example that
+    /// of [`ChildSpec::server_as`], or its start function sends its pid to them. If the future is dropped after its
+    /// first poll, the supervisor starts the child all the same, and nobody hears of the result.
     ///
-    /// While the supervisor waits for a child that is not ready, it looks once at each message that waits for itself: so
-    /// that [`stop`](SupervisorPid::stop) ends that wait, before requests that came earlier.
+    /// While the supervisor waits for a child that is not ready, it looks once at each message in its mailbox. So
+    /// [`stop`](SupervisorPid::stop) ends that wait before earlier requests are served.
     ///
     /// # Errors
-    /// If it does not start, or there is one with its id, or the supervisor has ended. In the answer to a request that has a
-    /// deadline, [`StartError::TimedOut`] when that has passed; the supervisor does what was asked all the same.
+    /// If it does not start, or there is one with its id, or the supervisor has ended. If this is called on behalf of a
+    /// request with a deadline, [`StartError::TimedOut`] when the deadline has passed; the supervisor starts the child
+    /// all the same.
     pub async fn start_child(&self, child: ChildSpec) -> Result<(), StartError> {
         self.ask(|reply| Message::Start(child, reply)).await
     }
 
-    /// Ends a child and waits for that. The end is no reason to start it again, but the strategies
-    /// [`OneForAll`](crate::Strategy::OneForAll) and [`RestForOne`](crate::Strategy::RestForOne) do when another child ends, as in OTP.
-    /// The supervisor keeps its spec, unless it is temporary. If the child is killed and does not wait, this takes until it
-    /// does, and the supervisor does nothing else.
+    /// Ends a child and waits for that. The supervisor does not start it again because of that, but the strategies
+    /// [`OneForAll`](crate::Strategy::OneForAll) and [`RestForOne`](crate::Strategy::RestForOne) do when another child
+    /// ends, as in OTP. The supervisor keeps its spec, unless it is temporary. If the child is killed and does not
+    /// wait, this lasts until it waits, and the supervisor does nothing else meanwhile. If the future is dropped after
+    /// its first poll, the child is ended all the same.
     ///
     /// # Errors
     /// If there is no such child, or the supervisor has ended.
@@ -72,7 +74,8 @@ impl SupervisorPid {
             .await
     }
 
-    /// Starts a child that was terminated, or has ended and was not started again.
+    /// Starts a child that was terminated, or has ended and was not started again. If the future is dropped after its
+    /// first poll, the supervisor starts the child all the same.
     ///
     /// # Errors
     /// If there is no such child, or it runs or is to be started again, or does not start, or the supervisor has ended.
@@ -81,7 +84,8 @@ impl SupervisorPid {
             .await
     }
 
-    /// Forgets a child that does not run.
+    /// Forgets a child that does not run. If the future is dropped after its first poll, the supervisor forgets the
+    /// child all the same.
     ///
     /// # Errors
     /// If there is no such child, or it runs or is to be started again, or the supervisor has ended.
@@ -114,8 +118,8 @@ impl SupervisorPid {
         counts.map_err(|error| start_error_of(self, error))
     }
 
-    /// Ends the supervisor, after its children, and waits for that. Anyone may call it, also a child, which then does not
-    /// return from this call. If the future is dropped after its first poll, the supervisor ends all the same.
+    /// Ends the supervisor, after its children, and waits for that. Anyone may call it, even a child, which then does
+    /// not return from the call. If the future is dropped after its first poll, the supervisor ends all the same.
     ///
     /// # Panics
     /// In a start function of the supervisor itself.

@@ -4,10 +4,10 @@
 //!
 //! Invariants:
 //! - A child's place is its number in the order of starts. It never changes, and no later child gets it.
-//! - `by_id` has the place of every child, `by_unit` of those that run, `dues` of those that are to be started again. So
-//!   nothing but what concerns all children takes time in their number.
-//! - The end of a child that the supervisor has ended itself is no news: its unit is in `by_unit` no longer, and the exit
-//!   signal that it may have left is ignored.
+//! - `by_id` has the place of every child, `by_unit` of those that run, `dues` of those that are to be started again.
+//!   So only operations on all children take time in proportion to their number.
+//! - When the supervisor itself has ended a child, the unit is no longer in `by_unit`, and an exit signal that it may
+//!   have left is ignored.
 
 use std::{
     borrow::Cow,
@@ -88,8 +88,8 @@ impl Child {
         now.checked_add(pause).unwrap_or_else(|| now + CENTURY)
     }
 
-    /// A number from 0 to 1, another one for each child and failure: children that failed together are started one by
-    /// one. It does not depend on the run.
+    /// A number from 0 to 1, which differs for each child and failure, so that children that failed together are
+    /// started one by one. It is the same in each run.
     fn jitter(&self) -> f64 {
         let seed = u64::from(self.failures).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -354,7 +354,7 @@ impl Children {
         self.next_due().is_some_and(|due| due <= now())
     }
 
-    /// Why the supervisor is to end, if it was told so while it waited for a child that is not ready.
+    /// Why the supervisor is to end, if it was told to while it waited for a child that is not ready.
     pub(crate) fn told_to_end(&self) -> Option<&ExitReason> {
         self.units.told_to_end()
     }
@@ -373,7 +373,7 @@ impl Children {
                 continue;
             };
             if is_shutting_down() {
-                // That is no child's fault.
+                // No child is to blame for that.
                 self.units.end_if_none_runs();
                 return Ok(());
             }

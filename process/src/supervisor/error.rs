@@ -41,12 +41,13 @@ pub enum StartError {
     /// The supervisor has ended, because its children ended too often.
     #[error("the supervisor has given up: {0}")]
     GaveUp(GaveUp),
-    /// The request for whose sake this was asked is not waited for any longer. The supervisor may still do it.
+    /// The deadline of the request on whose behalf this was asked has passed. The supervisor may still do it.
     #[error(
         "the supervisor has not answered before the deadline of the request that is served; it may still do what was asked"
     )]
     TimedOut,
-    /// A supervisor cannot answer itself: its start functions run in its own process.
+    /// A start function asked its own supervisor, which cannot answer: start functions run in the
+    /// supervisor's process.
     #[error(
         "a start function cannot ask its own supervisor and wait; ask from the child, or from another process"
     )]
@@ -71,11 +72,11 @@ impl From<RegisterError> for StartError {
     }
 }
 
-/// What became of a child that its supervisor starts again, or that did not start.
+/// What happened to a child that its supervisor starts again, or that did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChildFault {
-    /// It ended for this reason; while it started, if this is in a [`StartError`]. So does a server whose first step
+    /// It ended for this reason; in a [`StartError`], it did so while it started, as a server does whose first step
     /// [stops](crate::Step::Stop).
     #[error("{0}")]
     Ended(ExitReason),
@@ -88,13 +89,13 @@ pub enum ChildFault {
     /// It was not [ready](crate::ChildSpec::ready_within) in time.
     #[error("it was not ready in time")]
     Late,
-    /// It dropped the right to say that it is ready, and went on.
+    /// It dropped the right to say that it is ready, and continued.
     #[error("it dropped its `Ready` and has not said that it is ready")]
     ReadyDropped,
     /// The supervisor was told to end before the child was ready.
     #[error("its supervisor was told to end before it was ready")]
     Interrupted,
-    /// Its spec asks for the child's word that it is ready, which the start function gave nobody the right to say.
+    /// Its spec asks the child to say that it is ready, but its start function did not take the right to say so.
     #[error(
         "its start function did not take the right to say that it is ready, which `ready_within` asks for; see \
          `Starting::ready`"
@@ -158,7 +159,7 @@ impl Eq for Failure {}
 pub struct GaveUp {
     /// The child that was the last.
     pub child: String,
-    /// What became of it.
+    /// What happened to it.
     pub fault: ChildFault,
     /// How many restarts were allowed.
     pub restarts: usize,

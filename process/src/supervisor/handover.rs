@@ -1,8 +1,9 @@
 //! State that a child hands over to its successor.
 //!
-//! A start function has a [`Handover`], and each child that it starts claims the state. However the child ends, its state
-//! returns when it is dropped, which is before anyone is told of the end, and so before the same supervisor starts the
-//! successor; another supervisor may start one earlier, whose claim fails. At most one child has the state at a time.
+//! A start function has a [`Handover`], and each child that it starts claims the state. However the child ends, the
+//! state returns when the child drops it. That is before anyone is told of the end, and so before the same supervisor
+//! starts the successor. (Another supervisor may start a successor earlier; then its claim fails.) At most one child
+//! has the state at a time.
 
 use std::{
     fmt,
@@ -83,7 +84,8 @@ impl<T> Handover<T> {
         })))
     }
 
-    /// What the predecessor has left, or what `first` makes, if there is nothing. `first` must not use the place.
+    /// The state that the predecessor has left; if there is none, the one that `first` makes. `first` must not use the
+    /// place.
     ///
     /// # Errors
     /// If another child has the state.
@@ -109,8 +111,8 @@ impl<T> Handover<T> {
 }
 
 impl<T> Estate<T> {
-    /// Whether the predecessor left it because it panicked: the state may be half changed. It may be so, too, if the
-    /// predecessor waited in the middle of a change, and was told to end there.
+    /// Whether the predecessor left the state because it panicked, so that the state may be half changed. The state may
+    /// also be half changed if the predecessor waited in the middle of a change, and was told to end there.
     pub fn was_left_by_panic(&self) -> bool {
         self.by_panic
     }

@@ -1,4 +1,4 @@
-//! What a supervisor is told, and what it answers.
+//! The specs of a supervisor's children, and its messages.
 
 use std::{any::Any, borrow::Cow, error::Error, fmt, panic::Location, time::Duration};
 
@@ -35,8 +35,9 @@ pub enum Shutdown {
     /// It gets an exit signal [`Shutdown`](crate::ExitReason::Shutdown), and is killed if it has not ended after this
     /// time.
     After(Duration),
-    /// It gets that signal, and the supervisor waits as long as it takes, and does nothing else, as in OTP: a child that ignores
-    /// the signal keeps it for ever, and is left behind if the supervisor is killed meanwhile. For children that are supervisors.
+    /// It gets that signal, and the supervisor waits as long as the end takes, and does nothing else, as in OTP. A
+    /// child that ignores the signal holds up the supervisor for ever, and is left behind if the supervisor is killed
+    /// meanwhile. For children that are supervisors.
     Infinity,
 }
 
@@ -64,7 +65,7 @@ impl Starting {
     }
 }
 
-/// What a child says of itself: that it is ready, or why it does not start.
+/// What a child says about itself: that it is ready, or why it does not start.
 pub(crate) type Readiness = Result<(), ChildFault>;
 
 /// Says that a child is ready, or that it does not start. If it is dropped, the child has failed to start.
@@ -72,14 +73,14 @@ pub(crate) type Readiness = Result<(), ChildFault>;
 pub struct Ready(Option<Reply<Readiness>>);
 
 impl Ready {
-    /// The child is ready; the supervisor goes on.
+    /// The child is ready; the supervisor continues.
     pub fn say(self) {
         self.tell(Ok(()));
     }
 
-    /// The child does not start: its [`StartError`] has this error. The supervisor ends the child, as its
-    /// [shutdown](ChildSpec::shutdown) says, if it does not end by itself: with [`Shutdown::Infinity`] it waits for that as long
-    /// as it takes, and hears nothing meanwhile.
+    /// The child does not start: its [`StartError`] has this error. If the child does not end by itself, the supervisor
+    /// ends it as its [shutdown](ChildSpec::shutdown) says. With [`Shutdown::Infinity`] the supervisor waits for that
+    /// as long as it takes, and handles no message meanwhile.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -134,11 +135,11 @@ pub struct NoUnit;
 
 impl ChildSpec {
     /// A child that `start` starts: a process, a thread or a job, by its pid or handle. `start` runs in the supervisor
-    /// whenever the child is started, and must not wait. The supervisor links the unit. A start function that panics has
-    /// failed to start its child.
+    /// whenever the child is started, and must not wait. The supervisor links the unit. If a start function panics, its
+    /// child has failed to start.
     ///
-    /// A unit that has ended before the supervisor links it counts as any other one that has ended: a transient child
-    /// that has returned is not started again. The supervisor itself is no child of its own, and no unit can be two children.
+    /// A unit that has ended before the supervisor links it is treated as any child that has ended: a transient child
+    /// that has returned is not started again. The supervisor cannot be its own child, and no unit can be two children.
     ///
     /// The type of the error is named where `?` leaves it open:
     ///
@@ -173,11 +174,12 @@ impl ChildSpec {
         }
     }
 
-    /// A child that is a process named `id`, with this body. `body` is called for each start. It gets no [`Ready`], so with
-    /// [`ready_within`](ChildSpec::ready_within) it does not start: use [`new`](ChildSpec::new) for that.
+    /// A child that is a process named `id`, with this body. `body` is called for each start. It gets no [`Ready`], so
+    /// with [`ready_within`](ChildSpec::ready_within) it does not start: use [`new`](ChildSpec::new) for that.
     ///
-    /// What the body uses is cloned for each start, before the `async move` block of a closure that makes the future, even a
-    /// number: an `async move` closure that uses what it has captured can be called once, which the compiler refuses here.
+    /// Values that the body uses, including plain numbers, must be cloned for each start, before the `async move` block
+    /// of a closure that makes the future. An `async move` closure that uses its captures can be called only once,
+    /// which the compiler refuses here.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -286,7 +288,8 @@ pub struct ChildState {
     pub is_restarting: bool,
 }
 
-/// How many children a supervisor has, as [`SupervisorPid::count_children`](crate::SupervisorPid::count_children) tells.
+/// How many children a supervisor has, as [`SupervisorPid::count_children`](crate::SupervisorPid::count_children)
+/// tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildCounts {
@@ -298,8 +301,8 @@ pub struct ChildCounts {
     pub restarting: usize,
 }
 
-/// What a supervisor receives. It is made by [`SupervisorPid`](crate::SupervisorPid); a [`Name`](crate::Name) of a supervisor
-/// has it as its message.
+/// What a supervisor receives. It is made by [`SupervisorPid`](crate::SupervisorPid); a [`Name`](crate::Name) of a
+/// supervisor has it as its message.
 pub struct SupervisorMessage(pub(crate) Message);
 
 impl fmt::Debug for SupervisorMessage {

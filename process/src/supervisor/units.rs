@@ -32,11 +32,11 @@ pub(crate) struct Units {
     pub(crate) by_unit: BTreeMap<ProcessId, Place>,
     /// The unit that spawned the supervisor, if a unit did.
     parent: Option<ProcessId>,
-    /// Behind the messages that were looked at while the supervisor waited for a child. Those before it are no news: what
-    /// tells the supervisor to end is taken when it is seen, and what tells the end of a child comes after its start.
+    /// Behind the messages that were looked at while the supervisor waited for a child. Those before it were handled:
+    /// an order to end is taken when it is seen, and the end of a child is told only after its start.
     seen: Mark,
-    /// Why the supervisor must end: it was told to while it waited for a child, or the runtime takes no new jobs. It starts
-    /// no child from then on.
+    /// Why the supervisor must end: it was told to while it waited for a child, or the runtime takes no new jobs. It
+    /// starts no child from then on.
     told_to_end: Option<ExitReason>,
 }
 
@@ -105,8 +105,8 @@ impl Units {
         }
     }
 
-    /// Waits for a child's word, unless the child ends, or the supervisor is told to end: a child that is never ready must
-    /// not keep it. The child may have passed the right to say that it is ready on to somebody who lives longer.
+    /// Waits until a child says that it is ready, or ends, or the supervisor is told to end: a child that is never
+    /// ready must not keep the supervisor. (The child may have passed the right to say so to a unit that lives longer.)
     async fn readiness(
         &mut self,
         inbox: &mut Inbox<SupervisorMessage>,
@@ -164,7 +164,7 @@ fn tells_to_end(exit: &Exit, parent: Option<ProcessId>) -> bool {
     of_parent || (!exit.by_link && exit.reason == ExitReason::Shutdown)
 }
 
-/// What is wrong with a child that has not said so.
+/// The fault of a child that has not said that it is ready.
 fn not_ready(error: CallError) -> ChildFault {
     match error {
         CallError::TimedOut => ChildFault::Late,
@@ -173,7 +173,7 @@ fn not_ready(error: CallError) -> ChildFault {
     }
 }
 
-/// A child that has refused to start, or is ended before it is ready, has its time to end. All others are killed.
+/// A child that has refused to start, or is ended before it is ready, gets its time to end. All others are killed.
 fn how_to_end(fault: &ChildFault, shutdown: Shutdown) -> Shutdown {
     match fault {
         ChildFault::Ended(_) | ChildFault::Failed(_) | ChildFault::Interrupted => shutdown,
@@ -192,7 +192,7 @@ fn adopt(inbox: &mut Inbox<SupervisorMessage>, unit: &Unit) {
     }
 }
 
-/// Kills a unit that is ended, if the supervisor is killed meanwhile: it has no link any longer that would end it.
+/// If the supervisor is killed while it ends a unit, this kills the unit, which no longer has a link that would end it.
 struct KillAtDrop<'a>(&'a Unit);
 
 impl Drop for KillAtDrop<'_> {
@@ -203,7 +203,7 @@ impl Drop for KillAtDrop<'_> {
 
 /// Ends a unit and waits for its end.
 pub(crate) async fn stop(unit: &Unit, shutdown: Shutdown) {
-    // A supervisor, which has this way to end, is ending its own children, and ends by itself.
+    // A child that ends in this way is a supervisor: it ends its own children, and then itself.
     let _kill = (shutdown != Shutdown::Infinity).then(|| KillAtDrop(unit));
     let mut monitor = monitor_unit(Some(unit));
     unlink(unit);

@@ -20,7 +20,7 @@ pub(crate) const LIMIT: usize = 40;
 /// How many names there are.
 pub(crate) const NAMES: usize = 3;
 /// How long a process waits for an answer.
-const PATIENCE: Duration = Duration::from_millis(2);
+const TIME_LIMIT: Duration = Duration::from_millis(2);
 
 pub(crate) enum Message {
     Do(u32, Command),
@@ -219,7 +219,8 @@ impl World {
         state.ends.clone()
     }
 
-    /// Waits for the end of a process. Whoever joins it learns the reason that its monitor tells.
+    /// Waits for the end of a process. The unit that joins it learns the reason that its monitor
+    /// tells.
     pub(crate) async fn end_of(&self, own: usize) {
         let monitor = self.lock().monitors[own].take();
         if let Some(monitor) = monitor {
@@ -243,7 +244,7 @@ impl World {
 pub(crate) async fn ask(
     callee: Pid<Message>,
     (number, how): (u32, How),
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
     token: Token,
 ) -> Outcome {
     let call = callee.call(move |reply| {
@@ -254,8 +255,8 @@ pub(crate) async fn ask(
             _token: token,
         })
     });
-    let outcome = match patience {
-        Some(patience) => call.within(patience).await,
+    let outcome = match time_limit {
+        Some(time_limit) => call.within(time_limit).await,
         None => call.await,
     };
     match outcome {
@@ -282,7 +283,7 @@ async fn live(mut inbox: Inbox<Message>, world: World) {
                 let callee = world.pid(n);
                 if callee != inbox.pid() {
                     let token = world.drops.token();
-                    let outcome = ask(callee, (number, how), Some(PATIENCE), token).await;
+                    let outcome = ask(callee, (number, how), Some(TIME_LIMIT), token).await;
                     world.lock().outcomes.push((number, outcome));
                 }
             }

@@ -76,7 +76,8 @@ impl<A, R> Client<A, R> {
 }
 
 impl<A, R> Server<A, R> {
-    /// The event of taking a request, to be answered later or by another unit.
+    /// The event of taking a request, to be answered later or by another unit. Cancel-safe: a request that was handed
+    /// to a wait that is dropped goes to the next one.
     ///
     /// # Errors
     /// [`Closed`] if there is no client left.

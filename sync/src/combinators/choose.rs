@@ -13,10 +13,10 @@ use crate::event::{Branch, Event, awaitable};
 /// or a `Vec`. Exactly one is chosen; the others leave nothing behind. For more than twelve, nest choices: a
 /// choice of choices is the same as one choice.
 ///
-/// If several are ready, the one that is tried first is chosen, and each sync starts at a random one: of `n`
-/// base events, however nested, each has a chance of at least `1 / n`, so an event that is always ready starves
-/// no other. If none is ready, the partner that comes first decides. Of futures and points in time that are
-/// found ready together when the wait is woken, the first in order is chosen.
+/// If several are ready, the one that is tried first is chosen, and each sync starts at a random one. Of `n` base
+/// events, however nested, each has a chance of at least `1 / n`, so an event that is always ready starves no
+/// other. If none is ready, the partner that comes first decides. Of futures and points in time that are found
+/// ready together when the wait is woken, the first in order is chosen.
 ///
 /// ```
 /// use std::time::Duration;

@@ -40,7 +40,7 @@ pub trait Source {
         ready.map(|()| self.take())
     }
 
-    /// What a wait for it is noted as.
+    /// The reason that is noted for a wait.
     fn reason(&self) -> Reason {
         Reason::new(Kind::Future, self)
     }

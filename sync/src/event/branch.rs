@@ -63,7 +63,7 @@ pub trait Branch {
         false
     }
 
-    /// Step 4: takes what the partner left that won the claim for this base event.
+    /// Step 4: takes what was left by the partner that won the claim for this base event.
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output;
 
     /// A partner won for this base event, but the wait is dropped: what the partner left goes to others.
@@ -72,7 +72,7 @@ pub trait Branch {
     /// The end: takes back the offers that are still there. `won`: the base event that was chosen.
     fn settle(self: Pin<&mut Self>, won: Option<u32>);
 
-    /// What the wait is noted as.
+    /// The reason that is noted for the wait.
     fn reason(&self) -> Reason;
 }
 

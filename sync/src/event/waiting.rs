@@ -110,8 +110,8 @@ impl<B: Branch> Waiting<B> {
 impl<B: Branch> Future for Waiting<B> {
     type Output = B::Output;
 
-    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value. That part builds no
-    // `Parts`, whose address others would take.
+    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value. That part builds
+    // no `Parts`, whose address others would take.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         if self.stage != Stage::Fresh || self.branch.bases() != 1 || !unit::with(unit::Unit::spend)

@@ -1,4 +1,4 @@
-//! Models of the claim: choices that want each other's offers commit together, once.
+//! Models of the claim: choices that want each other's offers are made together, once.
 
 use loom::thread;
 

@@ -1,4 +1,4 @@
-//! Models of the sequence lock: a reader finds the words of one write, and no older ones than it must.
+//! Models of the sequence lock: a reader finds the words of one write, and its next read none of an older write.
 
 use std::sync::Arc;
 

@@ -2,13 +2,13 @@
 //!
 //! A tool's rule ends the wait of the first waiter that can be served, and returns its waker. It runs under
 //! the tool's lock. The wakers are woken after the lock was released, in batches, so any number of waits
-//! ends without an allocation.
+//! ends without an allocation, unless they are those of other executors.
 
 use std::task::Waker;
 
 use crate::queue::{
     spin_lock::SpinGuard,
-    wake::{wake, wake_all},
+    wake::{wake, wake_own},
 };
 
 /// What a rule did: it ended a wait, whose waker it returns; or there was no waiter to serve.
@@ -42,6 +42,7 @@ fn serve_all<S>(
 ) {
     let tool = state.lock();
     let mut batch = [const { None }; BATCH];
+    let mut foreign = Vec::new();
     let mut count = served.len();
     for (place, waker) in batch.iter_mut().zip(served) {
         *place = waker;
@@ -54,9 +55,9 @@ fn serve_all<S>(
             count += 1;
         }
         drop(state);
-        wake_all(batch.iter_mut().filter_map(Option::take));
+        wake_own(batch.iter_mut().filter_map(Option::take), &mut foreign);
         if count < BATCH {
-            return;
+            return foreign.into_iter().for_each(wake);
         }
         count = 0;
         state = tool.lock();

@@ -2,6 +2,9 @@
 //!
 //! A waker that panics affects nothing else: the other wakers of the same round are woken, the tool's state
 //! stays whole, and the code that released the tool continues. The runtime, if there is one, reports the panic.
+//!
+//! A waker that blocks holds up the code that released the tool, whose unit the runtime then names. Of the wakers that one
+//! operation wakes, the runtime's own come first.
 
 use std::{
     any::Any,
@@ -16,9 +19,15 @@ type OnPanic = fn(Box<dyn Any + Send>);
 
 static ON_PANIC: OnceLock<OnPanic> = OnceLock::new();
 
-/// The payloads of wakers that panic go to `on_panic` from now on, unless they go somewhere already.
-pub(crate) fn tell_of_panics(on_panic: OnPanic) {
-    let _first = ON_PANIC.set(on_panic);
+/// Whether waking the waker runs no code of the user's.
+type IsOwn = fn(&Waker) -> bool;
+
+static IS_OWN: OnceLock<IsOwn> = OnceLock::new();
+
+/// The payloads of wakers that panic go to `on_panic` from now on, and `is_own` tells wakers apart, unless others do
+/// already.
+pub(crate) fn tell_of_wakers(on_panic: OnPanic, is_own: IsOwn) {
+    let _first = (ON_PANIC.set(on_panic), IS_OWN.set(is_own));
 }
 
 /// Wakes. The caller holds no lock and no claim.
@@ -35,5 +44,19 @@ pub(crate) fn wake(waker: Waker) {
 
 /// Wakes each of them. The caller holds no lock and no claim.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
-    wakers.into_iter().for_each(wake);
+    let mut foreign = Vec::new();
+    wake_own(wakers, &mut foreign);
+    foreign.into_iter().for_each(wake);
+}
+
+/// Wakes those that are the runtime's own, and leaves the others in `foreign`; without a runtime all are its own. The
+/// caller holds no lock and no claim.
+pub(crate) fn wake_own(wakers: impl IntoIterator<Item = Waker>, foreign: &mut Vec<Waker>) {
+    let is_own = IS_OWN.get();
+    for waker in wakers {
+        match is_own.is_none_or(|is_own| is_own(&waker)) {
+            true => wake(waker),
+            false => foreign.push(waker),
+        }
+    }
 }

@@ -3,9 +3,9 @@
 //! A channel enters the list when its buffer is about to hold more than `LEAST` values for the first time, and leaves
 //! it with its last handle. So a channel that stays short pays nothing, and a long one pays once.
 //!
-//! A channel counts what is received, but keeps no times. Each look at the list is a *sample*: it notes where the end of
-//! each buffer is. A later look finds the latest sample whose end the receivers have not reached: the oldest value was
-//! there already, and has waited at least since then. So an age is too low by at most the time between two looks.
+//! A channel counts what is received, but keeps no times. Each look at the list is a *sample*: it notes where the end
+//! of each buffer is. A later look finds the latest sample whose end the receivers have not reached: the oldest value
+//! was there already, and has waited at least since then. So an age is too low by at most the time between two looks.
 //!
 //! Locks: the list's, then a channel's. A channel enters under its own lock, so it goes through a queue that nobody
 //! holds for long.
@@ -23,7 +23,7 @@ use std::{
 
 use super::reason::Name;
 
-/// A channel is listed once it has held more than so many values.
+/// A channel is listed once it has held more than this many values.
 pub(crate) const LEAST: u32 = 64;
 /// How many samples of a channel are kept.
 const SAMPLES: usize = 32;
@@ -86,7 +86,7 @@ struct LongEntry {
     is_named: bool,
 }
 
-/// When the end of the buffer was where, the oldest first.
+/// Where the end of the buffer was, and when; the oldest first.
 #[derive(Default)]
 struct Samples(VecDeque<(u32, Instant)>);
 
@@ -165,8 +165,8 @@ pub(crate) fn leave(address: *const ()) {
     list().channels.remove(&address.addr());
 }
 
-/// The channels that are not empty and once held more than 64 values, the longest first. Each call is a sample: an age
-/// is known as well as the calls are frequent. Takes the lock of each of these channels for a moment.
+/// The channels that are not empty and once held more than 64 values, the longest first. Each call is a sample, so
+/// frequent calls give better ages. Takes the lock of each of these channels for a moment.
 pub fn long_channels() -> Vec<LongChannel> {
     look(|_, _| true)
 }

@@ -3,8 +3,8 @@
 //! A lock is in the table while a unit waits for it. The table follows no pointer: a leaked wait may leave an
 //! entry of a lock that is gone or was moved. Such an entry is wrong but harmless.
 //!
-//! The waiters write an entry, each time when one of them finds the lock held or gets it. So the entry is
-//! correct as long as the lock does not change hands.
+//! A waiter writes the entry whenever it finds the lock held or gets the lock. So the entry is correct as long as the
+//! lock does not change hands.
 
 use std::{
     collections::HashMap,

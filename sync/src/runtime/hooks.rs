@@ -43,10 +43,17 @@ pub trait Hooks: Sync {
     /// others had their turn.
     fn give_way(&self, waker: &Waker);
 
-    /// A waker panicked when a tool called it. Called while the tool is in use: it must not panic, and should not block.
+    /// A waker panicked when a tool called it. Called while the tool is in use: it must not panic, and should not
+    /// block.
     fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
         // Dropping it may panic as well.
         std::mem::forget(payload);
+    }
+
+    /// Whether waking `waker` runs no code of the user's. Where one operation wakes several wakers, those that run some
+    /// are woken last, because they may block.
+    fn is_own(&self, _waker: &Waker) -> bool {
+        true
     }
 }
 
@@ -67,7 +74,10 @@ static HOOKS: OnceLock<&'static dyn Hooks> = OnceLock::new();
 pub fn install(hooks: &'static dyn Hooks) {
     // A second runtime's hooks are not needed: the first ones serve every thread.
     let _first = HOOKS.set(hooks);
-    wake::tell_of_panics(|payload| self::hooks().waker_panicked(payload));
+    wake::tell_of_wakers(
+        |payload| self::hooks().waker_panicked(payload),
+        |waker| self::hooks().is_own(waker),
+    );
 }
 
 /// Arranges that the unit that polls with `waker`, and has used up its budget, is polled again after others had their

@@ -6,12 +6,12 @@
 //! - The thread's park token belongs to anyone who holds its `Thread`, so a park may end early. Callers
 //!   look at the flag again.
 //!
-//! [`wait`] looks at the flag for a moment before it parks: what a thread waits for may take only about a
-//! microsecond, and a park with its unpark costs more. It has polled with the real waker by then, so the look
-//! only reads the flag and costs no further poll. A wait that is ready at its first poll pays nothing.
-//! The look ends with two yields, because the thread that will wake this one may wait for this core. Without them 64
-//! threads that commit to one tree did a fifth less, and their slowest commits took twice as long. The price: on a
-//! machine that other programs load, each yield may give them a time slice.
+//! [`wait`] looks at the flag for a moment before it parks: the wait may take only about a microsecond, and a park with
+//! its unpark costs more. By then it has polled with the real waker, so looking only reads the flag and costs no
+//! further poll. A wait that is ready at its first poll pays nothing. The look ends with two yields, because the thread
+//! that will wake this one may wait for this core. Without them 64 threads that commit to one tree did a fifth less,
+//! and their slowest commits took twice as long. The price: on a machine that other programs load, each yield may give
+//! them a time slice.
 
 use std::{
     hint,

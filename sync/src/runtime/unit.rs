@@ -122,7 +122,7 @@ impl Unit {
 
     /// Takes the unit off the thread for a nested run: another unit will run on top of its stack. Returns
     /// what [`begin`](Unit::begin) needs to resume it.
-    pub fn set_aside(&self) -> (usize, u32) {
+    pub fn take_off(&self) -> (usize, u32) {
         (self.id.replace(0), self.budget())
     }
 

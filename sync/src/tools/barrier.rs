@@ -93,8 +93,8 @@ impl Barrier {
         Barrier { state }
     }
 
-    /// Waits until all have arrived: `.wait().await`, or `.wait().wait()` with the stack. An event. Cancel-safe: a wait that is dropped before the last arrival
-    /// withdraws its own; after that, dropping it makes no difference.
+    /// Waits until all have arrived: `.wait().await`, or `.wait().wait()` with the stack. An event. Cancel-safe: a wait
+    /// that is dropped before the last arrival withdraws its own; after that, dropping it makes no difference.
     #[track_caller]
     pub fn wait(&self) -> Waiting<Arrive<'_>> {
         Waiting::here(Arrive {
@@ -126,8 +126,8 @@ impl BarrierState {
     }
 
     /// Waits for a moment, because another thread holds a claim. `own`: the claim of the caller.
-    fn be_patient(&mut self, own: Option<&Claim>, round: &mut u32) {
-        if *round == PATIENCE {
+    fn wait_for_claim(&mut self, own: Option<&Claim>, round: &mut u32) {
+        if *round == ROUNDS {
             // Perhaps this thread holds it: two arrivals of one choice have one claim. They count as one.
             self.arrived -= self.waiters.remove_doubles(own);
         }
@@ -136,7 +136,7 @@ impl BarrierState {
 }
 
 /// After how many rounds of waiting for a claim to look for doubles.
-const PATIENCE: u32 = 8;
+const ROUNDS: u32 = 8;
 
 /// The event of [`Barrier::wait`].
 pub struct Arrive<'a> {
@@ -166,7 +166,7 @@ impl Branch for Arrive<'_> {
                     return Poll::Ready(LEADER);
                 }
                 Tried::Short => {}
-                Tried::Busy => state.be_patient(None, &mut round),
+                Tried::Busy => state.wait_for_claim(None, &mut round),
             }
         }
         Poll::Pending
@@ -198,10 +198,10 @@ impl Branch for Arrive<'_> {
                     return Enrolled::Ready(LEADER);
                 }
                 Tried::Short => {}
-                // The holder of a claim may wait for this thread's own, so that opens for a moment.
+                // The holder of a claim may wait for this thread's own claim, which therefore opens for a moment.
                 Tried::Busy => {
                     drop(own);
-                    state.be_patient(Some(ticket.claim), &mut round);
+                    state.wait_for_claim(Some(ticket.claim), &mut round);
                 }
             }
         }

@@ -110,8 +110,9 @@ impl Condvar {
         Condvar { state }
     }
 
-    /// Releases the mutex, waits for a notification, and locks the mutex again. Cancel-safe: a wait that is dropped leaves
-    /// the mutex to others, and a notification that it had got goes to the next waiter. So do the other waits here.
+    /// Releases the mutex, waits for a notification, and locks the mutex again. Cancel-safe: a wait that is dropped
+    /// leaves the mutex to others, and a notification that it had got goes to the next waiter. The same holds for the
+    /// other waits here.
     pub async fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = guard.mutex();
         let notice = self.notified(guard).without_site().await;
@@ -121,7 +122,7 @@ impl Condvar {
         guard
     }
 
-    /// Waits as long as `condition` is true.
+    /// Waits as long as `condition` is true. Cancel-safe, as [`Condvar::wait`].
     pub async fn wait_while<'a, T: ?Sized>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -133,7 +134,8 @@ impl Condvar {
         guard
     }
 
-    /// As [`Condvar::wait`], but waits at most `duration` for a notification, from the first poll on.
+    /// As [`Condvar::wait`], but waits at most `duration` for a notification, from the first poll on. Cancel-safe,
+    /// too.
     pub async fn wait_timeout<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -144,7 +146,7 @@ impl Condvar {
         self.lock_again(mutex.lock().without_site(), noticed).await
     }
 
-    /// As [`Condvar::wait`], but waits for a notification at most until `deadline`.
+    /// As [`Condvar::wait`], but waits for a notification at most until `deadline`. Cancel-safe, too.
     pub async fn wait_until<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -156,7 +158,7 @@ impl Condvar {
     }
 
     /// Waits as long as `condition` is true, at most for `duration`. If the wait timed out, the condition was
-    /// still true afterwards.
+    /// still true afterwards. Cancel-safe, as [`Condvar::wait`].
     pub async fn wait_timeout_while<'a, T: ?Sized>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -192,8 +194,9 @@ impl Condvar {
         (guard, WaitTimeoutResult(timed_out))
     }
 
-    /// Releases the mutex when the wait begins, and waits for a notification; does not lock the mutex again. An
-    /// event: a choice that another event ends also drops the guard, if it did not do so before.
+    /// Releases the mutex when the wait begins, and waits for a notification; does not lock the mutex again. An event:
+    /// a choice that another event ends also drops the guard, if it did not do so before. Cancel-safe: a notification
+    /// that a dropped wait had got goes to the next waiter.
     #[track_caller]
     pub fn notified<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T>) -> Waiting<Notified<'a, T>> {
         let waiter = CondvarWaiter {

@@ -106,7 +106,7 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// As [`OnceLock::get_or_init`], with an initialiser that may fail.
+    /// As [`OnceLock::get_or_init`], with an initialiser that may fail. Cancel-safe, too.
     ///
     /// # Errors
     /// The error of `init`, if it ran. Another initialiser may run later.
@@ -122,7 +122,7 @@ impl<T> OnceLock<T> {
     }
 
     /// As [`OnceLock::get_or_init`], but waits at most `duration` for another unit's initialiser. `init`, once
-    /// started, may take longer.
+    /// started, may take longer. Cancel-safe, too.
     ///
     /// # Errors
     /// [`TimedOut`] if another unit's initialiser took longer.
@@ -254,7 +254,8 @@ impl<'a, T> Branch for Await<'a, T> {
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (once, node) = self.node();
         let is_mine = once.turns.lock().waiters.value(node).slot;
-        is_mine.then_some(Turn { once })
+        // Not `then_some`: the destructor of a turn that is not ours would end somebody else's.
+        is_mine.then(|| Turn { once })
     }
 
     fn give_back(self: Pin<&mut Self>, won: Won) {

@@ -4,7 +4,7 @@
 //! - A receive waits for the value, or for the end of the sender.
 //! - The value stays in the oneshot until it is received, so a receive that is dropped loses nothing.
 //!
-//! The lock guards who waits, and whether a value is refused. The value needs none: `is_sent` hands it over.
+//! The lock guards the offers of both parts, and whether a value is refused. The value needs none: `is_sent` hands it over.
 
 #![allow(unsafe_code)]
 
@@ -59,8 +59,8 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 /// What both parts share.
 ///
 /// # Safety
-/// *Handed*: the sender touches the value until it sets `is_sent`, and the receiver only after it has seen that. Each of
-/// them exists once, and gives exclusive access to one user at a time.
+/// *Handed*: the sender touches the value until it sets `is_sent`, and the receiver only after it has seen that. Each
+/// of them exists once, and gives exclusive access to one user at a time.
 struct Oneshot<T> {
     state: SpinLock<OneshotState>,
     /// Not zero: nothing (more) will be sent. Set once, under the lock, before a waiting receiver's claim is won.

@@ -85,8 +85,8 @@ impl WaitGroup {
         self.shared.state.lock().members as usize
     }
 
-    /// Waits until there is no member: `.wait().await`, or `.wait().wait()` with the stack. The wait ends with the last member, even if others come right after
-    /// that. An event. Cancel-safe.
+    /// Waits until there is no member: `.wait().await`, or `.wait().wait()` with the stack. The wait ends with the last
+    /// member, even if others come right after that. An event. Cancel-safe.
     #[track_caller]
     pub fn wait(&self) -> Waiting<AllEnded<'_>> {
         Waiting::here(AllEnded {

@@ -1,4 +1,4 @@
-//! The mutex: exclusion, patience, and waits that are dropped.
+//! The mutex: exclusion, fairness, and waits that are dropped.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},

@@ -20,8 +20,8 @@ pub struct DocumentError {
     pub expected: &'static str,
 }
 
-/// Reads a document piece by piece, and makes a tree of it. It holds the tree, and the string or number in which the last
-/// piece ended.
+/// Reads a document piece by piece, and makes a tree of it. It holds the tree, and the string or number in which the
+/// last piece ended.
 ///
 /// ```
 /// use weald_tree::DocumentReader;

@@ -9,7 +9,7 @@ use crate::siblings::Siblings;
 /// How many bytes a piece has at least, except the last.
 const PIECE: usize = 64 << 10;
 
-/// A tree is no JSON document.
+/// A tree is not a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the node {node} is no JSON value: it has no {lacks}. `to_json` writes trees of any shape")]
 pub struct NotADocument {

@@ -181,8 +181,8 @@ impl JsonReader {
         Ok(tree)
     }
 
-    /// What was read, to be spliced into the tree of [`Tree::json_reader`]. It lacks the erasable values that were to be
-    /// kept apart.
+    /// What was read, to be spliced into the tree of [`Tree::json_reader`]. It lacks the erasable values that were to
+    /// be kept apart.
     ///
     /// # Errors
     /// [`JsonError`].

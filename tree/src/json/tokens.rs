@@ -4,7 +4,7 @@ use super::error::JsonError;
 
 /// What a text consists of.
 pub(super) enum Token {
-    /// A byte outside of strings that is no space.
+    /// A byte outside of strings that is not a space.
     Sign(u8),
     Text(String),
 }

@@ -1,6 +1,11 @@
 //! The forest on disk in Weald: `weald_journal`, with forests that know which unit of Weald runs.
 //!
 //! Everything that is not defined here is `weald_journal`'s own.
+//!
+//! # Cancel safety
+//! The futures of this module are cancel-safe. Each does its work within one poll, in which its job waits with its
+//! stack ([`blocking`](crate::blocking)): so the future is dropped before the work begins, or after it has ended. A job
+//! that is cancelled meanwhile ends when the work has ended.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -11,8 +16,8 @@ use super::journal::CheckpointError;
 use super::{Builder, Level, Seen, TreeHandle, Version};
 use crate::Wait;
 
-/// A forest whose commits survive the end of the program and the loss of power; see [`weald_journal::DiskForest`], whose
-/// methods it has. A clone is the same forest.
+/// A forest whose commits survive the end of the program and the loss of power; see [`weald_journal::DiskForest`],
+/// whose methods it has. A clone is the same forest.
 ///
 /// ```
 /// use weald::forest::{Attributes, disk::DiskForest};
@@ -38,9 +43,9 @@ use crate::Wait;
 pub struct DiskForest(weald_journal::DiskForest);
 
 impl DiskForest {
-    /// Opens the forest in a directory, with the default settings. What is missing is created. The directory is read, and
-    /// the trees are made, on a thread that serves no job ([`blocking`](crate::blocking)), in the time of the newest
-    /// checkpoint and of the records after it. Dropping the future loses nothing.
+    /// Opens the forest in a directory, with the default settings. A missing directory is created. The directory is
+    /// read, and the trees are made, on a thread that serves no job ([`blocking`](crate::blocking)), in the time of the
+    /// newest checkpoint and of the records after it. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`OpenForestError`].
@@ -49,8 +54,8 @@ impl DiskForest {
         Self::recover(super::Forest::builder(), journal).await
     }
 
-    /// Opens the forest that a journal has, with these settings. The files are read, and the trees are made, on a thread that
-    /// serves no job ([`blocking`](crate::blocking)).
+    /// Opens the forest that a journal has, with these settings. The files are read, and the trees are made, on a
+    /// thread that serves no job ([`blocking`](crate::blocking)).
     ///
     /// # Errors
     /// [`OpenForestError::Recover`].
@@ -59,8 +64,8 @@ impl DiskForest {
         crate::blocking(|| recover(builder.0, journal).wait()).map(Self)
     }
 
-    /// The forest as it was at a moment that its history on the medium covers; see [`weald_journal::DiskForest::at`]. It
-    /// is read and made on a thread that serves no job ([`blocking`](crate::blocking)).
+    /// The forest as it was at a moment that its history on the medium covers; see [`weald_journal::DiskForest::at`].
+    /// It is read and made on a thread that serves no job ([`blocking`](crate::blocking)).
     ///
     /// ```
     /// use weald::forest::disk::{DiskForest, Moment};
@@ -88,8 +93,8 @@ impl DiskForest {
         past.map(ReadOnlyForest)
     }
 
-    /// The commits to a tree after a version; see [`weald_journal::DiskForest::missed`]. They are read on a thread that
-    /// serves no job ([`blocking`](crate::blocking)).
+    /// The commits to a tree after a version; see [`weald_journal::DiskForest::commits_after`]. They are read on a
+    /// thread that serves no job ([`blocking`](crate::blocking)).
     ///
     /// ```
     /// use weald::forest::{Attributes, disk::DiskForest};
@@ -103,7 +108,7 @@ impl DiskForest {
     ///     let mut edit = notes.edit();
     ///     edit.append(edit.root(), Attributes::new())?;
     ///     edit.commit().await?;
-    ///     let missed = forest.missed(&notes, since).await?;
+    ///     let missed = forest.commits_after(&notes, since).await?;
     ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(missed.len())
     /// }))?;
     /// assert_eq!(commits?, 1);
@@ -112,16 +117,16 @@ impl DiskForest {
     ///
     /// # Errors
     /// [`OpenForestError`].
-    pub async fn missed(
+    pub async fn commits_after(
         &self,
         tree: &TreeHandle,
         since: Version,
     ) -> Result<Vec<Seen>, OpenForestError> {
         self.wait_until_durable(since).await;
-        crate::blocking(|| self.0.missed(tree, since).wait())
+        crate::blocking(|| self.0.commits_after(tree, since).wait())
     }
 
-    /// Waits before a thread is taken. Whether it became durable is asked again there.
+    /// Waits before a thread is taken. Whether the version became durable is asked again there.
     async fn wait_until_durable(&self, version: Version) {
         let _ = self.when_durable(version, Level::Durable).await;
     }
@@ -135,8 +140,9 @@ impl DiskForest {
         crate::blocking(|| self.0.checkpoint().wait())
     }
 
-    /// Closes the forest, whoever still has it; see [`weald_journal::DiskForest::close`]. Other jobs run meanwhile. The drop
-    /// of the last handle closes the forest as well, and keeps its OS thread for as long as the last sync takes.
+    /// Closes the forest, even if others still have it; see [`weald_journal::DiskForest::close`]. Other jobs run
+    /// meanwhile. The drop of the last handle closes the forest as well, and keeps its OS thread for as long as the
+    /// last sync takes.
     ///
     /// ```
     /// use weald::forest::disk::DiskForest;
@@ -166,7 +172,7 @@ impl Deref for DiskForest {
     }
 }
 
-/// A forest on disk that is only read, also while a program has it open; see [`weald_journal::ReadOnlyForest`], whose
+/// A forest on disk that is only read, even while a program has it open; see [`weald_journal::ReadOnlyForest`], whose
 /// methods it has. A clone is the same.
 ///
 /// ```
@@ -314,8 +320,8 @@ impl ReadOnlyForest {
         crate::blocking(|| past(path, settings, moment).wait()).map(Self)
     }
 
-    /// The forest that a journal has, with these settings. The files are read, and the trees are made, on a thread that serves
-    /// no job ([`blocking`](crate::blocking)).
+    /// The forest that a journal has, with these settings. The files are read, and the trees are made, on a thread that
+    /// serves no job ([`blocking`](crate::blocking)).
     ///
     /// # Errors
     /// [`OpenForestError::Recover`].

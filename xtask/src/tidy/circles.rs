@@ -103,6 +103,22 @@ mod tests {
     }
 
     #[test]
+    fn an_upward_call_of_a_method_is_found_if_no_other_method_has_the_name() {
+        let call = "pub struct Low;\nfn f(low: Low) { low.rise() }";
+        let made_up = layered(call);
+        let rises = "//! A leaf.\n\npub struct Leaf;\nimpl crate::low::Low { fn rise(&self) {} }\n";
+        made_up.write("process/src/high/leaf.rs", rises);
+        made_up.assert_one(
+            check,
+            "process/src/low.rs:4",
+            "`.rise()` is in `process/src/high/leaf.rs`",
+        );
+        let other = format!("{rises}impl Leaf {{ fn rise(&self) {{}} }}\n");
+        made_up.write("process/src/high/leaf.rs", &other);
+        made_up.assert_none(check);
+    }
+
+    #[test]
     fn a_circle_that_grew_or_shrank_is_found() {
         let made_up = layered("");
         made_up.write(

@@ -1,9 +1,12 @@
-//! The import graph of each crate: which file names something of which other file, its layers and circles.
+//! The import graph of each crate: which file names something of another file, its layers and circles.
 //!
 //! - A node is a file. The root of the crate is not one, because it only lists and re-exports (`roots.rs`).
-//! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names. A call of a method is
-//!   no path, so methods that several files add to one type may call each other unseen.
-//! - The layers are the groups of `mod` items in the root, separated by empty lines, lowest first. An import from a lower layer to a higher one is an upward import.
+//! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names.
+//! - A call of a method that a file adds to a type of another file is an arrow, too, if the crate has no other method
+//!   of the name: a call does not tell the type. Such calls must not lead upward; circles are counted with and without
+//!   them.
+//! - The layers are the groups of `mod` items in the root, separated by empty lines, lowest first. An import from a
+//!   lower layer to a higher one is an upward import.
 //! - A circle is a strongly connected component: each of its files imports every other, directly or not.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +19,9 @@ use syn::Item;
 use super::crates;
 use super::modules::Modules;
 use super::repository::{File, Repository};
+
+/// Methods of ours that are called as some of the standard library: a call of one tells nothing.
+const OF_STANDARD_TYPES: [&str; 2] = ["find", "kind"];
 
 /// One place where a file names something of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +37,8 @@ pub(super) struct Graph {
     pub(super) folder: String,
     pub(super) files: BTreeSet<String>,
     pub(super) imports: BTreeSet<Import>,
+    /// The imports, and the calls of methods that a file adds to a type of another one.
+    arrows: BTreeSet<Import>,
     /// The layer of each module of the root, counted from the lowest.
     layers: BTreeMap<String, usize>,
 }
@@ -79,10 +87,14 @@ impl Graph {
                 }
             }
         }
+        let files = files.collect();
+        let mut arrows = imports.clone();
+        arrows.extend(calls_of_added_methods(&modules));
         Self {
             folder: folder.to_owned(),
-            files: files.collect(),
+            files,
             imports,
+            arrows,
             layers: repository
                 .crate_root(folder)
                 .map(layers)
@@ -90,12 +102,12 @@ impl Graph {
         }
     }
 
-    /// The files of the largest circle, sorted. A file outside any circle counts as a circle of one.
-    pub(super) fn circle<'a>(&'a self) -> BTreeSet<&'a str> {
+    /// The files of the largest circle of these arrows, sorted. A file outside any circle counts as a circle of one.
+    fn circle<'a>(&'a self, arrows: &'a BTreeSet<Import>) -> BTreeSet<&'a str> {
         let reached: BTreeMap<&'a str, BTreeSet<&'a str>> = self
             .files
             .iter()
-            .map(|file| (file.as_str(), self.reached_from(file)))
+            .map(|file| (file.as_str(), reached_from(file, arrows)))
             .collect();
         let circle = |file: &&'a str| -> BTreeSet<&'a str> {
             let back = reached[file]
@@ -108,23 +120,10 @@ impl Graph {
         circles.max_by_key(BTreeSet::len).unwrap_or_default()
     }
 
-    fn reached_from<'a>(&'a self, file: &'a str) -> BTreeSet<&'a str> {
-        let mut reached = BTreeSet::new();
-        let mut open = vec![file];
-        while let Some(file) = open.pop() {
-            let next = self.imports.iter().filter(|import| import.from == file);
-            open.extend(
-                next.map(|import| import.to.as_str())
-                    .filter(|to| reached.insert(*to)),
-            );
-        }
-        reached
-    }
-
-    /// The imports from a lower layer to a higher one.
+    /// The arrows from a lower layer to a higher one.
     pub(super) fn upward(&self) -> impl Iterator<Item = &Import> {
         let is_upward = |import: &&Import| self.layer(&import.from) < self.layer(&import.to);
-        self.imports.iter().filter(is_upward)
+        self.arrows.iter().filter(is_upward)
     }
 
     /// The layer of a file, which is the layer of its module in the root.
@@ -136,22 +135,23 @@ impl Graph {
         self.layers.get(module).copied().unwrap_or_default()
     }
 
-    /// The number of files in the largest circle, 1 if there is none.
+    /// The number of files in the largest circle of imports, 1 if there is none.
     pub(super) fn largest_circle(&self) -> usize {
-        self.circle().len().max(1)
+        self.circle(&self.imports).len().max(1)
     }
 
     fn line(&self) -> String {
         let (circle, files) = (self.largest_circle(), self.files.len());
         let upward = self.upward().count();
+        let with_calls = self.circle(&self.arrows).len().max(1);
         format!(
-            "{}: largest circle {circle} of {files}, upward {upward}\n",
+            "{}: largest circle {circle} of {files}, upward {upward}; with calls of added methods {with_calls}\n",
             self.folder
         )
     }
 
     fn details(&self) -> String {
-        let circle = self.circle();
+        let circle = self.circle(&self.imports);
         let is_inside = |name: &String| circle.contains(name.as_str());
         let inside = self
             .imports
@@ -185,6 +185,56 @@ impl Graph {
     }
 }
 
+fn reached_from<'a>(file: &'a str, arrows: &'a BTreeSet<Import>) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![file];
+    while let Some(file) = open.pop() {
+        let next = arrows.iter().filter(|arrow| arrow.from == file);
+        open.extend(
+            next.map(|arrow| arrow.to.as_str())
+                .filter(|to| reached.insert(*to)),
+        );
+    }
+    reached
+}
+
+/// The calls of methods that a file adds to a type of another file.
+fn calls_of_added_methods(modules: &Modules) -> Vec<Import> {
+    let in_files = || {
+        let all = modules.all.iter();
+        all.filter_map(|module| Some((module.file.as_ref()?, module)))
+    };
+    let mut types = BTreeSet::new();
+    let mut definitions = BTreeMap::<&str, Vec<(&String, Option<&String>)>>::new();
+    for (file, module) in in_files() {
+        types.extend(module.types.iter().map(|(name, _)| (file, name)));
+        for method in &module.methods {
+            let places = definitions.entry(&method.name).or_default();
+            places.push((file, method.of.as_ref()));
+        }
+    }
+    let added = |name: &str| match definitions.get(name).map(Vec::as_slice) {
+        Some([(file, Some(of))])
+            if !types.contains(&(*file, *of)) && !OF_STANDARD_TYPES.contains(&name) =>
+        {
+            Some(*file)
+        }
+        _ => None,
+    };
+    let calls = in_files().flat_map(|(from, module)| {
+        module.calls.iter().filter_map(move |(name, line)| {
+            let to = added(name).filter(|to| *to != from)?;
+            Some(Import {
+                from: from.clone(),
+                line: *line,
+                to: to.clone(),
+                name: format!(".{name}()"),
+            })
+        })
+    });
+    calls.collect()
+}
+
 /// The layer of each `mod` item of the root, from the empty lines between the items.
 fn layers(root: &File) -> BTreeMap<String, usize> {
     let Ok(syntax) = root.syntax() else {
@@ -205,7 +255,7 @@ fn layers(root: &File) -> BTreeMap<String, usize> {
 }
 
 /// The first and the last line of an item, its attributes included.
-pub(super) fn extent(item: &Item) -> (usize, usize) {
+fn extent(item: &Item) -> (usize, usize) {
     let tokens: Vec<_> = item.to_token_stream().into_iter().collect();
     let first = tokens
         .first()
@@ -247,7 +297,8 @@ mod tests {
         }
         assert_eq!(
             describe(&made_up.load(), Some("process")).as_deref(),
-            Ok("process: largest circle 4 of 4, upward 1\n\n\
+            Ok(
+                "process: largest circle 4 of 4, upward 1; with calls of added methods 4\n\n\
                 the files of the circle:\n\
                 process/src/high.rs\nprocess/src/job/deep/leaf.rs\nprocess/src/job/state.rs\nprocess/src/low.rs\n\n\
                 the imports inside the circle:\n\
@@ -258,7 +309,8 @@ mod tests {
                 process/src/job/state.rs:2 → process/src/job/deep/leaf.rs (super::deep::leaf::g)\n\
                 process/src/low.rs:2 → process/src/job/deep/leaf.rs (crate::job::Leaf)\n\n\
                 the upward imports:\n\
-                process/src/job/deep/leaf.rs:2 → process/src/high.rs (crate::high::High)\n")
+                process/src/job/deep/leaf.rs:2 → process/src/high.rs (crate::high::High)\n"
+            )
         );
     }
 

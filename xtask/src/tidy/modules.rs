@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quote::ToTokens;
-use syn::{Attribute, Item};
+use syn::{Attribute, ImplItem, Item, Signature, TraitItem, Type};
 
+use super::calls_in_code::{Call, calls};
 use super::paths_in_code::{Named, is_for_tests, paths};
 use super::repository::Repository;
 
@@ -23,11 +24,21 @@ pub(super) struct Module {
     pub(super) named: Vec<Named>,
     /// The types that the module defines, each with its line.
     pub(super) types: Vec<(String, usize)>,
+    /// The methods that the module defines.
+    pub(super) methods: Vec<Method>,
+    /// The methods that it calls.
+    pub(super) calls: Vec<Call>,
     parent: usize,
     children: BTreeMap<String, usize>,
     imports: BTreeMap<String, Vec<String>>,
     globs: Vec<Vec<String>>,
     items: BTreeSet<String>,
+}
+
+/// A method, and the type that it is added to by an `impl` of the type's own. None for a method of a trait.
+pub(super) struct Method {
+    pub(super) of: Option<String>,
+    pub(super) name: String,
 }
 
 /// The modules of one crate.
@@ -218,5 +229,45 @@ impl Module {
         let place = own_type.map(|(name, _)| (name.to_string(), name.span().start().line));
         self.types.extend(place);
         self.named.extend(named);
+        self.methods.extend(methods(item));
+        self.calls.extend(calls(item.to_token_stream()));
+    }
+}
+
+/// The methods of an `impl` or a trait that is not for tests only.
+fn methods(item: &Item) -> Vec<Method> {
+    let method = |of: Option<&String>, attributes: &[Attribute], signature: &Signature| {
+        let is_method = signature.receiver().is_some() && !only_for_tests(attributes);
+        is_method.then(|| Method {
+            of: of.cloned(),
+            name: signature.ident.to_string(),
+        })
+    };
+    match item {
+        Item::Impl(block) if !only_for_tests(&block.attrs) => {
+            let of = block.trait_.is_none().then(|| name_of(&block.self_ty));
+            let of = of.flatten();
+            let items = block.items.iter().filter_map(|item| match item {
+                ImplItem::Fn(item) => method(of.as_ref(), &item.attrs, &item.sig),
+                _ => None,
+            });
+            items.collect()
+        }
+        Item::Trait(block) => {
+            let items = block.items.iter().filter_map(|item| match item {
+                TraitItem::Fn(item) => method(None, &item.attrs, &item.sig),
+                _ => None,
+            });
+            items.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The last segment of a type that is named by a path.
+fn name_of(of: &Type) -> Option<String> {
+    match of {
+        Type::Path(of) => Some(of.path.segments.last()?.ident.to_string()),
+        _ => None,
     }
 }

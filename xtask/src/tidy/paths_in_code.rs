@@ -31,13 +31,8 @@ fn scan(tokens: TokenStream, prefix: &[String], named: &mut Vec<Named>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
     while at < tokens.len() {
+        at += left_out(&tokens[at..]);
         match &tokens[at..] {
-            [hash, TokenTree::Group(attribute), ..] if is(hash, '#') => {
-                at += 2;
-                if is_for_tests(&attribute.stream().to_string()) {
-                    at += item_length(&tokens[at..]);
-                }
-            }
             [TokenTree::Ident(word), TokenTree::Group(group), ..]
                 if word == "pub" && group.delimiter() == Delimiter::Parenthesis =>
             {
@@ -107,6 +102,20 @@ fn push(mut path: Vec<String>, alias: &str, first: &TokenTree, named: &mut Vec<N
     });
 }
 
+/// The length in tokens of what is left out here: attributes, and items that only tests see.
+pub(super) fn left_out(tokens: &[TokenTree]) -> usize {
+    let mut at = 0;
+    while let [hash, TokenTree::Group(attribute), ..] = &tokens[at..]
+        && is(hash, '#')
+    {
+        at += 2;
+        if is_for_tests(&attribute.stream().to_string()) {
+            at += item_length(&tokens[at..]);
+        }
+    }
+    at
+}
+
 /// The length in tokens of the item that starts here, up to its `;` or its braces.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let is_end = |token: &TokenTree| match token {
@@ -117,7 +126,7 @@ fn item_length(tokens: &[TokenTree]) -> usize {
     end.map_or(tokens.len(), |end| end + 1)
 }
 
-fn is(token: &TokenTree, c: char) -> bool {
+pub(super) fn is(token: &TokenTree, c: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == c)
 }
 

@@ -1,7 +1,9 @@
-//! Check: the root of a library lists and re-exports, and has no code.
+//! Check: the root of a library lists and re-exports, and has no code; and the kernel's folder shows its layers.
 //!
 //! The import graph leaves roots out, so code in one would be a way around the layers. One way is permitted: the static
 //! by which the scheduler reaches later layers, which `kernel/src/lib.rs` explains. A program's root is its code.
+
+use std::collections::BTreeSet;
 
 use syn::Item;
 use syn::spanned::Spanned;
@@ -14,6 +16,11 @@ use super::repository::Repository;
 /// The root and the only item that it may have.
 const PERMITTED: (&str, &str) = ("kernel/src/lib.rs", "FEATURES");
 
+/// The kernel's folder.
+const KERNEL: &str = "kernel/src/";
+/// How many entries it may have: its layers, and not their files.
+const MOST_ENTRIES: usize = 18;
+
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let (members, _) = crates::members(repository);
     let roots = members.iter().filter_map(|member| {
@@ -25,7 +32,18 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
         let code = items.iter().filter(|item| !is_list(item, &root.path));
         code.map(|item| Finding::new(&root.path, item.span().start().line, SENTENCE))
     });
-    findings.collect()
+    findings.chain(too_many_entries(repository)).collect()
+}
+
+fn too_many_entries(repository: &Repository) -> Option<Finding> {
+    let files = repository.our_rust();
+    let inside = files.filter_map(|file| file.path.strip_prefix(KERNEL));
+    let entries: BTreeSet<_> = inside.filter_map(|path| path.split('/').next()).collect();
+    let sentence = format!(
+        "The kernel's folder has {} entries, the limit is {MOST_ENTRIES}: a file belongs into the folder of its layer.",
+        entries.len()
+    );
+    (entries.len() > MOST_ENTRIES).then(|| Finding::new("kernel/src/lib.rs", 1, sentence))
 }
 
 const SENTENCE: &str = "The root of a library has only `mod` and `use`: what is defined here is in no layer; move it into \
@@ -61,6 +79,19 @@ mod tests {
         let sound =
             "mod low { mod leaf; }\npub use low::Leaf;\n#[cfg(test)]\nmod tests { fn f() {} }";
         with_root(sound).assert_none(check);
+    }
+
+    #[test]
+    fn a_file_too_many_in_the_kernels_folder_is_found() {
+        // It has a root and a file.
+        let made_up = MadeUp::sound();
+        for number in 3..=MOST_ENTRIES {
+            made_up.write(&format!("kernel/src/layer{number}/a.rs"), "//! A leaf.\n");
+            made_up.write(&format!("kernel/src/layer{number}/b.rs"), "//! A leaf.\n");
+        }
+        made_up.assert_none(check);
+        made_up.write("kernel/src/stray.rs", "//! A leaf.\n");
+        made_up.assert_one(check, "kernel/src/lib.rs:1", "19 entries");
     }
 
     #[test]

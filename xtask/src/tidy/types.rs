@@ -2,6 +2,7 @@
 //!
 //! - Structs, enums, unions, traits and aliases count, at the level of modules.
 //! - Associated types and test builds do not.
+//! - A name that two types may have is found when a third has it.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +11,25 @@ use super::crates;
 use super::modules::Modules;
 use super::repository::Repository;
 
-/// Names that are defined twice on purpose: the folder of the crate, the names and the reason.
-const TWICE: [(&str, &[&str], &str); 2] = [
+/// Names that several types have on purpose: the folder of the crate, how many types, the names and the reason.
+const SHARED: [(&str, usize, &[&str], &str); 3] = [
     (
         "sync",
+        2,
         &[
             "Sender",
             "Receiver",
             "Receive",
             "SendError",
             "TryReceiveError",
-            "Closed",
             "Full",
         ],
         "users write them after their module, `oneshot::Sender`, as in the standard library and Tokio",
     ),
+    ("sync", 3, &["Closed"], "the same, for `semaphore::Closed`"),
     (
         "kernel",
+        2,
         &["Scope"],
         "users write `Scope` and `fork::Scope`, each for the function `scope` beside it",
     ),
@@ -54,10 +57,11 @@ fn findings(repository: &Repository, folder: &str) -> Vec<Finding> {
     for (name, mut places) in places {
         places.sort();
         let (first, others) = places.split_first().expect("a name has a place");
-        let is_permitted = TWICE
+        let shared = SHARED
             .iter()
-            .any(|(at, twice, _)| *at == folder && twice.contains(&name.as_str()));
-        for (path, line) in others.iter().filter(|_| !is_permitted) {
+            .find(|(at, _, names, _)| *at == folder && names.contains(&name.as_str()));
+        let permitted = shared.map_or(1, |(_, types, ..)| *types);
+        for (path, line) in others.iter().skip(permitted - 1) {
             let sentence = format!(
                 "`{name}` is also the name of a type in `{}`; give one of them a name of its own.",
                 first.0
@@ -99,6 +103,14 @@ mod tests {
             made_up.write("process/src/lib.rs", "//! Processes.\npub struct A;\n");
             made_up.assert_none(check);
         }
+    }
+
+    #[test]
+    fn a_name_that_two_types_may_have_is_found_at_a_third() {
+        let made_up = with("pub struct Scope;\nmod b { pub struct Scope; }");
+        made_up.assert_none(check);
+        made_up.write("kernel/src/slab.rs", "//! A leaf.\nenum Scope {}\n");
+        made_up.assert_one(check, "kernel/src/slab.rs:2", "`Scope` is also the name");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The JSON API for writing. A key of the caller's choice (`Authorization: Bearer`) says whose a message is; the header
-//! `Idempotency-Key` makes one message of a request that is sent twice; `If-Match` names the version that an edit is of.
+//! `Idempotency-Key` makes one message of a request that is sent twice; `If-Match` names the version that an edit is
+//! of.
 
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
     let version = edited.map_err(|error| {
         let problem = Problem::from(error);
         match problem.theirs {
-            // What `If-Match` asked for is not so.
+            // The condition of `If-Match` does not hold.
             Some(_) => Problem {
                 status: StatusCode::PRECONDITION_FAILED,
                 ..problem
@@ -184,7 +185,7 @@ fn must_bring_a_key(ask: &Ask) -> Result<(), Problem> {
     owner.map(drop).ok_or_else(no_key)
 }
 
-/// Without a key nobody can change later what is written, which is fine; one that is too short was meant otherwise.
+/// Without a key nobody can later change the message, which is allowed; a key that is too short is a mistake.
 fn must_bring_no_bad_key(ask: &Ask) -> Result<(), Problem> {
     match ask.headers.contains_key(header::AUTHORIZATION) {
         true => must_bring_a_key(ask),

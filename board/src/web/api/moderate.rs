@@ -59,7 +59,8 @@ struct EntryValue {
     measure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// `board` is empty, and `message` missing, for what was done to a name; only `message` for what was done to a board.
+    /// For a measure against a name, `board` is empty and `message` is missing; for one against a board, only `message`
+    /// is missing.
     board: String,
     message: Option<u64>,
     why: String,

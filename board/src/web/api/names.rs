@@ -57,7 +57,7 @@ pub(crate) async fn release(ask: Arc<Ask>) -> Answer {
     told(StatusCode::OK, &name, false)
 }
 
-/// What became of a name.
+/// The outcome for a name.
 pub(crate) fn told(status: StatusCode, name: &str, protected: bool) -> Answer {
     json(status, &NameValue { name, protected })
 }

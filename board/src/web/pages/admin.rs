@@ -1,5 +1,5 @@
-//! The page that shows the state of the runtime and of the forest. Only moderators see it. A browser with scripts fetches
-//! it again every two seconds, while somebody looks at it.
+//! The page that shows the state of the runtime and of the forest. Only moderators see it. A browser with scripts
+//! fetches it again every two seconds, while somebody looks at it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::text::moment::Stamp;
 
 use super::super::answer::{Answer, page};
 use super::super::ask::Ask;
-use super::super::config::Place;
+use super::super::config::Storage;
 use super::super::views::Frame;
 
 /// After how many seconds it is fetched again.
@@ -161,7 +161,7 @@ fn forest(ask: &Ask) -> Table {
 
 /// The files of the journal, if the board is in a directory.
 async fn journal(ask: &Ask) -> Option<Table> {
-    let Place::Directory(directory) = &ask.app.config.place else {
+    let Storage::Directory(directory) = &ask.app.config.storage else {
         return None;
     };
     let (files, size) = weald::blocking(|| size_of(directory)).ok()?;

@@ -1,4 +1,5 @@
-//! Changing a message: the form for an edit, both texts of a conflict, and the buttons that delete, restore, undo, erase.
+//! Changing a message: the form for an edit, both texts of a conflict, and the buttons to delete, restore, undo and
+//! erase.
 
 use std::sync::Arc;
 
@@ -47,9 +48,10 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
         Ok(()) => see(&ask, &format!("/b/{name}/{}", id.get()), None),
         Err(problem) => {
             let board = ask.app.boards.board(&name)?;
-            // It may be gone by now, or not the visitor's; what was written comes back all the same.
+            // The message may be gone by now, or belong to somebody else; the visitor's text comes back
+            // all the same.
             let message = board.message(id)?;
-            // After a conflict the next attempt is one on what the message says now. Other mistakes change nothing.
+            // After a conflict the next attempt begins from the present text. Other mistakes do not change that.
             let seen = form
                 .get("seen")
                 .filter(|_| problem.theirs.is_none())

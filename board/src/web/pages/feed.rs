@@ -1,4 +1,4 @@
-//! The newest messages of a board as an Atom feed (RFC 4287). What is deleted or erased is not in it.
+//! The newest messages of a board as an Atom feed (RFC 4287). Deleted and erased messages are not in it.
 //!
 //! Its ids are made of the board's own, so they stay the same under whatever address the board is read.
 

@@ -111,7 +111,7 @@ fn view(ask: &Ask, (state, before): (&State, Option<&State>), room: usize) -> St
     }
 }
 
-/// Cuts a difference off behind so many bytes of the page. Returns whether it was longer.
+/// Cuts a difference off behind this many bytes of the page. Returns whether it was longer.
 fn cut(pieces: &mut Vec<PieceView>, mut room: usize) -> bool {
     for (at, piece) in pieces.iter_mut().enumerate() {
         let Some(left) = room.checked_sub(piece.text.len() + TAGS) else {

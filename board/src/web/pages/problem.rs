@@ -1,4 +1,4 @@
-//! The page for whatever went wrong.
+//! The page that tells what went wrong.
 
 use askama::Template;
 use axum::body::Body;

@@ -48,7 +48,7 @@ struct AnswerView {
 /// `GET /b/{board}/{message}`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    // What is gone is told by its status as well; what stands below it is still there.
+    // The status also tells that the message is gone; the answers below it are still there.
     let status = match board.message(ask.id()?)?.body {
         Body::Said(_) => StatusCode::OK,
         Body::Deleted(_) | Body::Erased(_) => StatusCode::GONE,

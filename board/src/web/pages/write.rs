@@ -1,4 +1,4 @@
-//! New topics and answers: forms, and what comes of them. A form that is refused comes back with all that was written.
+//! New topics and answers: the forms, and their outcomes. A refused form comes back with everything that was written.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(crate) async fn answer(ask: Arc<Ask>) -> Answer {
     match write(&ask, Some(above)).await {
         Ok(id) => {
             let message = ask.app.boards.board(&name)?.message(id)?;
-            // It may stand beside what it answers, if that is very deep.
+            // An answer to a very deep message stands beside that message.
             let above = message.parent.unwrap_or(above);
             let answers = ask.app.boards.board(&name)?.message(above)?.replies;
             let last = match answers.div_ceil(ANSWERS) {
@@ -136,7 +136,7 @@ fn show_form(ask: &Ask, board: &BoardAt, status: StatusCode, form: FormView) -> 
 
 fn remembered(ask: &Ask) -> Option<String> {
     let form = ask.form();
-    // As it was written into the message, and so never too long for a cookie.
+    // As it stands in the message, and so never too long for a cookie.
     let author = one_line(form.text("author"));
     (author != ask.visitor.author()).then(|| author_cookie(&author, ask.client.is_secure))
 }

@@ -5,7 +5,7 @@ use weald_tree::NodeId;
 use super::super::contract::{Checkpoint, CheckpointError, ReadError};
 use super::super::record::Record;
 use super::subject::{Subject, answer_of, changes, fill, must, read, wait, with_record};
-use crate::content::erasable::{Blob, BlobId, Erasure};
+use crate::content::erasable::{Blob, BlobId, BlobPlace, Erasure};
 use crate::level::Position;
 use crate::version::CommitId;
 
@@ -49,7 +49,8 @@ pub(super) fn keeps_checkpoints(subject: &dyn Subject) -> Result<(), String> {
     })
 }
 
-/// Appends a record with these erasable bytes, each for its own node, or one that erases what is at a node.
+/// Appends a record with these erasable bytes, each for its own node, or a record that erases the bytes of a
+/// node.
 fn append_with(
     subject: &dyn Subject,
     number: u64,
@@ -114,16 +115,39 @@ pub(super) fn keeps_blobs(subject: &dyn Subject) -> Result<(), String> {
         format!("it refused a checkpoint: {put:?}")
     })?;
     are(&[1, 3, 5])?;
+    let kept = |at: u64| wait(subject, journal.keep_blob(BlobId(at.into())));
+    let (id, node_of_1) = (BlobId(1), node(1));
+    let name = "secret".into();
+    let place = BlobPlace {
+        id,
+        node: node_of_1,
+        name,
+    };
+    must(kept(1) == Ok(Some((1, place))), || {
+        format!("it keeps bytes 1 that were brought for {:?}", kept(1))
+    })?;
+    must(kept(2) == Ok(None), || {
+        "it keeps bytes that were erased".into()
+    })?;
     let trimmed = wait(subject, journal.trim(second));
     must(trimmed == Ok(()), || format!("it answered {trimmed:?}"))?;
-    // What nobody asks for any more may be there or not.
-    let kept = wait(subject, journal.blob(BlobId(3))).map_err(|error| error.to_string())?;
-    must(kept.as_deref() == Some(b"the secret of 3"), || {
-        "it trimmed bytes to which its checkpoint refers".into()
-    })
+    // Bytes that nobody asks for any more may be there or not.
+    for at in [1_u64, 3] {
+        let left = wait(subject, journal.blob(BlobId(at.into())));
+        let left = left.map_err(|error| error.to_string())?;
+        must(
+            left == Some(format!("the secret of {at}").into_bytes()),
+            || {
+                format!(
+                    "it trimmed bytes {at}, to which its checkpoint refers, or which were to be kept"
+                )
+            },
+        )?;
+    }
+    Ok(())
 }
 
-/// Asks for many blobs at once, of which these are there.
+/// Asks for many blobs at once; only these are there.
 fn gives_all(subject: &dyn Subject, due: &[u64]) -> Result<(), String> {
     let mut given = Vec::new();
     let mut take = |id: BlobId, bytes| given.push((id.0, bytes));

@@ -1,6 +1,6 @@
 //! What a journal in memory holds: records, those on their way, erasable bytes, a checkpoint.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -22,6 +22,8 @@ pub(super) struct MemoryState {
     pub(super) checkpoint: Option<KeptState>,
     /// The erasable bytes, with the positions of the records that brought them.
     pub(super) blobs: BTreeMap<BlobId, (Position, Blob)>,
+    /// Those that are kept although the checkpoint may not refer to them.
+    pub(super) kept: BTreeSet<BlobId>,
     pub(super) trimmed: Position,
     pub(super) room: Option<usize>,
     /// Why every record is refused from now on.
@@ -74,7 +76,7 @@ pub(super) struct SentAnswer {
 }
 
 impl MemoryState {
-    /// What was kept, without whoever waits.
+    /// What was kept, without those that wait.
     pub(super) fn copy(&self) -> Self {
         Self {
             entries: self.entries.clone(),

@@ -42,7 +42,7 @@ pub struct UnreadMailbox {
     pub waited: Duration,
 }
 
-/// The receiver of `job`'s mailbox has found so many messages, which it took just now.
+/// The receiver of `job`'s mailbox has found this many messages, which it took just now.
 #[inline(always)]
 pub(super) fn note(job: &JobRef, messages: usize, taken: TakenMessages) {
     if messages >= LEAST {
@@ -109,7 +109,7 @@ impl<M> Mailbox<M> {
 impl LongMailbox {
     /// The long mailboxes of a runtime, the longest first.
     pub(crate) fn among(shared: &Shared) -> Vec<LongMailbox> {
-        let jobs = shared.live_jobs();
+        let jobs = shared.jobs_that(|job| job.header().backlog().is_some());
         let mut long: Vec<LongMailbox> = jobs.iter().filter_map(LongMailbox::of).collect();
         long.sort_by_key(|mailbox| std::cmp::Reverse(mailbox.messages));
         long

@@ -12,7 +12,7 @@ use crate::{
 
 impl<M> Address<M> {
     /// As [`Address::post`], for a caller that holds a lock: the job becomes runnable only when the result is dropped,
-    /// outside of the lock. If its runtime is gone, the job may end there and then.
+    /// outside of the lock. If its runtime is gone, the job may end at once.
     ///
     /// # Errors
     /// As [`Address::post`].

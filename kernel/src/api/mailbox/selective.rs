@@ -1,4 +1,4 @@
-//! Selective receives: the oldest message that is wanted, from the oldest on or behind a mark.
+//! Selective receives: each takes the oldest wanted message, of all messages or of those behind a mark.
 
 use std::{
     fmt,
@@ -77,7 +77,7 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveSince<'_, M, F> {
 
 impl<M> Mailbox<M> {
     /// Waits for the oldest message for which `wanted` is true; the others keep their order. The future calls
-    /// `wanted` once per message.
+    /// `wanted` once per message. Cancel-safe: dropping the future loses no message.
     ///
     /// Each receive begins at the oldest message; [`Mailbox::receive_since`] does not.
     ///
@@ -109,8 +109,9 @@ impl<M> Mailbox<M> {
         mark
     }
 
-    /// As [`Mailbox::receive_if`], but looks only at the messages behind `mark`, and moves the mark behind those that it
-    /// refuses. So however many receives there are with one mark, they look at each message once.
+    /// As [`Mailbox::receive_if`], but looks only at the messages behind `mark`, and moves the mark behind those that
+    /// it refuses. So however many receives there are with one mark, they look at each message once. Cancel-safe:
+    /// dropping the future loses no message, and the mark stays behind the messages that it refused.
     ///
     /// # Panics
     /// As [`Mailbox::poll_receive`].

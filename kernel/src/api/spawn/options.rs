@@ -1,4 +1,4 @@
-//! What few spawns set: how reports call the job, and what kind of work it does.
+//! The options that few spawns set: how reports call the job, and what kind of work it does.
 
 use std::{borrow::Cow, sync::Arc};
 

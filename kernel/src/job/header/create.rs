@@ -1,6 +1,7 @@
 //! Creating a job: a block, its header, and the future in it.
 //!
-//! A block that cannot be had is an error of the spawn, or ends the program if the job is the kernel's own.
+//! The block is taken before anything else ([`Room`]), so a spawn that is refused for lack of memory has nothing to
+//! undo. If the job is the kernel's own, a block that cannot be had ends the program.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +19,7 @@ use crate::{
     job::{
         body::{HasVTable, JobCell, set_stage, stage},
         extensions::ExtensionsWord,
-        header::{Header, JobPtr, REPEATS, place},
+        header::{Header, JobPtr, REPEATS, placement_bit},
         runnable::Runnable,
         state::State,
         transition::Inbox,
@@ -40,7 +41,7 @@ pub(crate) struct Spec {
     pub(crate) refs: u32,
 }
 
-/// The system has no memory for a job of so many bytes.
+/// The system has no memory for a job of this many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory {
     pub(crate) bytes: usize,
@@ -111,7 +112,7 @@ pub(crate) fn new<F: Future>(
         refs: AtomicU32::new(0),
         runtime: spec.runtime,
         body: AtomicU8::new(match spec.pinned {
-            Some(_) => stage::NOTHING | place::PINNED,
+            Some(_) => stage::NOTHING | placement_bit::PINNED,
             None => stage::NOTHING,
         }),
         flags: AtomicU8::new(spec.flags),

@@ -1,4 +1,4 @@
-//! What a receiver has taken out of the state word: its messages, and what the word said of them.
+//! What a receiver has taken out of the state word: its messages, and the flags that were set beside them.
 
 use super::{SEEN, Word};
 use crate::job::state::Link;

@@ -9,6 +9,7 @@ use crate::{
             pinned::PinnedQueue,
             stack_context::{self, Duty, Flow},
         },
+        threads::visits,
         workers::{
             context::{self, Context},
             run,
@@ -22,16 +23,23 @@ pub(crate) struct RunPinned<'a>(pub(crate) &'a dyn Fn() -> bool);
 impl Duty for RunPinned<'_> {
     fn step(&self, cx: &Context) -> Flow {
         let is_over = self.0;
+        let visit = visits::here(cx);
         match cx
             .pinned_here()
             .filter(|_| !is_over())
             .and_then(PinnedQueue::pop)
         {
             Some(job) => {
+                if let Some(visit) = visit {
+                    visits::begin_run(visit, job.ptr());
+                }
                 run::run_without_worker(cx, job, budget(cx));
                 Flow::Continue
             }
-            None => Flow::End,
+            None => {
+                visit.map(visits::end_run);
+                Flow::End
+            }
         }
     }
 }

@@ -10,11 +10,12 @@
 //! promises that they hold no such thing.
 //!
 //! # Safety
-//! - **never moves**: the fiber is in the body of its job, which never moves, so its own code may hold its address while
-//!   it runs or is suspended.
+//! - **never moves**: the fiber is in the body of its job, which never moves, so its own code may hold its address
+//!   while it runs or is suspended.
 //! - **its stack**: nothing but the fiber's frames runs on its stack. The stack is given back only after the fiber's
 //!   code has ended, as its last switch shows. A fiber that is dropped earlier, in the middle of its code, would lose
-//!   live frames: the state of its job excludes that (`STARTED`).
+//!   live frames: the future of a job that has frames on a stack is not dropped (`has_own_stack`,
+//!   [`Runnable::fail`](crate::job::runnable::Runnable::fail)).
 
 #![allow(unsafe_code)]
 
@@ -29,7 +30,7 @@ use std::{
 };
 
 use crate::{
-    job::place,
+    job::placement_bit,
     scheduler::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
@@ -65,8 +66,8 @@ enum FiberState<F, T> {
     Gone,
 }
 
-// SAFETY: before it starts it is its closure; afterwards its job is suspended on one thread, or the code that spawned it
-// has promised that it may migrate.
+// SAFETY: before it starts it is its closure; afterwards its job is suspended on one thread, or the code that spawned
+// it has promised that it may migrate.
 unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
@@ -134,7 +135,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
             return;
         }
         match stack_context.migrates.get() {
-            true => header.set_place(place::MIGRATING),
+            true => header.set_placement_bit(placement_bit::MIGRATING),
             false => {
                 let pinned = cx
                     .pinned_here()
@@ -151,9 +152,9 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let header = unsafe { job.header() };
         // SAFETY: its stack.
         let record = unsafe { stack_context.as_ref() };
-        match header.suspended_stack() {
+        match header.pinned_stack() {
             Some(_) => record.resume_job(header),
-            None => header.clear_place(place::MIGRATING),
+            None => header.clear_placement_bit(placement_bit::MIGRATING),
         }
         // SAFETY: its stack: its code has ended.
         cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
@@ -207,8 +208,8 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     unsafe { switch::leave(caller, onto) }
 }
 
-/// Calls `with` with a word that belongs to the running fiber and starts as null. Returns `None`, without a call, if the
-/// calling code does not run on a fiber's stack.
+/// Calls `with` with a word that belongs to the running fiber and starts as null. Returns `None`, without a call, if
+/// the calling code does not run on a fiber's stack.
 pub fn with_fiber_word<R>(with: impl FnOnce(&Cell<*const ()>) -> R) -> Option<R> {
     let stack_context = stack_context::root(context::again())
         .filter(|stack_context| stack_context.kind == StackKind::Fiber)?;

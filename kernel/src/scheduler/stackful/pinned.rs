@@ -27,7 +27,10 @@ use crate::{
     queue::watched_queue::WatchedQueue,
     reactor::Reactor,
     report::{self, JobName},
-    scheduler::workers::{context, shared},
+    scheduler::{
+        stackful::visit_run::VisitRun,
+        workers::{context, shared},
+    },
     sys::{Mutex, lock},
 };
 
@@ -44,6 +47,8 @@ pub(crate) struct PinnedQueue {
     watched: AtomicBool,
     /// Set when the thread will never take from the queue again.
     closed: AtomicBool,
+    /// Whether the thread is no thread of the pool, and what it runs.
+    visit: Option<VisitRun>,
     own: Own,
 }
 
@@ -72,6 +77,15 @@ impl Drop for PollerWait<'_> {
 impl PinnedQueue {
     /// The pinned queue of the calling thread.
     pub(crate) fn new() -> PinnedQueue {
+        PinnedQueue::with(None)
+    }
+
+    /// The pinned queue of the calling thread, which is in `block_on`.
+    pub(crate) fn of_visit(visit: VisitRun) -> PinnedQueue {
+        PinnedQueue::with(Some(visit))
+    }
+
+    fn with(visit: Option<VisitRun>) -> PinnedQueue {
         PinnedQueue {
             thread: thread::current(),
             incoming: Mutex::new(VecDeque::new()),
@@ -79,11 +93,17 @@ impl PinnedQueue {
             polled_reactor: Mutex::new(None),
             watched: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            visit,
             own: Own {
                 runnable: WatchedQueue::new(),
                 pinned_jobs: Cell::new(0),
             },
         }
+    }
+
+    /// The visit that its thread is on, if it is no thread of the pool.
+    pub(crate) fn visit(&self) -> Option<&VisitRun> {
+        self.visit.as_ref()
     }
 
     /// Queues a job that is pinned here. Any thread. If the queue's thread has ended, the job leaks and is reported:
@@ -192,24 +212,27 @@ impl PinnedQueue {
         self.own.runnable.len() + self.incoming_len.load(Ordering::Acquire)
     }
 
-    /// The runnable jobs, as they were about now. Any thread.
-    pub(crate) fn runnable_jobs(&self) -> Vec<JobRef> {
+    /// The runnable jobs, as they were about now; at most `most` of them. Any thread. The time grows with their number,
+    /// and with that of all jobs: each must be found among all blocks.
+    pub(crate) fn runnable_jobs(&self, most: usize) -> Vec<JobRef> {
+        let is_runnable = |job: &JobRef| {
+            let state = &job.header().state;
+            !state.is_done() && !state.is_waiting()
+        };
         let mut jobs = Vec::new();
         for job in self.own.runnable.snapshot() {
+            if jobs.len() == most {
+                return jobs;
+            }
             let Some(block) = NonNull::new(job.cast::<u8>()) else {
                 continue;
             };
-            memory::with_job_block(block, |block| {
-                // SAFETY: it was a job's block when the thread queued the job. If that has gone, the block is free, or
-                // another job's.
-                jobs.extend(unsafe { JobRef::from_block(block) });
-            });
+            jobs.extend(job_in(block).filter(is_runnable));
         }
         let incoming = lock(&self.incoming);
         // SAFETY: a queued job is alive, and leaves this part only under the lock.
-        jobs.extend(incoming.iter().map(|job| unsafe { JobRef::new_for(*job) }));
-        drop(incoming);
-        jobs.retain(|job| !job.header().state.is_done() && !job.header().state.is_waiting());
+        let incoming = incoming.iter().map(|job| unsafe { JobRef::new_for(*job) });
+        jobs.extend(incoming.filter(is_runnable).take(most - jobs.len()));
         jobs
     }
 
@@ -249,6 +272,16 @@ impl PinnedQueue {
         let _incoming = lock(&self.incoming);
         self.closed.store(true, Ordering::Release);
     }
+}
+
+/// The job in this block, which once was a job's, if it holds one.
+pub(crate) fn job_in(block: NonNull<u8>) -> Option<JobRef> {
+    let mut found = None;
+    memory::with_job_block(block, |block| {
+        // SAFETY: it was a job's block. If that job has gone, the block is free, or another job's.
+        found = unsafe { JobRef::from_block(block) };
+    });
+    found
 }
 
 /// What a job's pin to a queue does.

@@ -8,11 +8,11 @@
 //!   Migrating    any worker: it resumes the stack  a migrating fiber's first wait  the end of the fiber's code
 //! ```
 //!
-//! The job's header keeps the placement as bits ([`crate::job::place`]), and nothing else does; [`Header::placement`] turns
-//! them into one value. On the path of a message one question is enough, and costs one load: whether any worker may run the
-//! job (`runs_anywhere`), whether it has frames on a stack (`has_own_stack`), whether that stack is pinned
-//! (`suspended_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its thread, never to the queues of a
-//! worker ([`crate::scheduler::workers::ready`]).
+//! The job's header keeps the placement as bits ([`crate::job::placement_bit`]), and nothing else does;
+//! [`Header::placement`] turns them into one value. On the path of a message one question is enough, and costs one
+//! load: whether any worker may run the job (`runs_anywhere`), whether it has frames on a stack (`has_own_stack`),
+//! whether that stack is pinned (`pinned_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its
+//! thread, never to the queues of a worker ([`crate::scheduler::workers::ready`]).
 //!
 //! The safety argument (*suspended*) is at the head of [`crate::job::header`].
 
@@ -21,7 +21,7 @@
 use std::{any::Any, ptr, sync::Arc};
 
 use crate::{
-    job::{Header, place},
+    job::{Header, placement_bit},
     scheduler::stackful::{pinned::PinnedQueue, stack_context::StackContext},
 };
 
@@ -41,25 +41,26 @@ pub(crate) enum Placement<'a> {
 impl Header {
     /// Where the job may run. Only the holder of the runnable.
     pub(crate) fn placement(&self) -> Placement<'_> {
-        if let Some(context) = self.suspended_stack() {
+        if let Some(context) = self.pinned_stack() {
             return Placement::PinnedStack(context);
         }
-        let bits = self.place();
-        if bits & place::MIGRATING != 0 {
+        let bits = self.placement_bits();
+        if bits & placement_bit::MIGRATING != 0 {
             return Placement::Migrating;
         }
-        if bits & place::PINNED != 0 {
+        if bits & placement_bit::PINNED != 0 {
             let queue = self.extensions.lock().pinned.clone();
             return Placement::Pinned(queue.and_then(|queue| queue.downcast().ok()));
         }
         Placement::Anywhere
     }
 
-    /// The context of the job's stack, if that is pinned: it is suspended, or a fiber's. Only the holder of the runnable.
+    /// The context of the job's stack, if that is pinned: it is suspended, or a fiber's. Only the holder of the
+    /// runnable.
     #[inline(always)]
-    pub(crate) fn suspended_stack(&self) -> Option<&StackContext> {
+    pub(crate) fn pinned_stack(&self) -> Option<&StackContext> {
         // SAFETY: suspended: the context lives at the top of the suspended stack.
-        (self.place() & place::PINNED_STACK != 0)
+        (self.placement_bits() & placement_bit::PINNED_STACK != 0)
             .then(|| unsafe { &*self.link().cast::<StackContext>() })
     }
 
@@ -90,7 +91,7 @@ impl Header {
     /// Whether the job's stack is suspended on the thread of the queue `here`. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn is_suspended_at(&self, here: *const PinnedQueue) -> bool {
-        self.suspended_stack()
+        self.pinned_stack()
             .is_some_and(|context| ptr::eq(context.pinned(), here))
     }
 
@@ -99,7 +100,7 @@ impl Header {
         let is_it = |other: &Arc<dyn Any + Send + Sync>| {
             ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue))
         };
-        self.place() & place::PINNED != 0
+        self.placement_bits() & placement_bit::PINNED != 0
             && self
                 .extensions
                 .lock_existing()

@@ -2,9 +2,9 @@
 //!
 //! Jobs are run by a *loop*, which itself runs on a stack of ours. When a job waits with its stack, [`suspend`] leaves
 //! the loop's stack as it is, with the job's frames on it, and switches to a new loop on another stack, which runs
-//! other jobs. When the job is woken, the loop that takes the job calls [`resume`]: this loop leaves its own stack for good
-//! and switches to the suspended one. There the job continues, and after it the old loop below the job's frames. So a
-//! thread has one loop at work at any moment, and a wait costs two switches, no thread and no allocation.
+//! other jobs. When the job is woken, the loop that takes the job calls [`resume`]: this loop leaves its own stack for
+//! good and switches to the suspended one. There the job continues, and after it the old loop below the job's frames.
+//! So a thread has one loop at work at any moment, and a wait costs two switches, no thread and no allocation.
 //!
 //! ```text
 //!   job J waits:    stack A [ loop | J ]  suspend ──► stack B [ new loop ] runs other jobs
@@ -14,9 +14,14 @@
 //! A fiber is simpler ([`crate::scheduler::stackful::fiber`]): its stack holds nothing but its own frames. To wait, it
 //! switches back to the loop that polled it; the next poll resumes it.
 //!
+//! What a switch restores, and where: the stack pointer and the registers that a callee saves are on the stack
+//! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped;
+//! `wait_in_job` restores what the poll had noted (listening, yielded); the loop's next poll, or
+//! `Context::begin_nested`, restores the job and its budget.
+//!
 //! The stack that called [`run_loop`] is the *base*: it waits in the call while a loop is at work, and its [`Duty`]
-//! defines what the loop does. A loop asks the base again before each step, because a stack that was suspended under one base
-//! may be resumed under another.
+//! defines what the loop does. A loop asks the base again before each step, because a stack that was suspended under
+//! one base may be resumed under another.
 //!
 //! # Safety
 //! - **at the top**: a context is at the top of its stack, above all frames, and lives as long as anything runs or is
@@ -25,10 +30,9 @@
 //!   that thread resumes it, unless it migrates. Only a migrating fiber changes threads.
 //! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was about to
 //!   run has passed to the stack that resumes, and everything else belongs to the base.
-//! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may
-//!   end under another base, because a job in it may suspend the stack. What is used after a job ran therefore outlives
-//!   every stack of the thread (a pool thread's service, a test runtime's driver), and the other duties use nothing
-//!   then.
+//! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may end
+//!   under another base, because a job in it may suspend the stack. So whatever is used after a job ran (a pool
+//!   thread's service, a test runtime's driver) outlives every stack of the thread; the other duties use nothing then.
 //! - **its stack**: the argument for a fiber's stack, at the head of [`crate::scheduler::stackful::fiber`].
 
 #![allow(unsafe_code)]
@@ -41,7 +45,7 @@ use std::{
 };
 
 use crate::{
-    job::{self, JobPtr, place, runnable::Runnable},
+    job::{self, JobPtr, placement_bit, runnable::Runnable},
     report,
     scheduler::{
         stackful::pinned::{PinChange, PinnedQueue},
@@ -74,7 +78,7 @@ pub(crate) struct StackContext {
     pub(crate) caller: Cell<(*const SavedSp, *const StackContext)>,
     /// The context of the stack on which the frames began: itself, except for a segment. Null: a thread's own stack.
     pub(crate) root: Cell<*const StackContext>,
-    /// Of a suspended root: the context of the stack with its newest frames, which is itself or a segment.
+    /// In a suspended root: the context of the stack with its newest frames, which is itself or a segment.
     newest: Cell<*const StackContext>,
     /// The pinned queue of the thread that suspended it; see [`StackContext::pinned`].
     pinned: Cell<*const PinnedQueue>,
@@ -142,8 +146,8 @@ impl StackContext {
         &self.stack
     }
 
-    /// The queue of the only thread that resumes the stack. Null for a loop's stack that runs; a fiber keeps the queue from
-    /// its first wait to its end. Null for a fiber that migrates.
+    /// The queue of the only thread that resumes the stack. A loop's stack has none while it runs. A fiber keeps the
+    /// queue from its first wait to its end; a fiber that migrates has none.
     #[inline(always)]
     pub(crate) fn pinned(&self) -> *const PinnedQueue {
         self.pinned.get()
@@ -154,7 +158,7 @@ impl StackContext {
         self.pinned.set(pinned);
         job.set_link(ptr::from_ref(self).cast_mut().cast());
         // The orderings are those of the state, which gives the runnable away after this.
-        job.set_place(place::PINNED_STACK);
+        job.set_placement_bit(placement_bit::PINNED_STACK);
         pinned.count_pinned(PinChange::Pinned);
     }
 
@@ -163,7 +167,7 @@ impl StackContext {
         // SAFETY: pinned: this is the queue's thread.
         let pinned = unsafe { &*self.pinned.replace(ptr::null()) };
         pinned.count_pinned(PinChange::Unpinned);
-        job.clear_place(place::PINNED_STACK);
+        job.clear_placement_bit(placement_bit::PINNED_STACK);
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn visited(cx: &Context) -> Option<&Shared> {
 /// While it lives, the running job visits a runtime, or none.
 pub(crate) struct JobVisit<'a> {
     /// The record, and what was noted there before. None on a thread's own stack, which has no record: jobs run there
-    /// only if no stack was to be had, and do not visit.
+    /// only if there was no stack for them, and do not visit.
     noted: Option<(&'static StackContext, *const Shared)>,
     _runtime: Option<&'a Arc<Shared>>,
 }

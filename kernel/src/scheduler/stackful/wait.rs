@@ -27,7 +27,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     thread,
     time::Instant,
 };
@@ -43,6 +43,7 @@ use crate::{
             visit::JobVisit,
             wait::{block::block_in_place, panic_hook::is_in_panic_hook},
         },
+        threads::blocking_call,
         workers::{
             context::{self, PollNotes},
             current, run,
@@ -52,6 +53,18 @@ use crate::{
     },
 };
 
+/// Whether the caller holds up the job that `waker` wakes, so that it must not wait for that job: a wait of the job
+/// with its stack polls the caller, or the caller is in a closure of [`blocking`](crate::blocking()) that the job
+/// called.
+pub fn holds_up(waker: &Waker) -> bool {
+    let cx = context::again();
+    match cx.job() {
+        Some(job) => cx.noted().waits() && waker::is_of(waker, job),
+        None => blocking_call::served_here()
+            .is_some_and(|call| call.job().is_some_and(|job| waker::is_of(waker, job.ptr()))),
+    }
+}
+
 /// Whether the caller runs in a job.
 #[inline]
 pub fn is_in_job() -> bool {
@@ -59,7 +72,8 @@ pub fn is_in_job() -> bool {
 }
 
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one whose `block_on` the caller
-/// is in, else the one that runs the caller, or else the default one. See [`Runtime::block_on`](crate::Runtime::block_on).
+/// is in, else the one that runs the caller, or else the default one. See
+/// [`Runtime::block_on`](crate::Runtime::block_on).
 pub fn block_on<F: Future>(future: F) -> F::Output {
     match context::with(|cx| current::of_thread(cx).map(Shared::id))
         .and_then(crate::scheduler::workers::shared::find)
@@ -140,8 +154,8 @@ enum Meanwhile<'a> {
     Holds(&'a dyn Fn() -> bool),
 }
 
-/// Like [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: the cancel calls `cancelled`
-/// once, and the wait continues until its future is done. For callers that must outlive what they lent out.
+/// Like [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: the cancel calls
+/// `cancelled` once, and the wait continues until its future is done. For callers that must outlive what they lent out.
 pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Output {
     let mut future = pin!(future);
     // A cancel of a job that unwinds already was not meant for this wait.
@@ -240,9 +254,9 @@ impl Drop for Shield {
     }
 }
 
-/// Yields with the stack: the running job goes behind all others, and resumes after they had their turn. Where its stack
-/// must not be suspended (while it unwinds), it hands its worker to another thread instead. Outside of jobs it does
-/// nothing.
+/// Yields with the stack: the running job goes behind all others, and resumes after they had their turn. Where its
+/// stack must not be suspended (while it unwinds), it hands its worker to another thread instead. Outside of jobs it
+/// does nothing.
 ///
 /// # Panics
 /// Does not return to a job that is cancelled: its stack is unwound.
@@ -291,6 +305,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
     let mut saved = SavedFlags::begin(cx);
+    cx.begin_poll_of_wait();
     loop {
         unwind_if_cancelled(header);
         if let Poll::Ready(output) =
@@ -300,8 +315,12 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             header.set_waits_for(0);
             return output;
         }
-        header.extensions.tell_that_it_stands_still();
         let cx = context::again();
+        if let Some(shared) = cx.shared() {
+            shared.process.assert_here();
+        }
+        header.extensions.tell_that_it_stands_still();
+        cx.end_poll_of_wait();
         let parked = cx.fork_wait();
         let suspended = match unwinds {
             true => cx.suspend_unwinding(|| stack_context::suspend(cx, root, job)),
@@ -313,6 +332,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             return block::block_in_job(future);
         }
         saved.suspended = true;
+        context::again().begin_poll_of_wait();
     }
 }
 
@@ -322,8 +342,8 @@ fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Po
     future.poll(cx)
 }
 
-/// A wait begins, so the unit has survived what it has noted: not while it unwinds, since a destructor may wait; and not if
-/// the wait will end it.
+/// A wait begins, so the unit has survived what it has noted: not while it unwinds, since a destructor may wait; and
+/// not if the wait will end it.
 fn tell_if_survived(cx: &context::Context) {
     if !cx.noted().has_panicked() || cx.is_panicking() {
         return;

@@ -39,6 +39,8 @@ pub(crate) struct BlockingCall {
 struct Progress {
     phase: CallPhase,
     waker: Option<Waker>,
+    /// Whether a report has said that it lasts.
+    is_reported: bool,
 }
 
 /// Where a closure is.
@@ -126,6 +128,16 @@ impl Drop for Serves {
     }
 }
 
+impl BlockingCall {
+    /// The job that waits for it, if one does.
+    pub(crate) fn job(&self) -> Option<&JobRef> {
+        match &self.caller {
+            Caller::Job(job) => Some(job),
+            Caller::Future { .. } | Caller::Operation(_) => None,
+        }
+    }
+}
+
 impl Caller {
     pub(crate) fn name(&self) -> LateName {
         match self {
@@ -178,6 +190,7 @@ impl BlockingCall {
             progress: Mutex::new(Progress {
                 phase: CallPhase::Queued,
                 waker: None,
+                is_reported: false,
             }),
         })
     }
@@ -210,15 +223,22 @@ impl BlockingCall {
         }
     }
 
-    /// The operation, if its closure runs now.
-    pub(crate) fn running_operation(&self) -> Option<&OperationName> {
-        match &self.caller {
-            Caller::Operation(operation) => {
-                let phase = lock(&self.progress).phase;
-                (phase == CallPhase::Running).then_some(operation)
-            }
-            _ => None,
-        }
+    /// The operation, if its closure runs now and no report has named it. The caller makes that report.
+    pub(crate) fn begin_report(&self) -> Option<&Arc<OperationName>> {
+        let Caller::Operation(operation) = &self.caller else {
+            return None;
+        };
+        let mut progress = lock(&self.progress);
+        let is_first = progress.phase == CallPhase::Running
+            && !std::mem::replace(&mut progress.is_reported, true);
+        is_first.then_some(operation)
+    }
+
+    /// Whether a report about its operation may still become due.
+    pub(super) fn may_last(&self) -> bool {
+        let progress = lock(&self.progress);
+        let is_over = matches!(progress.phase, CallPhase::Over(_));
+        matches!(self.caller, Caller::Operation(_)) && !is_over && !progress.is_reported
     }
 
     pub(super) fn set_number(&self, number: u64) {

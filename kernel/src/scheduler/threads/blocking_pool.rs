@@ -2,22 +2,28 @@
 //!
 //! No job and no suspended stack lives on a blocking thread, so a closure that blocks one holds up nobody. A closure
 //! gets a thread at once, idle or new, while there are fewer than
-//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that bound the closures wait for a *turn*
+//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that limit the closures wait for a *turn*
 //! (the right to run on a blocking thread), first come, first served.
 //!
 //! Invariants:
 //! - A closure is in the queue, runs, or is gone. Its [`BlockingCall`] says which. The call ends only after the closure
 //!   is gone, so the closure may borrow from the caller.
-//! - A thread whose closure waits with Weald does not count against the bound: what it waits for may
-//!   itself need a thread.
+//! - A thread whose closure waits with Weald does not count against the limit, because the wait may be
+//!   for something that itself needs a thread.
 //! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
 //!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
-//!   returned for [`TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
+//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
 //! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
 //!   a deadlock of closures that wait for each other by other means is not silent.
 //!
+//! `look.rs` has what the monitor does with a queue that does not move, and with operations that nobody waits for, and
+//! `priorities.rs` what it does with closures that compute.
+//!
 //! Called by [`blocking_threads`](crate::scheduler::threads::blocking_threads), which are the threads and the monitor's
 //! look at the pools, by the callers of closures and by the shutdown.
+
+mod look;
+mod priorities;
 
 use std::{
     collections::BTreeMap,
@@ -28,17 +34,18 @@ use std::{
 
 use crate::{
     report::{self, JobName, LateName, LateNames, panic_message},
-    scheduler::threads::blocking_call::{self, BlockingCall, CallEnd, Serves},
+    scheduler::threads::{
+        blocking_call::{self, BlockingCall, CallEnd, Serves},
+        blocking_pool::priorities::ClosureThread,
+    },
     sys::lock,
 };
 
-/// A closure that waits this long for its turn is reported, or gets none.
-const TURN_IS_LATE: Duration = Duration::from_secs(1);
 /// An operation that holds its turn this long is not counted while others wait: the disk or the server is slow, or
 /// nobody will ever answer.
 const HELD: Duration = Duration::from_millis(10);
-/// The most threads that one look starts: a thread takes some 30 µs to start, and the monitor has other duties.
-const STARTS_PER_LOOK: usize = 64;
+/// An operation is reported when it has lasted this long.
+pub(crate) const LASTS: Duration = Duration::from_secs(1);
 /// How many jobs a report names at most.
 const NAMED: usize = 10;
 
@@ -62,10 +69,12 @@ pub(crate) struct BlockingPool {
 #[derive(Default)]
 struct Inner {
     /// The closures that wait, by the numbers of their calls.
-    queue: BTreeMap<u64, Turn>,
+    queue: BTreeMap<u64, QueuedClosure>,
     /// How many closures were ever queued.
     queued: u64,
     running: Vec<Running>,
+    /// Operations whose futures were dropped while they ran, until they end or are reported.
+    abandoned: Vec<Abandoned>,
     /// How many of those that run are excused.
     excused: usize,
     /// When a closure last began or ended.
@@ -91,24 +100,23 @@ struct Running {
     call: Arc<BlockingCall>,
     since: Instant,
     is_excused: bool,
+    thread: ClosureThread,
 }
 
-/// What a look at a pool found.
-#[derive(Default)]
-pub(super) struct Look {
-    /// The numbers of threads that must start; they are counted.
-    pub(super) starts: Vec<usize>,
-    /// Whether the monitor must look again soon.
-    pub(super) is_soon: bool,
+/// An operation that runs although its future was dropped.
+struct Abandoned {
+    call: Arc<BlockingCall>,
+    /// When it began to run.
+    since: Instant,
 }
 
 /// A closure in the queue.
-pub(crate) struct Turn {
+pub(crate) struct QueuedClosure {
     work: Box<dyn FnOnce() + Send>,
     pub(super) call: Arc<BlockingCall>,
 }
 
-/// What became of a closure that was queued.
+/// The fate of a closure that was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {
     /// An idle thread takes it.
@@ -121,7 +129,7 @@ pub(super) enum Queued {
     Refused,
 }
 
-impl Turn {
+impl QueuedClosure {
     /// How reports name the closure.
     pub(super) fn name(&self) -> JobName {
         self.call.caller.name().known().clone()
@@ -171,7 +179,7 @@ impl Inner {
         })
     }
 
-    /// Excuses closures that have held their turns for long, as many as the bound allows.
+    /// Excuses closures that have held their turns for long, as many as [`Bounds::held`] allows.
     fn excuse(&mut self, bounds: Bounds, now: Instant) {
         let free = bounds.held.saturating_sub(self.excused);
         let is_long = |running: &&mut Running| {
@@ -205,17 +213,17 @@ impl BlockingPool {
 
     /// Queues `work`.
     pub(super) fn push(&self, work: Box<dyn FnOnce() + Send>, call: Arc<BlockingCall>) -> Queued {
-        let turn = Turn { work, call };
+        let closure = QueuedClosure { work, call };
         let mut inner = lock(&self.inner);
         if inner.is_stopped {
             drop(inner);
-            turn.refuse(CallEnd::NeverRan);
+            closure.refuse(CallEnd::NeverRan);
             return Queued::Refused;
         }
         inner.queued += 1;
         let number = inner.queued;
-        turn.call.set_number(number);
-        inner.queue.insert(number, turn);
+        closure.call.set_number(number);
+        inner.queue.insert(number, closure);
         let new = inner.count_new(self.bounds);
         let must_wait = new.is_none() && inner.lacks_thread();
         drop(inner);
@@ -244,6 +252,17 @@ impl BlockingPool {
         }
     }
 
+    /// Leaves the start of a thread that was counted to the monitor, which finds its closure in the queue. False if the
+    /// caller must start it, because the runtime has stopped.
+    pub(super) fn leave_start(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        if !inner.is_stopped {
+            inner.threads -= 1;
+            inner.starting -= 1;
+        }
+        !inner.is_stopped
+    }
+
     /// The closure of a thread begins to wait with Weald. Returns the number of a thread that must start.
     pub(super) fn begin_wait(&self) -> Option<usize> {
         let mut inner = lock(&self.inner);
@@ -260,24 +279,41 @@ impl BlockingPool {
     /// Takes a time logarithmic in the length of the queue: ten thousand may be taken back at once.
     pub(crate) fn retract(&self, call: &Arc<BlockingCall>) {
         let mut inner = lock(&self.inner);
-        let turn = inner.queue.remove(&call.number());
+        let closure = inner.queue.remove(&call.number());
         inner.note_shorter();
         drop(inner);
-        if let Some(turn) = turn {
-            turn.refuse(CallEnd::NeverRan);
+        if let Some(closure) = closure {
+            closure.refuse(CallEnd::NeverRan);
         }
+    }
+
+    /// The future of a call that is not queued any more is dropped. Returns true if it is an operation that still runs:
+    /// then the monitor, which must be awake, watches it.
+    pub(crate) fn abandon(&self, call: &Arc<BlockingCall>) -> bool {
+        if !call.may_last() {
+            return false;
+        }
+        let mut inner = lock(&self.inner);
+        let is_it = |running: &&Running| Arc::ptr_eq(&running.call, call);
+        let Some(since) = inner.running.iter().find(is_it).map(|it| it.since) else {
+            return false;
+        };
+        let call = call.clone();
+        inner.abandoned.push(Abandoned { call, since });
+        true
     }
 
     fn refuse_queued(&self, end: CallEnd, which: impl Fn(&Arc<BlockingCall>) -> bool) {
         let refused = self.take_queued(which).into_iter();
-        refused.for_each(|turn| turn.refuse(end));
+        refused.for_each(|closure| closure.refuse(end));
     }
 
-    fn take_queued(&self, which: impl Fn(&Arc<BlockingCall>) -> bool) -> Vec<Turn> {
+    fn take_queued(&self, which: impl Fn(&Arc<BlockingCall>) -> bool) -> Vec<QueuedClosure> {
         let mut inner = lock(&self.inner);
         let queue = std::mem::take(&mut inner.queue);
-        let (taken, rest): (BTreeMap<u64, Turn>, BTreeMap<u64, Turn>) =
-            queue.into_iter().partition(|(_, turn)| which(&turn.call));
+        let (taken, rest): (BTreeMap<u64, QueuedClosure>, BTreeMap<u64, QueuedClosure>) = queue
+            .into_iter()
+            .partition(|(_, closure)| which(&closure.call));
         inner.queue = rest;
         inner.note_shorter();
         drop(inner);
@@ -285,34 +321,35 @@ impl BlockingPool {
     }
 
     /// The first closure for a thread that has started; see [`next`](Self::next).
-    pub(super) fn first(&self, retire_after: Duration) -> Option<Turn> {
+    pub(super) fn first(&self, retire_after: Duration) -> Option<QueuedClosure> {
         let mut inner = lock(&self.inner);
         inner.starting -= 1;
         self.next_in(inner, retire_after)
     }
 
     /// The next closure for an idle thread, which waits for one. None: the thread ends, and is no longer counted.
-    pub(super) fn next(&self, retire_after: Duration) -> Option<Turn> {
+    pub(super) fn next(&self, retire_after: Duration) -> Option<QueuedClosure> {
         self.next_in(lock(&self.inner), retire_after)
     }
 
-    fn next_in(&self, mut inner: MutexGuard<'_, Inner>, retire_after: Duration) -> Option<Turn> {
-        let retire_at = Instant::now() + retire_after;
+    fn next_in(&self, mut inner: MutexGuard<'_, Inner>, idle: Duration) -> Option<QueuedClosure> {
+        let retire_at = Instant::now() + idle;
         loop {
             if inner.threads > inner.most(self.bounds) {
                 break;
             }
-            if let Some((_, turn)) = inner.queue.pop_first() {
+            if let Some((_, closure)) = inner.queue.pop_first() {
                 let now = Instant::now();
                 inner.note_shorter();
                 inner.moved = Some(now);
                 inner.is_refused = false;
                 inner.running.push(Running {
-                    call: turn.call.clone(),
+                    call: closure.call.clone(),
                     since: now,
                     is_excused: false,
+                    thread: ClosureThread::here(),
                 });
-                return Some(turn);
+                return Some(closure);
             }
             let left = retire_at.saturating_duration_since(Instant::now());
             if inner.is_stopped || left.is_zero() {
@@ -331,20 +368,30 @@ impl BlockingPool {
         None
     }
 
-    /// The closure has run.
-    pub(super) fn forget(&self, call: &Arc<BlockingCall>) {
+    /// The closure has run. Returns whether the priority of the calling thread, which ran it, was lowered.
+    pub(super) fn forget(&self, call: &Arc<BlockingCall>) -> bool {
         let mut inner = lock(&self.inner);
         let is_it = |running: &Running| Arc::ptr_eq(&running.call, call);
-        if let Some(at) = inner.running.iter().position(is_it) {
-            let running = inner.running.swap_remove(at);
-            inner.excused -= usize::from(running.is_excused);
-            inner.moved = Some(Instant::now());
-        }
+        let Some(at) = inner.running.iter().position(is_it) else {
+            return false;
+        };
+        let running = inner.running.swap_remove(at);
+        inner.excused -= usize::from(running.is_excused);
+        inner.moved = Some(Instant::now());
+        running.thread.is_lowered()
     }
 
-    /// The runtime stops: idle threads end. Returns the closures of futures that have not begun, to be refused. A job takes
-    /// its own closure back when it is cancelled; one that cannot be, because it unwinds, still gets its turn.
-    pub(crate) fn stop(&self) -> Vec<Turn> {
+    /// The calling thread ends, and is no longer counted; the monitor starts another for a closure that is queued. False
+    /// if it must go on, because the runtime has stopped.
+    pub(super) fn leave(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        inner.threads -= usize::from(!inner.is_stopped);
+        !inner.is_stopped
+    }
+
+    /// The runtime stops: idle threads end. Returns the closures of futures that have not begun, to be refused. A job
+    /// takes its own closure back when it is cancelled; one that cannot be, because it unwinds, still gets its turn.
+    pub(crate) fn stop(&self) -> Vec<QueuedClosure> {
         lock(&self.inner).is_stopped = true;
         self.queued.notify_all();
         self.take_queued(|call| call.caller.is_future())
@@ -374,169 +421,7 @@ impl BlockingPool {
         let futures = running.filter(|caller| caller.is_future());
         futures.map(|caller| caller.name()).collect()
     }
-
-    /// Whether the monitor must look at the queue.
-    pub(super) fn must_look(&self) -> bool {
-        let inner = lock(&self.inner);
-        !inner.queue.is_empty() && (!inner.is_reported || self.bounds.held > 0)
-    }
-
-    /// Gives turns to closures that wait because others hold theirs for long, and reports or ends those that wait too
-    /// long. Called by the monitor each round.
-    pub(super) fn look(&self) -> Look {
-        let mut inner = lock(&self.inner);
-        let Some((_, first)) = inner.queue.first_key_value() else {
-            return Look::default();
-        };
-        let (now, since) = (Instant::now(), first.call.since);
-        inner.excuse(self.bounds, now);
-        let most = if inner.is_refused { 1 } else { STARTS_PER_LOOK };
-        let starts: Vec<usize> = std::iter::from_fn(|| inner.count_new(self.bounds))
-            .take(most)
-            .collect();
-        let late = now.saturating_duration_since(since);
-        let rests = inner
-            .moved
-            .map(|moved| now.saturating_duration_since(moved));
-        let is_operation = self.bounds.held > 0;
-        let nobody_comes = starts.is_empty() && inner.lacks_thread();
-        let is_stuck = (nobody_comes || inner.is_refused)
-            && late >= TURN_IS_LATE
-            && (!is_operation || rests.is_none_or(|rests| rests >= TURN_IS_LATE));
-        if !is_stuck {
-            let is_soon = is_operation || !inner.is_reported;
-            return Look { starts, is_soon };
-        }
-        if !std::mem::replace(&mut inner.is_reported, true) {
-            let (queued, running) = (inner.queue.len(), inner.names());
-            drop(inner);
-            match is_operation {
-                true => report::no_turn_for_operation(
-                    self.bounds.turns + self.bounds.held,
-                    queued,
-                    running,
-                ),
-                false => report::no_turn_to_block(self.bounds.turns, queued, late, running),
-            }
-        } else {
-            drop(inner);
-        }
-        if is_operation {
-            let is_late = |call: &Arc<BlockingCall>| {
-                now.saturating_duration_since(call.since) >= TURN_IS_LATE
-            };
-            self.refuse_queued(CallEnd::NoTurn, is_late);
-        }
-        Look {
-            starts,
-            is_soon: is_operation,
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::{panic::Location, thread};
-
-    use super::*;
-    use crate::scheduler::threads::blocking_call::Caller;
-
-    fn pool(turns: usize, held: usize) -> BlockingPool {
-        BlockingPool::new(Bounds { turns, held })
-    }
-
-    fn push(pool: &BlockingPool) -> Queued {
-        let caller = Caller::Future {
-            site: Location::caller(),
-            type_name: "a test",
-        };
-        pool.push(
-            Box::new(|| ()),
-            BlockingCall::new(0, |_, waker| waker.wake(), caller),
-        )
-    }
-
-    /// Each takes a short time, however many wait: time quadratic in their number would be minutes.
-    #[test]
-    fn many_closures_are_taken_back_one_by_one() {
-        let (done, is_done) = std::sync::mpsc::channel();
-        let test = thread::spawn(move || {
-            let pool = pool(0, 0);
-            let site = Location::caller();
-            let new = |_| {
-                let type_name = "a test";
-                let caller = Caller::Future { site, type_name };
-                BlockingCall::new(0, |_, waker| waker.wake(), caller)
-            };
-            let calls: Vec<_> = (0..200_000).map(new).collect();
-            for call in &calls {
-                assert_eq!(pool.push(Box::new(|| ()), call.clone()), Queued::MustWait);
-            }
-            for call in calls.iter().rev() {
-                pool.retract(call);
-                pool.retract(call);
-            }
-            assert_eq!(pool.calls(), (0, 0));
-            done.send(()).unwrap();
-        });
-        is_done.recv_timeout(Duration::from_secs(100)).unwrap();
-        test.join().unwrap();
-    }
-
-    /// The queue has waited this long for a thread that the system does not run.
-    #[allow(clippy::disallowed_methods, reason = "the clock is tested")]
-    fn let_wait(pool: &BlockingPool, time: Duration) {
-        let mut inner = lock(&pool.inner);
-        inner.moved = inner.moved.map(|moved| moved.checked_sub(time).unwrap());
-        drop(inner);
-        thread::sleep(time);
-    }
-
-    #[test]
-    fn a_look_starts_no_threads_beside_those_on_their_way() {
-        for held in [0, 64] {
-            let pool = pool(64, held);
-            assert_eq!(push(&pool), Queued::NeedsThread(1));
-            assert_eq!(push(&pool), Queued::NeedsThread(2));
-            assert_eq!(pool.look().starts, [0; 0]);
-            // One could not start.
-            pool.not_started();
-            assert_eq!(pool.look().starts, [3]);
-            assert_eq!(pool.threads(), 2);
-        }
-    }
-
-    #[test]
-    fn a_lack_of_threads_is_looked_for_again_once_the_queue_was_empty() {
-        let new = || {
-            let caller = Caller::Future {
-                site: Location::caller(),
-                type_name: "a test",
-            };
-            BlockingCall::new(0, |_, waker| waker.wake(), caller)
-        };
-        // Taken back by their callers, or refused.
-        for is_refused in [false, true] {
-            let pool = pool(0, 0);
-            let call = new();
-            assert_eq!(pool.push(Box::new(|| ()), call.clone()), Queued::MustWait);
-            lock(&pool.inner).is_reported = true;
-            assert!(!pool.must_look());
-            match is_refused {
-                true => pool.refuse_queued(CallEnd::NeverRan, |_| true),
-                false => pool.retract(&call),
-            }
-            assert_eq!(pool.push(Box::new(|| ()), new()), Queued::MustWait);
-            assert!(pool.must_look());
-        }
-    }
-
-    #[test]
-    fn an_operation_for_which_a_thread_is_on_its_way_gets_its_turn_however_late() {
-        let pool = pool(1, 1);
-        assert_eq!(push(&pool), Queued::NeedsThread(1));
-        let_wait(&pool, TURN_IS_LATE);
-        pool.look();
-        assert_eq!(pool.calls(), (0, 1));
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use crate::{
     scheduler::{
         threads::{
             blocking_call::Purpose,
-            blocking_pool::{BlockingPool, Bounds, Turn},
+            blocking_pool::{BlockingPool, Bounds, QueuedClosure},
         },
         workers::config::Config,
     },
@@ -48,7 +48,7 @@ impl BlockingPools {
     }
 
     /// The runtime stops; see [`BlockingPool::stop`].
-    pub(crate) fn stop(&self) -> Vec<Turn> {
+    pub(crate) fn stop(&self) -> Vec<QueuedClosure> {
         self.all()
             .into_iter()
             .flat_map(BlockingPool::stop)

@@ -1,6 +1,7 @@
-//! The part of the monitor's round that looks at the detached threads: it starts threads for the
-//! [quarantine](crate::scheduler::threads::quarantine), and reports each job that exceeds `stuck_after` on a detached
-//! thread, unless it computes in a fork, and those of them that do not end although they were asked to. Called by the monitor only.
+//! The part of the monitor's round that looks at the detached threads. It starts threads for the
+//! [quarantine](crate::scheduler::threads::quarantine). It reports each job that exceeds `stuck_after` on a detached
+//! thread, unless the job computes in a fork, and each that does not end although it was asked to. Called by the
+//! monitor only.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -9,13 +10,13 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::{self, LateName, NoSpareThread, Retake, StuckRun},
+    report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
             detached_run::{Cause, Round, RunningCode},
             held_up, quarantine,
             serve::{self, NoQuarantineThread},
-            suspects::LongRun,
+            suspect_records::LongRun,
         },
         workers::{ready, shared::Shared},
     },
@@ -27,18 +28,32 @@ const STARTS_PER_ROUND: usize = 64;
 /// Reports the jobs that exceed the bound on detached threads, and starts threads for the quarantine.
 pub(super) fn run(shared: &Arc<Shared>) {
     let now = Instant::now();
+    shared
+        .detached
+        .note_ends_of_forks(|job| is_fork(shared, job));
     let round = shared.detached.look(shared.config.stuck_after);
     start_for_quarantine(shared, &round);
     for overdue in &round.overdue {
         let job = overdue.job.header();
+        let may_fork = matches!(overdue.cause, Cause::WentOn | Cause::Visits);
+        let is_excused = may_fork && !overdue.counts_in_fork;
+        if is_excused && is_fork(shared, &overdue.job) {
+            shared.detached.is_in_fork(&overdue.job);
+            continue;
+        }
         let retake = match overdue.cause {
             Cause::Quarantined => {
                 shared.counters.detached.fetch_add(1, Ordering::Relaxed);
                 Retake::Quarantined
             }
-            Cause::Retaken | Cause::Announced => Retake::Retaken,
+            Cause::Retaken | Cause::Announced | Cause::WentOn => Retake::Retaken,
+            Cause::Visits => Retake::OfVisitor,
         };
-        note_offence(shared, &overdue.job, now);
+        match overdue.cause {
+            // It runs on its own thread only, so its kind delays no worker.
+            Cause::Visits => job.extensions.tell_that_it_stands_still(),
+            _ => note_offence(shared, &overdue.job, overdue.counts_in_fork, now),
+        }
         let name = LateName::of(job);
         match overdue.code {
             RunningCode::PanicHook => report::panic_hook_runs(name, overdue.held, retake),
@@ -68,7 +83,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             .suspects
             .prolong(|| shared.detached.unannounced_jobs(), now);
     } else if shared.quarantine.len() == 0 {
-        // The pool is no longer full. The next time it is full, a report says so again.
+        // The pool is no longer full: the next time that it is, a report says so again.
         shared.at_bound.store(false, Ordering::Relaxed);
     }
     shared.suspects.expire(now);
@@ -120,9 +135,14 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
 /// The job has exceeded `stuck_after`. Its description is told, and its kind becomes suspect unless the run is excused
 /// ([`is_excused`]). A panic hook counts too, although it is not the job's fault: when one request panics because a
 /// service is gone, the others are about to, and each hook would cost a worker the bound.
-pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
+///
+/// `counts_in_fork`: whether a fork is no excuse. It does not excuse a thread that blocks, because a job that waits for
+/// the parts of a fork has announced that it does; nor a thread whose worker no spare thread can take; nor one root of
+/// a fork too many.
+pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, now: Instant) {
     job.header().extensions.tell_that_it_stands_still();
-    if !is_excused(shared, job) {
+    let counts = counts_in_fork && !job.header().is_forked() && has_quarantine(shared);
+    if counts || !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
 }
@@ -133,17 +153,24 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
         return;
     }
     let noted = shared.suspects.note_long_run(job.header(), Instant::now());
-    if noted == LongRun::Again {
-        let bound = shared.config.stuck_after;
-        let is_moved = job.header().may_be_quarantined();
-        report::just_below(LateName::of(job.header()), bound, is_moved);
-    }
+    let who = match noted {
+        LongRun::Again => JustBelow::Job,
+        LongRun::OfKind => JustBelow::Kind,
+        LongRun::Noted => return,
+    };
+    let bound = shared.config.stuck_after;
+    let is_moved = job.header().may_be_quarantined();
+    report::just_below(LateName::of(job.header()), who, bound, is_moved);
 }
 
 /// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
 /// spare threads for a quarantine.
 fn is_excused(shared: &Shared, job: &JobRef) -> bool {
-    is_fork(shared, job) || shared.config.spare_threads == 0
+    is_fork(shared, job) || !has_quarantine(shared)
+}
+
+fn has_quarantine(shared: &Shared) -> bool {
+    shared.config.spare_threads > 0
 }
 
 /// Whether the job is part of a fork, or in one.

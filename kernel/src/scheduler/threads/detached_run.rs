@@ -1,11 +1,10 @@
-//! What a detached thread runs, why it is [detached](super::detached), and what is reported of that: data of the looks at
-//! these threads.
+//! The run of a detached thread, as data: what runs, why the thread is [detached](super::detached), and what was reported.
 
 use std::time::{Duration, Instant};
 
 use crate::{
-    job::JobRef,
-    scheduler::threads::{priority::Share, senders::Sends},
+    job::{JobPtr, JobRef},
+    scheduler::threads::{priority::CpuShare, senders::Sends},
 };
 
 /// The run of a job on a detached thread.
@@ -18,6 +17,16 @@ pub(crate) struct DetachedRun {
     pub(crate) sends: Sends,
     /// What ran when the thread was detached. If the run did not exceed the bound then: at the last look.
     pub(crate) code: RunningCode,
+}
+
+/// Which run of the list is meant.
+#[derive(Clone, Copy)]
+pub(crate) enum ListedRun {
+    /// That of the thread of the pool with this number.
+    OfThread(u32),
+    /// That of this job on the thread in `block_on` with this number. Such a thread may have a second one: what a job leaves
+    /// may call `block_on`, which runs local jobs.
+    OfVisit(u32, JobPtr),
 }
 
 /// Which code of a job runs. A run that exceeds the bound is an offence of the job only if the job's own code runs.
@@ -47,19 +56,23 @@ pub(crate) enum Cause {
     Retaken,
     /// It runs a job of the quarantine.
     Quarantined,
+    /// The job had announced that it blocks, and goes on since.
+    WentOn,
+    /// It is pinned to a thread in `block_on`, which owns no worker.
+    Visits,
 }
 
 /// What a detached thread does, according to the system when it was detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     Block,
-    /// It is in a fork, and keeps its priority.
+    /// It is in a fork, and keeps its priority. No more roots of forks than cores do.
     Fork,
     Compute,
     /// It computes and sends: it keeps its priority, with short slices.
     Send,
     /// It computes, at a lower priority.
-    ComputeLowered(Share),
+    ComputeLowered(CpuShare),
 }
 
 /// A job that exceeds the bound on a detached thread.
@@ -70,6 +83,8 @@ pub(crate) struct Overdue {
     pub(crate) cause: Cause,
     /// What ran when it was first seen to exceed the bound.
     pub(crate) code: RunningCode,
+    /// Whether it is an offence even if the job is in a fork.
+    pub(crate) counts_in_fork: bool,
     /// How long ago it was asked to end, at least, if it was and has not come to a wait since.
     pub(crate) killed: Option<Duration>,
 }

@@ -1,9 +1,10 @@
 //! Ending the jobs that are pinned to a thread, when the thread is about to leave the runtime.
 
-use std::{sync::Arc, thread};
+use std::{sync::Arc, thread, time::Instant};
 
 use crate::{
     job::JobRef,
+    report::{self, JobName},
     scheduler::{
         stackful::{duties::RunPinned, pinned::PinnedQueue, stack_context},
         workers::{cancel, context, shared::Shared},
@@ -19,14 +20,33 @@ pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let is_pinned_here = |job: &JobRef| {
         job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().has_own_stack())
     };
+    // Not kept while they run: what a job leaves of the user's is then dropped at its end, under its name.
+    let pinned_jobs = || {
+        let mut jobs = shared.live_jobs();
+        jobs.retain(is_pinned_here);
+        jobs
+    };
+    let since = Instant::now();
+    // A shutdown lists the jobs that keep a thread of the pool.
+    let mut is_told = cx.outbox().is_some();
     while pinned.has_pinned_jobs() {
-        for job in shared.live_jobs().into_iter().filter(is_pinned_here) {
-            cancel::cancel(&job);
+        // A further cancel would wake a destructor that waits, again and again.
+        let is_new = |job: &&JobRef| !job.header().state.is_cancelled();
+        pinned_jobs().iter().filter(is_new).for_each(cancel::cancel);
+        if pinned.has_runnable() {
+            stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&|| false));
+            continue;
         }
-        match pinned.has_runnable() {
-            true => stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&|| false)),
-            // The wake of a pinned job unparks this thread.
-            false => thread::park(),
+        // The wake of a pinned job unparks this thread.
+        match is_told {
+            true => thread::park(),
+            false => thread::park_timeout(shared.config.stuck_after),
+        }
+        if !is_told && since.elapsed() >= shared.config.stuck_after {
+            for job in pinned_jobs().iter() {
+                report::keeps_block_on(&JobName::of(job.header()), since.elapsed());
+            }
+            is_told = true;
         }
     }
     // Only now: until the last pinned job has ended, a wake must find the queue open.

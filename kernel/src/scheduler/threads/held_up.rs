@@ -2,7 +2,8 @@
 //!
 //! A started thread, a job in `wait()` and a local job run on one OS thread only. While another job blocks or computes
 //! there, its worker goes to another thread, but these jobs stand still. The report about the holder names those that
-//! are runnable by then. A report of their own names those that become runnable later, once for each holder.
+//! are runnable by then. A report of their own names those that become runnable later, once for each holder; also those
+//! of a holder about whom there is no report, because it is in a fork or waits for a core.
 //! [`Metrics`](crate::Metrics) counts them, and [`Waits`](crate::Waits) lists them.
 //!
 //! A job that holds its thread because it waits there is reported by the wait itself.
@@ -25,6 +26,9 @@ use crate::{
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// How many jobs a report names at most.
 const NAMED: usize = 3;
+/// After how many times `stuck_after` there will be no report about the holder itself. Each round looks for one, and
+/// rounds are much shorter.
+const EXCUSED_AFTER: u32 = 4;
 
 /// The jobs that one job holds up.
 pub(crate) struct HeldUp {
@@ -37,7 +41,7 @@ pub(crate) struct HeldUp {
 pub(crate) fn all(shared: &Shared) -> Vec<HeldUp> {
     let (queues, holders) = queues_and_holders(shared);
     let held_up = holders.into_iter().map(|holder| HeldUp {
-        jobs: jobs_of(&queues, &holder),
+        jobs: jobs_of(&queues, &holder, usize::MAX),
         by: holder.job,
     });
     held_up.filter(|held_up| !held_up.jobs.is_empty()).collect()
@@ -64,9 +68,10 @@ fn queues_and_holders(shared: &Shared) -> (Queues, Vec<Holder>) {
 /// The pinned queues of the threads, by the system's number of the thread.
 type Queues = HashMap<u32, Arc<PinnedQueue>>;
 
-fn jobs_of(queues: &Queues, holder: &Holder) -> Vec<JobRef> {
+/// At most `most` of the jobs that `holder` holds up.
+fn jobs_of(queues: &Queues, holder: &Holder, most: usize) -> Vec<JobRef> {
     let queue = queues.get(&holder.number);
-    queue.map_or_else(Vec::new, |queue| queue.runnable_jobs())
+    queue.map_or_else(Vec::new, |queue| queue.runnable_jobs(most))
 }
 
 fn len_of(queues: &Queues, holder: &Holder) -> usize {
@@ -77,21 +82,24 @@ fn len_of(queues: &Queues, holder: &Holder) -> usize {
 pub(crate) fn take_names_for(shared: &Shared, job: &JobRef) -> LateNames {
     let (queues, holders) = queues_and_holders(shared);
     let holder = holders.iter().find(|holder| holder.job.ptr() == job.ptr());
-    let jobs = holder.map_or_else(Vec::new, |holder| take_jobs(shared, &queues, holder));
-    names(&jobs)
+    holder.map_or_else(LateNames::none, |holder| {
+        take_names(shared, &queues, holder)
+    })
 }
 
-/// The jobs that `holder` holds up. If there are any, they are about to be reported.
-fn take_jobs(shared: &Shared, queues: &Queues, holder: &Holder) -> Vec<JobRef> {
-    let jobs = jobs_of(queues, holder);
+/// The names of the jobs that `holder` holds up. If there are any, they are about to be reported. The monitor calls
+/// this, so only the jobs that are named are looked at: there may be a hundred thousand.
+fn take_names(shared: &Shared, queues: &Queues, holder: &Holder) -> LateNames {
+    let jobs = jobs_of(queues, holder, NAMED);
     if !jobs.is_empty() {
-        shared.detached.set_reported(holder.number);
+        shared.detached.set_held_up_reported(holder.number);
     }
-    jobs
-}
-
-fn names(jobs: &[JobRef]) -> LateNames {
-    LateNames::of(jobs.iter().map(|job| LateName::of(job.header())), NAMED)
+    let all = match jobs.len() {
+        NAMED => len_of(queues, holder),
+        fewer => fewer,
+    };
+    let first = jobs.iter().map(|job| LateName::of(job.header()));
+    LateNames::of_first(first.collect(), all)
 }
 
 /// When the monitor last looked for jobs that are held up. A look goes through all threads, which may be many.
@@ -118,13 +126,13 @@ fn report(shared: &Shared) -> bool {
     let (queues, holders) = queues_and_holders(shared);
     for holder in holders.into_iter().filter(is_unreported) {
         let held = Instant::now().saturating_duration_since(holder.since);
-        if held < shared.config.stuck_after {
+        if !is_due(&holder, held, shared.config.stuck_after) {
             is_soon = true;
             continue;
         }
-        let jobs = take_jobs(shared, &queues, &holder);
-        if !jobs.is_empty() {
-            report::holds_up(LateName::of(holder.job.header()), held, names(&jobs));
+        let names = take_names(shared, &queues, &holder);
+        if names.all() > 0 {
+            report::holds_up(LateName::of(holder.job.header()), held, names);
         }
     }
     is_soon
@@ -145,6 +153,37 @@ pub(crate) fn must_watch(shared: &Shared) -> bool {
     queues.values().any(|queue| queue.len() > 0)
 }
 
+/// Whether the jobs that are held up get a report of their own, which the one about their holder would otherwise name.
+fn is_due(holder: &Holder, held: Duration, stuck_after: Duration) -> bool {
+    match holder.is_reported {
+        true => held >= stuck_after,
+        false => held >= EXCUSED_AFTER * stuck_after,
+    }
+}
+
 fn is_unreported(holder: &Holder) -> bool {
-    !holder.is_reported && !holder.job.header().state.is_waiting()
+    !holder.held_up_reported && !holder.job.header().state.is_waiting()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::job::testing;
+
+    #[test]
+    fn jobs_that_are_held_up_have_no_report_of_their_own_before_that_about_their_holder() {
+        let bound = Duration::from_millis(10);
+        let is_due = |is_reported, held| {
+            let holder = Holder {
+                number: 1,
+                job: testing::job(),
+                since: Instant::now(),
+                is_reported,
+                held_up_reported: false,
+            };
+            super::is_due(&holder, held, bound)
+        };
+        assert!(is_due(true, bound) && !is_due(true, bound / 2));
+        assert!(!is_due(false, bound) && is_due(false, 4 * bound));
+    }
 }

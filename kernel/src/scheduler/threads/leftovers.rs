@@ -1,11 +1,11 @@
-//! Leftovers: user code that a stopped runtime still owes. These are wakers of other executors, which it calls, and
-//! closures of callbacks and of [`offload`](crate::offload()) that have not run, which it drops.
+//! Leftovers: user code that a stopped runtime still has to run or drop. These are wakers of other executors, which it
+//! calls, and closures of callbacks and of [`offload`](crate::offload()) that have not run, which it drops.
 //!
 //! No worker is left to run it, and the thread that finds it has something else to do: it shuts the runtime down, ends
 //! other jobs, or waits in a destructor. So leftovers run on threads of their own, and each thread takes one after the
-//! other: wakers first, because somebody waits for them. The *keeper* is a thread that runs no leftover: while the queue
-//! is not empty, it starts a thread when each one has been held by one leftover for [`HELD`]. A shutdown waits for all
-//! leftovers until its deadline, and names those that have not ended then.
+//! other: wakers first, because somebody waits for them. The *keeper* is a thread that runs no leftover: while the
+//! queue is not empty, it starts a thread when each one has been held by one leftover for [`HELD`]. A shutdown waits
+//! for all leftovers until its deadline, and names those that have not ended then.
 //!
 //! The thread of a test runtime runs its leftovers itself.
 //!
@@ -23,7 +23,7 @@ use crate::{
     FEATURES,
     job::foreign_call::{ForeignCall, ForeignCalls},
     report::{JobName, RuntimeSubscriber},
-    scheduler::threads::{blocking_call::CallEnd, blocking_pool::Turn},
+    scheduler::threads::{blocking_call::CallEnd, blocking_pool::QueuedClosure},
     sys::lock,
     timer::entry_queue::EntryQueue,
 };
@@ -43,7 +43,7 @@ const MOST_NAMES: usize = 100;
 pub(crate) struct Leftovers {
     pub(crate) calls: ForeignCalls,
     /// Their callers wait, too.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) queued: Vec<QueuedClosure>,
     pub(crate) closures: EntryQueue,
 }
 
@@ -55,15 +55,15 @@ impl Leftovers {
     }
 
     fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.turns.is_empty() && self.closures.is_empty()
+        self.calls.is_empty() && self.queued.is_empty() && self.closures.is_empty()
     }
 }
 
 impl Drop for Leftovers {
     fn drop(&mut self) {
         drop(std::mem::take(&mut self.calls));
-        let turns = self.turns.drain(..);
-        turns.for_each(|turn| turn.refuse(CallEnd::NeverRan));
+        let queued = self.queued.drain(..);
+        queued.for_each(|closure| closure.refuse(CallEnd::NeverRan));
         FEATURES
             .callbacks
             .discard(std::mem::take(&mut self.closures));
@@ -81,7 +81,7 @@ pub(crate) struct LeftoverThreads {
 #[derive(Default)]
 struct LeftoverQueue {
     calls: VecDeque<ForeignCall>,
-    turns: VecDeque<Turn>,
+    queued: VecDeque<QueuedClosure>,
     closures: EntryQueue,
     has_keeper: bool,
     threads: usize,
@@ -98,7 +98,7 @@ struct LeftoverRun {
 
 impl LeftoverQueue {
     fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.turns.is_empty() && self.closures.is_empty()
+        self.calls.is_empty() && self.queued.is_empty() && self.closures.is_empty()
     }
 
     fn is_thread_missing(&self) -> bool {
@@ -115,9 +115,9 @@ impl LeftoverQueue {
             taken.calls.push(call);
             return Some((name, taken));
         }
-        if let Some(turn) = self.turns.pop_front() {
-            let name = turn.name();
-            taken.turns.push(turn);
+        if let Some(closure) = self.queued.pop_front() {
+            let name = closure.name();
+            taken.queued.push(closure);
             return Some((name, taken));
         }
         let name = FEATURES.callbacks.name_of(self.closures.first()?);
@@ -129,10 +129,10 @@ impl LeftoverQueue {
     fn names(&self) -> Vec<JobName> {
         let run = self.running.iter().map(|run| run.name.clone());
         let calls = self.calls.iter().map(ForeignCall::name);
-        let turns = self.turns.iter().map(Turn::name);
+        let queued = self.queued.iter().map(QueuedClosure::name);
         let closures = self.closures.iter();
         let closures = closures.map(|closure| FEATURES.callbacks.name_of(closure));
-        let names = run.chain(calls).chain(turns).chain(closures);
+        let names = run.chain(calls).chain(queued).chain(closures);
         names.take(MOST_NAMES).collect()
     }
 }
@@ -155,14 +155,14 @@ impl LeftoverThreads {
         state
             .calls
             .extend(std::mem::take(&mut found.calls).into_calls());
-        state.turns.extend(found.turns.drain(..));
+        state.queued.extend(found.queued.drain(..));
         while let Some(closure) = found.closures.pop() {
             state.closures.push_unlisted(closure);
         }
         let has_keeper = std::mem::replace(&mut state.has_keeper, true);
         drop(state);
         if !has_keeper && !self.start(LeftoverThreads::keep) {
-            // No thread can be had. What blocks now holds the caller.
+            // No thread can be started. What blocks now holds the caller.
             self.keep();
         }
     }

@@ -1,26 +1,29 @@
 //! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for too
 //! long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
 //!
-//! A round begins with the orphans: workers for which no spare thread was found are handed out again. If there is still
-//! no thread for one, step 1 is done for it: the threads that are missing may all wait for its timers.
+//! A round begins with the orphans: workers for which no spare thread was found. They are offered to threads again. If
+//! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers.
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
-//! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves the next slot, the overflow queue and some ready
-//!    callbacks to the injector, fires due timers and handles the reactor's ready events; the sleeping worker finds the
-//!    jobs in the injector. [Shares](crate::queue::sharing) the ring.
+//! 1. After 0.75 ms, if another worker sleeps or finishes run after run ([`take_overdue`]): moves the job in the next
+//!    slot, the overflow queue and some ready callbacks to the injector, fires due timers, and handles the reactor's
+//!    ready events. The other worker finds the jobs in the injector. So a sleeping worker need not wake each
+//!    millisecond only to look. [Shares](crate::queue::sharing) the ring. So neither a job that holds its thread for
+//!    less than the bound, nor a thread that waits for a core, stops what its worker has to wake.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
-//! 3. After `stuck_after`, if the thread is blocked or really ran, and did not just wait for a core (see below;
-//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds of jobs are suspect, a thread
-//!    that stays blocked for two rounds loses its worker before `stuck_after`, unless the thread is in a fork.
+//! 3. After `stuck_after`, if the system says that the thread is stuck ([`retake`]): revokes the lease and hands the
+//!    worker to a spare thread. While kinds of jobs are suspect, a thread that stays blocked for two rounds loses its
+//!    worker before `stuck_after`, unless the thread is in a fork.
 //!
 //! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner keeps
 //! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
-//! 4. empties the outboxes of the detached threads ([`super::outbox`]);
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]), and looks at threads in `block_on`
+//!    ([`super::visits`]);
 //! 5. looks at the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
 //!    exceed `stuck_after` there;
-//! 6. lowers the priority of detached threads if cores are short, reports what is [held up](super::held_up), and
+//! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held up](super::held_up), and
 //!    looks at the [blocking pools](super::blocking_pools);
 //! 7. samples how long messages wait ([`super::queue_watch`]).
 //!
@@ -29,9 +32,9 @@
 //! [`serve::hand_off`] gives the new lease to a spare thread. The stuck thread gets `Revoked` when it next takes the
 //! lock, and becomes a spare thread itself.
 //!
-//! The monitor reads from the system whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is stuck. A runnable thread
-//! is stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
-//! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
+//! The monitor reads from the system whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) at two looks
+//! in a row is stuck. A runnable thread is stuck only if it was seen to run (`/proc/…/schedstat`) in the second half of
+//! `stuck_after`; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
 //! Without memory a round does less ([`round_memory`](super::round_memory)).
 //!
@@ -39,6 +42,9 @@
 //! shortest while one worker is busy and another sleeps, and while kinds of jobs are suspect.
 
 #![allow(unsafe_code)]
+
+mod conditions;
+mod watched;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -54,17 +60,23 @@ use crate::{
     report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun, panic_message},
     scheduler::{
         threads::{
-            blocking_threads,
+            blocking_threads, crowd,
             detached_round::{self, is_fork, note_offence},
             detached_run::{Activity, Cause, DetachedRun, RunningCode},
             held_up::{self, LastLook},
-            overdue::{take_overdue, take_ready},
+            monitor::{
+                conditions::{Conditions, Taker, taker_of_round},
+                watched::{Holding, Watched},
+            },
+            overdue::{Moved, take_overdue, take_ready},
             overdue_watch::OverdueWatch,
             pool::Handoff,
+            priority,
             round_memory::RoundMemory,
             senders::Sends,
             serve,
             thread_times::ThreadTimes,
+            visits,
         },
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
@@ -96,6 +108,8 @@ pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io:
         .spawn(move || {
             let _reports = watched.subscriber.enter();
             report::forbid_user_code();
+            // It runs for a few microseconds, and others wait for what it does.
+            priority::shorten_slices(watched.thread_number(), priority::of_this_thread());
             // A panic would be a bug, but without the monitor a job that is stuck would stop others for good.
             while let Err(payload) =
                 catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut when_quiet)))
@@ -107,40 +121,6 @@ pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io:
         })?;
     shared.monitor.begin(handle.thread().clone());
     Ok(())
-}
-
-/// What the monitor knows of one worker.
-struct Watched {
-    running: RunWord,
-    since: Instant,
-    times: Option<ThreadTimes>,
-    /// What is known of the thread's operations, since `times`.
-    sends: Option<Sends>,
-    /// Whether the lack of a spare thread was already reported for this run.
-    at_bound: bool,
-    /// Whether the run was noted as a long one.
-    is_long: bool,
-}
-
-impl Watched {
-    fn new(running: RunWord) -> Watched {
-        Watched {
-            running,
-            since: Instant::now(),
-            times: None,
-            sends: None,
-            at_bound: false,
-            is_long: false,
-        }
-    }
-
-    /// What is known of the thread's operations; it has completed so many by now. Without an earlier look, what it
-    /// completed before this run cannot be told from what it completed in the run, so nothing shows that it sends.
-    fn sends_after(&self, operations: u32) -> Sends {
-        let mut sends = self.sends.unwrap_or(Sends::at_first(operations));
-        sends.look(operations, None);
-        sends
-    }
 }
 
 fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
@@ -165,21 +145,22 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
         hand_off_orphans(shared, memory);
+        let taker = taker_of_round(shared, &watched);
+        let conditions = Conditions { memory, taker };
         for (worker, (watched, ring_watch)) in shared.workers.iter().zip(&mut watched) {
             lend_long_queue(shared, worker, ring_watch);
-            observe(shared, worker, watched, memory);
+            observe(shared, worker, watched, conditions);
         }
         if is_overdue(shared, &mut injector_watch, shared.injector.counts()) {
             shared.wake_one();
         }
         ready::inject_all(shared, shared.pool.outboxes.take_all());
+        visits::look(shared);
         match memory {
             RoundMemory::Enough => detached_round::run(shared),
             RoundMemory::Lacking => detached_round::run_without_memory(shared),
         }
-        let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
-        let operations = |number| shared.pool.operations(number);
-        shared.detached.lower_if_crowded(busy, operations);
+        crowd::lower_if_crowded(shared, memory);
         if memory.is_enough() {
             if held_up.report_at_times(shared) | blocking_threads::look(shared) {
                 quiet = 0;
@@ -193,7 +174,8 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
 fn hand_off_orphans(shared: &Arc<Shared>, memory: RoundMemory) {
     serve::hand_off_orphans(shared);
     for worker in (0..).map_while(|index| serve::orphan(shared, index)) {
-        take_overdue(shared, &shared.workers[worker], RunWord::NONE, memory);
+        let moved = Moved::by(memory, false);
+        take_overdue(shared, &shared.workers[worker], RunWord::NONE, moved);
         if memory.is_enough() {
             take_ready(shared);
         }
@@ -208,6 +190,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
         && !shared.blocking.must_look()
+        && !visits::must_look(shared)
         && !shared.pool.outboxes.is_any_begun()
 }
 
@@ -222,7 +205,12 @@ fn pause(shared: &Shared) -> Duration {
     }
 }
 
-fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched, memory: RoundMemory) {
+fn observe(
+    shared: &Arc<Shared>,
+    worker: &Worker,
+    watched: &mut Watched,
+    Conditions { memory, taker }: Conditions,
+) {
     let running = worker.running();
     if running != watched.running || running.job().is_none() {
         *watched = Watched::new(running);
@@ -230,16 +218,21 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched, memory:
     }
     let stuck = watched.since.elapsed();
     let is_long = stuck >= shared.config.stuck_after / 2;
+    let holding = match is_long {
+        true => watched.look(thread_times(worker)),
+        false => Holding::Unknown,
+    };
     if is_long && !watched.is_long && memory.is_enough() {
-        note_long_run(shared, worker, watched);
+        note_long_run(shared, worker, watched, holding);
     }
     let is_stuck = match stuck >= shared.config.stuck_after {
-        true => is_really_stuck(shared, worker, watched),
+        true => holding.is_for(shared.config.stuck_after / 4),
         false => blocks_like_others(shared, worker, watched),
     };
     let is_taken = is_stuck && retake(shared, worker, watched, memory);
-    if !is_taken && stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
-        take_overdue(shared, worker, running, memory);
+    if !is_taken && stuck >= WATCHFUL.min(TICK) && taker != Taker::None {
+        let moved = Moved::by(memory, taker == Taker::Busy);
+        take_overdue(shared, worker, running, moved);
         if memory.is_enough() {
             take_ready(shared);
         }
@@ -273,28 +266,19 @@ fn lend_long_queue(shared: &Shared, worker: &Worker, ring_watch: &mut OverdueWat
     }
 }
 
-/// Whether the thread is blocked, or has run long enough that it did not just wait for a core.
-fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
-    let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
-        return true;
-    };
-    // Half of `stuck_after` suffices, because the first sample is taken a round after the run began, and the times of a running
-    // thread lag by a tick.
-    now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
-}
-
 /// While a kind of jobs is suspect, a job that is blocked in two successive rounds counts as stuck before
 /// `stuck_after`. A job in a fork does not: the threads of a fork wait for each other, and for memory.
-fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
+fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &mut Watched) -> bool {
     if !shared.suspects.is_any() || watched.since.elapsed() < 2 * WATCHFUL {
         return false;
     }
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return false;
     };
-    let is_blocked = then.is_blocked && now.is_blocked && then.ran == now.ran;
-    is_blocked
-        && running_job(worker, watched.running).is_some_and(|(job, _)| !is_fork(shared, &job))
+    let is_fork =
+        || running_job(worker, watched.running).is_none_or(|(job, _)| is_fork(shared, &job));
+    watched.blocks = then.is_blocked && now.is_blocked && then.ran == now.ran && !is_fork();
+    watched.blocks
 }
 
 fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
@@ -302,12 +286,8 @@ fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
 }
 
 /// Notes that the run has reached half of `stuck_after`, if the thread really spent it in the job.
-fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
-    let now = thread_times(worker);
-    let computed = |(then, now): (ThreadTimes, ThreadTimes)| {
-        now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 4
-    };
-    if !watched.times.zip(now).is_none_or(computed) {
+fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched, holding: Holding) {
+    if !holding.is_for(shared.config.stuck_after / 8) {
         return;
     }
     watched.is_long = true;
@@ -358,7 +338,7 @@ fn retake(
     // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
     // `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
-        note_offence(shared, &retaken.job, Instant::now());
+        note_offence(shared, &retaken.job, retaken.is_blocked, Instant::now());
     }
     if let Err(error) = retaken.handed {
         report::no_thread(error.as_ref());
@@ -370,6 +350,7 @@ fn retake(
 struct Retaken {
     /// The stuck job.
     job: JobRef,
+    is_blocked: bool,
     /// Whether a thread could take the worker, or why not.
     handed: Result<(), Option<std::io::Error>>,
 }
@@ -377,7 +358,11 @@ struct Retaken {
 /// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. None if the thread is
 /// no longer stuck, or there is no memory at all.
 fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> Option<Retaken> {
-    let (lease, job) = revoke(shared, worker, watched)?;
+    let Revocation {
+        lease,
+        job,
+        is_blocked,
+    } = revoke(shared, worker, watched)?;
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
@@ -387,7 +372,11 @@ fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> 
         lock(&shared.orphans).push(refused.handoff);
         refused.error
     });
-    Some(Retaken { job, handed })
+    Some(Retaken {
+        job,
+        is_blocked,
+        handed,
+    })
 }
 
 /// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
@@ -398,7 +387,8 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     let Some((job, code)) = running_job(worker, watched.running) else {
         return;
     };
-    detached_round::note_offence(shared, &job, Instant::now());
+    // A fork is no excuse, even one that computes: no thread is left for others.
+    detached_round::note_offence(shared, &job, true, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
     if code == RunningCode::PanicHook {
         return report::panic_hook_runs(name, stuck, Retake::Refused);
@@ -411,12 +401,19 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     report::stuck(name, run, LateNames::none());
 }
 
+/// What [`revoke`] returns: the new lease, and the stuck job.
+struct Revocation {
+    lease: Lease,
+    job: JobRef,
+    is_blocked: bool,
+}
+
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of this
 /// happens under the lock, so before the thread can notice it. Returns the new lease and the job, which
 /// [`detached_round`] reports.
-fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
+fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Revocation> {
     let running = watched.running;
-    let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
+    let is_blocked_now = thread_times(worker).is_none_or(|now| now.is_blocked);
     let sends = watched.sends_after(operations(shared, worker));
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
@@ -426,11 +423,7 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     // this thread holds it.
     let job = unsafe { JobRef::new_for(running.job()?) };
     let thread = worker.owner_thread.load(Ordering::Relaxed);
-    let activity = match blocked {
-        true => Activity::Block,
-        false if shared.forks.is_forking(&job) => Activity::Fork,
-        false => Activity::Compute,
-    };
+    let activity = watched.activity(shared.forks.is_forking(&job), is_blocked_now);
     let run = DetachedRun {
         job: job.clone(),
         activity,
@@ -445,127 +438,12 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     worker.set_running_none();
     // The ring is shared until the next owner looks around.
     worker.sharing.share();
-    Some((foreign.revoke(), job))
+    Some(Revocation {
+        lease: foreign.revoke(),
+        job,
+        is_blocked: activity == Activity::Block,
+    })
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-    use crate::{
-        job::testing,
-        scheduler::{
-            stackful::pinned::PinnedQueue,
-            workers::{config::Config, context, worker::WorkerLoop},
-        },
-        timer::clock::ClockKind,
-    };
-
-    /// Long enough for no thread to have run for half of it.
-    const BOUND: Duration = Duration::from_secs(1000);
-
-    /// Calls `act` while the calling thread owns the only worker of a runtime without a monitor, and runs a job.
-    fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
-        let config = Config {
-            workers: 1,
-            stuck_after: BOUND,
-            ..Config::new()
-        };
-        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
-        let handoff = handoffs.pop().unwrap();
-        let pinned = PinnedQueue::new();
-        let (runnable, job) = testing::job_of(async {});
-        context::with(|cx| {
-            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
-            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
-            worker_loop.announce(&runnable).unwrap();
-            act(&shared, &worker_loop, &job);
-            worker_loop.worker().set_running_none();
-            worker_loop.end();
-        });
-        // It never ran.
-        runnable.into_ptr();
-    }
-
-    /// A run that was first seen when the bound was not exceeded yet, and exceeds it now.
-    fn exceed_bound(watched: &mut Watched) {
-        watched.since = Instant::now().checked_sub(BOUND).unwrap();
-    }
-
-    #[test]
-    fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
-        while_a_job_runs(|shared, worker_loop, job| {
-            let worker = worker_loop.worker();
-            let mut watched = Watched::new(worker.running());
-            exceed_bound(&mut watched);
-            job.header().set_in_panic_hook(true);
-            assert!(revoke(shared, worker, &watched).is_some());
-            // The hook ends, and then the poll, before the monitor looks at the detached threads.
-            job.header().set_in_panic_hook(false);
-            shared.detached.end(shared.thread_number());
-            let overdue = shared.detached.look(BOUND).overdue;
-            let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
-            assert_eq!(codes, [RunningCode::PanicHook]);
-        });
-    }
-
-    #[test]
-    fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
-        while_a_job_runs(|shared, worker_loop, _| {
-            let worker = worker_loop.worker();
-            let mut watched = Watched::new(RunWord::NONE);
-            let observe = |watched: &mut Watched| {
-                observe(shared, worker, watched, RoundMemory::Enough);
-                worker.running()
-            };
-            // The run is new; then the first look at its thread.
-            let running = observe(&mut watched);
-            assert!(watched.times.is_none());
-            observe(&mut watched);
-            let first = watched.times.unwrap();
-            exceed_bound(&mut watched);
-            assert_eq!(observe(&mut watched), running);
-            // Later looks are compared with the first.
-            watched.times = Some(ThreadTimes {
-                ran: Duration::MAX,
-                ..first
-            });
-            assert_eq!(observe(&mut watched), running);
-            assert_eq!(watched.times.unwrap().ran, Duration::MAX);
-        });
-    }
-
-    #[test]
-    fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
-        let mut watched = Watched::new(RunWord::NONE);
-        let many = 10_000;
-        assert!(!watched.sends_after(many).look(many, None));
-        watched.sends = Some(Sends::at_first(0));
-        assert!(watched.sends_after(many).look(many, None));
-    }
-
-    #[test]
-    fn a_panic_does_not_end_the_monitor() {
-        let config = Config {
-            workers: 1,
-            ..Config::new()
-        };
-        let (shared, handoffs) = Shared::new(config, ClockKind::Real).unwrap();
-        for handoff in handoffs {
-            assert!(serve::hand_off(&shared, handoff).is_ok());
-        }
-        let (called, calls) = mpsc::channel();
-        let when_quiet = move |_: &Shared| {
-            called.send(()).unwrap();
-            std::panic::resume_unwind(Box::new("on purpose"));
-        };
-        start(&shared, Box::new(when_quiet)).unwrap();
-        for _ in 0..3 {
-            calls.recv().unwrap();
-        }
-        shared.stop();
-        // Its end drops the sender.
-        while calls.recv().is_ok() {}
-    }
-}
+mod tests;

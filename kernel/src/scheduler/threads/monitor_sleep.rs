@@ -22,6 +22,12 @@ impl MonitorSleep {
         }
     }
 
+    /// Whether the monitor sleeps until a worker wakes.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst)
+    }
+
     /// Called by a worker that has just stopped sleeping.
     pub(crate) fn worker_woke(&self) {
         // SeqCst: pairs with the fence in `sleep_until_a_worker_wakes`; the count of sleepers went down before this
@@ -29,6 +35,13 @@ impl MonitorSleep {
         if self.asleep.load(Ordering::SeqCst) {
             self.wake();
         }
+    }
+
+    /// Called by a detached thread that is watched again, after it has noted that in the list.
+    pub(crate) fn detached_goes_on(&self) {
+        // Pairs with the fence in `sleep_until_a_worker_wakes`: the list was changed before this load.
+        fence(Ordering::SeqCst);
+        self.worker_woke();
     }
 
     /// Called by a thread whose outbox has just begun to gather: the monitor empties it.

@@ -1,5 +1,5 @@
-//! Step 1 of the [monitor](super::monitor)'s round: moves what is overdue at a busy worker to the injector, where another
-//! worker finds it. Called by the monitor only.
+//! Step 1 of the [monitor](super::monitor)'s round: moves what is overdue at a busy worker to the injector, where
+//! another worker finds it. Called by the monitor only.
 
 #![allow(unsafe_code)]
 
@@ -14,19 +14,36 @@ use crate::{
     timer::{due::Due, entry_queue::EntryQueue},
 };
 
-/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. They are taken under the
-/// worker's lock, and whichever worker finds the callbacks moves them to its own queue. A queue of a million that moved
-/// as a whole in each round would go back and forth between workers and never run.
+/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. They are taken under
+/// the worker's lock, and whichever worker finds the callbacks moves them to its own queue. A queue of a million that
+/// moved as a whole in each round would go back and forth between workers and never run.
 const TAKEN_AT_ONCE: usize = 256;
 
-/// Moves jobs, callbacks and due timers of a worker that is still in the run `running`, or in none. Without memory, only
-/// jobs.
-pub(super) fn take_overdue(
-    shared: &Shared,
-    worker: &Worker,
-    running: RunWord,
-    memory: RoundMemory,
-) {
+/// What is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// For a worker that sleeps: everything.
+    All,
+    /// For one that has jobs of its own: callbacks stay. It may come to hold its thread as well, and they would go back and
+    /// forth.
+    JobsAndTimers,
+    /// Without memory.
+    Jobs,
+}
+
+impl Moved {
+    /// To a worker that has jobs of its own, if `is_busy`.
+    pub(super) fn by(memory: RoundMemory, is_busy: bool) -> Moved {
+        match memory {
+            RoundMemory::Lacking => Moved::Jobs,
+            RoundMemory::Enough if is_busy => Moved::JobsAndTimers,
+            RoundMemory::Enough => Moved::All,
+        }
+    }
+}
+
+/// Moves jobs, callbacks and due timers of a worker that is still in the run `running`, or in none.
+pub(super) fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord, moved: Moved) {
     let mut due = Due::default();
     let mut core = worker.core.enter_foreign();
     if worker.running() != running {
@@ -38,13 +55,13 @@ pub(super) fn take_overdue(
     let overflow = core.take_overflow();
     let now = shared.clock.tick_at(shared.clock.now());
     let ready = &mut *core;
-    if memory.is_enough() && ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
+    if moved != Moved::Jobs && ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
         let mut take = |entry| due.add(entry, &mut ready.callbacks);
         ready.wheel.advance(now, TAKEN_AT_ONCE, &mut take);
     }
-    let callbacks = match memory {
-        RoundMemory::Enough => ready.callbacks.take_first(TAKEN_AT_ONCE),
-        RoundMemory::Lacking => EntryQueue::new(),
+    let callbacks = match moved {
+        Moved::All => ready.callbacks.take_first(TAKEN_AT_ONCE),
+        Moved::JobsAndTimers | Moved::Jobs => EntryQueue::new(),
     };
     let mut calls = ForeignCalls::default();
     search::fire_and_unlock(worker, core, due, &mut calls);

@@ -1,13 +1,13 @@
 //! The monitor's watch over one queue: how long its first job has waited there, although jobs are taken from it.
 //!
-//! A mark remembers where the queue ended at some time. While the first job is before the mark, it has waited since
-//! then at least.
+//! A watch remembers where the queue ended at some time. While the first job is before that position, the job has
+//! waited since that time at least.
 
 use std::time::Instant;
 
 use crate::{queue::queue_counts::QueueCounts, timer::clock::TICK};
 
-/// The mark of one queue.
+/// Where one queue ended, and when.
 pub(super) struct OverdueWatch {
     position: u64,
     since: Instant,
@@ -22,8 +22,8 @@ impl OverdueWatch {
         }
     }
 
-    /// Looks at the queue again. True if its first job has waited for a tick and another worker `may_take` it; then the
-    /// position is set again.
+    /// Looks at the queue again. True if its first job has waited for a tick and another worker `may_take` it; then
+    /// the watch begins again, where the queue ends now.
     pub(super) fn is_overdue(&mut self, counts: QueueCounts, now: Instant, may_take: bool) -> bool {
         let QueueCounts { taken, put } = counts;
         let has_moved_on = taken >= self.position || taken == put;

@@ -5,7 +5,7 @@
 //! - An idle thread is in `spares` or in `wanting`, never in both.
 //! - A thread with pinned jobs never retires: they may run nowhere else.
 //!
-//! A thread is started when a worker needs one and none is idle, up to the bound. A spare thread that was not needed
+//! A thread is started when a worker needs one and none is idle, up to the limit. A spare thread that was not needed
 //! for a while retires.
 
 #![allow(unsafe_code)]
@@ -15,12 +15,16 @@ use std::{
     collections::HashMap,
     sync::Arc,
     thread::{self, Thread},
+    time::Instant,
 };
 
 use crate::{
     biased_lock::Lease,
     scheduler::{
-        stackful::pinned::PinnedQueue,
+        stackful::{
+            pinned::PinnedQueue,
+            visit_run::{SeenRun, VisitRun},
+        },
         threads::{
             outbox::{Outbox, Outboxes},
             senders::OperationCount,
@@ -71,7 +75,7 @@ impl PoolThread {
     }
 }
 
-/// A thread's place among the members of its pool; dropping it is [`leave`](ThreadPool::leave), also when a defect
+/// A thread's place among the members of its pool; dropping it is [`leave`](ThreadPool::leave), even when a defect
 /// unwinds the thread. Afterwards nobody reads its count of operations.
 #[must_use = "a thread that is no longer a member is not seen by the monitor"]
 pub(super) struct Membership<'a> {
@@ -99,6 +103,19 @@ pub(crate) struct ThreadPool {
     /// How many threads want a worker: the length of `wanting`, read by workers at each look.
     wanted: AtomicUsize,
     pub(crate) outboxes: Outboxes,
+    visitors: Mutex<Vec<Visitor>>,
+}
+
+/// A thread that is not in the pool, but in `block_on`.
+struct Visitor {
+    pinned: Arc<PinnedQueue>,
+    last: LastSeen,
+}
+
+/// What the monitor saw a visitor run in its last round, and since when.
+pub(super) struct LastSeen {
+    pub(super) run: SeenRun,
+    pub(super) since: Instant,
 }
 
 struct PoolLists {
@@ -124,7 +141,7 @@ pub(super) enum PinnedJobs {
     No,
 }
 
-/// No thread can take the worker: the bound is reached, or the system refuses to start one.
+/// No thread can take the worker: the limit of threads is reached, or the system refuses to start one.
 pub(crate) struct NoThread {
     pub(crate) handoff: Handoff,
     /// Why the system refused, if it was asked.
@@ -136,7 +153,8 @@ thread_local! {
     static POOL_OF: Cell<u16> = const { Cell::new(0) };
 }
 
-/// The calling thread enters the pool of the runtime with this number, or leaves it for zero.
+/// The calling thread enters the pool of the runtime with this number; with zero it leaves the
+/// pool.
 pub(super) fn set_pool_of(runtime: u16) {
     POOL_OF.set(runtime);
 }
@@ -156,6 +174,7 @@ impl ThreadPool {
                 threads: 0,
             }),
             wanted: AtomicUsize::new(0),
+            visitors: Mutex::default(),
             outboxes: Outboxes::new(),
         }
     }
@@ -215,12 +234,42 @@ impl ThreadPool {
         &self,
         is_wanted: impl Fn(u32, &PinnedQueue) -> bool,
     ) -> HashMap<u32, Arc<PinnedQueue>> {
-        let inner = lock(&self.inner);
+        let (inner, visitors) = (lock(&self.inner), lock(&self.visitors));
         let members = inner.members.iter();
+        let members = members.map(|member| (member.number, &member.pinned));
+        let visitors = visitors
+            .iter()
+            .filter_map(|visitor| Some((visitor.pinned.visit()?.thread, &visitor.pinned)));
         members
-            .filter(|member| is_wanted(member.number, &member.pinned))
-            .map(|member| (member.number, member.pinned.clone()))
+            .chain(visitors)
+            .filter(|(number, pinned)| is_wanted(*number, pinned))
+            .map(|(number, pinned)| (number, pinned.clone()))
             .collect()
+    }
+
+    /// A thread that is not in the pool enters `block_on`, with this queue.
+    pub(crate) fn enter_visit(&self, pinned: Arc<PinnedQueue>) {
+        let (run, since) = (SeenRun::NONE, Instant::now());
+        let last = LastSeen { run, since };
+        lock(&self.visitors).push(Visitor { pinned, last });
+    }
+
+    /// The thread with this queue leaves `block_on`.
+    pub(crate) fn leave_visit(&self, pinned: &Arc<PinnedQueue>) {
+        let mut visitors = lock(&self.visitors);
+        visitors.retain(|visitor| !Arc::ptr_eq(&visitor.pinned, pinned));
+    }
+
+    /// Calls `look` for each visitor. Threads that enter `block_on` or leave it wait meanwhile.
+    pub(super) fn look_at_visits(
+        &self,
+        mut look: impl FnMut(&Arc<PinnedQueue>, &VisitRun, &mut LastSeen),
+    ) {
+        for Visitor { pinned, last } in &mut *lock(&self.visitors) {
+            if let Some(visit) = pinned.visit() {
+                look(pinned, visit, last);
+            }
+        }
     }
 
     /// How many operations the jobs of the thread with this number have completed; the number wraps. None if the thread

@@ -14,13 +14,15 @@
 
 #![allow(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 /// What a lowered thread gets of a core that a worker keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Share {
+pub(crate) enum CpuShare {
     Small,
-    /// What is left over.
+    /// The rest.
     Rest,
 }
 
@@ -47,16 +49,28 @@ struct Attributes {
     period: u64,
 }
 
-/// The priority of the calling thread.
+/// The priority of the calling thread. Called before the first thread of a runtime is lowered.
 pub(crate) fn of_this_thread() -> i32 {
+    let _known = normal_policy();
     getpriority_process(None).unwrap_or(0)
 }
 
+/// The policy of the program's threads, as the first thread that built a runtime had it: the whole program may run by the
+/// idle policy.
+fn normal_policy() -> libc::c_int {
+    static POLICY: OnceLock<libc::c_int> = OnceLock::new();
+    let of_thread = || match attributes(0) {
+        Some(own) if own.policy == libc::SCHED_IDLE.unsigned_abs() => libc::SCHED_IDLE,
+        _ => libc::SCHED_OTHER,
+    };
+    *POLICY.get_or_init(of_thread)
+}
+
 /// Lowers the thread with this number, whose normal priority is `normal`.
-pub(crate) fn lower(thread: u32, normal: i32, share: Share) {
+pub(crate) fn lower(thread: u32, normal: i32, share: CpuShare) {
     let (policy, nice) = match share {
-        Share::Small => (libc::SCHED_OTHER, (normal + STEPS).min(LOWEST)),
-        Share::Rest => (libc::SCHED_IDLE, LOWEST),
+        CpuShare::Small => (normal_policy(), (normal + STEPS).min(LOWEST)),
+        CpuShare::Rest => (libc::SCHED_IDLE, LOWEST),
     };
     if set(thread, policy, nice, SHORT_SLICE) {
         return;
@@ -69,18 +83,33 @@ pub(crate) fn lower(thread: u32, normal: i32, share: Share) {
 /// Leaves the thread with this number its priority `normal`, and makes its slices short.
 pub(crate) fn shorten_slices(thread: u32, normal: i32) {
     // If the system refuses, the slices stay as they are.
-    let _ = set(thread, libc::SCHED_OTHER, normal, SHORT_SLICE);
+    let _ = set(thread, normal_policy(), normal, SHORT_SLICE);
 }
 
-/// Restores the calling thread's normal priority and slices. False if the system does not allow it.
+/// Whether the calling thread is lowered, whose normal priority is `normal`.
+pub(crate) fn is_lowered(normal: i32) -> bool {
+    match attributes(0) {
+        // The idle policy leaves the priority as it was.
+        Some(own) => own.nice > normal || !has_normal_policy(&own),
+        None => getpriority_process(None).is_ok_and(|own| own > normal),
+    }
+}
+
+fn has_normal_policy(own: &Attributes) -> bool {
+    own.policy != libc::SCHED_IDLE.unsigned_abs() || normal_policy() == libc::SCHED_IDLE
+}
+
+/// Restores the calling thread's normal policy, priority and slices. False if the system does not allow it.
 pub(crate) fn restore(normal: i32) -> bool {
-    let is_lowered = of_this_thread() > normal;
-    if !is_lowered && attributes(0).is_none_or(|attributes| attributes.slice != SHORT_SLICE) {
+    let (is_lowered, own) = (is_lowered(normal), attributes(0));
+    let has_short_slices = own.is_some_and(|own| own.slice == SHORT_SLICE);
+    if !is_lowered && !has_short_slices {
         return true;
     }
-    set(0, libc::SCHED_OTHER, normal, NORMAL_SLICE)
+    let has_policy = own.is_none_or(|own| has_normal_policy(&own));
+    set(0, normal_policy(), normal, NORMAL_SLICE)
         || !is_lowered
-        || setpriority_process(None, normal).is_ok()
+        || has_policy && setpriority_process(None, normal).is_ok()
 }
 
 /// Sets policy, priority and slice of the thread with this number, or of the calling one if it is 0. False if the system

@@ -27,8 +27,8 @@ use crate::{
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
-/// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that are
-/// retaken; a single one serves both.
+/// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that
+/// are retaken; a single one serves both.
 pub(super) fn share_of_spare_threads(spare: usize) -> usize {
     (spare - spare.div_ceil(8)).max(spare.min(1))
 }
@@ -130,9 +130,9 @@ impl Quarantine {
         self.len() > 0
     }
 
-    /// Checks the first jobs, and takes those that a worker may run: cancelled ones, which end there, unless the kind's
-    /// destructors take long; and those whose kinds are no longer suspect. The others go to the end of the queue. So each job is looked at in turn. Called by
-    /// the monitor while there is no thread for them.
+    /// Checks the first jobs, and takes those that a worker may run. These are jobs whose kinds are no longer suspect,
+    /// and cancelled jobs, which end on the worker, unless the kind's destructors take long. The others go to the end
+    /// of the queue. So each job is looked at in turn. Called by the monitor while there is no thread for them.
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
         let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
         let mut first = self.queue.pop(LOOKED_AT);

@@ -12,7 +12,10 @@
 
 #![allow(unsafe_code)]
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::TryLockError,
+    time::{Duration, Instant},
+};
 
 use weald_sync::backlog;
 
@@ -21,7 +24,7 @@ use crate::{
     memory::JobWalk,
     report,
     scheduler::threads::unread_times::UnreadTimes,
-    sys::{Mutex, lock},
+    sys::{Mutex, MutexGuard, lock},
     timer::clock::{Clock, ClockKind},
 };
 
@@ -107,9 +110,12 @@ impl QueueWatch {
         }
     }
 
-    /// Some steps of a sample, if one is due. Called by the monitor each round.
+    /// Some steps of a sample, if one is due. Called by the monitor each round. The monitor does not wait for a whole
+    /// sample that another thread takes: stuck workers would wait, too.
     pub(crate) fn step(&self, clock: &Clock) {
-        let mut samples = lock(&self.samples);
+        let Some(mut samples) = self.try_samples() else {
+            return;
+        };
         if samples.walk.is_none() && !samples.is_due(INTERVAL, SHARE) {
             return;
         }
@@ -123,7 +129,9 @@ impl QueueWatch {
 
     /// A whole sample, if it is due, or the last one was quick. Called by the monitor before it sleeps.
     pub(crate) fn sample_before_sleep(&self, clock: &Clock) {
-        let mut samples = lock(&self.samples);
+        let Some(mut samples) = self.try_samples() else {
+            return;
+        };
         let is_quick = |last: &LastSample| last.took <= QUICK;
         if samples.last.as_ref().is_none_or(is_quick) || samples.is_due(INTERVAL, SHARE) {
             samples.take(clock, None);
@@ -143,13 +151,22 @@ impl QueueWatch {
         samples.figures
     }
 
-    /// How long the oldest message has waited, at least, that the mailbox of `job` had until a moment ago; a sample has
-    /// seen it. Called by the owner of the inbox, once for each long mailbox, because it waits for a sample that is just
-    /// being taken.
+    /// How long, at least, the oldest of the messages has waited that the receiver of `job` took a moment ago; a sample
+    /// has seen it. None while another thread takes a sample, because the receiver, which calls this, does not wait for
+    /// that.
     pub(crate) fn waited(&self, job: &JobRef, clock: &Clock) -> Option<Duration> {
-        let samples = lock(&self.samples);
+        let samples = self.try_samples()?;
         let since = samples.unread.since(address(job))?;
         Some(clock.now().saturating_duration_since(since))
+    }
+
+    /// The samples, unless another thread uses them now: for a whole sample, perhaps, and with a low priority.
+    fn try_samples(&self) -> Option<MutexGuard<'_, Samples>> {
+        match self.samples.try_lock() {
+            Ok(samples) => Some(samples),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
@@ -181,8 +198,8 @@ impl Samples {
         }
     }
 
-    /// A step of the sample under way, or of a new one; see [`take`](Self::take). Adds the jobs that it has looked at to
-    /// `jobs`. False if that has ended the sample.
+    /// A step of the sample under way, or of a new one; see [`take`](Self::take). Adds the jobs that it has looked at
+    /// to `jobs`. False if that has ended the sample.
     fn step(
         &mut self,
         clock: &Clock,
@@ -247,5 +264,24 @@ fn address(job: &JobRef) -> usize {
 fn name_long_channels(mark: usize) {
     for channel in backlog::take_unnamed(mark) {
         report::long_channel(&channel, mark);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// With a lock that waits, this would never end.
+    #[test]
+    fn the_monitor_and_receivers_do_not_wait_for_a_sample_of_another_thread() {
+        let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.spawn(std::future::pending::<()>());
+        let (watch, clock) = (QueueWatch::new(0, 1), Clock::new(ClockKind::Real));
+        let sample = lock(&watch.samples);
+        watch.step(&clock);
+        watch.sample_before_sleep(&clock);
+        assert_eq!(watch.waited(job.job().unwrap(), &clock), None);
+        drop(sample);
+        job.cancel();
     }
 }

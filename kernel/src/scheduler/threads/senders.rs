@@ -1,7 +1,7 @@
-//! Whether a thread that was detached goes on sending.
+//! Whether a detached thread continues to send.
 //!
-//! A job that sends for long computes, to the system, and its worker is retaken. But others depend on it: if its
-//! priority were lowered as that of a computation, its receivers would wait for it whenever anything else wants the
+//! To the system, a job that sends for a long time is one that computes, so its worker is retaken. But others wait for
+//! it: if its priority were lowered as that of a computation, its receivers would wait whenever anything else wants the
 //! core. So while it keeps completing operations, it counts as a sender ([`detached`](super::detached)).
 
 #![allow(unsafe_code)]
@@ -12,17 +12,18 @@ use weald_sync::unit;
 
 use crate::sys::Ordering;
 
-/// A thread that completes so many operations between two looks, one in some 10 µs, sends.
+/// A thread that completes this many operations between two looks, one in some 10 µs, sends.
 const MANY: u32 = 100;
-/// A sender that has not sent for so many looks, although it ran, is none: after some 10 to 40 ms.
+/// After so many looks without a send, although it ran, a thread is no longer a sender; that is some
+/// 10 to 40 ms.
 const SILENT_LOOKS: u32 = 16;
 
-/// What was seen of the operations of one thread.
+/// What the monitor has seen of the operations of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sends {
     /// The count at the last look.
     operations: u32,
-    /// The looks since the thread sent; more than [`SILENT_LOOKS`] if it did not.
+    /// How many looks there were since the thread last sent; more than [`SILENT_LOOKS`] if it has not sent.
     silent: u32,
     /// How long the thread had run at the last of these looks, if that is known.
     ran: Option<Duration>,
@@ -43,8 +44,8 @@ impl Sends {
         Sends::at_first(unit::with(unit::Unit::operations))
     }
 
-    /// Whether the next look depends on how long the thread has run: it sent before, and did not at the last look. Beside
-    /// other programs it may have had no core, and then it is not silent.
+    /// Whether the next look depends on how long the thread has run: it sent before, and did not at the last look.
+    /// Beside other programs it may have had no core, and then it is not silent.
     pub(crate) fn depends_on_time(&self) -> bool {
         (1..=SILENT_LOOKS).contains(&self.silent)
     }

@@ -20,7 +20,8 @@ use crate::{
     scheduler::{
         stackful::stack_context::{self, Duty, Flow},
         threads::{
-            detached_run::{Activity, Cause, DetachedRun, RunningCode},
+            detached_end,
+            detached_run::{Activity, Cause, DetachedRun, ListedRun, RunningCode},
             evict,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
             round_memory,
@@ -261,8 +262,9 @@ impl PoolService<'_> {
 
     /// The thread is no longer detached. It ends if its priority stays lowered, unless jobs are pinned to it.
     fn end_detached_run(&self) -> Flow {
-        let number = self.shared.thread_number();
-        match self.shared.detached.end(number) || self.member.pinned.has_pinned_jobs() {
+        let listed = ListedRun::OfThread(self.shared.thread_number());
+        let may_serve = detached_end::end(self.shared, listed);
+        match may_serve || self.member.pinned.has_pinned_jobs() {
             true => Flow::Continue,
             false => Flow::End,
         }
@@ -294,7 +296,7 @@ impl PoolService<'_> {
 }
 
 /// While it lives, the context of the calling thread names its runtime and what it has in the pool. Dropping it takes
-/// all of that out, also when a defect unwinds the thread: destructors of thread-local values run later than those of
+/// all of that out, even when a defect unwinds the thread: destructors of thread-local values run later than those of
 /// what the context named, and may wake jobs.
 struct Identity<'a>(&'a Context);
 
@@ -321,6 +323,8 @@ impl Drop for Identity<'_> {
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _signal_stack = SignalStack::provide();
+    // It may stay lowered.
+    let _is_normal = shared.detached.begin();
     let member = Arc::new(PoolThread::here(shared.thread_number(), first));
     let _reports = shared.subscriber.enter();
     pool::set_pool_of(shared.id());
@@ -436,35 +440,4 @@ pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareT
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-    use super::*;
-    use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
-
-    #[test]
-    fn the_context_of_a_thread_that_unwinds_names_nothing_of_its_pool() {
-        let config = Config {
-            workers: 1,
-            ..Config::new()
-        };
-        let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
-        let names = |cx: &Context| {
-            let pinned = !cx.pinned_ptr().is_null();
-            [cx.shared().is_some(), cx.outbox().is_some(), pinned]
-        };
-        let unwinds = || {
-            let member = PoolThread::here(7, None);
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                context::with(|cx| {
-                    let _identity = Identity::assume(cx, &shared, &member);
-                    assert_eq!(names(cx), [true; 3]);
-                    resume_unwind(Box::new("a defect"));
-                });
-            }));
-            assert_eq!(ended.unwrap_err().downcast_ref(), Some(&"a defect"));
-            context::with(|cx| assert_eq!(names(cx), [false; 3]));
-        };
-        thread::scope(|scope| scope.spawn(unwinds).join()).unwrap();
-    }
-}
+mod tests;

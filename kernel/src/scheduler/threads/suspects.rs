@@ -1,10 +1,10 @@
 //! Suspects: each is a kind of jobs, and a job of that kind held its thread for too long a moment ago.
 //!
-//! A *kind* is a spawn site and a type of future, and the [`WorkKind`] that the job has set, if it has one. Units of
-//! one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is
+//! A *kind* is a spawn site and a type of future, and the [`WorkKind`](crate::WorkKind) that the job has set, if it has
+//! one. Units of one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is
 //! suspect, its jobs run in [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and
-//! the workers serve all others. The first offender delays the others by one `stuck_after`, and the 599 delay them not
-//! at all.
+//! the workers serve all others. The first offender delays the others by one `stuck_after`. The 599 hold no worker; if
+//! they compute, they still take a share of the cores.
 //!
 //! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a bit in the
 //! header. A worker sets it when the job is the first to run after a look and has run before; a short run in quarantine
@@ -12,11 +12,18 @@
 //! suspect: then the record does not count. A cancelled job runs on a worker, where it ends, unless a job of its kind
 //! has offended while a cancel ended it.
 //!
-//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
+//! Kinds of work may come from outside, as paths of requests do; then each job of a burst may be of a kind of its own.
+//! So work may have a *family*. When some kinds of a family have offended, the family is a suspect kind too; when some
+//! families have offended, so is all work of that code that has a family ([`job_kind`](super::job_kind)). *Known* work,
+//! which was seen to end soon, is exempt from these wide kinds, as proven jobs are from other kinds, until too much
+//! known work has offended. If other work offends while a wide kind already keeps it from the workers, only the record
+//! of the wide kind notes the offence. So a burst leaves few records.
+//!
+//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach half
 //! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
-//! run, but not while one of its jobs holds a thread and no other is free for the quarantine: its next offender would
-//! take a thread that is left for others. A kind is cleared even then once no job of it holds a thread, because
-//! its jobs would wait for as long as those of other kinds block.
+//! run. If no thread is free for the quarantine, it stays suspect while one of its jobs holds a thread: its next
+//! offender would take a thread that is left for others. Once none of its jobs holds a thread, the kind is cleared
+//! although no thread is free: its other jobs would wait for as long as jobs of other kinds block.
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
 //! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
@@ -27,152 +34,22 @@
 
 use std::{
     cell::{Cell, RefCell},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use crate::{
-    job::{Header, JobRef, work_kind::WorkKind},
+    job::{Header, JobRef},
+    scheduler::threads::{
+        job_kind::CurrentWork,
+        suspect_records::{LongRun, Records, Suspect},
+    },
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
-
-/// A kind is suspect for this long after its last offence.
-const MEMORY: Duration = Duration::from_secs(1);
-/// So many long runs of one job within [`MEMORY`] make its kind suspect.
-const LONG_RUNS: u32 = 4;
-/// So many proven jobs that offend make a kind strict.
-const PROVEN_OFFENDERS: u32 = 8;
-/// The most jobs of one kind whose long runs are counted, or that are reported for them.
-const COUNTED_JOBS: usize = 64;
-
-/// A spawn site and a type of future, as addresses; and the kind of what the job does at this moment, if it says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct JobKind {
-    site: usize,
-    vtable: usize,
-    work: u64,
-}
-
-impl JobKind {
-    /// The kind of `job`, apart from what it does at this moment.
-    fn of_code(job: &Header) -> JobKind {
-        JobKind {
-            site: std::ptr::from_ref(job.extensions.site()).addr(),
-            vtable: std::ptr::from_ref(job.vtable).addr(),
-            work: 0,
-        }
-    }
-
-    fn of(job: &Header) -> JobKind {
-        let extensions = job.extensions.lock_existing();
-        let kind = extensions.and_then(|extensions| extensions.kind.as_ref().map(WorkKind::get));
-        JobKind {
-            work: kind.unwrap_or_default(),
-            ..JobKind::of_code(job)
-        }
-    }
-
-    fn has_code_of(self, other: JobKind) -> bool {
-        (self.site, self.vtable) == (other.site, other.vtable)
-    }
-}
-
-/// A suspect kind, as a worker's loop knows it.
-#[derive(Clone, Copy)]
-struct Suspect {
-    kind: JobKind,
-    is_strict: bool,
-    ends_long: bool,
-}
-
-impl Suspect {
-    /// What the loops know of a kind. The record of a job says nothing about work that the job has just begun, so it
-    /// does not count if the kind includes a [`WorkKind`].
-    fn of(record: &Record) -> Suspect {
-        Suspect {
-            kind: record.kind,
-            is_strict: record.proven_offenders >= PROVEN_OFFENDERS || record.kind.work != 0,
-            ends_long: record.ends_long,
-        }
-    }
-
-    /// Whether `job` must not run on a worker while these are the suspects.
-    fn is_among(suspects: impl Iterator<Item = Suspect> + Clone, job: &Header) -> bool {
-        let code = JobKind::of_code(job);
-        if !suspects
-            .clone()
-            .any(|suspect| suspect.kind.has_code_of(code))
-        {
-            return false;
-        }
-        let kind = JobKind::of(job);
-        let suspect = suspects.clone().find(|suspect| suspect.kind == kind);
-        // A cancelled job that left the quarantine was given a record: see `Quarantine::take_released`.
-        let is_strict = |suspect: Suspect| match job.state.is_cancelled() {
-            true => suspect.ends_long,
-            false => suspect.is_strict,
-        };
-        suspect.is_some_and(|suspect| is_strict(suspect) || !job.is_proven())
-    }
-}
-
-/// What the monitor knows of one kind.
-struct Record {
-    kind: JobKind,
-    /// The last offence or long run.
-    last: Instant,
-    /// The jobs with long runs, as addresses, with their numbers since `counted_since`.
-    long_runs: Vec<(usize, u32)>,
-    counted_since: Instant,
-    /// The jobs that were reported for several long runs, as addresses.
-    named: Vec<usize>,
-    proven_offenders: u32,
-    is_suspect: bool,
-    /// Whether a job that a cancel was ending has offended: the destructors of the kind take long.
-    ends_long: bool,
-}
-
-impl Record {
-    /// True the first time that `job` is to be reported for several long runs.
-    fn name(&mut self, job: &Header) -> bool {
-        let address = std::ptr::from_ref(job).addr();
-        let names = self.named.len() < COUNTED_JOBS && !self.named.contains(&address);
-        if names {
-            self.named.push(address);
-        }
-        names
-    }
-
-    /// Counts a long run of `job`, and returns how many there were within [`MEMORY`].
-    fn count_long_run(&mut self, job: &Header, now: Instant) -> u32 {
-        if now.saturating_duration_since(self.counted_since) >= MEMORY {
-            self.long_runs.clear();
-            self.counted_since = now;
-        }
-        let address = std::ptr::from_ref(job).addr();
-        let mut counts = self.long_runs.iter_mut();
-        if let Some((_, count)) = counts.find(|(other, _)| *other == address) {
-            *count += 1;
-            return *count;
-        }
-        if self.long_runs.len() < COUNTED_JOBS {
-            self.long_runs.push((address, 1));
-        }
-        1
-    }
-}
-
-/// What is to be done about a long run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LongRun {
-    /// It was one of several of the same job: report the job.
-    Again,
-    Noted,
-}
 
 /// The suspects of a runtime.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    records: Mutex<Vec<Record>>,
+    records: Mutex<Records>,
     /// Rises with each change of what [`KnownSuspects`] copies.
     version: AtomicUsize,
     /// How many kinds are suspect.
@@ -187,106 +64,60 @@ impl Suspects {
 
     /// `job` held its thread beyond the bound: its kind is suspect from now on. Called by the monitor.
     pub(crate) fn note_offence(&self, job: &Header, now: Instant) {
-        let was_proven = job.lose_record();
-        self.change(job, now, |record| {
-            record.proven_offenders += u32::from(was_proven);
-            record.is_suspect = true;
-            record.ends_long |= job.is_being_ended();
-        });
+        let offence = (job.lose_record(), job.is_being_ended());
+        let work = CurrentWork::of_offender(job);
+        self.change(|records| records.note_offence(work, offence, now));
     }
 
     /// A run of `job` has reached half the bound. Called by the monitor, once for each run.
     pub(crate) fn note_long_run(&self, job: &Header, now: Instant) -> LongRun {
-        let mut answer = LongRun::Noted;
-        self.change(job, now, |record| {
-            if record.count_long_run(job, now) < LONG_RUNS {
-                return;
-            }
-            record.is_suspect = true;
-            if record.name(job) {
-                answer = LongRun::Again;
-            }
-        });
+        let run = (job, CurrentWork::of(job));
+        let noted = self.change(|records| records.note_long_run(run, now));
         if self.is_any() {
             let _ = job.lose_record();
         }
-        answer
-    }
-
-    fn change(&self, job: &Header, now: Instant, change: impl FnOnce(&mut Record)) {
-        let kind = JobKind::of(job);
-        let mut records = lock(&self.records);
-        let index = records.iter().position(|record| record.kind == kind);
-        let index = index.unwrap_or_else(|| {
-            records.push(Record {
-                kind,
-                last: now,
-                long_runs: Vec::new(),
-                counted_since: now,
-                named: Vec::new(),
-                proven_offenders: 0,
-                is_suspect: false,
-                ends_long: false,
-            });
-            records.len() - 1
-        });
-        let record = &mut records[index];
-        record.last = now;
-        let before = Suspect::of(record);
-        let was_suspect = record.is_suspect;
-        change(record);
-        let after = Suspect::of(record);
-        let is_changed = (after.is_strict, after.ends_long) != (before.is_strict, before.ends_long);
-        let is_news = record.is_suspect != was_suspect || (was_suspect && is_changed);
-        if is_news {
-            self.publish(&records);
-        }
+        noted
     }
 
     /// Clears the kinds whose last offence is long ago. Called by the monitor each round.
     pub(crate) fn expire(&self, now: Instant) {
-        let mut records = lock(&self.records);
-        let before = records.len();
-        records.retain(|record| now.saturating_duration_since(record.last) < MEMORY);
-        if records.len() < before {
-            self.publish(&records);
-        }
+        self.change(|records| records.expire(now));
     }
 
     /// Renews the time of the suspect kinds that one of `holders` belongs to. Called by the monitor in each round in
     /// which no thread is free for the quarantine. Calls `holders` only if the time of some kind is half over.
     pub(crate) fn prolong(&self, holders: impl FnOnce() -> Vec<JobRef>, now: Instant) {
-        let is_due = |record: &Record| {
-            record.is_suspect && now.saturating_duration_since(record.last) >= MEMORY / 2
-        };
-        if !lock(&self.records).iter().any(is_due) {
+        if lock(&self.records).due(now).next().is_none() {
             return;
         }
         // Without the lock, which the loops of the workers take.
         let holders = holders();
-        let held: Vec<JobKind> = holders
+        let held: Vec<CurrentWork> = holders
             .iter()
-            .map(|job| JobKind::of(job.header()))
+            .map(|job| CurrentWork::of(job.header()))
             .collect();
         let mut records = lock(&self.records);
-        let due = records.iter_mut().filter(|record| is_due(record));
-        for record in due.filter(|record| held.contains(&record.kind)) {
-            record.last = now;
-        }
+        records
+            .due(now)
+            .for_each(|record| record.prolong(&held, now));
     }
 
     /// Whether `job`, which is running, must not continue on a worker. Any thread.
     pub(crate) fn includes(&self, job: &Header) -> bool {
-        let records = lock(&self.records);
-        let suspects = records.iter().filter(|record| record.is_suspect);
-        job.may_be_quarantined() && Suspect::is_among(suspects.map(Suspect::of), job)
+        job.may_be_quarantined() && Suspect::is_among(lock(&self.records).suspects(), job)
     }
 
-    fn publish(&self, records: &[Record]) {
-        let suspects = records.iter().filter(|record| record.is_suspect).count();
-        self.suspects.store(suspects, Ordering::Relaxed);
-        // Release: pairs with the load in `refresh`. The copy itself is made under the lock.
-        self.version.fetch_add(1, Ordering::Release);
+    /// Changes the records, and tells the loops if other kinds are suspect now.
+    fn change<R>(&self, change: impl FnOnce(&mut Records) -> R) -> R {
+        let mut records = lock(&self.records);
+        let answer = change(&mut records);
+        if records.take_news() {
+            self.suspects
+                .store(records.suspects().count(), Ordering::Relaxed);
+            // Release: pairs with the load in `refresh`. The copy itself is made under the lock.
+            self.version.fetch_add(1, Ordering::Release);
+        }
+        answer
     }
 }
 
@@ -310,10 +141,8 @@ impl KnownSuspects {
 
     #[cold]
     fn copy(&self, suspects: &Suspects, version: usize) {
-        let records = lock(&suspects.records);
-        let copies = records.iter().filter(|record| record.is_suspect);
-        let copies = copies.map(Suspect::of);
-        self.suspects.replace(copies.collect());
+        let copies = lock(&suspects.records).suspects().collect();
+        self.suspects.replace(copies);
         self.is_any.set(!self.suspects.borrow().is_empty());
         self.version.set(version);
     }
@@ -336,7 +165,121 @@ impl KnownSuspects {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::job::testing;
+    use crate::{
+        job::{JobRef, testing, work_kind::WorkKind},
+        scheduler::threads::suspect_records::{EXEMPT_OFFENDERS, MEMORY, WIDENING},
+    };
+
+    /// A job that says that it does this work, all of one code.
+    fn at_work(number: u64, family: u64) -> (JobRef, WorkKind) {
+        let (job, kind) = (testing::job(), WorkKind::new());
+        kind.set(number);
+        kind.set_family(family);
+        job.header().extensions.lock().kind = Some(kind.clone());
+        (job, kind)
+    }
+
+    /// As [`at_work`], and the job has offended.
+    fn offended(suspects: &Suspects, number: u64, family: u64) -> (JobRef, WorkKind) {
+        let (job, kind) = at_work(number, family);
+        suspects.note_offence(job.header(), Instant::now());
+        (job, kind)
+    }
+
+    fn is_kept(suspects: &Suspects, number: u64, family: u64) -> bool {
+        suspects.includes(at_work(number, family).0.header())
+    }
+
+    #[test]
+    fn a_family_is_suspect_when_some_of_its_kinds_are() {
+        let suspects = Suspects::default();
+        for number in 1..=WIDENING as u64 {
+            assert!(!is_kept(&suspects, 99, 7), "{number}");
+            offended(&suspects, number, 7);
+        }
+        assert!(is_kept(&suspects, 99, 7));
+        assert!(!is_kept(&suspects, 99, 8), "another family");
+        assert!(!is_kept(&suspects, 99, 0), "no family");
+        assert!(!is_kept(&suspects, 0, 7), "no work");
+        let (known, kind) = at_work(98, 7);
+        kind.set_known(true);
+        assert!(!suspects.includes(known.header()));
+        suspects.note_offence(known.header(), Instant::now());
+        assert!(suspects.includes(known.header()), "by its own number");
+        suspects.expire(Instant::now() + MEMORY);
+        assert!(!suspects.is_any());
+    }
+
+    #[test]
+    fn all_families_are_suspect_when_some_have_suspects() {
+        let suspects = Suspects::default();
+        for family in 1..=WIDENING as u64 {
+            assert!(!is_kept(&suspects, 99, 77), "{family}");
+            offended(&suspects, family, family);
+        }
+        assert!(is_kept(&suspects, 99, 77));
+        assert!(!is_kept(&suspects, 99, 0), "no family");
+    }
+
+    #[test]
+    fn one_family_that_goes_on_does_not_keep_all_others_suspect() {
+        let (suspects, begin) = (Suspects::default(), Instant::now());
+        let offend = |family: u64, now: Instant| {
+            let (job, _kind) = at_work(family, family);
+            suspects.note_offence(job.header(), now);
+            suspects.expire(now);
+        };
+        (1..=WIDENING as u64).for_each(|family| offend(family, begin));
+        assert!(is_kept(&suspects, 99, 77));
+        for halves in 1..=4 {
+            offend(WIDENING as u64, begin + halves * MEMORY / 2);
+            assert!(
+                is_kept(&suspects, WIDENING as u64, WIDENING as u64),
+                "{halves}"
+            );
+        }
+        assert!(!is_kept(&suspects, 99, 77));
+        assert!(is_kept(&suspects, WIDENING as u64, WIDENING as u64));
+    }
+
+    #[test]
+    fn kinds_without_a_family_stand_for_themselves() {
+        let suspects = Suspects::default();
+        (1..100).for_each(|number| _ = offended(&suspects, number, 0));
+        assert!(is_kept(&suspects, 99, 0));
+        assert!(!is_kept(&suspects, 100, 0));
+        assert!(!is_kept(&suspects, 100, 1));
+    }
+
+    /// What keeps the looks at the records short.
+    #[test]
+    fn a_burst_of_many_kinds_leaves_few_suspects() {
+        for (numbers, families) in [(1_000, 1), (1_000, 1_000)] {
+            let suspects = Suspects::default();
+            for number in 1..=numbers {
+                offended(&suspects, number, 1 + number % families);
+            }
+            let count = suspects.suspects.load(Ordering::Relaxed);
+            assert!(count <= WIDENING + 1, "{count}");
+        }
+    }
+
+    #[test]
+    fn a_family_whose_known_work_offends_is_strict() {
+        let suspects = Suspects::default();
+        (1..=WIDENING as u64).for_each(|number| _ = offended(&suspects, number, 7));
+        let (other, kind) = at_work(50, 7);
+        kind.set_known(true);
+        for number in 0..u64::from(EXEMPT_OFFENDERS) {
+            assert!(!suspects.includes(other.header()), "{number}");
+            let (known, kind) = at_work(100 + number, 7);
+            kind.set_known(true);
+            // Twice, but only the first time on a worker.
+            suspects.note_offence(known.header(), Instant::now());
+            suspects.note_offence(known.header(), Instant::now());
+        }
+        assert!(suspects.includes(other.header()));
+    }
 
     #[test]
     fn the_loops_copy_the_suspects_only_when_something_is_new() {
@@ -350,7 +293,7 @@ mod tests {
             let _ = suspects.note_long_run(job.header(), now);
         }
         assert_eq!(version(), first);
-        for _ in 0..PROVEN_OFFENDERS {
+        for _ in 0..EXEMPT_OFFENDERS {
             job.header().prove();
             suspects.note_offence(job.header(), now);
         }

@@ -2,13 +2,13 @@
 //!
 //! A job's state has a bit, `SEEN`, for the message that is the oldest now; a list here has the time of that bit.
 //! - A sample finds messages without the bit: it sets the bit, and only then reads the clock and notes the time, in
-//!   place of any former one ([`look`](UnreadTimes::look)). All of that happens under the lock of the samples, and a job
-//!   is looked at by the samples of one runtime only.
+//!   place of any former one ([`look`](UnreadTimes::look)). All of that happens under the lock of the samples, and a
+//!   job is looked at by the samples of one runtime only.
 //! - A sample finds messages with the bit: the time in the list is that of the bit.
-//! - The receiver clears the bit in the exchange by which it takes the messages. So what is posted later has no bit, and
-//!   never gets the time of what was taken.
-//! - A receiver that took messages with the bit may ask for their time ([`since`](UnreadTimes::since)). It gets the lock
-//!   after the sample that set the bit. If a sample has looked again by then, the time is that of later messages.
+//! - The receiver clears the bit in the exchange by which it takes the messages. So a message that is posted later has
+//!   no bit, and never gets the time of one that was taken.
+//! - A receiver that took messages with the bit may ask for their time ([`since`](UnreadTimes::since)). It gets the
+//!   lock after the sample that set the bit. If a sample has looked again by then, the time is that of later messages.
 //!
 //! So the oldest message is never younger than the time says, and the age that is told is never too high. It is too low
 //! by at most the time between two samples. The model is in `models::unread`.
@@ -64,8 +64,8 @@ impl<T: Copy> UnreadTimes<T> {
         self.last = std::mem::take(&mut self.under_way);
     }
 
-    /// The sample under way is given up, and another one begins. What it has found for the first time is in no other
-    /// list.
+    /// The sample under way is given up, and another one begins. Messages that it has found for the first time are in
+    /// no other list.
     pub(crate) fn restart_sample(&mut self) {
         self.last.extend(self.under_way.drain());
     }

@@ -40,7 +40,8 @@ fn serve(job: &JobRef, owes: Owes) {
     }
 }
 
-/// A job that runs may be far from its next wait. If its thread is detached, the monitor tells that the kill is pending.
+/// A job that runs may be far from its next wait. If its thread is detached, the monitor tells that the kill is
+/// pending.
 fn note_pending(job: &JobRef) {
     if job.header().state.is_done() {
         return;
@@ -64,8 +65,8 @@ pub(crate) fn unblock(job: &JobRef) {
     }
 }
 
-/// Cancels `jobs` wherever they wait. A job with a suspended stack ends on its own thread; `end` is given each other one
-/// that waits. A job that waits in a destructor is polled again. Only once their runtime is stopped.
+/// Cancels `jobs` wherever they wait. A job with a suspended stack ends on its own thread; `end` is called with each
+/// other job that waits. A job that waits in a destructor is polled again. Only once their runtime is stopped.
 pub(crate) fn cancel_waiting(jobs: &[JobRef], end: impl Fn(Runnable)) {
     for job in jobs {
         match job.header().state.cancel() {

@@ -321,7 +321,7 @@ impl Context {
             node,
             job,
             thread_fork: self.thread_fork.take(),
-            unit: unit::with(Unit::set_aside),
+            unit: unit::with(Unit::take_off),
             noted: self.noted.get(),
             wanted_until: self.wanted_until.take(),
             dropping: self.dropping.replace(false),

@@ -1,4 +1,4 @@
-//! Events too rare to be counted by each worker for itself.
+//! Counters of rare events, one for all workers.
 
 use crate::sys::AtomicU64;
 

@@ -1,5 +1,5 @@
-//! The current runtime: the one that the running job visits, else the one that the calling thread works for, or else the
-//! default one.
+//! The current runtime: the one that the running job visits, else the one that the calling thread works for, or else
+//! the default one.
 
 use crate::{
     FEATURES,

@@ -81,7 +81,7 @@ impl Limit {
     }
 
     /// Gives places back.
-    pub(crate) fn put(&self, spare_places: usize) {
-        self.free.fetch_add(spare_places, Ordering::Relaxed);
+    pub(crate) fn put(&self, spare_admissions: usize) {
+        self.free.fetch_add(spare_admissions, Ordering::Relaxed);
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! Jobs that a foreign thread wakes, and jobs that only one thread may run, take [`ready_foreign`]. A pinned or
 //! suspended job takes it even on its own thread, because the next slot and the ring belong to a worker, and the worker
-//! may be retaken at any time: its queues then go to another thread, which must not run the job, and thieves take from
+//! may be retaken at any time. Its queues then go to another thread, which must not run the job; and thieves take from
 //! the ring in any case. The pinned queue stays with the thread.
 
 #![allow(unsafe_code)]
@@ -46,8 +46,8 @@ pub(crate) fn ready(job: Runnable) {
     let _true = ready_and_true(job);
 }
 
-/// As [`ready`]. It always returns true, so that a caller which returns that as well ends with a tail call, as each rare
-/// case in here does. So neither saves registers.
+/// As [`ready`]. It always returns true: a caller that returns true, too, can end with a tail call, and so can each
+/// rare case in here. So neither saves registers.
 #[inline(always)]
 pub(crate) fn ready_and_true(job: Runnable) -> bool {
     let cx = context::here();
@@ -91,8 +91,8 @@ fn ready_in_batch(job: Runnable) -> bool {
     true
 }
 
-/// As [`ready_and_true`], for a worker whose core was not entered at once: a foreign thread is inside, or has revoked the
-/// lease, or the owner needs a full fence.
+/// As [`ready_and_true`], for a worker whose core was not entered at once: a foreign thread is inside, or has revoked
+/// the lease, or the owner needs a full fence.
 #[cold]
 #[inline(never)]
 fn ready_contended(job: Runnable) -> bool {
@@ -129,8 +129,8 @@ pub(crate) fn ready_last(job: Runnable) {
     publish(cx, shared, full);
 }
 
-/// A job is in the ring, or a full overflow queue is on its way to the injector. If the ring is shared, wakes a sleeper,
-/// unless a worker already searches.
+/// A job is in the ring, or a full overflow queue is on its way to the injector. If the ring is shared, wakes a
+/// sleeper, unless a worker already searches.
 #[inline(always)]
 fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     let is_shared = cx

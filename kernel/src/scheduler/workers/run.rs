@@ -18,6 +18,7 @@ use crate::{
         Header, JobRef, attachment,
         body::Failure,
         exit_hooks,
+        extensions::Extensions,
         foreign_call::FiredBy,
         runnable::Runnable,
         transition::{Listening, ParkOutcome, StartAction},
@@ -36,7 +37,7 @@ use crate::{
             shared, waker,
         },
     },
-    sys::Ordering,
+    sys::{MutexGuard, Ordering},
 };
 
 /// How a poll ended.
@@ -100,7 +101,7 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
 fn resume(cx: &Context, job: &Runnable) {
     // The job's own code sees a cancel wherever it waits.
     let _answer = job.header().state.start();
-    if let Some(context) = job.header().suspended_stack()
+    if let Some(context) = job.header().pinned_stack()
         && context.kind != StackKind::Fiber
     {
         stack_context::resume(cx, context);
@@ -112,6 +113,7 @@ fn resume(cx: &Context, job: &Runnable) {
 // Returned in registers, so that `poll` need not build its result in memory.
 #[cold]
 fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
+    end_if_forked();
     let message = match &failure {
         Failure::Panicked(payload) => Some(Box::<str>::from(panic_message(payload.as_ref()))),
         Failure::Cancelled => None,
@@ -122,6 +124,17 @@ fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     fail(job, failure).or(message)
 }
 
+/// A job that has forked the process, and panics or is cancelled there, ends the new process: the loop would run jobs of the
+/// other one.
+fn end_if_forked() {
+    let shared = context::again().shared();
+    if shared.is_some_and(|shared| !shared.process.is_here()) {
+        report::abort(format_args!(
+            "weald: a job panicked or was cancelled in a process that it has forked; aborting that\n"
+        ));
+    }
+}
+
 /// Notes on the job with which message it panicked, and where.
 fn note_panic(job: &Header, message: &str) {
     let site = panic_site::take(message);
@@ -130,8 +143,8 @@ fn note_panic(job: &Header, message: &str) {
     extensions.panic_site = site;
 }
 
-/// Puts `failure` in the place of the job's future, or of what is left of the future. If a destructor of the future waits,
-/// a cancel does not unwind it; if one panics, that is the failure, and its message is returned.
+/// Puts `failure` in the place of the job's future, or of what is left of the future. If a destructor of the future
+/// waits, a cancel does not unwind it; if one panics, that is the failure, and its message is returned.
 fn fail(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     if matches!(failure, Failure::Cancelled) {
         job.header().note_cancelled();
@@ -208,6 +221,33 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
+/// Drops what `ended` has of the user's in its extensions, if the caller holds the last reference. To be called while
+/// the run word names the job: a destructor that blocks is then reported as this job's, and holds up no job that the
+/// worker took next.
+#[inline(always)]
+pub(crate) fn drop_last_extensions(ended: &JobRef) {
+    if ended.is_last() {
+        drop_extensions(ended);
+    }
+}
+
+/// Drops what `ended` has of the user's in its extensions.
+#[inline(always)]
+pub(crate) fn drop_extensions(ended: &JobRef) {
+    if let Some(extensions) = ended.header().extensions.lock_existing() {
+        drop_values(ended.header(), extensions);
+    }
+}
+
+#[inline(never)]
+fn drop_values(ended: &Header, mut extensions: MutexGuard<'_, Extensions>) {
+    let values = extensions.take_user_values();
+    drop(extensions);
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(values))) {
+        report_and_discard(ended, payload);
+    }
+}
+
 /// Takes the waker that the job's last `park` left: that park will not end.
 fn take_parker(job: &Header) -> Option<task::Waker> {
     job.extensions.lock_existing()?.parker.take()
@@ -245,7 +285,7 @@ fn uncount(job: &Header) {
     let owned = here.worker_for(job);
     if let (Some((worker, lease)), Some(shared)) = (owned, here.shared()) {
         if let Ok(mut core) = worker.core.enter(lease) {
-            shared.limit.give_back(&mut core.spare_places);
+            shared.limit.give_back(&mut core.spare_admissions);
             return;
         }
         here.clear_worker();
@@ -290,14 +330,29 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     }
 }
 
-/// A part of [`park`]: the job has panicked, and some code of its own has caught that; or it has dropped its mailbox. If it
-/// was cancelled, it ends in its next run.
+/// Tells the job's attachment that the job, whose poll is over, has survived a panic. To be called while the run word
+/// names the job, because the attachment may call code of the user's.
+#[inline(always)]
+pub(crate) fn tell_if_survived(cx: &Context, job: &Runnable) {
+    if cx.noted().has_panicked() {
+        settle_panic(cx, job.header());
+    }
+}
+
+/// The job has panicked, and some code of its own has caught that. If it was cancelled, it ends in its next run.
 #[cold]
-fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
+fn settle_panic(cx: &Context, job: &Header) {
     match job.state.is_cancelled() {
         true => cx.forget_panic(),
         false => tell_survived(cx, job),
     }
+}
+
+/// A part of [`park`]: the job has panicked, and some code of its own has caught that; or it has dropped its mailbox.
+/// If it was cancelled, it ends in its next run.
+#[cold]
+fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
+    settle_panic(cx, job);
     match cx.noted() {
         PollNotes::LISTENS => job.state.park(Listening::Yes),
         PollNotes::NOTHING => job.state.park(Listening::No),
@@ -335,6 +390,7 @@ pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
             count_ends(cx, 1);
             // The order is that of `WorkerLoop::run_from`.
             cx.set_job(None);
+            drop_last_extensions(&ended);
             drop(ended);
         }
     }

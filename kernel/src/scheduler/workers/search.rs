@@ -1,5 +1,6 @@
-//! What a worker does besides running the jobs at hand. Every few jobs it *looks around*: timers, which fire here, reactor,
-//! overflow queue, injector. Without jobs it searches, which is where it steals from rings and forks, and then sleeps.
+//! What a worker does besides running the jobs at hand. Every few jobs it *looks around*: timers, which fire here,
+//! reactor, overflow queue, injector. Without jobs it searches, which is where it steals from rings and forks, and then
+//! sleeps.
 //!
 //! The loop of [`WorkerLoop`] calls `look`, `from_injector`, `from_reactor`, `steal` and `sleep`; each returns what it
 //! found, and none of them runs a job.
@@ -93,8 +94,8 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
 }
 
 /// Halves the number of jobs between two looks if the jobs since the last look took longer than half a tick; doubles it
-/// if they took less than an eighth of a tick. Neither a sleep nor the spinning before it counts as time that jobs took:
-/// both set `last_look` anew when they end.
+/// if they took less than an eighth of a tick. Neither a sleep nor the spinning before it counts as time that jobs
+/// took: both set `last_look` anew when they end.
 fn adapt(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
@@ -156,8 +157,8 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, whose core the caller has locked: marks what is due as expired under the
-/// lock, releases the lock, then wakes. Calls of foreign wakers are left in `calls`.
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked: marks what is due as expired under
+/// the lock, releases the lock, then wakes. Calls of foreign wakers are left in `calls`.
 pub(crate) fn fire_and_unlock(
     worker: &Worker,
     core: impl Sized,
@@ -172,8 +173,8 @@ pub(crate) fn fire_and_unlock(
     FEATURES.callbacks.discard(due.cancelled);
 }
 
-/// First step of firing, under the lock: the entries are out of the wheel. Returns for each entry its waker, or `None` if
-/// it does not fire; `fire` frees that one.
+/// First step of firing, under the lock: the entries are out of the wheel. Returns for each entry its waker, or `None`
+/// if it does not fire; `fire` frees that one.
 pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<Waker>> {
     let expire = |entry: &EntryPtr| {
         // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
@@ -231,12 +232,12 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 }
 
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
-/// any jobs. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have been in
-/// neither queue.
+/// any jobs. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have
+/// been in neither queue.
 ///
-/// A job that is moved into a private ring is not held up behind one that blocks there: while any worker sleeps, the
-/// monitor shares the ring of a worker that stays in one run, after one to two of its rounds; while none sleeps, it
-/// retakes the worker after `stuck_after`, and the ring goes with the worker.
+/// A job that is moved into a private ring is not held up behind one that blocks there. While any worker sleeps, the
+/// monitor shares the ring of a worker that stays in one run, after one to two of its rounds. While none sleeps, the
+/// monitor retakes the worker after `stuck_after`, and the ring goes with the worker.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
@@ -390,8 +391,8 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(Worker::has_open_jobs)
 }
 
-/// As [`from_reactor`], for a worker that would otherwise sleep. If such looks were in vain lately, it leaves this one out:
-/// it then sees in its sleep what is ready.
+/// As [`from_reactor`], for a worker that would otherwise sleep. If such looks were in vain lately, it leaves this one
+/// out: it then sees in its sleep what is ready.
 pub(crate) fn from_reactor_before_sleep(worker_loop: &WorkerLoop<'_>) -> bool {
     let policy = &worker_loop.look_policy;
     let found =
@@ -412,8 +413,8 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
     if found && !worker_loop.searching.get() {
-        // This worker counts as a searcher from here on: it takes the first job that the events wake, so that job must wake no
-        // other worker.
+        // This worker counts as a searcher from here on: it takes the first job that the events wake, so that job must
+        // wake no other worker.
         worker_loop
             .searching
             .set(worker_loop.shared.sleepers.start_search());
@@ -430,48 +431,4 @@ pub(crate) fn handle_ready(shared: &Shared, batch: &mut ReadyBatch) {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{
-        scheduler::{stackful::pinned::PinnedQueue, workers::config::Config},
-        timer::clock::ClockKind,
-    };
-
-    /// Lets a worker look around, then search in vain for so many rounds, then find something. Whether the time of
-    /// the last look has changed.
-    fn search_counts_as_work(in_vain: usize) -> bool {
-        let config = Config {
-            workers: 1,
-            ..Config::new()
-        };
-        let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
-        let handoff = handoffs.pop().unwrap();
-        let pinned = PinnedQueue::new();
-        context::with(|cx| {
-            let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
-            worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
-            let looked = worker_loop.last_look.get() - Duration::from_secs(1);
-            worker_loop.last_look.set(looked);
-            let mut left = in_vain;
-            let found = search_for(&worker_loop, in_vain + 1, || match left {
-                0 => Ok(Found::Queued),
-                _ => {
-                    left -= 1;
-                    Ok(Found::Nothing)
-                }
-            });
-            assert!(matches!(found, Ok(Found::Queued)));
-            worker_loop.end();
-            worker_loop.last_look.get() == looked
-        })
-    }
-
-    #[test]
-    fn time_in_which_a_worker_spun_is_not_taken_for_work() {
-        assert!(!search_counts_as_work(3));
-        // Without spinning there is nothing to leave out, and the clock is not read.
-        assert!(search_counts_as_work(0));
-    }
-}
+mod tests;

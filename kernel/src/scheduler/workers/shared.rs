@@ -12,14 +12,14 @@ use std::{
 
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable, walked::WalkedJobs},
     memory::{self, JobWalk},
     queue::{
         injector::{Injector, JobBatch},
         sleepers::Sleepers,
     },
     reactor::Reactor,
-    report::RuntimeSubscriber,
+    report::{self, RuntimeSubscriber},
     scheduler::services::Forks,
     scheduler::{
         threads::{
@@ -36,6 +36,7 @@ use crate::{
             config::{Config, available_workers},
             counters::Counters,
             limit::Limit,
+            own_process::ProcessNumber,
             search::{self, sleep::Sleeper},
             waker,
             worker::Worker,
@@ -78,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) quarantine: Quarantine,
     /// How long messages wait.
     pub(crate) queues: QueueWatch,
-    /// How many threads are held by jobs in `wait()`: they do not count against the bound of spare threads.
+    /// How many threads are held by jobs in `wait()`: they do not count against the limit of spare threads.
     pub(crate) threads_held_in_wait: AtomicUsize,
     /// Whether it was reported that all spare threads are in use, and no thread was found since.
     pub(crate) at_bound: AtomicBool,
@@ -87,6 +88,8 @@ pub(crate) struct Shared {
     /// Run the user code that is left once the runtime has stopped.
     pub(crate) leftovers: Arc<LeftoverThreads>,
     phase: AtomicU8,
+    /// The process that has the runtime's threads.
+    pub(crate) process: ProcessNumber,
     /// Signalled when a thread of the runtime ends.
     ended: (std::sync::Mutex<()>, Condvar),
 }
@@ -169,6 +172,7 @@ impl Shared {
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::with_capacity(config.workers)),
             phase: AtomicU8::new(phase::OPEN),
+            process: ProcessNumber::here(),
             ended: (std::sync::Mutex::new(()), Condvar::new()),
             config,
         });
@@ -252,7 +256,7 @@ impl Shared {
         self.phase.fetch_max(phase::CLOSING, Ordering::SeqCst);
     }
 
-    /// Third step of a shutdown: every thread that is not in a job ends.
+    /// Fourth step of a shutdown: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
         for sleeper in self.sleepers.notify_all() {
@@ -260,7 +264,7 @@ impl Shared {
         }
         self.pool.dismiss();
         let mut refused = Leftovers::default();
-        refused.turns = self.blocking.stop();
+        refused.queued = self.blocking.stop();
         self.leave(refused);
         self.monitor.wake();
     }
@@ -288,7 +292,8 @@ impl Shared {
         }
     }
 
-    /// Cancels the jobs in the injector, in the outboxes and in the quarantine's queue. Only once the runtime is stopped.
+    /// Cancels the jobs in the injector, in the outboxes and in the quarantine's queue. Only once the runtime is
+    /// stopped.
     pub(crate) fn cancel_injected(&self) {
         while let Some(job) = self.quarantine.pop() {
             drop(job);
@@ -313,8 +318,9 @@ impl Shared {
     }
 
     /// Every job of this runtime that is not done; on a test runtime in the order in which they were spawned. Exact
-    /// once no thread of the runtime runs; until then jobs may end meanwhile.
-    pub(crate) fn live_jobs(&self) -> Vec<JobRef> {
+    /// once no thread of the runtime runs; until then jobs may end meanwhile. A worker that needs memory for jobs waits
+    /// for the walk; so elsewhere than in a shutdown, [`jobs_that`](Self::jobs_that) is to be used.
+    pub(crate) fn live_jobs(&self) -> WalkedJobs {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
             // SAFETY: job blocks stay mapped.
@@ -323,6 +329,7 @@ impl Shared {
             };
             jobs.push(job);
         });
+        let mut jobs = WalkedJobs::new(jobs);
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
         if self.is_driven() {
             jobs.sort_by_cached_key(|job| job.header().extensions.lock().number());
@@ -330,10 +337,10 @@ impl Shared {
         jobs
     }
 
-    /// The jobs of this runtime that `is_wanted` selects, in the order of their addresses. Lets go of the others after some
-    /// hundred at a time: a thread that waits for a core in here would keep the memory of all jobs that end meanwhile.
-    /// Jobs that come or go meanwhile may be missed.
-    pub(crate) fn jobs_that(&self, is_wanted: impl Fn(&JobRef) -> bool) -> Vec<JobRef> {
+    /// The jobs of this runtime that `is_wanted` selects, in the order of their addresses. Lets go of the others after
+    /// some hundred at a time: a thread that waits for a core in here would keep the memory of all jobs that end
+    /// meanwhile. Jobs that come or go meanwhile may be missed.
+    pub(crate) fn jobs_that(&self, is_wanted: impl Fn(&JobRef) -> bool) -> WalkedJobs {
         let (mut walk, mut seen, mut wanted) = (JobWalk::default(), Vec::new(), Vec::new());
         let mut is_going_on = true;
         while is_going_on {
@@ -342,13 +349,14 @@ impl Shared {
             let own = seen.drain(..).filter(|job: &JobRef| {
                 job.header().runtime() == self.id && !job.header().state.is_done()
             });
-            wanted.extend(own.filter(&is_wanted));
+            // The last reference to another may go here, which is code of the user's.
+            report::without_user_code(|| wanted.extend(own.filter(&is_wanted)));
         }
         let address = |job: &JobRef| job.ptr().as_raw().addr();
         wanted.sort_unstable_by_key(address);
         // The walk may have come to one twice.
         wanted.dedup_by_key(|job| address(job));
-        wanted
+        WalkedJobs::new(wanted)
     }
 
     /// Cancels the jobs in the queues of the workers. Only once the runtime is stopped.
@@ -368,8 +376,8 @@ impl Shared {
         }
     }
 
-    /// Fires the sleeps that are due in every wheel, and leaves the callbacks that are due to be dropped. Only once the runtime is
-    /// stopped: no worker does it any longer, and a destructor may sleep.
+    /// Fires the sleeps that are due in every wheel, and leaves the callbacks that are due to be dropped. Only once the
+    /// runtime is stopped: no worker does it any longer, and a destructor may sleep.
     pub(crate) fn fire_due_after_stop(&self) {
         let now = self.clock.tick_at(self.clock.now());
         self.fire_all(|worker, core, due| {

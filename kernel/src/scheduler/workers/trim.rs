@@ -1,6 +1,7 @@
 //! Giving back what a runtime keeps without need: cancelled timers in its wheels, and the caches of its threads.
 //!
-//! Called by any thread, outside every worker's lock: by a trim, and by a spawn that was refused a stack.
+//! Any thread may call this, outside every worker's lock. A trim gives back both; a spawn that was refused a stack gives
+//! back the caches only.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +18,7 @@ use crate::{
 /// hence the limit.
 const TIME_LIMIT: Duration = Duration::from_millis(20);
 
-/// Frees the cancelled timers in the wheel of every worker, also of one that sleeps or is stuck. The lock of a worker
+/// Frees the cancelled timers in the wheel of every worker, even of one that sleeps or is stuck. The lock of a worker
 /// is taken for one slot of its wheel at a time.
 pub(crate) fn sweep_timers(shared: &Shared) {
     // SAFETY: entries in the wheel are alive.

@@ -95,9 +95,19 @@ pub(crate) fn call(by: FiredBy, waker: Waker, calls: &mut ForeignCalls) {
 pub(crate) fn call_at_end(runtime: u16, by: FiredBy, waker: Waker) {
     let mut calls = ForeignCalls::default();
     call(by, waker, &mut calls);
-    if calls.is_empty() {
-        return;
+    if !calls.is_empty() {
+        make_calls(runtime, calls);
     }
+}
+
+/// Makes a call in a job of its own, in the runtime with this number. The call is made here if the runtime is gone.
+pub(crate) fn make_call(runtime: u16, call: ForeignCall) {
+    let mut calls = ForeignCalls::default();
+    calls.push(call);
+    make_calls(runtime, calls);
+}
+
+fn make_calls(runtime: u16, calls: ForeignCalls) {
     let here = context::here().shared();
     match here.filter(|shared| shared.id() == runtime) {
         Some(shared) => ready_calls(shared, calls),

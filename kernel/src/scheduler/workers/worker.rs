@@ -1,16 +1,16 @@
 //! The worker, and the loop of the thread that owns it.
 //!
-//! A worker is not a thread; it is the P of Go's scheduler: a ring, a next slot and a timer wheel, behind a
+//! A worker is not a thread; it is the P of Go's scheduler: queues and a timer wheel ([`WorkerCore`]), behind a
 //! [`BiasedLock`]. The thread that holds the current lease owns the worker; a thread owns at most one. When a
 //! thread is stuck in a job, the monitor retakes the worker ([`crate::scheduler::threads::monitor`]): it revokes the
 //! lease and hands the worker to a spare thread. The stuck thread notices when it next takes the lock. Until its
 //! poll ends it runs without a worker, and what it makes runnable enters through the injector.
 //!
 //! The loop ([`WorkerLoop::serve`]):
-//! 1. find a job: if no look is due, from the pinned queue, the next slot or the ring; otherwise, or if these are empty,
-//!    look around (timers, reactor, injector) and try again; then the injector, the reactor, a steal; then sleep;
+//! 1. find a job: if no look is due, in the pinned queue, the next slot or the ring. Otherwise, or if these are empty,
+//!    look around (timers, reactor, injector) and try again; then the injector, the reactor and a steal; then sleep;
 //! 2. run it ([`crate::scheduler::workers::run`]); take the next job under the lock of the core; park or free the
-//!    first one; repeat until no job is at hand.
+//!    job that just ran; repeat until no job is at hand.
 //!
 //! The run word names the job that the owner runs. It is set before the job runs, and replaced before the job can be
 //! freed; both under the lock. So a foreign thread that holds the lock can rely on the word: that job lives until the
@@ -52,13 +52,13 @@ pub(crate) struct Worker {
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
-    /// Whether other workers may steal.
+    /// Whether other workers steal, except for a job that prefers to.
     pub(crate) sharing: Sharing,
     /// What the owner runs; see [`RunWord`].
     run: AtomicUsize,
     /// The system's number of the owner. Written by the owner.
     pub(crate) owner_thread: AtomicU32,
-    /// Callbacks from foreign threads, on their way to the wheel or the queue.
+    /// Timers from foreign threads, on their way to the wheel or the queue of callbacks.
     pub(crate) arrivals: Arrivals,
     /// Cancelled timers that are still in the wheel; see [`Worker::count_cancelled`].
     cancelled_timers: AtomicIsize,
@@ -134,8 +134,8 @@ pub(crate) enum RunEnd {
     No,
 }
 
-/// The state of a thread that serves workers, one after the other; its loops, each on a stack of its own, share it. Only
-/// one of them is at work at a time, so everything that changes is in a cell.
+/// The state of a thread that serves workers, one after the other; its loops, each on a stack of its own, share it.
+/// Only one of them is at work at a time, so everything that changes is in a cell.
 pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
@@ -334,10 +334,9 @@ impl<'a> WorkerLoop<'a> {
             }
             let taken = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
-                    // The lock before the park, never after it. The run word still names this job, and the monitor,
-                    // when it holds the lock to retake the worker, follows the word to the job. Until the park, the
-                    // runnable here keeps the job alive; then another thread may free the job.
-                    // `take_next` replaces the word under the lock; if it fails, the revocation cleared it.
+                    run::tell_if_survived(self.cx, &job);
+                    // The lock before the park: the monitor, which locks the core, follows the run word to this job,
+                    // and after the park others may free the job. `take_next` replaces the word, or the revocation did.
                     let next = self.take_next(RunEnd::No);
                     if next.is_err() {
                         self.cx.clear_worker();
@@ -347,12 +346,12 @@ impl<'a> WorkerLoop<'a> {
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
+                    self.cx.set_job(None); // Destructors of the user's must not find this job running.
+                    run::drop_last_extensions(&ended);
                     let next = self.take_next(RunEnd::Yes);
                     if next.is_err() {
                         self.cx.clear_worker();
                     }
-                    // Freeing the job may drop a foreign waker, which must not find this job running.
-                    self.cx.set_job(None);
                     drop(ended);
                     next
                 }

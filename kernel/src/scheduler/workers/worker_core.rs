@@ -1,9 +1,14 @@
 //! The worker core: a worker's queues and timer wheel, and the rules by which the next job is taken.
 //!
-//! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock):
-//! by the owner, which holds the lease, or by a foreign thread: the monitor, a shutdown, a thread that arms a sleep without
-//! owning a worker, a trim or a spawn without a stack (`trim::sweep_timers`), the metrics, or the owner when it gives its
-//! worker away (`renew_lease`). Thieves never enter it. They take from the other end of the ring,
+//! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock): by the
+//! owner, which holds the lease, or by a foreign thread. Foreign are:
+//! - the monitor;
+//! - a thread that reads the metrics, trims (`trim::sweep_timers`) or shuts the runtime down;
+//! - after the stop, a thread that starts a sleep (`api::time`), or that waits in a destructor
+//!   (`Shared::fire_due_after_stop`);
+//! - the owner when it gives its worker away (`renew_lease`).
+//!
+//! Thieves never enter it. They take from the other end of the ring,
 //! [`Worker::thief`](crate::scheduler::workers::worker::Worker).
 //!
 //! ```text
@@ -19,8 +24,8 @@
 //!
 //! ```text
 //!   field            what it holds                      reset by                   what would starve
-//!   in_row           jobs that may come next before     end_row                    what the next two keep from starving:
-//!                    any other field is asked                                      in_row was taken off both
+//!   in_row           jobs from the next slot that need  end_row                    as for streak_left and until_look:
+//!                    no look at the other fields                                   these jobs are taken off both
 //!   streak_left      jobs that may come in a row from   a take from the ring       the ring, while two jobs wake each other
 //!                    the next slot after in_row
 //!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
@@ -68,7 +73,7 @@ pub(crate) struct WorkerCore {
     /// Whether ready callbacks have the turn.
     callbacks_turn: bool,
     /// Places under the process limit that this worker holds for its next spawns.
-    pub(crate) spare_places: usize,
+    pub(crate) spare_admissions: usize,
     /// Jobs that ended here, for the metrics.
     pub(crate) ended: u64,
     /// Polls that began here before the last look, for the metrics.
@@ -136,7 +141,7 @@ impl WorkerCore {
             wheel: Wheel::new(),
             callbacks: EntryQueue::new(),
             callbacks_turn: false,
-            spare_places: 0,
+            spare_admissions: 0,
             ended: 0,
             polls: 0,
             streak_left: 0,
@@ -318,7 +323,7 @@ impl WorkerCore {
         Some(waiting)
     }
 
-    /// Moves the callbacks that other threads started into the queue or the wheel.
+    /// Moves the timers that other threads started into the queue or the wheel.
     #[inline]
     pub(crate) fn admit(&mut self, arrivals: &Arrivals) {
         if !arrivals.is_empty() {
@@ -326,7 +331,8 @@ impl WorkerCore {
         }
     }
 
-    /// [`admit`](WorkerCore::admit) for the last time: callbacks that are started later are dropped.
+    /// [`admit`](WorkerCore::admit) for the last time: callbacks that are started later are dropped, and sleeps go into
+    /// the wheel.
     pub(crate) fn close(&mut self, arrivals: &Arrivals) {
         self.link_all(arrivals.close());
     }
@@ -340,7 +346,7 @@ impl WorkerCore {
     }
 
     /// # Safety
-    /// The entry is a callback's, is in no list, and has its tick; its claim goes to the worker.
+    /// The entry is in no list, and has its tick; its claim goes to the worker.
     #[inline]
     pub(crate) unsafe fn link(&mut self, entry: EntryPtr) {
         // SAFETY: the caller's promise.

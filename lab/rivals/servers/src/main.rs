@@ -7,6 +7,7 @@
 mod board_of_axum;
 mod with_axum;
 mod with_hyper;
+mod with_nginx;
 mod with_smol;
 mod with_tokio;
 
@@ -21,32 +22,48 @@ type Serve = fn(Dialogue, TcpListener, usize) -> !;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some(with_nginx::NAME) => with_nginx::serve(&arguments[1..]),
+        Some(with_nginx::WORKER) => with_nginx::become_worker(arguments.get(1)),
+        _ => {}
+    }
     let (version, serve): (String, Serve) = match arguments.first().map(String::as_str) {
         Some("--tokio") => (locked_versions(&["tokio"]), with_tokio::serve),
         Some("--hyper") => (locked_versions(&["hyper", "tokio"]), with_hyper::serve),
         Some("--axum") => (locked_versions(&["axum", "tokio"]), with_axum::serve),
         Some("--smol") => (locked_versions(&["smol"]), with_smol::serve),
         Some("--epoll") => ("bare epoll loops".to_owned(), epoll),
-        _ => bad_usage("Begin with --tokio, --hyper, --axum, --smol or --epoll."),
+        _ => bad_usage("Begin with --tokio, --hyper, --axum, --smol, --nginx or --epoll."),
     };
     let (server, workers) = serving::parse_server(&arguments[1..], &version);
     let is_axum = arguments[0] == "--axum";
     if server == Server::Board && !is_axum {
         bad_usage("Only axum has a board.");
     }
+    let (listener, port) = listen();
+    tell(port);
+    match server {
+        Server::Of(dialogue) => serve(dialogue, listener, workers),
+        Server::Board => with_axum::serve_boards(listener, workers),
+    }
+}
+
+/// Any free port.
+fn listen() -> (TcpListener, u16) {
     let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
         fail("Cannot listen on 127.0.0.1: allow the program to do so.");
     };
     let port = listener.local_addr().map_or(0, |address| address.port());
+    (listener, port)
+}
+
+/// Prints the port. From now on the program ends with its input.
+fn tell(port: u16) {
     println!("port {port}");
     std::thread::spawn(|| {
         let _end = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
-    match server {
-        Server::Of(dialogue) => serve(dialogue, listener, workers),
-        Server::Board => with_axum::serve_boards(listener, workers),
-    }
 }
 
 /// The program without a library that is also the limit program of the row.

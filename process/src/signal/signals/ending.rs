@@ -1,6 +1,6 @@
 //! The end of a unit, as its signals see it: what it held is released, and then its peers are told.
 
-use std::mem;
+use std::{mem, sync::Arc};
 
 use weald_kernel::{Attachment, Ending};
 
@@ -18,10 +18,14 @@ impl Signals {
         let trap = state.trap.take();
         // Outside of the lock: a reason is a value of the user's.
         let rare = state.rare.as_mut();
-        let rare = rare.map(|rare| (mem::take(&mut rare.answers), rare.gate.take()));
-        let (answers, gate) = rare.unzip();
-        let gate = gate.flatten();
+        let rare = rare.map(|rare| (mem::take(&mut rare.answers), rare.admission.take()));
+        let (answers, admission) = rare.unzip();
+        let admission = admission.flatten();
         let rest = (state.unit.take(), state.asked.take());
+        let untold = Arc::default();
+        let has_many = state.links.is_many() || state.monitors.is_many() || answers.is_some();
+        let has_both = !state.links.is_empty() && !state.monitors.is_empty();
+        state.untold = (has_many || has_both).then(|| Arc::clone(&untold));
         let ended = Ended {
             id: self.id,
             reason,
@@ -29,18 +33,20 @@ impl Signals {
             monitors: state.monitors.take(),
             answers,
             monitoring: state.monitoring.take(),
+            untold,
         };
         drop(state);
         if let Some(trap) = trap {
-            // A closure of the unit's: what it holds is gone when the peers are told.
+            // A closure of the unit: everything that it holds is gone when the peers are told.
             telling::isolated(|| drop(trap));
         }
-        if let Some(gate) = gate {
+        if let Some(admission) = admission {
             // Its inbox may live on elsewhere; nobody waits for room in it.
-            gate.close();
+            admission.close();
         }
         telling::tell(ended);
-        drop(rest);
+        let untold = self.lock().untold.take();
+        drop((untold, rest));
     }
 }
 
@@ -58,14 +64,15 @@ impl Attachment for Signals {
             let Some(unit) = unit else { return };
             let reason = ExitReason::of_ending(ending, asked, || unit.name());
             for ((_, key), release) in held {
-                // It tells the watchers of a group: code of theirs.
+                // This tells the watchers of a group, by code of the user's.
                 telling::isolated(|| release(&key, self.id));
             }
             return self.tell_end(self.lock(), reason);
         }
         if state.unit.is_some() {
             let name = || unreachable!("only a crash has the name of its unit");
-            // A copy: what does not count is a value of the user's, which must not be dropped under the lock.
+            // A copy: a reason that does not count is a value of the user, which must not be dropped under the
+            // lock.
             let reason = ExitReason::of_ending(ending, state.asked.clone(), name);
             self.tell_end(state, reason);
         }
@@ -80,6 +87,13 @@ impl Attachment for Signals {
         };
         for caller in told.into_values() {
             caller.tell(ExitReason::NoProcess);
+        }
+    }
+
+    fn stands_still(&self) {
+        let untold = self.lock().untold.clone();
+        if let Some(untold) = untold {
+            untold.tell_apart();
         }
     }
 

@@ -215,8 +215,8 @@ impl<T> Channel<T> {
     }
 }
 
-/// Drops each value, also behind one whose destructor panics. The first panic then goes on, unless the caller unwinds
-/// already.
+/// Drops each value, even after one whose destructor panics. The first panic is then raised again, unless the caller is
+/// unwinding already.
 fn drop_each<T>(values: VecDeque<T>) {
     let mut first = None;
     for value in values {

@@ -36,7 +36,7 @@ const OWNER: u64 = (1 << 48) - 8;
 const NAME_SHIFT: u32 = 48;
 
 /// How often a waiter may be passed over by units that came later.
-const PATIENCE: u32 = 8;
+const MOST_PASSES: u32 = 8;
 /// How often a unit looks again before it waits: a critical section without a wait is short.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 40 };
 
@@ -276,7 +276,7 @@ impl Listed<'_> {
         let is_due = self
             .list()
             .front()
-            .is_some_and(|first| waiter(first).passed_over >= PATIENCE);
+            .is_some_and(|first| waiter(first).passed_over >= MOST_PASSES);
         if is_due && word & WOKEN == 0 {
             let handed = self
                 .list()

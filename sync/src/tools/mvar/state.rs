@@ -3,7 +3,7 @@
 //! Invariants, after [`MVarState::step`] found nothing to do:
 //! - A take waits only while there is no value, or the value is lent.
 //! - A put waits only while there is a value, lent or not.
-//! - Values are kept behind the first only while there is a first, lent or not.
+//! - Further values (from swaps that were dropped) are kept only while there is a first value, lent or not.
 
 use crate::{
     queue::{offer::Offers, serve::Served},

@@ -22,10 +22,10 @@ use crate::{
             wait::{is_unwinding, tell_if_survived, unwind_if_cancelled},
         },
         threads::{
-            detached_run::{Activity, Cause, DetachedRun, RunningCode},
+            detached_run::{Activity, Cause, DetachedRun, ListedRun, RunningCode},
             pool::Handoff,
             senders::Sends,
-            serve,
+            serve, visits,
         },
         workers::{context, ready, shared::Shared},
     },
@@ -50,36 +50,76 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// # })).unwrap();
 /// ```
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
-    if let Some(job) = context::with(|cx| cx.job_ref()) {
-        hand_off_worker(job);
-    }
+    let _announced = context::with(|cx| cx.job_ref()).map(hand_off_worker);
     f()
 }
 
-/// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
-fn hand_off_worker(job: JobRef) {
+/// What the running job does until this is dropped is announced, if it is the outermost such announcement.
+struct Announced {
+    is_outermost: bool,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        if self.is_outermost {
+            go_on();
+        }
+    }
+}
+
+/// What the running job had announced is over.
+fn go_on() {
     context::with(|cx| {
+        // A thread that serves a worker, or none of the runtime, is not detached.
+        let is_listed = || cx.outbox().is_some() || visits::here(cx).is_some();
+        let detached = cx.shared().filter(|_| cx.worker().is_none() && is_listed());
+        if let (Some(shared), Some(job)) = (detached, cx.job_ref()) {
+            let is_forking = shared.forks.is_forking(&job);
+            let listed = match visits::here(cx) {
+                Some((visit, _)) => ListedRun::OfVisit(visit.thread, job.ptr()),
+                None => ListedRun::OfThread(shared.thread_number()),
+            };
+            shared.detached.go_on(listed, is_forking);
+            // It may sleep, because until now there was nothing to watch.
+            shared.monitor.detached_goes_on();
+        }
+    });
+}
+
+/// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
+fn hand_off_worker(job: JobRef) -> Announced {
+    if job.header().state.is_done() {
+        // Others may wait for what is left to do at its end.
+        job.header().extensions.tell_that_it_stands_still();
+    }
+    let is_outermost = context::with(|cx| {
         let Some((worker, lease)) = cx.worker() else {
-            return announce_detached(cx);
+            return match visits::here(cx) {
+                Some(visit) => visits::announce(visit, job),
+                None => announce_detached(cx),
+            };
         };
         let Some(shared) = cx
             .shared()
             .map(Shared::id)
             .and_then(crate::scheduler::workers::shared::find)
         else {
-            return;
+            return false;
         };
         if shared.is_driven() {
-            return;
+            return false;
         }
         if !shared.pool.has_spare_thread(&shared) {
             let bound = shared.config.spare_threads;
             serve::report_no_spare_thread(&shared, bound, NoSpareThread::WorkerIsStuck);
-            return;
+            return false;
         }
         let handoff = serve::renew_lease(&shared, worker.index, lease);
         cx.clear_worker();
-        let Some(handoff) = handoff else { return };
+        let Some(handoff) = handoff else {
+            // The monitor has retaken the worker meanwhile.
+            return announce_detached(cx);
+        };
         let run = DetachedRun {
             job,
             activity: Activity::Block,
@@ -91,19 +131,24 @@ fn hand_off_worker(job: JobRef) {
         shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         hand_off_or_orphan(&shared, handoff);
+        true
     });
+    Announced { is_outermost }
 }
 
-/// As `hand_off_worker`, for a thread that is detached already, or serves no worker for another reason.
-fn announce_detached(cx: &context::Context) {
-    if let (Some(shared), Some(outbox)) = (cx.shared(), cx.outbox()) {
-        ready::inject_all(shared, outbox.take());
-        let is_new = shared.detached.announce(shared.thread_number());
-        shared
-            .counters
-            .announced
-            .fetch_add(u64::from(is_new), Ordering::Relaxed);
-    }
+/// As `hand_off_worker`, for a thread that is detached already, or serves no worker for another reason. False if that was
+/// announced before, or is not watched.
+fn announce_detached(cx: &context::Context) -> bool {
+    let (Some(shared), Some(outbox)) = (cx.shared(), cx.outbox()) else {
+        return false;
+    };
+    ready::inject_all(shared, outbox.take());
+    let is_new = shared
+        .detached
+        .announce(ListedRun::OfThread(shared.thread_number()));
+    let announced = &shared.counters.announced;
+    announced.fetch_add(u64::from(is_new), Ordering::Relaxed);
+    is_new
 }
 
 fn hand_off_or_orphan(shared: &Arc<Shared>, handoff: Handoff) {
@@ -160,9 +205,12 @@ pub(super) fn hold_in_job<F: Future>(
         if gives_way() {
             return None;
         }
+        if let Some(shared) = context::here().shared() {
+            shared.process.assert_here();
+        }
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
-        hand_off_worker(job.clone());
+        let _announced = hand_off_worker(job.clone());
         park_in_job(&job, &parker, &mut knows_stop, gives_way);
     }
 }
@@ -212,7 +260,10 @@ fn park_in_job(
     // A job that unwinds waits to the end, because it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
-        let mut reported = false;
+        let (mut reported, since) = (false, Instant::now());
+        // A monitor watches the threads of the pool.
+        let is_watched = context::here().outbox().is_some();
+        let mut is_told = is_watched || !unwinding && !header.is_being_ended();
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
             let is_stopped = fire_timers_if_stopped(header.runtime());
@@ -227,7 +278,12 @@ fn park_in_job(
                 report::holds_pinned_jobs(&JobName::of(header), pinned);
                 reported = true;
             }
+            if !is_told && !is_over() && since.elapsed() >= LOOK {
+                report::keeps_block_on(&JobName::of(header), since.elapsed());
+                is_told = true;
+            }
         }
         header.state.unblock();
     }
+    header.extensions.lock().blocked = None;
 }

@@ -18,6 +18,7 @@ use crate::{
             duties::RunPinned,
             pinned::PinnedQueue,
             stack_context,
+            visit_run::VisitRun,
             wait::{Meanwhile, block::LOOK, panic_hook::is_in_panic_hook},
         },
         threads::{blocking_threads, evict},
@@ -31,6 +32,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     mut future: Pin<&mut F>,
     meanwhile: Meanwhile<'_>,
 ) -> F::Output {
+    shared.process.assert_here();
     let parker = Parker::woken();
     let waker = parker.waker();
     let _waits = blocking_threads::wait_here();
@@ -38,8 +40,8 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     let cx = context::here();
     let hook = OnceCell::new();
     let in_hook = || thread::panicking() && *hook.get_or_init(is_in_panic_hook);
-    // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must not
-    // be unwinding itself then.
+    // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must
+    // not be unwinding itself then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
         loop {
             if parker.take()
@@ -47,6 +49,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
             {
                 return output;
             }
+            shared.process.assert_here();
             if FEATURES.driver.is_driving() {
                 FEATURES.driver.drive_until(&|| parker.is_woken());
                 continue;
@@ -123,7 +126,8 @@ impl<'a> Visit<'a> {
                 before: None,
             };
         }
-        let pinned = Arc::new(PinnedQueue::new());
+        let pinned = Arc::new(PinnedQueue::of_visit(VisitRun::here()));
+        shared.pool.enter_visit(pinned.clone());
         let before = (
             here.set_shared(Arc::as_ptr(shared)),
             here.set_pinned(Arc::as_ptr(&pinned)),
@@ -139,7 +143,11 @@ impl<'a> Visit<'a> {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         if let Some((shared, pinned)) = self.before {
-            evict::evict(self.shared, &self.pinned);
+            // In a forked process: what the jobs hold is the other one's.
+            if self.shared.process.is_here() {
+                evict::evict(self.shared, &self.pinned);
+                self.shared.pool.leave_visit(&self.pinned);
+            }
             context::here().set_shared(shared);
             context::here().set_pinned(pinned);
         }

@@ -1,5 +1,5 @@
-//! What the poll of a job notes about its end, for [`park`](crate::scheduler::workers::run::park): one byte, so that the
-//! common cases are one comparison.
+//! What the poll of a job notes about its end, for [`park`](crate::scheduler::workers::run::park): one byte, so that
+//! the common cases are one comparison.
 
 /// What a poll notes for its end, as bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -11,9 +11,11 @@ impl PollNotes {
     pub(crate) const LISTENS: PollNotes = PollNotes(1);
     /// The job yielded: it runs again without a wake.
     pub(super) const YIELDED: PollNotes = PollNotes(2);
-    /// The job has panicked, or dropped its mailbox. Callers that it owes a reply must be told of that if the job survives it:
-    /// if this poll comes to a wait, or ends and the job does not.
+    /// The job has panicked, or dropped its mailbox. If the job survives this, callers to which it owes a reply must
+    /// be told. It has survived when this poll comes to a wait, or ends without ending the job.
     pub(super) const PANICKED: PollNotes = PollNotes(4);
+    /// A wait with the stack polls what it waits for. Not noted while the stack is suspended.
+    pub(super) const WAITS: PollNotes = PollNotes(8);
 
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
@@ -23,6 +25,14 @@ impl PollNotes {
     #[inline(always)]
     pub(crate) fn has_panicked(self) -> bool {
         self.0 & PollNotes::PANICKED.0 != 0
+    }
+
+    pub(crate) fn waits(self) -> bool {
+        self.0 & PollNotes::WAITS.0 != 0
+    }
+
+    pub(super) fn without_wait(self) -> PollNotes {
+        PollNotes(self.0 & !PollNotes::WAITS.0)
     }
 
     pub(crate) fn without_panic(self) -> PollNotes {

@@ -1,4 +1,5 @@
-//! For which unit and on whose behalf the running job works, and whether others must be told if it survives a panic.
+//! What the running job works for: its unit, the deadline of the caller whose request it serves, and whether others must
+//! be told if it survives a panic.
 
 #![allow(unsafe_code)]
 
@@ -38,9 +39,21 @@ impl Context {
         self.wanted_until.replace(deadline)
     }
 
-    /// The running job unwinds, or drops its mailbox, and its attachment wants to know if it goes on after that.
+    /// The running job unwinds, or drops its mailbox, and its attachment wants to know if the job continues after that.
     pub(crate) fn note_panic(&self) {
         self.note(PollNotes::PANICKED);
+    }
+
+    /// A wait with the stack polls what it waits for.
+    #[inline(always)]
+    pub(crate) fn begin_poll_of_wait(&self) {
+        self.note(PollNotes::WAITS);
+    }
+
+    /// That poll has ended.
+    #[inline(always)]
+    pub(crate) fn end_poll_of_wait(&self) {
+        self.noted.set(self.noted.get().without_wait());
     }
 
     /// The running job has survived what it noted, or another job will tell.

@@ -1,10 +1,11 @@
 //! How coarse the work of a worker is: the time that passes from one operation to the next.
 //!
-//! A run of a job is an operation, and so is each message, lock or value that it passes on; a step that receives, computes
-//! and sends is some three of them. Work that passes something on every few dozen nanoseconds gains nothing from a second
-//! worker: each step would wait for cache lines of the other core, which costs some hundred nanoseconds itself. Coarse
-//! work gains. An owner shares its ring while its last samples were coarse, and its runs are short meanwhile: what a long
-//! run has woken waits where no other worker takes it, and what comes to one unit in a mass is passed on in a mass.
+//! A run of a job is an operation, and so is each message, lock or value that it passes on; a step that receives,
+//! computes and sends is some three of them. Work that passes something on every few dozen nanoseconds gains nothing
+//! from a second worker: each step would wait for cache lines of the other core, which costs some hundred nanoseconds
+//! itself. Coarse work gains. An owner shares its ring while its last samples were coarse and its runs are short. While
+//! its work is coarse its runs are kept short (`budget`), because the jobs that a run wakes wait where no other worker
+//! takes them, and because a long run passes many messages on at once.
 
 use std::{cell::Cell, time::Duration};
 
@@ -52,7 +53,8 @@ impl Coarseness {
         self.balance.set(balance.min(MAX));
     }
 
-    /// How many operations a run may complete that begins now; `usual`: with fine work.
+    /// How many operations a run that begins now may complete; `usual`: how many it may with fine
+    /// work.
     pub(crate) fn budget(&self, usual: u32) -> u32 {
         match self.is_coarse() {
             true => usual.min(RUN),

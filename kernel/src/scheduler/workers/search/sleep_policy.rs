@@ -10,7 +10,7 @@ use std::{
 
 use crate::scheduler::workers::shared::Shared;
 
-/// After so many sleeps without a steal, while some thread forks, the worker polls.
+/// After this many sleeps without a steal, while some thread forks, the worker polls.
 const MAX_WAKE_REQUESTS: u32 = 4;
 /// How long a worker that polls sleeps.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -1,9 +1,9 @@
-//! Whether a worker that found nothing should try something that is often in vain: to look at the reactor once more before it
-//! sleeps there, or to spin for some microseconds although no other worker runs.
+//! Whether a worker that found nothing should try something that is often in vain: to look at the reactor once more
+//! before it sleeps there, or to spin for some microseconds although no other worker runs.
 //!
-//! While nothing else runs, work can come only from foreign threads and from the system. A foreign thread that sends and
-//! waits for the answer is served without a sleep in between; a loaded server has its next events already. But a server
-//! with one client would pay for both after every request. The outcome of the last tries decides.
+//! While nothing else runs, work can come only from foreign threads and from the system. A foreign thread that sends
+//! and waits for the answer is served without a sleep in between; a loaded server has its next events already. But a
+//! server with one client would pay for both after every request. The outcome of the last tries decides.
 
 use std::cell::Cell;
 

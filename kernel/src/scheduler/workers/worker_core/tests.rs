@@ -1,4 +1,5 @@
-//! Rows change nothing but the cost: a core that grants rows hands out what one does that asks at every step.
+//! Rows (jobs that come from the next slot without a look at the other fields) change only the cost: a core that grants
+//! rows hands out the same jobs as one that asks at every step.
 
 use std::task::Waker;
 
@@ -97,7 +98,7 @@ impl Tested {
         (answer, self.core.made_work_visible())
     }
 
-    /// As a joiner does that runs the next job itself.
+    /// As a joiner that runs the next job itself.
     fn take_if_next(&mut self) -> Option<usize> {
         let job = self.core.next?;
         self.core.take_if_next(job).then(|| self.number(job))

@@ -67,7 +67,7 @@ impl WorkerCore {
         job.map_or(Pick::Empty, Pick::Job)
     }
 
-    /// Takes a pinned job while there is no other one in the ring or in the next slot: a turn of theirs ends.
+    /// Takes a pinned job while there is no other job in the ring or in the next slot: a turn of those ends.
     #[inline(always)]
     pub(super) fn take_pinned_alone(&mut self, pinned: &PinnedQueue) -> Option<Runnable> {
         if !self.pinned_turn || self.turn_left == 0 {

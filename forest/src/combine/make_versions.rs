@@ -1,0 +1,72 @@
+//! Makes the new versions of a commit that has its number. Nothing of the forest changes here.
+
+use std::sync::Arc;
+
+use weald_tree::Bytes;
+
+use super::new_versions::{Made, NewRoot};
+use super::prepare::{NewTree, Prepared};
+use super::request::Garbage;
+use crate::content::index::Indexes;
+use crate::state::root::{Root, RootRef};
+use crate::state::tree::TreeState;
+use crate::version::Committed;
+
+impl Made {
+    /// What a commit makes, and what is left to be freed. `None`, if it changes nothing.
+    #[inline]
+    pub(crate) fn of(
+        prepared: Prepared,
+        (commit, bytes): (Committed, Bytes),
+    ) -> Option<(Self, Garbage)> {
+        let root = |state: &TreeState, new: NewTree| {
+            let root = Root::new(state.number, new.content, commit, bytes.clone());
+            let (blobs, references, last_id) = (new.blobs, new.references, new.last_id);
+            // The operations refer to the bytes, which are stored when the commit is applied, and go with the last
+            // reference.
+            let garbage = match blobs.is_empty() {
+                true => NewTree::garbage(new.script, new.held),
+                false => Garbage::of((new.script, new.held)),
+            };
+            let root = RootRef::new(root);
+            let new = NewRoot {
+                root,
+                blobs,
+                references,
+                last_id,
+            };
+            (new, garbage)
+        };
+        Some(match prepared {
+            Prepared::Nothing(_) => return None,
+            Prepared::One(state, new) => {
+                let (root, garbage) = root(&state, new);
+                (Self::One(state, root), garbage)
+            }
+            Prepared::Many(versions) => {
+                let mut left = Vec::new();
+                let roots = versions.into_iter().map(|(state, new)| {
+                    let (root, garbage) = root(&state, new);
+                    left.extend((!garbage.is_none()).then_some(garbage));
+                    (state, root)
+                });
+                let made = Self::Many(roots.collect());
+                (made, Garbage::of(left))
+            }
+            Prepared::Create(name, tree, _) => {
+                // A tree has the number of the commit that creates it.
+                let number = commit.version.number;
+                let (tree, references) = *tree;
+                let content = (tree.numbered(number), Indexes::default(), 0);
+                let first = RootRef::new(Root::new(number, content, commit, bytes));
+                let state = Arc::new(TreeState::new(number, Arc::clone(&name), first));
+                (Self::Create(name, state, references), Garbage::NONE)
+            }
+            Prepared::Delete(name, state) => (Self::Delete(name, state), Garbage::NONE),
+            Prepared::Rename(old, new, state) => (Self::Rename(old, new, state), Garbage::NONE),
+            Prepared::Erase(erasure) => (Self::Erase(erasure), Garbage::NONE),
+            Prepared::Tag(state, tag, tagged) => (Self::Tag(state, tag, tagged), Garbage::NONE),
+            Prepared::Untag(state, tag) => (Self::Untag(state, tag), Garbage::NONE),
+        })
+    }
+}

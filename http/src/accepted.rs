@@ -1,0 +1,142 @@
+//! The job of a connection that was accepted: it gets a clone of the service, and then it serves.
+//!
+//! The clone is user code, so it is made here and not where connections are accepted: if it blocks, it is reported by
+//! the name of this connection, and delays no other one while another instance is left. If none is left, a connection
+//! waits for one as long as its client may take to send the head of a request.
+
+use std::{
+    future::Future,
+    ops::ControlFlow,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use weald_kernel::Sleep;
+use weald_net::Transport;
+
+use crate::{
+    connection::Connection,
+    handler::Serve,
+    limits::{LOOK, Limits},
+    originals::{Originals, Turn},
+    registry::{ConnectionPermit, Entry},
+    unserved::Unserved,
+    wire::{Departure, Wire},
+};
+
+/// The job of one connection.
+pub(crate) struct Accepted<T: Transport, S: Serve>(State<T, S>);
+
+enum State<T: Transport, S: Serve> {
+    /// Until it has its clone.
+    Opening(Opening<T, S>),
+    Serving(Connection<T, S>),
+    /// While it changes from one to the other.
+    Between,
+}
+
+/// A connection without a service.
+pub(crate) struct Opening<T: Transport, S: Serve> {
+    wire: Arc<Wire<T>>,
+    limits: Arc<Limits>,
+    entered: (Entry, ConnectionPermit),
+    originals: Arc<Originals<S>>,
+    turn: Option<Turn<S>>,
+    watch: Option<Watch>,
+}
+
+/// What happens to a connection that waits for an instance of the service.
+struct Watch {
+    since: Instant,
+    next_look: Sleep,
+}
+
+// As the connection.
+impl<T: Transport, S: Serve> Unpin for Accepted<T, S> {}
+
+impl<T: Transport, S: Serve> Accepted<T, S> {
+    pub(crate) fn new(
+        wire: Wire<T>,
+        limits: Arc<Limits>,
+        entered: (Entry, ConnectionPermit),
+        originals: Arc<Originals<S>>,
+    ) -> Accepted<T, S> {
+        Accepted(State::Opening(Opening {
+            wire: Arc::new(wire),
+            limits,
+            entered,
+            originals,
+            turn: None,
+            watch: None,
+        }))
+    }
+}
+
+impl<T: Transport, S: Serve> Opening<T, S> {
+    /// Ready when the connection has its clone, or will get none. Breaks when the connection is over.
+    fn poll_clone(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
+        if let Poll::Ready(service) = self.originals.poll_clone(&mut self.turn, cx) {
+            let service = service.ok_or(Unserved::Panicked);
+            return Poll::Ready(ControlFlow::Continue(service));
+        }
+        // First the waker and then the look, so that an order is seen or wakes this job.
+        let activity = &self.wire.activity;
+        activity.set_waker(cx.waker().clone());
+        // As a connection with a clone, it does not leave a request that has arrived.
+        if activity.must_stop() || activity.is_draining() && !self.wire.has_arrived() {
+            return Poll::Ready(ControlFlow::Break(()));
+        }
+        self.poll_watch(cx)
+    }
+
+    /// Ready when the connection has waited for too long, or its client is gone.
+    fn poll_watch(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
+        let most = self.limits.header;
+        loop {
+            let watch = self.watch.get_or_insert_with(|| Watch {
+                since: weald_kernel::now(),
+                next_look: weald_kernel::sleep(LOOK.min(most)),
+            });
+            ready!(Pin::new(&mut watch.next_look).poll(cx));
+            let left = most.saturating_sub(weald_kernel::now() - watch.since);
+            watch.next_look = weald_kernel::sleep(LOOK.min(left));
+            if self.wire.departure(self.limits.half_closed) != Departure::No {
+                return Poll::Ready(ControlFlow::Break(()));
+            }
+            if left.is_zero() {
+                return Poll::Ready(match self.wire.has_arrived() {
+                    true => ControlFlow::Continue(Err(Unserved::TooLate)),
+                    false => ControlFlow::Break(()),
+                });
+            }
+        }
+    }
+
+    fn into_connection(self, service: Result<S, Unserved>) -> Connection<T, S> {
+        self.wire.activity.end_opening();
+        self.entered.0.became_idle();
+        Connection::new(self.wire, service, self.limits, self.entered)
+    }
+}
+
+impl<T: Transport, S: Serve> Future for Accepted<T, S> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if let State::Opening(opening) = &mut this.0 {
+            let ControlFlow::Continue(service) = ready!(opening.poll_clone(cx)) else {
+                return Poll::Ready(());
+            };
+            if let State::Opening(opening) = std::mem::replace(&mut this.0, State::Between) {
+                this.0 = State::Serving(opening.into_connection(service));
+            }
+        }
+        match &mut this.0 {
+            State::Serving(connection) => Pin::new(connection).poll(cx),
+            State::Opening(_) | State::Between => unreachable!("it serves"),
+        }
+    }
+}

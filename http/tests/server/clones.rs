@@ -1,0 +1,258 @@
+//! A service whose clone blocks: only the connection that the clone is for waits, and reports name it.
+
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    net::Shutdown,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use tower_service::Service;
+use weald_http::RequestBody;
+
+use super::{Client, HELLO, run, start, with_some_limit};
+use crate::{
+    blocker::Blocker,
+    reports::{collect_reports, reports},
+    tools::until_yielding,
+};
+
+/// If it is set, the next clone blocks.
+#[derive(Default)]
+struct Sticky {
+    next: Arc<AtomicBool>,
+    blocker: Blocker,
+}
+
+impl Sticky {
+    /// The next clone blocks. Connects the client whose connection makes it, and waits until it blocks.
+    async fn stick(next: &AtomicBool, blocker: &Blocker, address: std::net::SocketAddr) -> Client {
+        let begun = blocker.begun();
+        next.store(true, Ordering::SeqCst);
+        let client = Client::connect(address).await;
+        until_yielding(|| blocker.begun() > begun).await;
+        client
+    }
+}
+
+impl Clone for Sticky {
+    fn clone(&self) -> Sticky {
+        if self.next.swap(false, Ordering::SeqCst) {
+            self.blocker.block();
+        }
+        Sticky {
+            next: self.next.clone(),
+            blocker: self.blocker.clone(),
+        }
+    }
+}
+
+impl Service<Request<RequestBody>> for Sticky {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
+        ready(Ok(Response::new(Full::new("done.".into()))))
+    }
+}
+
+async fn is_served(address: std::net::SocketAddr) {
+    let mut client = Client::connect(address).await;
+    client.send(HELLO).await;
+    client.until("done.").await;
+}
+
+/// One after the other, so that each takes an instance of the service that is left.
+#[test]
+fn clones_that_block_delay_only_their_own_connections_and_are_named() {
+    run(1, async {
+        collect_reports();
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| server);
+        is_served(server.address).await;
+        let mut stuck = Vec::new();
+        for _ in 0..4 {
+            let client = Sticky::stick(&next, &blocker, server.address).await;
+            client.send(HELLO).await;
+            stuck.push(client);
+            for _ in 0..5 {
+                is_served(server.address).await;
+            }
+        }
+        let peer = stuck[0].stream.local_addr().unwrap();
+        let named = format!("no request from {peer}");
+        until_yielding(|| !reports("weald::monitor", &named).is_empty()).await;
+        blocker.open();
+        let text = &reports("weald::monitor", &named)[0].text;
+        assert!(text.contains("the clone of "), "{text}");
+        assert!(text.contains("clones::Sticky"), "{text}");
+        assert!(
+            text.contains("spawned at http/tests/server/clones.rs:"),
+            "{text}"
+        );
+        for mut client in stuck {
+            client.until("done.").await;
+        }
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// The first clone blocks, so there is no other instance yet.
+#[test]
+fn connections_that_wait_for_an_instance_are_served_in_the_end() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| server);
+        let mut clients = vec![Sticky::stick(&next, &blocker, server.address).await];
+        for _ in 0..20 {
+            clients.push(Client::connect(server.address).await);
+        }
+        for client in &clients {
+            client.send(HELLO).await;
+        }
+        blocker.open();
+        for mut client in clients {
+            client.until("done.").await;
+        }
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+#[test]
+fn a_connection_that_waits_for_an_instance_ends_with_the_server() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| {
+            server.drain_for(Duration::from_millis(50))
+        });
+        let stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let waits = Client::connect(server.address).await;
+        waits.send(HELLO).await;
+        let drained = server.end().await;
+        let answer = waits.rest().await;
+        // Before anything is asserted, or a failure would wait for it.
+        blocker.open();
+        assert_eq!(answer, "");
+        assert!(!drained.not_stopped.is_empty(), "{drained:?}");
+        assert_eq!(stuck.rest().await, "");
+    });
+}
+
+/// The deadline would come much later.
+#[test]
+fn a_connection_without_a_request_that_waits_for_an_instance_ends_with_the_drain() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| {
+            let long = Duration::from_secs(3600);
+            server.drain_for(long).header_timeout(long)
+        });
+        let stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let waits = Client::connect(server.address).await;
+        // The server accepts in order, so it has accepted the one before.
+        let _last = Client::connect(server.address).await;
+        let _sent = server.end.send(());
+        assert_eq!(waits.rest().await, "");
+        blocker.open();
+        assert_eq!(stuck.rest().await, "");
+        assert!(server.ended.await.unwrap().unwrap().not_stopped.is_empty());
+    });
+}
+
+#[test]
+fn a_client_whose_connection_gets_no_instance_in_time_is_told() {
+    run(2, async {
+        collect_reports();
+        with_some_limit(async |limit| {
+            let service = Sticky::default();
+            let (next, blocker) = (service.next.clone(), service.blocker.clone());
+            let server = start(service, |server| server.header_timeout(limit));
+            let stuck = Sticky::stick(&next, &blocker, server.address).await;
+            let (asks, quiet) = (
+                Client::connect(server.address).await,
+                Client::connect(server.address).await,
+            );
+            asks.send(HELLO).await;
+            let (answer, nothing) = (asks.rest().await, quiet.rest().await);
+            blocker.open();
+            drop(stuck);
+            let is_told = answer.starts_with("HTTP/1.1 503") && nothing.is_empty();
+            let again = Client::connect(server.address).await;
+            again
+                .send(&HELLO.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"))
+                .await;
+            let is_served = again.rest().await.starts_with("HTTP/1.1 200");
+            server.end().await;
+            match is_told && is_served {
+                true => Ok(()),
+                false => Err(format!("{answer:?}, {nothing:?}, {is_served}")),
+            }
+        })
+        .await;
+        let told = "waited in vain for a clone of server::server::clones::Sticky";
+        until_yielding(|| !reports("weald::service", told).is_empty()).await;
+    });
+}
+
+/// It is still there, so it sees that the server has noticed the end of its direction.
+#[test]
+fn a_client_that_leaves_while_its_connection_waits_for_an_instance_is_noticed() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| {
+            server.header_timeout(Duration::from_secs(3600))
+        });
+        let stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let leaves = Client::connect(server.address).await;
+        leaves.send(HELLO).await;
+        leaves.stream.shutdown(Shutdown::Write).unwrap();
+        let answer = leaves.rest().await;
+        blocker.open();
+        assert_eq!(answer, "");
+        drop(stuck);
+        server.end().await;
+    });
+}
+
+/// A stuck one would be asked first, and would not go.
+#[test]
+fn a_connection_whose_clone_blocks_is_not_asked_to_make_room() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        // Nothing else ends the idle one.
+        let server = start(service, |server| {
+            server
+                .max_connections(2)
+                .header_timeout(Duration::from_secs(600))
+        });
+        is_served(server.address).await;
+        let mut stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let idle = Client::connect(server.address).await;
+        is_served(server.address).await;
+        let answer = idle.rest().await;
+        blocker.open();
+        assert_eq!(answer, "", "it made room");
+        stuck.send(HELLO).await;
+        stuck.until("done.").await;
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}

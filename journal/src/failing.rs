@@ -1,0 +1,189 @@
+//! How a journal ends before it is closed: the medium has failed, another writer has taken over, or this is a forked child.
+//!
+//! After every operation on the medium, and before its result counts, the caller asks whether this is still the newest
+//! writer.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::{MutexGuard, PoisonError};
+
+use weald_forest::journal::{AppendError, notice};
+
+use crate::core::{Core, Failure};
+use crate::names;
+use crate::next_step::State;
+use crate::waiting::Due;
+
+impl Core {
+    /// Whether this is a child that was forked from the process that opened the journal. The files, the places in them and the
+    /// threads are the parent's.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.pid != process::id()
+    }
+
+    /// A wait in such a child would be for threads that are not there. Each wait calls this, and not each append, because
+    /// it asks the system.
+    pub(crate) fn refuse_if_forked(&self) {
+        if self.is_forked() {
+            self.end(AppendError::Fenced);
+        }
+    }
+
+    /// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever. A writer that was
+    /// overtaken finds files missing, and fails because of that.
+    pub(crate) fn caught(
+        &self,
+        doing: &'static str,
+        act: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let caught = catch_unwind(AssertUnwindSafe(act));
+        let outcome = caught.unwrap_or_else(|_| {
+            let error = io::Error::other("the medium has panicked");
+            Err(Failure::Medium(doing, error))
+        });
+        if !matches!(outcome, Err(Failure::Medium(..))) {
+            return outcome;
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.is_overtaken())) {
+            Ok(true) => Err(Failure::Fenced),
+            _ => outcome,
+        }
+    }
+
+    /// Whether the file `lock` says so. If it cannot be read, nobody knows.
+    fn is_overtaken(&self) -> bool {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lock) = lock.as_ref() else {
+            return false;
+        };
+        let mut note = vec![0; self.note.len()];
+        match lock.read_at(&mut note, 0) {
+            Ok(_) => note != self.note,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// The process that has noted itself last.
+    fn newest_writer(&self) -> Option<u32> {
+        let lock = self.medium.open(names::LOCK).ok()?;
+        names::noted_pid(&*lock)
+    }
+
+    /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another
+    /// writer notes itself before it looks where the journal ends, so it finds whatever has counted.
+    pub(crate) fn must_be_newest(&self) -> Result<(), Failure> {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_mine = lock
+            .as_ref()
+            .is_some_and(|lock| names::read_note(&**lock) == self.note);
+        if is_mine && !self.is_forked() {
+            Ok(())
+        } else {
+            Err(Failure::Fenced)
+        }
+    }
+
+    /// The state after something was done. After a failure it takes nothing any more from here on, and not only when that
+    /// was told: what another thread wrote meanwhile would count, behind what is missing.
+    pub(crate) fn state_after(&self, outcome: &Result<(), Failure>) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        if let Err(failure) = outcome {
+            state.failed.get_or_insert(failure.refusal());
+        }
+        state
+    }
+
+    /// Ends the journal.
+    pub(crate) fn fail(&self, failure: &Failure) {
+        self.end(failure.refusal());
+        let name = self.medium.name();
+        match failure {
+            Failure::Medium(doing, error) => {
+                let why = format!("{doing} failed, so the journal takes nothing any more: {error}");
+                notice(move || tracing::error!("{name}: {why}"));
+            }
+            Failure::Fenced => {
+                let by = match self.newest_writer().filter(|pid| *pid != self.pid) {
+                    Some(pid) => format!("the process {pid}"),
+                    None => "another writer".to_owned(),
+                };
+                notice(move || {
+                    tracing::error!(
+                        "{name}: {by} has taken over, or the file `lock` is not the one any more that this writer has \
+                         locked, so this journal takes nothing any more. End one of the two programs, and do not open \
+                         the forest here while the other one has it"
+                    );
+                });
+            }
+        }
+    }
+
+    /// Takes nothing any more: what has not reached its level is unknown.
+    pub(crate) fn end(&self, error: AppendError) {
+        let mut state = self.state();
+        state.failed.get_or_insert(error);
+        let due = state.waiting.refuse_all(error);
+        drop(state);
+        self.wakes.run(|| {
+            self.marks.fail();
+            due.into_iter().for_each(Due::give);
+        });
+        self.threads.notify_all();
+        self.preparer.notify_all();
+        self.keeper.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weald_forest::CommitId;
+    use weald_forest::journal::Durability;
+
+    use super::*;
+    use crate::body::Share;
+    use crate::core::Work;
+    use crate::lead::Buffering;
+    use crate::medium::Medium;
+    use crate::open::open;
+    use crate::settings::Settings;
+    use crate::simulated::SimulatedDisk;
+
+    #[test]
+    fn a_forked_child_writes_nothing_into_the_files_of_its_parent() {
+        let disk = Arc::new(SimulatedDisk::new());
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::clone(&disk) as Arc<dyn Medium>, settings).unwrap();
+        let operations = disk.operations();
+        core.pid += 1;
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+        let taken = core
+            .state()
+            .log
+            .put_short((300, Share::Most), CommitId(1), put);
+        assert!(taken.is_some());
+        core.work(Work::Write);
+        assert_eq!(core.state().failed, Some(AppendError::Fenced));
+        assert_eq!(disk.operations(), operations);
+    }
+
+    #[test]
+    fn who_waits_in_a_forked_child_is_told_at_once() {
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        core.pid += 1;
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+        let taken = core
+            .state()
+            .log
+            .put_short((300, Share::Most), CommitId(1), put);
+        // A thread watches, so nobody leads.
+        core.state().leading.is_watched = true;
+        core.state().lead(taken.unwrap()).unwrap();
+        let core = Arc::new(core);
+        let buffered = Buffering::new(&core, taken.unwrap());
+        assert_eq!(pollster::block_on(buffered), Durability::Unknown);
+    }
+}

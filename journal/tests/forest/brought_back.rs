@@ -1,0 +1,232 @@
+//! Erasable values that come back from a forest of a past moment, long after memory has let them go: they are what they were,
+//! at once, after each opening, and behind checkpoints and trims.
+
+use pollster::block_on;
+use weald_forest::journal::Journal;
+use weald_forest::{Attributes, Bytes, Forest, NodeId, Operation, TreeHandle, Value, Where};
+use weald_journal::{DiskForest, DiskJournal, Moment, ReadOnlyForest, Settings, SimulatedDisk};
+
+/// More commits than the forest makes before it asks what is settled.
+const MANY: usize = 300;
+
+const NAME: &str = "secret";
+
+/// The attribute that has the reference now: the tree, the node, the name.
+type Place = (&'static str, NodeId, &'static str);
+
+fn open(disk: &SimulatedDisk) -> DiskForest {
+    let settings = Settings::new().segment(4096).checkpoint_after(None);
+    let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+    block_on(DiskForest::recover(Forest::builder().keep(1), journal)).unwrap()
+}
+
+fn pass(forest: &DiskForest) {
+    let tree = forest.get("people").unwrap();
+    for number in 0..MANY {
+        let mut edit = tree.edit();
+        edit.put_attribute(edit.root(), "number", number.to_string())
+            .unwrap();
+        block_on(edit.commit()).unwrap();
+    }
+}
+
+/// A forest whose past had an erasable value, and the past.
+fn begin(disk: &SimulatedDisk) -> (DiskForest, ReadOnlyForest) {
+    let forest = open(disk);
+    let tree = block_on(forest.create("people")).unwrap();
+    let mut edit = tree.edit();
+    edit.put_erasable(edit.root(), NAME, b"of Ada").unwrap();
+    let had = block_on(edit.commit()).unwrap().version;
+    let mut edit = tree.edit();
+    edit.delete_attribute(edit.root(), NAME).unwrap();
+    block_on(edit.commit()).unwrap();
+    pass(&forest);
+    assert_eq!(forest.stats().blobs, 0, "memory has let it go");
+    let past = block_on(forest.at(Moment::Version(had))).unwrap();
+    (forest, past)
+}
+
+fn then(past: &Forest) -> (Attributes, Bytes) {
+    let view = past.get("people").unwrap().snapshot();
+    let attributes = view.tree().root().attributes().clone();
+    let value = attributes.get_bytes(NAME).unwrap();
+    (attributes, value)
+}
+
+fn edited(forest: &Forest, change: impl FnOnce(&TreeHandle, &mut weald_forest::Edit)) -> NodeId {
+    let tree = forest.get("people").unwrap();
+    let mut edit = tree.edit();
+    change(&tree, &mut edit);
+    let root = edit.root();
+    block_on(edit.commit()).unwrap();
+    root
+}
+
+fn as_a_tree(forest: &Forest, past: &Forest) -> Place {
+    let content = past.get("people").unwrap().snapshot().tree().clone();
+    let tree = block_on(forest.create_from("back", content)).unwrap();
+    ("back", tree.view().tree().root().id(), NAME)
+}
+
+fn as_its_attribute(forest: &Forest, past: &Forest) -> Place {
+    let (_, value) = then(past);
+    let root = edited(forest, |_, edit| {
+        edit.put_attribute(edit.root(), NAME, &*value).unwrap();
+    });
+    ("people", root, NAME)
+}
+
+fn as_another_attribute(forest: &Forest, past: &Forest) -> Place {
+    let (_, value) = then(past);
+    let root = edited(forest, |_, edit| {
+        edit.put_attribute(edit.root(), "other", &*value).unwrap();
+    });
+    ("people", root, "other")
+}
+
+fn with_a_node(forest: &Forest, past: &Forest) -> Place {
+    let (attributes, _) = then(past);
+    let mut node = None;
+    edited(forest, |_, edit| {
+        node = edit.append(edit.root(), attributes).ok();
+    });
+    ("people", node.unwrap(), NAME)
+}
+
+fn in_a_subtree(forest: &Forest, past: &Forest) -> Place {
+    let (attributes, _) = then(past);
+    let mut node = None;
+    edited(forest, |tree, edit| {
+        let mut builder = tree.view().tree().builder(Attributes::new());
+        node = Some(builder.leaf(attributes));
+        let root = edit.root();
+        edit.splice(Where::Last(root), &builder.finish()).unwrap();
+    });
+    ("people", node.unwrap(), NAME)
+}
+
+fn by_an_operation(forest: &Forest, past: &Forest) -> Place {
+    let (_, value) = then(past);
+    let root = edited(forest, |_, edit| {
+        let (node, name) = (edit.root(), Bytes::new(b"applied"));
+        edit.apply(&Operation::PutAttribute { node, name, value })
+            .unwrap();
+    });
+    ("people", root, "applied")
+}
+
+const WAYS: [fn(&Forest, &Forest) -> Place; 6] = [
+    as_a_tree,
+    as_its_attribute,
+    as_another_attribute,
+    with_a_node,
+    in_a_subtree,
+    by_an_operation,
+];
+
+/// What is there: the bytes; `None`, if they were erased.
+fn read(forest: &Forest, (tree, node, name): Place) -> Option<Vec<u8>> {
+    let view = forest.get(tree).unwrap().snapshot();
+    let node = view.tree().node(NodeId::new(node.get()).unwrap()).unwrap();
+    match forest.value(node, name).unwrap() {
+        Value::Erasable(bytes) => Some(bytes.to_vec()),
+        Value::Erased { .. } => None,
+        Value::Plain(bytes) => panic!("a reference is shown as {bytes:?}"),
+    }
+}
+
+fn must_have(forest: &Forest, place: Place) {
+    assert_eq!(read(forest, place).as_deref(), Some(&b"of Ada"[..]));
+}
+
+#[test]
+fn what_comes_back_from_the_past_is_there_at_once_and_after_every_opening() {
+    for way in WAYS {
+        let disk = SimulatedDisk::new();
+        let (forest, past) = begin(&disk);
+        let place = way(&forest, &past);
+        drop(past);
+        must_have(&forest, place);
+        pass(&forest);
+        must_have(&forest, place);
+        drop(forest);
+        let forest = open(&disk);
+        must_have(&forest, place);
+        block_on(forest.checkpoint()).unwrap();
+        drop(forest);
+        let forest = open(&disk);
+        must_have(&forest, place);
+        pass(&forest);
+        must_have(&forest, place);
+    }
+}
+
+#[test]
+fn a_checkpoint_before_it_came_back_has_nothing_of_it_and_a_trim_to_that_takes_nothing() {
+    for way in WAYS {
+        for is_put_again in [false, true] {
+            let disk = SimulatedDisk::new();
+            let (forest, past) = begin(&disk);
+            pass(&forest);
+            block_on(forest.checkpoint()).unwrap();
+            let before = block_on(forest.journal().checkpoint()).unwrap().unwrap().at;
+            let place = way(&forest, &past);
+            drop(past);
+            let mut forest = forest;
+            if is_put_again {
+                block_on(forest.checkpoint()).unwrap();
+                drop(forest);
+                forest = open(&disk);
+            }
+            block_on(forest.journal().trim(before)).unwrap();
+            must_have(&forest, place);
+            drop(forest);
+            let forest = open(&disk);
+            must_have(&forest, place);
+        }
+    }
+}
+
+#[test]
+fn what_came_back_is_erased_through_each_attribute_that_ever_had_it() {
+    for way in WAYS {
+        for is_erased_where_it_was in [false, true] {
+            let disk = SimulatedDisk::new();
+            let (forest, past) = begin(&disk);
+            block_on(forest.checkpoint()).unwrap();
+            let place = way(&forest, &past);
+            drop(past);
+            let people = forest.get("people").unwrap();
+            let (tree, node, name) = match is_erased_where_it_was {
+                true => ("people", people.view().tree().root().id(), NAME),
+                false => place,
+            };
+            let tree = forest.get(tree).unwrap();
+            block_on(tree.erase(node, name)).unwrap();
+            assert_eq!(read(&forest, place), None);
+            drop((forest, people, tree));
+            let forest = open(&disk);
+            assert_eq!(read(&forest, place), None);
+            block_on(forest.checkpoint()).unwrap();
+            drop(forest);
+            assert_eq!(read(&open(&disk), place), None);
+        }
+    }
+}
+
+#[test]
+fn a_tree_from_the_past_holds_what_memory_has_already() {
+    let disk = SimulatedDisk::new();
+    let (forest, past) = begin(&disk);
+    let place = as_another_attribute(&forest, &past);
+    let back = as_a_tree(&forest, &past);
+    drop(past);
+    edited(&forest, |_, edit| {
+        edit.delete_attribute(edit.root(), place.2).unwrap();
+    });
+    pass(&forest);
+    must_have(&forest, back);
+    block_on(forest.delete("back")).unwrap();
+    pass(&forest);
+    assert_eq!(forest.stats().blobs, 0, "nothing refers to it any more");
+}

@@ -1,0 +1,50 @@
+//! Jobs that a walk through all jobs of the program has found, each with a reference.
+//!
+//! Such a reference may be the last one, since the job may end meanwhile. But what the job has left of the user's must not
+//! be dropped by a thread that only looked at it, and that may belong to another runtime. It is dropped in a job of its own
+//! ([`let_go`](crate::job::foreign_call::let_go)).
+
+use std::{mem, ops::Deref};
+
+use crate::job::{JobRef, foreign_call};
+
+/// See the head of this file.
+#[derive(Default)]
+pub(crate) struct WalkedJobs(Vec<JobRef>);
+
+impl WalkedJobs {
+    pub(crate) fn new(jobs: Vec<JobRef>) -> WalkedJobs {
+        WalkedJobs(jobs)
+    }
+
+    /// The jobs, for a caller that may drop what they have left: it ends them.
+    pub(crate) fn into_jobs(mut self) -> Vec<JobRef> {
+        mem::take(&mut self.0)
+    }
+
+    /// Lets go of those that `is_wanted` does not select.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&JobRef) -> bool) {
+        let jobs = mem::take(&mut self.0).into_iter();
+        let (wanted, others) = jobs.partition(is_wanted);
+        self.0 = wanted;
+        drop(WalkedJobs(others));
+    }
+
+    pub(crate) fn sort_by_cached_key<K: Ord>(&mut self, key: impl FnMut(&JobRef) -> K) {
+        self.0.sort_by_cached_key(key);
+    }
+}
+
+impl Deref for WalkedJobs {
+    type Target = [JobRef];
+
+    fn deref(&self) -> &[JobRef] {
+        &self.0
+    }
+}
+
+impl Drop for WalkedJobs {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(foreign_call::let_go);
+    }
+}

@@ -1,0 +1,118 @@
+//! What a foreign thread in `block_on` runs: one word that the monitor reads, and may mark.
+//!
+//! The word names the job that the thread runs, and in which run, from before the run until after it. The monitor marks it
+//! to put the thread into the list of the detached ones, under the lock of that list. So a word that is marked is that
+//! of a run in the list. [`visits`](crate::scheduler::threads::visits) says what for.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::{job::JobPtr, scheduler::workers::run_word::RunWord};
+
+/// The bit that marks a word. An address of a job has it clear.
+const MARK: usize = 1;
+
+/// See the head of this file.
+pub(crate) struct VisitRun {
+    /// The system's number of the thread.
+    pub(crate) thread: u32,
+    word: AtomicUsize,
+    /// How many runs there were. Changed by the thread only.
+    runs: AtomicU64,
+}
+
+/// What the thread ran at a moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeenRun(usize);
+
+impl SeenRun {
+    pub(crate) const NONE: SeenRun = SeenRun(RunWord::NONE.0);
+
+    /// Whether it is a run, and not in the list.
+    pub(crate) fn is_unlisted(self) -> bool {
+        self != SeenRun::NONE && self.0 & MARK == 0
+    }
+
+    /// Its job. None if there is none, or the run is in the list.
+    pub(crate) fn job(self) -> Option<JobPtr> {
+        RunWord(self.0).job().filter(|_| self.is_unlisted())
+    }
+}
+
+impl VisitRun {
+    /// The calling thread is in `block_on`.
+    pub(crate) fn here() -> VisitRun {
+        let number = rustix::thread::gettid().as_raw_nonzero().get();
+        VisitRun {
+            thread: number.unsigned_abs(),
+            word: AtomicUsize::new(RunWord::NONE.0),
+            runs: AtomicU64::new(0),
+        }
+    }
+
+    /// A run of `job` begins. The thread only.
+    pub(crate) fn begin(&self, job: JobPtr) {
+        let run = self.runs.load(Ordering::Relaxed) + 1;
+        self.runs.store(run, Ordering::Relaxed);
+        // SeqCst: pairs with the fence of the monitor's sleep. It sees the run, or the caller sees that it sleeps.
+        self.word.swap(RunWord::new(job, run).0, Ordering::SeqCst);
+    }
+
+    /// The run has ended, if there was one. Returns its job if the run is in the list. The thread only.
+    pub(crate) fn end(&self) -> Option<JobPtr> {
+        // Only the thread sets it to another run.
+        if self.word.load(Ordering::Relaxed) == RunWord::NONE.0 {
+            return None;
+        }
+        let ended = self.word.swap(RunWord::NONE.0, Ordering::AcqRel);
+        RunWord(ended & !MARK).job().filter(|_| ended & MARK != 0)
+    }
+
+    /// What the thread runs. SeqCst: as in [`begin`](VisitRun::begin).
+    pub(crate) fn seen(&self) -> SeenRun {
+        SeenRun(self.word.load(Ordering::SeqCst))
+    }
+
+    /// Whether the thread is in a run of `job`: not if that is a part of a fork, which the thread runs while it waits. The
+    /// thread only.
+    pub(crate) fn is_run_of(&self, job: JobPtr) -> bool {
+        RunWord(self.word.load(Ordering::Relaxed) & !MARK).job() == Some(job)
+    }
+
+    /// Marks the run that the thread is in. False if it is marked already. The thread only.
+    pub(crate) fn mark_own(&self) -> bool {
+        self.word.fetch_or(MARK, Ordering::AcqRel) & MARK == 0
+    }
+
+    /// Marks the run, if the thread is still in it.
+    pub(crate) fn mark(&self, seen: SeenRun) -> bool {
+        let (marked, failure) = (seen.0 | MARK, Ordering::Relaxed);
+        let exchanged = self
+            .word
+            .compare_exchange(seen.0, marked, Ordering::AcqRel, failure);
+        exchanged.is_ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::job::testing;
+
+    #[test]
+    fn a_run_that_has_ended_or_is_marked_is_not_marked() {
+        let (visit, job) = (VisitRun::here(), testing::job());
+        assert!(visit.end().is_none() && visit.seen().job().is_none());
+        assert!(!visit.is_run_of(job.ptr()));
+        visit.begin(job.ptr());
+        let first = visit.seen();
+        assert!(first.job() == Some(job.ptr()));
+        assert!(visit.end().is_none());
+        visit.begin(job.ptr());
+        assert!(!visit.mark(first), "another run of the same job");
+        let second = visit.seen();
+        assert!(visit.mark(second) && !visit.mark(second) && !visit.mark_own());
+        assert!(visit.seen().job().is_none());
+        assert!(visit.is_run_of(job.ptr()), "also when it is marked");
+        assert!(visit.end() == Some(job.ptr()) && visit.end().is_none());
+    }
+}

@@ -1,0 +1,170 @@
+//! Which runs of detached threads are reported, and which senders keep their priority.
+
+use super::*;
+use crate::{
+    job::testing,
+    scheduler::threads::{detached_run::RunningCode, senders::Sends},
+};
+
+const BOUND: Duration = Duration::from_millis(10);
+
+#[test]
+fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
+    let (threads, listed) = retaken(&testing::job(), BOUND);
+    threads.end(listed);
+    assert!(threads.is_any_unreported());
+    assert_eq!(threads.look(BOUND).overdue.len(), 1);
+    assert!(threads.look(BOUND).overdue.is_empty());
+    assert!(!threads.is_any_unreported());
+}
+
+#[test]
+fn a_retaken_job_that_announces_that_it_blocks_before_a_look_is_reported() {
+    let (threads, listed) = retaken(&testing::job(), BOUND);
+    assert!(threads.announce(listed));
+    let overdue = threads.look(BOUND).overdue;
+    assert_eq!(overdue.len(), 1);
+    assert!(overdue[0].held >= BOUND);
+    assert!(threads.look(BOUND).overdue.is_empty());
+}
+
+/// A run of a job that began `before` now.
+fn run(job: &JobRef, cause: Cause, before: Duration) -> DetachedRun {
+    DetachedRun {
+        job: job.clone(),
+        activity: Activity::Compute,
+        cause,
+        since: Instant::now().checked_sub(before).unwrap(),
+        sends: Sends::here(),
+        code: RunningCode::of(job),
+    }
+}
+
+/// A thread whose worker was retaken from a job, in a run that began `before` now.
+fn retaken(job: &JobRef, before: Duration) -> (DetachedThreads, ListedRun) {
+    let (threads, number) = (DetachedThreads::new(1), 1);
+    threads.add(number, run(job, Cause::Retaken, before));
+    (threads, ListedRun::OfThread(number))
+}
+
+#[test]
+fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_reported() {
+    for ends_before_the_look in [true, false] {
+        let job = testing::job();
+        job.header().set_in_panic_hook(true);
+        let (threads, listed) = retaken(&job, BOUND);
+        job.header().set_in_panic_hook(false);
+        if ends_before_the_look {
+            threads.end(listed);
+        }
+        let overdue = threads.look(BOUND).overdue;
+        assert_eq!(overdue.len(), 1);
+        assert_eq!(overdue[0].code, RunningCode::PanicHook);
+    }
+}
+
+#[test]
+fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
+    let job = testing::job();
+    job.header().set_in_panic_hook(true);
+    let (threads, listed) = retaken(&job, Duration::ZERO);
+    // Whether or not this look finds the bound exceeded.
+    job.header().set_in_panic_hook(false);
+    let mut overdue = threads.look(10_000 * BOUND).overdue;
+    assert!(overdue.is_empty());
+    threads.end(listed);
+    lock(&threads.ended)[0].held = BOUND;
+    overdue = threads.look(BOUND).overdue;
+    assert_eq!(overdue[0].code, RunningCode::Own);
+}
+
+/// What the first job leaves calls `block_on`, which runs the second one.
+#[test]
+fn two_runs_of_one_visitor_end_each_for_itself() {
+    let (threads, number) = (DetachedThreads::new(1), 1);
+    let jobs = [testing::job(), testing::job()];
+    for job in &jobs {
+        threads.add(number, run(job, Cause::Visits, BOUND));
+    }
+    let [first, second] = jobs.each_ref().map(|job| job.ptr());
+    assert!(threads.announce(ListedRun::OfVisit(number, second)));
+    assert!(threads.announce(ListedRun::OfVisit(number, first)));
+    assert!(threads.end(ListedRun::OfVisit(number, second)));
+    let left: Vec<_> = threads.jobs().iter().map(JobRef::ptr).collect();
+    assert!(left == [first]);
+}
+
+/// The nice value of the thread with this number.
+fn nice(number: u32) -> i32 {
+    let thread = rustix::process::Pid::from_raw(i32::try_from(number).unwrap());
+    rustix::process::getpriority_process(thread).unwrap()
+}
+
+#[test]
+fn as_many_senders_as_cores_keep_their_priority_while_they_send() {
+    let threads = DetachedThreads::new(1);
+    let (numbers_to, numbers) = std::sync::mpsc::channel();
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (numbers_to, ended) = (numbers_to.clone(), &ended);
+            scope.spawn(move || {
+                let number = rustix::thread::gettid().as_raw_nonzero().get();
+                numbers_to.send(u32::try_from(number).unwrap()).unwrap();
+                _ = lock(ended).recv();
+            });
+        }
+        let senders: Vec<u32> = numbers.iter().take(2).collect();
+        for number in &senders {
+            let (job, since) = (testing::job(), Instant::now());
+            let run = DetachedRun {
+                job,
+                activity: Activity::Compute,
+                cause: Cause::Retaken,
+                since,
+                sends: Sends::at_first(0),
+                code: RunningCode::Own,
+            };
+            threads.add(*number, run);
+        }
+        let beside = Competitors {
+            busy_workers: 1,
+            closures: 0,
+        };
+        let lowered = || senders.iter().map(|number| nice(*number) > threads.normal);
+        for operations in [1_000, 2_000, 2_000] {
+            threads.lower_if_crowded(beside, |_| Some(operations));
+            assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
+        }
+        // It has no core.
+        for _ in 0..100 {
+            threads.look(BOUND);
+            threads.lower_if_crowded(beside, |_| Some(2_000));
+            assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
+        }
+        threads.lower_if_crowded(beside, |_| None);
+        assert!(lowered().all(|is_lowered| is_lowered));
+        drop(ends);
+    });
+}
+
+/// A job that was reported, is then killed and comes to its end, where a destructor holds the thread.
+#[test]
+fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
+    let run = run(&testing::job(), Cause::Quarantined, Duration::ZERO);
+    let mut thread = DetachedThread::new(0, run);
+    thread.reported = true;
+    thread.killed = Some(Instant::now());
+    thread.run.job.header().note_cancelled();
+    let threads = DetachedThreads::new(1);
+    lock(&threads.threads).push(thread);
+    assert!(threads.look(10_000 * BOUND).unended.is_empty());
+    assert!(threads.is_any_unreported());
+    lock(&threads.threads)[0].ends = Instant::now().checked_sub(BOUND);
+    let unended = threads.look(BOUND).unended;
+    assert!(unended.len() == 1 && unended[0].has_come);
+    assert!(threads.look(BOUND).unended.is_empty());
+    assert!(!threads.is_any_unreported());
+    assert!(threads.pending_kills().is_empty());
+}

@@ -1,0 +1,378 @@
+//! A [detached](super::detached) thread, and how a look at it is judged: whether its job exceeds the bound, holds the
+//! thread or only waits for a core, and whether it ends after it was asked to.
+//!
+//! Nothing here asks the system; a look brings what the system said.
+
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
+
+use crate::scheduler::threads::{
+    detached_run::{
+        Activity, Cause, DetachedRun, ListedRun, Overdue, PendingKill, Round, RunningCode,
+    },
+    thread_times::ThreadTimes,
+};
+
+/// A detached thread, and what the monitor has seen of it.
+pub(super) struct DetachedThread {
+    /// The system's number of the thread.
+    pub(super) number: u32,
+    pub(super) run: DetachedRun,
+    /// How long the run had lasted when the thread was detached.
+    pub(super) held_before: Duration,
+    /// If the run is judged by times: what the system reported at the first look.
+    pub(super) first: Option<ThreadTimes>,
+    /// How long the thread had run at the last look, if that had to be known.
+    pub(super) ran: Option<Duration>,
+    /// In quarantine: whether the run was found to be a long one.
+    pub(super) is_long: bool,
+    /// Whether the job was reported, or need not be at present.
+    pub(super) reported: bool,
+    /// Whether the job has announced that it blocks, and not gone on since.
+    pub(super) announced: bool,
+    /// If it is announced: how long it has held the thread when the system is asked next what the thread does.
+    pub(super) asked_at: Duration,
+    /// In a fork: since when the thread was seen blocked at each look.
+    blocked: Option<Instant>,
+    /// Whether it is one root of a fork too many, so that the fork excuses nothing.
+    pub(super) counts_in_fork: bool,
+    /// Whether a report has named the jobs that it holds up.
+    pub(super) held_up_reported: bool,
+    /// Since when the job is known to have been asked to end, if it was.
+    pub(super) killed: Option<Instant>,
+    /// When the job was first seen to be ending while a destructor holds the thread.
+    pub(super) ends: Option<Instant>,
+    /// Whether a report has told that it does not end, or need not.
+    pub(super) kill_reported: bool,
+}
+
+impl DetachedThread {
+    /// The thread with this number. The monitor has seen nothing of it yet.
+    pub(super) fn new(number: u32, run: DetachedRun) -> DetachedThread {
+        let reported = run.cause == Cause::Announced;
+        DetachedThread {
+            number,
+            held_before: run.since.elapsed(),
+            run,
+            first: None,
+            ran: None,
+            is_long: false,
+            reported,
+            announced: reported,
+            asked_at: Duration::ZERO,
+            blocked: None,
+            counts_in_fork: false,
+            held_up_reported: false,
+            killed: None,
+            ends: None,
+            kill_reported: reported,
+        }
+    }
+
+    /// Whether it is in this run.
+    pub(super) fn is_in(&self, run: ListedRun) -> bool {
+        match run {
+            ListedRun::OfThread(number) => self.number == number,
+            ListedRun::OfVisit(number, job) => self.number == number && self.run.job.ptr() == job,
+        }
+    }
+
+    /// The run goes on after what excused it so far: from now on it is watched as one that begins.
+    pub(super) fn begin_again(&mut self, activity: Activity) {
+        if !matches!(self.run.cause, Cause::Quarantined | Cause::Visits) {
+            self.run.cause = Cause::WentOn;
+        }
+        if !matches!(self.run.activity, Activity::ComputeLowered(_)) {
+            self.run.activity = activity;
+        }
+        self.run.since = Instant::now();
+        self.held_before = Duration::ZERO;
+        self.first = None;
+        self.is_long = false;
+        self.reported = false;
+        self.announced = false;
+        self.blocked = None;
+        self.counts_in_fork = false;
+        self.held_up_reported = false;
+        self.kill_reported = false;
+    }
+
+    /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no look has found that it
+    /// exceeds the bound.
+    pub(super) fn unreported(&self) -> Option<Overdue> {
+        let is_retaken = self.run.cause == Cause::Retaken && self.run.activity != Activity::Fork;
+        (is_retaken && !self.reported).then(|| Overdue {
+            job: self.run.job.clone(),
+            held: self.held(Instant::now()),
+            cause: self.run.cause,
+            code: self.run.code,
+            counts_in_fork: false,
+            killed: None,
+        })
+    }
+
+    /// How long the job has held the thread.
+    pub(super) fn held(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.run.since)
+    }
+
+    /// Whether it still sends.
+    pub(super) fn sends(&mut self, operations: impl Fn(u32) -> Option<u32>) -> bool {
+        let operations = operations(self.number);
+        operations.is_some_and(|operations| self.run.sends.look(operations, self.ran))
+    }
+
+    /// Whether the wall clock does not say how long the run has been: the thread may have waited for a core since it
+    /// began.
+    pub(super) fn is_judged_by_times(&self) -> bool {
+        matches!(
+            self.run.cause,
+            Cause::Quarantined | Cause::WentOn | Cause::Visits
+        )
+    }
+
+    /// Whether the run is in a fork, and was retaken, or went on after an announcement.
+    fn is_in_fork(&self) -> bool {
+        self.run.activity == Activity::Fork && self.run.cause != Cause::Quarantined
+    }
+
+    /// Whether it computes in a fork that its own job has begun, and not in a part of another job's fork.
+    pub(super) fn is_root_of_fork(&self) -> bool {
+        self.run.activity == Activity::Fork && !self.run.job.header().is_forked()
+    }
+
+    /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only
+    /// when its run becomes a long one and when it exceeds `stuck_after`: hundreds may be blocked, and a check takes 10
+    /// µs. For the same reason one that has announced that it blocks is checked when it has held the thread for twice as
+    /// long as at the last check: it may compute.
+    pub(super) fn is_sampled(&self, held: Duration, bound: Duration) -> bool {
+        if self.announced {
+            return held >= self.asked_at.max(bound);
+        }
+        let is_due = match self.run.activity {
+            Activity::Block => held >= bound || (held >= bound / 2 && !self.is_long),
+            Activity::Fork | Activity::Compute | Activity::Send | Activity::ComputeLowered(_) => {
+                true
+            }
+        };
+        (self.is_judged_by_times() || self.is_in_fork()) && !self.reported && is_due
+    }
+
+    /// Whether the monitor asks the system how long the thread has run, as only that tells whether it still sends.
+    pub(super) fn is_timed(&self) -> bool {
+        self.run.activity == Activity::Send && self.run.sends.depends_on_time()
+    }
+
+    /// The kill of its job, if the job has not come to a wait since.
+    pub(super) fn pending_kill(&self, now: Instant) -> Option<PendingKill> {
+        self.kill(now).filter(|kill| !kill.has_come)
+    }
+
+    /// The kill of its job, if the job holds the thread.
+    fn kill(&self, now: Instant) -> Option<PendingKill> {
+        let killed = self.killed?;
+        let header = self.run.job.header();
+        let holds = !header.state.is_waiting();
+        holds.then(|| PendingKill {
+            job: self.run.job.clone(),
+            pending: now.saturating_duration_since(self.ends.unwrap_or(killed)),
+            has_come: header.is_being_ended(),
+        })
+    }
+
+    /// The kill of a job that was reported as stuck before, if it is to be reported now.
+    fn look_at_kill(&mut self, bound: Duration) -> Option<PendingKill> {
+        if self.kill_reported || !self.reported {
+            return None;
+        }
+        let now = Instant::now();
+        if self.kill(now).is_some_and(|kill| kill.has_come) {
+            self.ends.get_or_insert(now);
+        }
+        let due = self.kill(now).filter(|it| it.pending >= bound);
+        self.kill_reported = due.is_some();
+        due
+    }
+
+    pub(super) fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
+        let bound = round.bound;
+        let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
+        round.unended.extend(self.look_at_kill(bound));
+        let is_quarantined = self.run.cause == Cause::Quarantined;
+        round.quarantined += usize::from(is_quarantined);
+        if self.announced && self.is_sampled(held, bound) {
+            self.asked_at = 2 * held;
+            if now.is_some() {
+                self.note_activity(now);
+            }
+        }
+        if self.reported {
+            return;
+        }
+        if self.is_in_fork() {
+            return self.look_at_fork(now, ran, round);
+        }
+        if self.held_before < bound {
+            self.run.code = RunningCode::of(&self.run.job);
+        }
+        let is_due = self.is_sampled(held, bound);
+        if self.is_judged_by_times() && is_due {
+            self.note_activity(now);
+        }
+        // A thread that waits for a core would wait longer beside more threads.
+        let is_over = held >= bound && self.has_held(now, bound / 2);
+        if is_quarantined && self.run.activity != Activity::Block && !is_over {
+            round.busy += 1;
+        }
+        let is_half = held >= bound / 2 && self.first.is_some();
+        if is_quarantined && is_due && !self.is_long && is_half && self.has_held(now, bound / 4) {
+            self.is_long = true;
+            if self.run.code == RunningCode::Own {
+                round.long.push(self.run.job.clone());
+            }
+        }
+        let is_waiting = self.run.job.header().state.is_waiting();
+        if is_over && !is_waiting {
+            self.reported = true;
+            self.kill_reported |= self.killed.is_some();
+            round.overdue.push(Overdue {
+                job: self.run.job.clone(),
+                held,
+                cause: self.run.cause,
+                code: self.run.code,
+                counts_in_fork: self.run.activity == Activity::Block
+                    || self.run.cause == Cause::Retaken
+                    || self.counts_in_fork,
+                killed: self.pending_kill(Instant::now()).map(|kill| kill.pending),
+            });
+        }
+        self.first = self.first.or(now);
+    }
+
+    /// Notes what the thread does, according to the system.
+    fn note_activity(&mut self, now: Option<ThreadTimes>) {
+        self.run.activity = match now {
+            Some(times) if times.is_blocked => Activity::Block,
+            _ => match self.run.activity {
+                known @ (Activity::Send | Activity::ComputeLowered(_)) => known,
+                _ => Activity::Compute,
+            },
+        };
+    }
+
+    /// A part of [`look`](Self::look), for a thread in a fork. A fork is expected to compute, and shares what it can. But
+    /// if it blocks for as long as the bound, that is an offence. `ran`: how long the thread had run at the last look.
+    fn look_at_fork(&mut self, now: Option<ThreadTimes>, ran: Option<Duration>, round: &mut Round) {
+        let is_blocked = now.is_some_and(|now| now.is_blocked && Some(now.ran) == ran);
+        if !is_blocked || self.run.job.header().state.is_waiting() {
+            self.blocked = None;
+            return;
+        }
+        let since = *self.blocked.get_or_insert_with(Instant::now);
+        if since.elapsed() >= round.bound {
+            self.reported = true;
+            round.overdue.push(Overdue {
+                job: self.run.job.clone(),
+                held: since.elapsed(),
+                cause: self.run.cause,
+                code: RunningCode::of(&self.run.job),
+                counts_in_fork: true,
+                killed: None,
+            });
+        }
+    }
+
+    /// Whether the thread is blocked, or has run for `long`, so that it did not just wait for a core. Always true for a
+    /// thread whose worker was retaken.
+    fn has_held(&self, now: Option<ThreadTimes>, long: Duration) -> bool {
+        match (self.is_judged_by_times(), self.first, now) {
+            (true, Some(first), Some(now)) => {
+                now.is_blocked || now.ran.saturating_sub(first.ran) >= long
+            }
+            (true, None, Some(now)) => now.is_blocked,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{job::testing, scheduler::threads::senders::Sends};
+
+    const BOUND: Duration = Duration::from_millis(10);
+
+    /// A thread that runs a job of the quarantine, and was looked at when that began.
+    fn in_quarantine() -> DetachedThread {
+        let run = DetachedRun {
+            job: testing::job(),
+            activity: Activity::Compute,
+            cause: Cause::Quarantined,
+            since: Instant::now(),
+            sends: Sends::here(),
+            code: RunningCode::Own,
+        };
+        let first = Some(times(0, false));
+        DetachedThread {
+            first,
+            ..DetachedThread::new(0, run)
+        }
+    }
+
+    fn times(ran_ms: u64, is_blocked: bool) -> ThreadTimes {
+        let ran = Duration::from_millis(ran_ms);
+        ThreadTimes { ran, is_blocked }
+    }
+
+    fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -> Round {
+        let mut round = Round::new(BOUND);
+        thread.look(now, held, &mut round);
+        round
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_core_is_busy_and_no_offender_however_long_it_waits() {
+        let mut thread = in_quarantine();
+        let round = look(&mut thread, Some(times(1, false)), 100 * BOUND);
+        assert_eq!(
+            (round.busy, round.long.len(), round.overdue.len()),
+            (1, 0, 0)
+        );
+        let round = look(&mut thread, Some(times(5, false)), 101 * BOUND);
+        assert_eq!(
+            (round.busy, round.long.len(), round.overdue.len()),
+            (0, 1, 1)
+        );
+    }
+
+    #[test]
+    fn a_thread_that_is_first_seen_beyond_the_bound_may_have_waited_for_a_core() {
+        let mut thread = in_quarantine();
+        thread.first = None;
+        let round = look(&mut thread, Some(times(70, false)), 2 * BOUND);
+        assert_eq!((round.busy, round.overdue.len()), (1, 0));
+        let round = look(&mut thread, Some(times(75, false)), 3 * BOUND);
+        assert_eq!((round.busy, round.overdue.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_blocked_thread_is_sampled_when_it_begins_when_its_run_is_long_and_beyond_the_bound() {
+        let mut thread = in_quarantine();
+        assert!(thread.is_sampled(BOUND / 10, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND / 10);
+        assert_eq!((round.busy, round.quarantined), (0, 1));
+        assert!(!thread.is_sampled(BOUND / 4, BOUND));
+        let round = look(&mut thread, None, BOUND / 4);
+        assert_eq!((round.busy, round.quarantined), (0, 1));
+        assert!(thread.is_sampled(BOUND / 2, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND / 2);
+        assert_eq!((round.long.len(), round.overdue.len()), (1, 0));
+        assert!(!thread.is_sampled(BOUND - BOUND / 10, BOUND));
+        assert!(thread.is_sampled(BOUND, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND);
+        assert_eq!((round.long.len(), round.overdue.len()), (0, 1));
+        assert!(!thread.is_sampled(2 * BOUND, BOUND));
+    }
+}

@@ -1,0 +1,249 @@
+//! What wakes the monitor, and how it judges a run by its looks at the thread.
+
+use std::sync::{atomic::AtomicBool, mpsc};
+
+use super::*;
+use crate::{
+    job::testing,
+    scheduler::{
+        stackful::pinned::PinnedQueue,
+        threads::detached_run::ListedRun,
+        workers::{config::Config, context, worker::WorkerLoop},
+    },
+    timer::clock::ClockKind,
+};
+
+/// Long enough for no thread to have run for half of it.
+const BOUND: Duration = Duration::from_secs(1000);
+
+/// Calls `act` while the calling thread owns the only worker of a runtime without a monitor, and runs a job.
+fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
+    let config = Config {
+        workers: 1,
+        stuck_after: BOUND,
+        ..Config::new()
+    };
+    let (shared, mut handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+    let handoff = handoffs.pop().unwrap();
+    let pinned = PinnedQueue::new();
+    let (runnable, job) = testing::job_of(async {});
+    context::with(|cx| {
+        let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
+        worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
+        worker_loop.announce(&runnable).unwrap();
+        act(&shared, &worker_loop, &job);
+        worker_loop.worker().set_running_none();
+        worker_loop.end();
+    });
+    // It never ran.
+    runnable.into_ptr();
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
+/// Nothing else happens in the program, so nobody but the job can wake the monitor.
+#[test]
+fn a_job_that_goes_on_after_an_announcement_wakes_the_monitor() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (end, ended) = mpsc::channel::<()>();
+    let job = runtime.spawn(async move {
+        crate::block_in_place(|| released.recv()).unwrap();
+        ended.recv().unwrap();
+    });
+    let shared = &runtime.shared;
+    until(|| shared.counters.announced.load(Ordering::Relaxed) == 1);
+    until(|| shared.monitor.is_asleep());
+    release.send(()).unwrap();
+    until(|| shared.detached.has_found(Cause::WentOn));
+    end.send(()).unwrap();
+    runtime.block_on(job).unwrap();
+}
+
+/// Leaves a destructor that blocks until it is told to go on. The flag is set if a job runs it: then somebody who looked at
+/// all jobs of the program had the last reference.
+#[derive(Debug)]
+struct BlocksAtDrop(std::sync::Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
+
+impl crate::Describe for BlocksAtDrop {
+    fn name(&self) -> String {
+        "leaves a destructor".to_owned()
+    }
+}
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        let in_job = context::with(|cx| cx.job_ref()).is_some();
+        self.1.store(in_job, Ordering::SeqCst);
+        _ = lock(&self.0).recv();
+    }
+}
+
+/// Nothing else happens in the program, so nobody but the thread that drops it can wake the monitor.
+#[test]
+fn what_a_reported_job_leaves_on_its_thread_wakes_the_monitor() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (end, ended) = mpsc::channel::<()>();
+    let in_job = Arc::new(AtomicBool::new(false));
+    let description = BlocksAtDrop(std::sync::Mutex::new(ended), in_job.clone());
+    let description = Arc::new(description);
+    let references = Arc::downgrade(&description);
+    let leaves = crate::Spawn::new().described_by(description);
+    let job = runtime.block_on(async { leaves.spawn(async move { released.recv().unwrap() }) });
+    job.detach();
+    let shared = &runtime.shared;
+    until(|| shared.detached.has_found(Cause::Retaken));
+    until(|| references.strong_count() == 1);
+    until(|| shared.monitor.is_asleep());
+    release.send(()).unwrap();
+    until(|| shared.detached.has_found(Cause::WentOn) || in_job.load(Ordering::SeqCst));
+    end.send(()).unwrap();
+}
+
+/// Nothing else happens in the program, so nobody but the thread in `block_on` can wake the monitor and keep it awake. For
+/// so long as the bound it would not stay awake by itself.
+#[test]
+fn a_local_job_in_block_on_wakes_the_monitor_and_keeps_it_awake() {
+    let builder = crate::Runtime::builder().workers(1);
+    let runtime = builder.stuck_after(200 * CALM).build().unwrap();
+    let shared = runtime.shared.clone();
+    runtime.block_on(async move {
+        until(|| shared.monitor.is_asleep());
+        let blocks = async move { until(|| shared.detached.has_found(Cause::Visits)) };
+        crate::spawn_local(blocks).unwrap().await.unwrap();
+    });
+}
+
+/// A run that was first seen when the bound was not exceeded yet, and exceeds it now.
+fn exceed_bound(watched: &mut Watched) {
+    watched.since = Instant::now().checked_sub(BOUND).unwrap();
+}
+
+#[test]
+fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
+    while_a_job_runs(|shared, worker_loop, job| {
+        let worker = worker_loop.worker();
+        let mut watched = Watched::new(worker.running());
+        exceed_bound(&mut watched);
+        job.header().set_in_panic_hook(true);
+        assert!(revoke(shared, worker, &watched).is_some());
+        // The hook ends, and then the poll, before the monitor looks at the detached threads.
+        job.header().set_in_panic_hook(false);
+        let listed = ListedRun::OfThread(shared.thread_number());
+        shared.detached.end(listed);
+        let overdue = shared.detached.look(BOUND).overdue;
+        let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
+        assert_eq!(codes, [RunningCode::PanicHook]);
+    });
+}
+
+#[test]
+fn a_fork_is_judged_blocked_at_two_looks_and_other_jobs_at_the_last_one() {
+    let mut watched = Watched::new(RunWord::NONE);
+    let seen = [(true, true), (true, false), (false, true), (false, false)];
+    let judge = |watched: &Watched| {
+        seen.map(|(is_forking, is_blocked_now)| watched.activity(is_forking, is_blocked_now))
+    };
+    let (block, compute, fork) = (Activity::Block, Activity::Compute, Activity::Fork);
+    assert_eq!(judge(&watched), [fork, fork, block, compute]);
+    watched.blocks = true;
+    assert_eq!(judge(&watched), [block, fork, block, compute]);
+}
+
+#[test]
+fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
+    while_a_job_runs(|shared, worker_loop, _| {
+        let worker = worker_loop.worker();
+        let mut watched = Watched::new(RunWord::NONE);
+        let observe = |watched: &mut Watched| {
+            let conditions = Conditions {
+                memory: RoundMemory::Enough,
+                taker: Taker::None,
+            };
+            observe(shared, worker, watched, conditions);
+            worker.running()
+        };
+        // The run is new; then the first look at its thread.
+        let running = observe(&mut watched);
+        assert!(watched.times.is_none());
+        observe(&mut watched);
+        let first = watched.times.unwrap();
+        exceed_bound(&mut watched);
+        assert_eq!(observe(&mut watched), running);
+        // Time that the system reports late, of earlier runs, does not count either.
+        watched.times = Some(ThreadTimes {
+            ran: Duration::ZERO,
+            ..first
+        });
+        assert_eq!(observe(&mut watched), running);
+    });
+}
+
+#[test]
+fn only_what_a_thread_ran_since_a_later_look_counts_and_one_is_blocked_at_two_looks() {
+    let times = |ran: u64, is_blocked| {
+        let ran = Duration::from_millis(ran);
+        Some(ThreadTimes { ran, is_blocked })
+    };
+    let ran = |ran| Holding::Ran(Duration::from_millis(ran));
+    let mut watched = Watched::new(RunWord::NONE);
+    assert_eq!(watched.look(times(1, false)), Holding::Blocked, "no file");
+    watched.times = times(1, false);
+    let mut look = |ran, is_blocked| watched.look(times(ran, is_blocked));
+    assert_eq!(look(1, false), Holding::Unknown);
+    // The system tells a part of it late.
+    assert_eq!(look(9, false), Holding::Unknown);
+    assert_eq!(look(9, false), ran(0));
+    assert_eq!(look(13, false), ran(4));
+    assert_eq!(look(13, true), Holding::Unknown);
+    assert_eq!(look(14, true), Holding::Unknown);
+    assert_eq!(look(14, true), Holding::Blocked);
+    // It blocks in short steps.
+    let mut watched = Watched::new(RunWord::NONE);
+    watched.times = times(1, false);
+    let looks = [2, 3, 4, 5].map(|ran| watched.look(times(ran, true)));
+    let unknown = [Holding::Unknown; 3];
+    assert_eq!((&looks[..3], looks[3]), (&unknown[..], Holding::Blocked));
+    // It was blocked at the first look.
+    let mut watched = Watched::new(RunWord::NONE);
+    watched.times = times(1, true);
+    assert_eq!(watched.look(times(1, true)), Holding::Blocked);
+}
+
+#[test]
+fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
+    let mut watched = Watched::new(RunWord::NONE);
+    let many = 10_000;
+    assert!(!watched.sends_after(many).look(many, None));
+    watched.sends = Some(Sends::at_first(0));
+    assert!(watched.sends_after(many).look(many, None));
+}
+
+#[test]
+fn a_panic_does_not_end_the_monitor() {
+    let config = Config {
+        workers: 1,
+        ..Config::new()
+    };
+    let (shared, handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+    for handoff in handoffs {
+        assert!(serve::hand_off(&shared, handoff).is_ok());
+    }
+    let (called, calls) = mpsc::channel();
+    let when_quiet = move |_: &Shared| {
+        called.send(()).unwrap();
+        std::panic::resume_unwind(Box::new("on purpose"));
+    };
+    start(&shared, Box::new(when_quiet)).unwrap();
+    for _ in 0..3 {
+        calls.recv().unwrap();
+    }
+    shared.stop();
+    // Its end drops the sender.
+    while calls.recv().is_ok() {}
+}
