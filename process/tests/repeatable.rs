@@ -1,5 +1,5 @@
 //! A run of the test runtime is a function of the program and the seed: the same trace in every run, whatever ran
-//! before on the thread, and in another process.
+//! before on the thread, whatever other runtimes do meanwhile, and in another process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,11 @@ use std::{
     collections::HashSet,
     env,
     process::Command,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
@@ -272,6 +276,23 @@ fn a_seed_gives_one_trace_whatever_ran_before() {
         traces.insert(first);
     }
     assert!(traces.len() >= 15, "only {} traces", traces.len());
+}
+
+/// A runtime that ends looks at all jobs of the program, those of other runtimes too.
+#[test]
+fn a_seed_gives_one_trace_beside_runtimes_that_end() {
+    let _watch = watch();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                drop(Runtime::test(1));
+            }
+        });
+        let traces: Vec<_> = (0..100).map(|_| run(0)).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(traces.iter().all(|trace| *trace == traces[0]));
+    });
 }
 
 /// A name that makes this program print its traces instead of testing them.

@@ -7,7 +7,7 @@
 //!  8 vtable      constant
 //! 16 next        holder of the runnable: a batch's or the injector's link, or the context of the suspended stack
 //! 24 refs        any thread with a reference; a walk over all blocks reads it in free blocks too
-//! 28 runtime     constant
+//! 28 runtime     constant; a walk over all blocks reads it in free blocks too
 //! 30 body        holder of the runnable, after completion the owner of the output; others may peek
 //! 31 flags       any thread, bit by bit
 //! 32 waits_for   written by the runner, read by reports
@@ -55,7 +55,7 @@ use weald_sync::reason::{self, Reason};
 pub(crate) use self::create::{NoMemory, Room, Spec, new};
 use crate::{
     job::{body::VTable, extensions::ExtensionsWord, state::State},
-    sys::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+    sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering},
 };
 
 /// The part of a job that does not depend on its future's type.
@@ -69,10 +69,11 @@ pub(crate) struct Header {
     /// stack's context.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: a walk over all blocks
-    /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count of free and of new blocks too.
+    /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count and the runtime of free and of new blocks
+    /// too.
     pub(super) refs: AtomicU32,
-    /// Which runtime the job belongs to.
-    runtime: u16,
+    /// Which runtime the job belongs to. Never changes while there are references.
+    pub(super) runtime: AtomicU16,
     /// What the body holds, and where the job may run: a [`stage`](crate::job::body::stage) and bits of
     /// [`placement_bit`].
     body: AtomicU8,
@@ -161,7 +162,8 @@ impl Header {
     /// The number of the job's runtime.
     #[inline(always)]
     pub(crate) fn runtime(&self) -> u16 {
-        self.runtime
+        // Relaxed: whoever has a reference reads what was stored before there was any.
+        self.runtime.load(Ordering::Relaxed)
     }
 
     /// Whether any worker of its runtime may run the job. Only the holder of the runnable.

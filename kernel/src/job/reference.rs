@@ -87,6 +87,27 @@ impl JobRef {
         taken.ok().map(|_| JobRef(JobPtr::from_raw(job)))
     }
 
+    /// A reference to the job in `block`, if it holds one of the runtime with the number `runtime`. Jobs of others are
+    /// left alone, because the last reference to a job may do something: for a walk of another runtime, which comes at
+    /// any moment, that would be an event in a run of the test runtime.
+    ///
+    /// The block may become another runtime's job in this moment, so the caller looks at the runtime again, when it may
+    /// let go of jobs: the walk holds a lock that this needs.
+    ///
+    /// # Safety
+    /// As [`from_block`](JobRef::from_block).
+    pub(crate) unsafe fn from_block_of(block: NonNull<u8>, runtime: u16) -> Option<JobRef> {
+        let job = block.cast::<Header>();
+        // SAFETY: the caller's promise; only ever accessed as an atomic: `header::write` leaves it out.
+        let number = unsafe { &*(&raw const (*job.as_ptr()).runtime) };
+        // Relaxed: it decides only whether there is a closer look.
+        if number.load(Ordering::Relaxed) != runtime {
+            return None;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { JobRef::from_block(block) }
+    }
+
     /// Moves the output of a job that is done to the caller.
     ///
     /// # Safety

@@ -25,7 +25,7 @@ use crate::{
         transition::Inbox,
     },
     memory::{self, BlockKind},
-    sys::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+    sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering},
 };
 
 /// What a new job needs besides its future.
@@ -110,7 +110,7 @@ pub(crate) fn new<F: Future>(
         vtable: HasVTable::<F>::TABLE,
         next: AtomicPtr::new(ptr::null_mut()),
         refs: AtomicU32::new(0),
-        runtime: spec.runtime,
+        runtime: AtomicU16::new(0),
         body: AtomicU8::new(match spec.pinned {
             Some(_) => stage::NOTHING | placement_bit::PINNED,
             None => stage::NOTHING,
@@ -126,6 +126,8 @@ pub(crate) fn new<F: Future>(
     if let Some(pinned) = spec.pinned {
         header.extensions.lock().pinned = Some(pinned);
     }
+    // Relaxed: the store of the count makes it visible.
+    header.runtime.store(spec.runtime, Ordering::Relaxed);
     // Release: pairs with the exchange in `from_block`, which finds the header complete if it finds a count.
     header.refs.store(1 + spec.refs, Ordering::Release);
     // SAFETY: a job begins awake, and this is its first runnable.
@@ -145,14 +147,14 @@ fn assign_number(runnable: &Runnable) {
     runnable.header().extensions.lock().number();
 }
 
-/// Writes the header of a new job except its count, which is in the block already: a free block's count is
-/// zero, and a walk over all blocks may read it, as an atomic, at any moment.
+/// Writes the header of a new job except its count and its runtime: a free block's count is zero, and a walk over all
+/// blocks may read both, as atomics, at any moment.
 #[inline(always)]
 fn write(job: NonNull<Header>, header: Header) {
     macro_rules! write_fields {
         ($($field:ident),*) => {
             // Without `..`, so that no field is forgotten.
-            let Header { refs: _, $($field),* } = header;
+            let Header { refs: _, runtime: _, $($field),* } = header;
             $(
                 // SAFETY: the caller's block is new, and has room for a header.
                 let place = unsafe { &raw mut (*job.as_ptr()).$field };
@@ -161,7 +163,5 @@ fn write(job: NonNull<Header>, header: Header) {
             )*
         };
     }
-    write_fields!(
-        state, vtable, next, runtime, body, flags, waits_for, extensions
-    );
+    write_fields!(state, vtable, next, body, flags, waits_for, extensions);
 }

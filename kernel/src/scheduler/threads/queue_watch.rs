@@ -211,7 +211,7 @@ impl Samples {
         let before = jobs.len();
         let is_going_on = walk.jobs.step(|block| {
             // SAFETY: job blocks stay mapped.
-            jobs.extend(unsafe { JobRef::from_block(block) });
+            jobs.extend(unsafe { JobRef::from_block_of(block, self.runtime) });
         });
         for job in &jobs[before..] {
             if job.header().runtime() != self.runtime || job.header().state.is_done() {

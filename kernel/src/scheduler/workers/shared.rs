@@ -324,10 +324,7 @@ impl Shared {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
             // SAFETY: job blocks stay mapped.
-            let Some(job) = (unsafe { JobRef::from_block(block) }) else {
-                return;
-            };
-            jobs.push(job);
+            jobs.extend(unsafe { JobRef::from_block_of(block, self.id) });
         });
         let mut jobs = WalkedJobs::new(jobs);
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
@@ -345,7 +342,8 @@ impl Shared {
         let mut is_going_on = true;
         while is_going_on {
             // SAFETY: job blocks stay mapped.
-            is_going_on = walk.step(|block| seen.extend(unsafe { JobRef::from_block(block) }));
+            is_going_on =
+                walk.step(|block| seen.extend(unsafe { JobRef::from_block_of(block, self.id) }));
             let own = seen.drain(..).filter(|job: &JobRef| {
                 job.header().runtime() == self.id && !job.header().state.is_done()
             });
