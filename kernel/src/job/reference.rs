@@ -98,8 +98,10 @@ impl JobRef {
     /// As [`from_block`](JobRef::from_block).
     pub(crate) unsafe fn from_block_of(block: NonNull<u8>, runtime: u16) -> Option<JobRef> {
         let job = block.cast::<Header>();
-        // SAFETY: the caller's promise; only ever accessed as an atomic: `header::write` leaves it out.
-        let number = unsafe { &*(&raw const (*job.as_ptr()).runtime) };
+        // SAFETY: the caller's promise; of the header only the number is accessed.
+        let number = unsafe { &raw const (*job.as_ptr()).runtime };
+        // SAFETY: the number is only ever accessed as an atomic: `header::write` leaves it out.
+        let number = unsafe { &*number };
         // Relaxed: it decides only whether there is a closer look.
         if number.load(Ordering::Relaxed) != runtime {
             return None;
