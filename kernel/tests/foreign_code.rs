@@ -10,6 +10,7 @@ mod tools;
 
 use std::{
     any::Any,
+    future::pending,
     io::{Read, Write},
     os::unix::net::UnixStream,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -24,10 +25,11 @@ use std::{
     time::Duration,
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{
-    Interest, IoSource, JoinError, JoinSet, Runtime, block_on, fork, is_in_job, scope, sleep,
+    AsUnit, Interest, IoSource, JoinError, JoinSet, Runtime, Unit, Wait, block_on, fork, is_in_job,
+    scope, sleep,
 };
 
 /// Whether a call was made in a job, and the name of its thread.
@@ -445,4 +447,44 @@ fn a_waker_that_blocks_in_a_tool_comes_after_the_jobs_and_the_unit_that_released
     until(|| !reports("weald::monitor", "`releases the tool`").is_empty());
     go.send(()).unwrap();
     runtime.block_on(releases).unwrap();
+}
+
+/// Tells at its drop whether the running unit panics.
+struct TellsPanic(Sender<bool>);
+
+impl Drop for TellsPanic {
+    fn drop(&mut self) {
+        self.0.send(Unit::is_panicking()).unwrap();
+    }
+}
+
+#[test]
+fn a_panic_of_code_that_is_called_apart_is_one_for_its_destructors() {
+    let _watch = watch();
+    let (runtime, (tell, told)) = (runtime(1), channel());
+    let (unit, tells) = (runtime.spawn(pending::<()>()), TellsPanic(tell));
+    unit.as_unit().unwrap().call_apart("a call for", move || {
+        let _tells = tells;
+        panic!("it was called apart");
+    });
+    assert!(told.recv().unwrap());
+}
+
+#[test]
+fn a_shutdown_ends_a_wait_of_code_that_is_called_apart() {
+    let _watch = watch();
+    collect_reports();
+    let (runtime, (tell, told), (begins, begun)) = (runtime(1), channel(), channel());
+    let (unit, tells) = (runtime.spawn(pending::<()>()), TellsPanic(tell));
+    unit.as_unit().unwrap().call_apart("a wait for", move || {
+        let _tells = tells;
+        begins.send(()).unwrap();
+        pending::<()>().wait();
+    });
+    begun.recv().unwrap();
+    let report = runtime.shutdown(Duration::from_secs(60));
+    assert!(report.not_stopped.is_empty(), "{report:?}");
+    assert!(!told.recv().unwrap());
+    flushed();
+    assert!(reports("weald::panic", "a wait for").is_empty());
 }

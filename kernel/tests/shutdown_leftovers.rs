@@ -1,5 +1,5 @@
-//! User code that is left when a runtime stops, which are closures of callbacks that have not run and wakers of other
-//! executors: a shutdown neither runs it on its caller's thread nor waits for it beyond the deadline, and names it.
+//! User code that is left when a runtime stops, which are closures of callbacks that have not run, wakers of other
+//! executors, and what ended jobs hold: a shutdown neither runs it on its caller's thread nor waits for it beyond the deadline, and names it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
@@ -10,12 +10,14 @@ mod blocker;
 mod tools;
 
 use std::{
+    future::pending,
     io::Read,
     os::unix::net::UnixStream,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     task::{Context, Wake, Waker},
     time::Duration,
@@ -24,7 +26,7 @@ use std::{
 use blocker::Blocker;
 use tools::{runtime, until, watch};
 use weald_kernel::{
-    Interest, IoSource, Runtime, ShutdownReport,
+    Describe, Interest, IoSource, Runtime, ShutdownReport, Spawn,
     callback::{self, Owner, When},
     offload, sleep, spawn,
 };
@@ -37,6 +39,18 @@ struct Blocks(Blocker);
 impl Drop for Blocks {
     fn drop(&mut self) {
         self.0.block();
+    }
+}
+
+impl Describe for Blocks {
+    fn name(&self) -> String {
+        "a description that blocks".to_owned()
+    }
+}
+
+impl std::fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Blocks")
     }
 }
 
@@ -180,4 +194,43 @@ fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
     until(|| blocker.begun() == 1);
     blocker.open();
     holder.open();
+}
+
+/// The shutdown has the last reference to the job.
+#[test]
+fn a_description_that_blocks_when_it_is_dropped_is_named() {
+    let _watch = watch();
+    let (runtime, blocker) = (runtime(1), Blocker::default());
+    let described = Spawn::new().described_by(Arc::new(Blocks(blocker.clone())));
+    runtime.block_on(async { described.spawn(pending::<()>()).detach() });
+    let report = runtime.shutdown(Duration::from_millis(50));
+    assert_eq!(report.cancelled, 1);
+    assert_eq!(names(&report).len(), 1, "{report:?}");
+    until(|| blocker.begun() == 1);
+    blocker.open();
+}
+
+/// The job that shuts its runtime down, and one that is pinned to its thread, end only afterwards.
+#[test]
+fn a_job_that_shuts_its_runtime_down_does_not_wait_for_what_others_have_left() {
+    let _watch = watch();
+    let (runtime, blocker) = (Mutex::new(Some(runtime(2))), Blocker::default());
+    let (runtime, ends) = (Arc::new(runtime), blocker.clone());
+    let (own, (tell, told)) = (runtime.clone(), mpsc::channel());
+    let shuts_down = async move {
+        let described = || Spawn::new().described_by(Arc::new(Blocks(ends.clone())));
+        described().spawn(pending::<()>()).detach();
+        described().spawn_local(pending::<()>()).unwrap().detach();
+        let runtime = own.lock().unwrap().take().unwrap();
+        tell.send(runtime.shutdown(Duration::from_millis(50)))
+            .unwrap();
+    };
+    let lock = runtime.lock().unwrap();
+    lock.as_ref().unwrap().spawn(shuts_down).detach();
+    drop(lock);
+    let report = told.recv().unwrap();
+    assert_eq!(report.cancelled, 2);
+    assert_eq!(names(&report).len(), 1, "{report:?}");
+    until(|| blocker.begun() == 2);
+    blocker.open();
 }

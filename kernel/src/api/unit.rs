@@ -10,7 +10,7 @@ use crate::{
     job::{
         JobPtr, JobRef,
         attachment::{self, Attachment, Ending},
-        foreign_call::ForeignCall,
+        foreign_call::{CodeKind, ForeignCall},
     },
     report::{JobName, LateName},
     scheduler::workers::{cancel, context, current::with_current, shared::Shared, waker},
@@ -131,13 +131,15 @@ impl Unit {
         context::again().note_panic();
     }
 
-    /// Calls `code`, which is the unit's but is due elsewhere, such as at the end of another unit, in a job of its own in the
-    /// unit's runtime. So it is watched, holds up nobody, and reports name it `what` and the unit's name. A panic is
-    /// reported. If the runtime has stopped, threads for what is left then call it; if it is gone, the calling one does.
+    /// Calls `code`, which is the unit's but is due elsewhere, such as at the end of another unit, in a job of its own in
+    /// the unit's runtime. So it is watched, holds up nobody, and reports name it `what` and the unit's name. A panic is
+    /// reported. A shutdown ends a wait in it, as in any job. If the runtime has stopped, threads for what is left then
+    /// call it; if it is gone, the calling one does.
     pub fn call_apart(&self, what: &str, code: impl FnOnce() + Send + 'static) {
         let header = self.0.header();
         let known = LateName::of(header).known().clone();
-        let call = ForeignCall::of_code(known, |unit| format!("{what} {unit}"), Box::new(code));
+        let name = |unit: &str| format!("{what} {unit}");
+        let call = ForeignCall::of_code(known, name, CodeKind::Function, Box::new(code));
         waker::make_call(header.runtime(), call);
     }
 

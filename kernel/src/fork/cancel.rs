@@ -8,7 +8,7 @@
 
 use crate::{
     fork::fork_deque::{self, ForkDeque},
-    report::payload::Payload,
+    report::payload::{self, Payload},
     scheduler::workers::{
         cancel,
         context::{self, Context},
@@ -50,7 +50,7 @@ pub(super) fn tell_if_survived(returned: bool) {
 
 /// Whether `payload` unwinds the running job for its own cancel, or for that of its root job.
 pub(super) fn is_own_cancel(payload: &Payload) -> bool {
-    if !run::is_cancel(payload) {
+    if !payload::is_cancel(payload) {
         return false;
     }
     if let Some(fork_deque) = fork_deque::of(context::here()) {
@@ -79,7 +79,8 @@ pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
     if !job.header().state.is_cancelled() || here.is_panicking() || here.is_dropping() {
         return;
     }
-    if !std::mem::replace(&mut job.header().extensions.lock().unwound, true) {
+    if !job.header().waits_to_the_end() {
+        job.header().extensions.lock().unwound = true;
         drop(job);
         run::unwind_cancelled();
     }

@@ -164,18 +164,14 @@ impl ForkDeque {
         }
     }
 
-    /// Whether a cancel already unwinds the root fork's job, or the root job. Both are alive: they run the caller, or
-    /// wait for it.
+    /// Whether a cancel already unwinds the root fork's job, or the root job, or must not. Both are alive: they run the
+    /// caller, or wait for it.
     fn is_unwinding(&self) -> bool {
         let job = NonNull::new(self.job.address()).map(JobPtr::from_raw);
         let jobs = [job, self.root().canceller()];
         jobs.into_iter().flatten().any(|job| {
             // SAFETY: the job runs the caller, or waits for it.
-            let header = unsafe { job.header() };
-            header
-                .extensions
-                .lock_existing()
-                .is_some_and(|extensions| extensions.unwound)
+            unsafe { job.header() }.waits_to_the_end()
         })
     }
 

@@ -14,10 +14,7 @@ use crate::{
     report,
     report::payload::{self, Payload},
     scheduler::services::ForkWait,
-    scheduler::{
-        stackful::wait,
-        workers::{run, shared},
-    },
+    scheduler::{stackful::wait, workers::shared},
 };
 
 /// Waits for forked work until `future` is ready. A cancel of the caller is passed on through `cancel`; the unwinding
@@ -53,7 +50,7 @@ pub(super) fn wait_for<F: Future>(
 /// The unwinding that the caller owes gives way to another panic.
 pub(super) fn give_way(owed: Option<Payload>) {
     let Some(payload) = owed else { return };
-    if run::is_cancel(&payload) {
+    if payload::is_cancel(&payload) {
         wait::deliver_cancel_again();
     }
     payload::discard(payload);

@@ -37,7 +37,7 @@ use crate::{
     report::payload::{self, Payload},
     scheduler::{
         stackful::wait,
-        workers::{context, run, shared},
+        workers::{context, shared},
     },
     sys::{Mutex, lock},
 };
@@ -181,7 +181,7 @@ impl PartsState {
                 .replace((number, payload))
                 .map(|(_, payload)| payload),
         };
-        self.hides_cancel |= loser.as_ref().is_some_and(run::is_cancel);
+        self.hides_cancel |= loser.as_ref().is_some_and(payload::is_cancel);
         loser
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Extensions {
     pub(crate) blocked: Option<Thread>,
     /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
+    /// Whether a cancel ends no wait of the job at this moment, although none has unwound it.
+    pub(crate) is_shielded: bool,
     /// The job's number, if one was asked for.
     number: u64,
     /// The queue of the only thread that may run the job, if it is pinned. Set at spawn.

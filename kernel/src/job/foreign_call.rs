@@ -11,7 +11,9 @@
 //!   suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
 //! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. The calls of a
 //!   stopped runtime are [leftovers](crate::scheduler::threads::leftovers).
-//! - A panic of a foreign waker, or of a destructor, is reported and ends there.
+//! - A panic of a foreign waker, of a destructor or of other code is reported and ends there.
+//! - A shutdown cancels the jobs that make calls, as all others. That ends a wait in a waker or in other code, but none
+//!   in a destructor.
 //!
 //! The code that took the wakers out of a wheel, a reactor's slot or a job sorts them
 //! ([`call`](crate::scheduler::workers::waker::call)), and starts the calls outside every lock
@@ -108,7 +110,15 @@ pub(crate) struct ForeignCall(Option<Called>);
 enum Called {
     Waker(FiredBy, Waker),
     /// Reports name it so.
-    Code(JobName, Box<dyn FnOnce() + Send>),
+    Code(JobName, CodeKind, Box<dyn FnOnce() + Send>),
+}
+
+/// What a called code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeKind {
+    /// A drop: no cancel ends a wait in it.
+    Destructor,
+    Function,
 }
 
 impl Called {
@@ -129,7 +139,7 @@ impl Called {
                 site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
                 waits_for: None,
             },
-            Called::Code(name, _) => name.clone(),
+            Called::Code(name, ..) => name.clone(),
         }
     }
 
@@ -156,6 +166,7 @@ impl ForeignCall {
     pub(crate) fn of_code(
         of: JobName,
         name: impl FnOnce(&str) -> String,
+        kind: CodeKind,
         code: Box<dyn FnOnce() + Send>,
     ) -> ForeignCall {
         let named = JobName {
@@ -163,7 +174,7 @@ impl ForeignCall {
             waits_for: None,
             ..of
         };
-        ForeignCall(Some(Called::Code(named, code)))
+        ForeignCall(Some(Called::Code(named, kind, code)))
     }
 
     /// Makes the call.
@@ -171,9 +182,11 @@ impl ForeignCall {
         match self.0.take() {
             Some(Called::Waker(FiredBy::Cancel, waker)) => foreign_waker::discard(waker),
             Some(Called::Waker(_, waker)) => foreign_waker::wake(waker),
-            Some(Called::Code(name, code)) => {
+            Some(Called::Code(name, _, code)) => {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-                    report::unobserved_panic(&name, &panic_message(payload.as_ref()));
+                    if !payload::is_cancel(&payload) {
+                        report::unobserved_panic(&name, &panic_message(payload.as_ref()));
+                    }
                     payload::discard(payload);
                 }
             }
@@ -192,7 +205,7 @@ impl ForeignCall {
         let called = self.0.as_ref();
         let registrar = called.and_then(Called::registrar);
         let kind = called.and_then(|called| called.kind(registrar.as_ref()));
-        let is_code = matches!(called, Some(Called::Code(..)));
+        let is_shielded = matches!(called, Some(Called::Code(_, CodeKind::Destructor, _)));
         let name = self.name();
         let spec = Spec {
             runtime,
@@ -211,8 +224,7 @@ impl ForeignCall {
         };
         let job = job::new(Room::needed(), spec, |_| self);
         let mut extensions = job.header().extensions.lock();
-        // A cancel unwinds no wait in it: it may be a destructor.
-        extensions.unwound = is_code;
+        extensions.is_shielded = is_shielded;
         extensions.kind = kind;
         extensions.name = name.name.map(String::into_boxed_str);
         extensions.description = described;
@@ -271,6 +283,7 @@ fn left_by(job: &Header) -> Option<ForeignCall> {
     Some(ForeignCall::of_code(
         of,
         name,
+        CodeKind::Destructor,
         Box::new(move || drop(values)),
     ))
 }

@@ -1,14 +1,13 @@
 //! Calling wakers that may be foreign: user code, whose panic must not unwind a thread of the runtime.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     task,
 };
 
-use crate::{
-    report::payload,
-    report::{self, panic_message},
+use crate::report::{
+    self, panic_message,
+    payload::{self, Payload},
 };
 
 /// Wakes `waker`. A panic of a foreign waker is reported and ends here.
@@ -27,8 +26,10 @@ fn isolate(call: impl FnOnce()) {
     }
 }
 
-/// Reports that a foreign waker panicked with `payload`, and drops that.
-pub(crate) fn report_panic(payload: Box<dyn Any + Send>) {
-    report::waker_panicked(&panic_message(payload.as_ref()));
+/// Reports that a foreign waker panicked with `payload`, unless a cancel ended a wait in it, and drops the payload.
+pub(crate) fn report_panic(payload: Payload) {
+    if !payload::is_cancel(&payload) {
+        report::waker_panicked(&panic_message(payload.as_ref()));
+    }
     payload::discard(payload);
 }

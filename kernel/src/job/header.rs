@@ -283,13 +283,17 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::CANCELLED != 0
     }
 
-    /// Whether a cancel has reached the job: its future is being dropped, or its stack unwound. A moment old.
+    /// Whether a cancel has reached the job, its future is being dropped, or its stack unwound, or would end no wait of
+    /// it. A moment old.
     pub(crate) fn is_being_ended(&self) -> bool {
-        let is_unwound = || {
-            let extensions = self.extensions.lock_existing();
-            extensions.is_some_and(|extensions| extensions.unwound)
-        };
-        self.was_cancelled() || is_unwound()
+        self.was_cancelled() || self.waits_to_the_end()
+    }
+
+    /// Whether a cancel ends no wait of the job: its stack unwinds for one already, or it is shielded. A moment old,
+    /// unless the caller runs the job.
+    pub(crate) fn waits_to_the_end(&self) -> bool {
+        let extensions = self.extensions.lock_existing();
+        extensions.is_some_and(|extensions| extensions.unwound || extensions.is_shielded)
     }
 
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.

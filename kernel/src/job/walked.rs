@@ -9,17 +9,12 @@ use std::{mem, ops::Deref};
 use crate::job::{JobRef, foreign_call};
 
 /// See the head of this file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct WalkedJobs(Vec<JobRef>);
 
 impl WalkedJobs {
     pub(crate) fn new(jobs: Vec<JobRef>) -> WalkedJobs {
         WalkedJobs(jobs)
-    }
-
-    /// The jobs, for a caller that may drop what they have left: it ends them.
-    pub(crate) fn into_jobs(mut self) -> Vec<JobRef> {
-        mem::take(&mut self.0)
     }
 
     /// Lets go of those that `is_wanted` does not select.

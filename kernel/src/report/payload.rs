@@ -12,6 +12,14 @@ use std::{
 /// What an unwinding carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
+/// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
+pub(crate) struct CancelUnwind;
+
+/// Whether `payload` unwinds some job for a cancel.
+pub(crate) fn is_cancel(payload: &Payload) -> bool {
+    payload.is::<CancelUnwind>()
+}
+
 /// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked.
 pub(crate) fn discard(payload: Payload) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

@@ -58,8 +58,8 @@ pub struct ShutdownReport {
     /// turn.
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
-    /// named by their site. Also at most 100 closures of callbacks and wakers of other executors that the shutdown had
-    /// not dropped or called by then, because one of them blocks. They continue without a runtime until they return or
+    /// named by their site. Also at most 100 closures of callbacks, wakers of other executors and descriptions of ended
+    /// jobs that the shutdown had not dropped or called by then, because one of them blocks. They continue without a runtime until they return or
     /// the program exits. The job that shuts its own runtime down is not among them.
     pub not_stopped: Vec<JobName>,
 }
@@ -83,19 +83,18 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     if drains == Drain::Yes {
         drain(shared, own, deadline);
     }
-    // Its own jobs: what they leave is dropped here in the end.
-    let mut live = shared.live_jobs().into_jobs();
-    let mut asked = live.clone();
+    let mut found = shared.live_jobs();
+    let mut asked = found.clone();
     asked.retain(|job| !job.header().state.is_cancelled() && !own.contain(job));
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
     let time_limit = || deadline.max(Instant::now() + GRACE);
     if !shared.is_driven() && has_other_workers(shared) {
-        cancel_on_workers(shared, own, &mut live, time_limit());
+        cancel_on_workers(shared, own, &mut found, time_limit());
     }
     // From here on every thread cancels what it finds.
     shared.stop();
     // Threads inside `wait()` leave the wait only when their jobs are woken. This runs no destructor.
-    cancel::cancel_waiting(&live, |job| shared.inject_stopped(job));
+    cancel::cancel_waiting(&found, |job| shared.inject_stopped(job));
     shared.await_threads(own.threads(), time_limit());
     let mut live = end_leftovers(shared, own, time_limit());
     let is_left_to_caller = left_to_caller(shared);
@@ -106,14 +105,17 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let held = held.map(name_of_held);
     let offloaded = shared.blocking.offloaded().into_iter().map(LateName::now);
     let mut not_stopped: Vec<JobName> = held.chain(offloaded).collect();
-    shared.wake_leftovers();
-    not_stopped.extend(shared.leftovers.await_all(time_limit()));
     let is_cancelled = |job: &&JobRef| match job.header().state.is_done() {
         true => job.header().was_cancelled(),
         false => is_left_to_caller(job),
     };
+    let cancelled = asked.iter().filter(is_cancelled).count();
+    // The last references to most jobs. What those have left of the user's may block when it is dropped.
+    drop((found, asked));
+    shared.wake_leftovers();
+    not_stopped.extend(shared.leftovers.await_all(time_limit()));
     ShutdownReport {
-        cancelled: asked.iter().filter(is_cancelled).count(),
+        cancelled,
         not_stopped,
     }
 }
@@ -166,7 +168,7 @@ fn has_other_workers(shared: &Shared) -> bool {
 fn cancel_on_workers(
     shared: &Arc<Shared>,
     own: &OwnRuns,
-    live: &mut Vec<JobRef>,
+    live: &mut WalkedJobs,
     deadline: Instant,
 ) {
     let others = live.iter().filter(|job| !own.contain(job));

@@ -227,9 +227,9 @@ impl Shield {
     fn begin() -> Shield {
         // Of two shields the outer one counts.
         let job = context::again().job_ref();
-        Shield(
-            job.filter(|job| !std::mem::replace(&mut job.header().extensions.lock().unwound, true)),
-        )
+        Shield(job.filter(|job| {
+            !std::mem::replace(&mut job.header().extensions.lock().is_shielded, true)
+        }))
     }
 }
 
@@ -249,7 +249,7 @@ pub(crate) fn deliver_cancel_again() {
 impl Drop for Shield {
     fn drop(&mut self) {
         if let Some(job) = &self.0 {
-            job.header().extensions.lock().unwound = false;
+            job.header().extensions.lock().is_shielded = false;
         }
     }
 }
@@ -397,14 +397,9 @@ fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackConte
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()
 }
 
-/// Whether a cancel must not unwind the running job, because it unwinds or has unwound already.
+/// Whether a cancel must not unwind the running job, because it unwinds or has unwound already, or is shielded.
 fn is_unwinding(job: &Header) -> bool {
-    context::again().is_panicking()
-        || context::again().is_dropping()
-        || job
-            .extensions
-            .lock_existing()
-            .is_some_and(|extensions| extensions.unwound)
+    context::again().is_panicking() || context::again().is_dropping() || job.waits_to_the_end()
 }
 
 fn unwind_if_cancelled(job: &Header) {

@@ -48,22 +48,14 @@ pub(crate) enum Polled {
     Ended(Option<Box<str>>),
 }
 
-/// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
-struct CancelUnwind;
-
-/// The message of a panic with another job's [`CancelUnwind`].
+/// The message of a panic with another job's [`payload::CancelUnwind`].
 const FOREIGN_CANCEL: &str =
     "the unwinding of another job's cancel, which was caught and raised again here";
-
-/// Whether `payload` unwinds some job for a cancel.
-pub(crate) fn is_cancel(payload: &Payload) -> bool {
-    payload.is::<CancelUnwind>()
-}
 
 /// Whether `payload` is for a cancel of the running job. User code may catch the payload of another job's cancel and
 /// raise it in a job that nobody cancelled. Outside of jobs it counts as the cancel of what was forked there.
 pub(crate) fn is_own_cancel(payload: &Payload) -> bool {
-    is_cancel(payload)
+    payload::is_cancel(payload)
         && context::again().job().is_none_or(|job| {
             // SAFETY: the thread that runs a job keeps it alive.
             unsafe { job.header() }.state.is_cancelled()
@@ -72,7 +64,7 @@ pub(crate) fn is_own_cancel(payload: &Payload) -> bool {
 
 /// Unwinds the running job because it is cancelled; the panic hook is not run.
 pub(crate) fn unwind_cancelled() -> ! {
-    std::panic::resume_unwind(Box::new(CancelUnwind))
+    std::panic::resume_unwind(Box::new(payload::CancelUnwind))
 }
 
 /// Step 1. The caller holds the runnable and is on a thread that may run it.
@@ -159,7 +151,7 @@ fn fail(job: &Runnable, failure: Failure) -> Option<Box<str>> {
 }
 
 fn failure_of(job: &Header, payload: Payload) -> Failure {
-    match is_cancel(&payload) {
+    match payload::is_cancel(&payload) {
         true if job.state.is_cancelled() => Failure::Cancelled,
         true => Failure::Panicked(Box::new(FOREIGN_CANCEL)),
         false => Failure::Panicked(payload),
@@ -168,7 +160,7 @@ fn failure_of(job: &Header, payload: Payload) -> Failure {
 
 /// The message in `payload`.
 pub(crate) fn message_of(payload: &Payload) -> String {
-    match is_cancel(payload) {
+    match payload::is_cancel(payload) {
         true => FOREIGN_CANCEL.to_owned(),
         false => panic_message(payload.as_ref()),
     }
