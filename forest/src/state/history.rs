@@ -28,14 +28,20 @@ pub(crate) struct History {
     /// Versions that were let go, although one of them may be the newest that the medium has. There are few unless the
     /// medium is far behind, and none if no medium can lose commits.
     unsettled: VecDeque<RootRef>,
-    /// How many checkpoints of this tree are being made, up to which number they need its versions, and those of them that
-    /// were let go meanwhile: a tag may be given to one, and a checkpoint that is put later must have it.
-    holds: usize,
-    held_upto: u64,
+    /// The checkpoints of this tree that are being made, and the versions that were let go meanwhile and that one of them
+    /// needs: a tag may be given to one, and a checkpoint that is put later must have it.
+    holds: Vec<Hold>,
     held: Vec<RootRef>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
+}
+
+/// The versions that a checkpoint needs: those after the newest that was let go when it began, up to its moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hold {
+    gone: u64,
+    upto: u64,
 }
 
 /// A version that is kept for a tag.
@@ -80,8 +86,7 @@ impl History {
             first_commit: first.commit_id(),
             gone: 0,
             unsettled: VecDeque::new(),
-            holds: 0,
-            held_upto: 0,
+            holds: Vec::new(),
             held: Vec::new(),
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
@@ -102,8 +107,7 @@ impl History {
             first_commit,
             gone,
             unsettled: VecDeque::new(),
-            holds: 0,
-            held_upto: 0,
+            holds: Vec::new(),
             held: Vec::new(),
             tags,
             wakers: BTreeMap::new(),
@@ -125,7 +129,7 @@ impl History {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                if self.holds > 0 && root.number() <= self.held_upto {
+                if self.is_held(&root) {
                     self.held.push(root.clone());
                 }
                 if self.unsettled.is_empty() && self.oldest().number() <= settled {
@@ -147,20 +151,32 @@ impl History {
         }
     }
 
-    /// From now on, versions up to a number stay known, for a checkpoint that is being made.
-    pub(crate) fn hold(&mut self, number: u64) {
-        self.holds += 1;
-        self.held_upto = self.held_upto.max(number);
+    /// From now on, the versions that are kept, up to a number, stay known for a checkpoint that is being made.
+    pub(crate) fn hold(&mut self, upto: u64) -> Hold {
+        let hold = Hold {
+            gone: self.gone,
+            upto,
+        };
+        self.holds.push(hold);
+        hold
     }
 
-    /// Ends that. The caller drops what is returned when it holds no lock.
+    /// Ends that. Returns the versions that no other checkpoint needs, which the caller drops when it holds no lock. If they
+    /// stayed for as long as there is any other one, checkpoints that overlap would keep the whole history.
     #[must_use]
-    pub(crate) fn end_hold(&mut self) -> Vec<RootRef> {
-        self.holds -= 1;
-        match self.holds {
-            0 => std::mem::take(&mut self.held),
-            _ => Vec::new(),
+    pub(crate) fn end_hold(&mut self, hold: Hold) -> Vec<RootRef> {
+        if let Some(at) = self.holds.iter().position(|other| *other == hold) {
+            self.holds.swap_remove(at);
         }
+        let held = std::mem::take(&mut self.held);
+        let (held, unneeded) = held.into_iter().partition(|root| self.is_held(root));
+        self.held = held;
+        unneeded
+    }
+
+    fn is_held(&self, root: &RootRef) -> bool {
+        let needs = |hold: &Hold| hold.gone < root.number() && root.number() <= hold.upto;
+        self.holds.iter().any(needs)
     }
 
     /// The versions that are kept, and those that are held.

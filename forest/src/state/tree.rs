@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weald_memory::Slot;
 
-use super::history::History;
+use super::history::{History, Hold};
 use super::root::{Root, RootRef};
 
 /// All versions of one tree. Its number never changes; its name may.
@@ -91,12 +91,12 @@ impl TreeState {
 }
 
 /// A tree whose versions stay known, up to the number of a moment, while a checkpoint of that moment is made.
-pub(crate) struct HeldTree(Arc<TreeState>);
+pub(crate) struct HeldTree(Arc<TreeState>, Hold);
 
 impl HeldTree {
     pub(crate) fn new(state: &Arc<TreeState>, number: u64) -> Self {
-        state.history().hold(number);
-        Self(Arc::clone(state))
+        let hold = state.history().hold(number);
+        Self(Arc::clone(state), hold)
     }
 }
 
@@ -110,7 +110,7 @@ impl Deref for HeldTree {
 
 impl Drop for HeldTree {
     fn drop(&mut self) {
-        let held = self.0.history().end_hold();
+        let held = self.0.history().end_hold(self.1);
         drop(held); // It may be large, and the lock is given back.
     }
 }
