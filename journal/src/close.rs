@@ -1,13 +1,11 @@
 //! Closing a journal: the threads finish, and the lock is released.
 
-use std::io;
 use std::sync::PoisonError;
 
 use weald_forest::journal::AppendError;
 
 use crate::core::Core;
 use crate::names;
-use crate::place::SegmentId;
 
 impl Core {
     /// Lets the threads end once everything is written, synced and marked.
@@ -18,7 +16,7 @@ impl Core {
     }
 
     /// Gives the lock back, after the threads have ended. If all is durable, notes the end, so that the next opening
-    /// notices if a copy has lost records; and removes the segment that was prepared in vain.
+    /// notices if a copy has lost records; and removes the segments that were prepared in vain.
     pub(crate) fn end_close(&self) {
         // A checkpoint or a trim that was begun may be writing another key file. It ends soon; see `maintenance.rs`.
         let ended = self.checkpoints.lock();
@@ -27,9 +25,8 @@ impl Core {
             let state = self.state();
             let log = &state.log;
             let is_whole = log.synced == log.written && log.batch.items.is_empty();
-            let next = log.cursor.segment.index.saturating_add(1);
             let is_whole = is_whole && state.failed.is_none();
-            (is_whole, log.synced, next..=log.named)
+            (is_whole, log.synced, log.cursor.segment.next())
         };
         if is_whole && self.must_be_newest().is_ok() {
             // If this fails, nothing is lost: the note only helps a later opening.
@@ -38,18 +35,7 @@ impl Core {
                 .as_ref()
                 .map(|lock| names::note_end(&**lock, end.position()));
             drop(lock);
-            for index in unused.rev() {
-                let segment = SegmentId {
-                    index,
-                    ..end.segment
-                };
-                // If one were missing before another, an opening would find damage. So one that could not be removed when
-                // its room was to be given back is removed first.
-                match self.medium.remove(&names::segment(segment)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => break,
-                    _ => {}
-                }
-            }
+            self.remove_prepared(unused);
         }
         let lock = {
             let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

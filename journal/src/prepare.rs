@@ -65,26 +65,35 @@ impl Core {
             let due = state.waiting.refuse_all(refusal);
             let log = &mut state.log;
             let next = log.cursor.segment.next();
-            let prepared = log.prepared;
             if log.ahead.is_none() {
-                log.prepared = prepared.min(next.index);
+                log.prepared = log.prepared.min(next.index);
             }
-            let unused = log.prepared + 1..=prepared;
-            (due, unused.map(move |index| SegmentId { index, ..next }))
+            let index = log.prepared.saturating_add(1);
+            (due, SegmentId { index, ..next })
         };
-        for segment in unused.rev() {
-            // An open file keeps its room even after it was removed.
-            drop(self.files().remove(&segment));
-            // A segment that stays is written anew when it is prepared again. Those before it stay, too, because a
-            // segment that is missing before another is damage.
-            if self.medium.remove(&names::segment(segment)).is_err() {
-                break;
-            }
-        }
+        self.remove_prepared(unused);
         self.state().is_preparing = false;
         self.wakes.run(|| due.into_iter().for_each(Due::give));
         let (name, error) = (self.medium.name(), error.to_string());
         notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
+    }
+
+    /// Removes the files of prepared segments from one on, the last first. Because a segment that is missing before another is
+    /// damage, all in front of one that cannot be removed stay, and that one is the first to go the next time.
+    pub(crate) fn remove_prepared(&self, from: SegmentId) {
+        loop {
+            let index = self.state().log.named;
+            if index < from.index {
+                return;
+            }
+            let segment = SegmentId { index, ..from };
+            // An open file keeps its room even after it was removed.
+            drop(self.files().remove(&segment));
+            match self.medium.remove(&names::segment(segment)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return,
+                _ => self.state().log.named = index - 1,
+            }
+        }
     }
 
     /// Fills the next segment with zeros.

@@ -141,6 +141,52 @@ fn a_record_that_is_too_long_for_the_disk_gives_back_what_was_prepared_for_it() 
     assert_eq!(all(&open(&disk.after_power_cut(1)).unwrap()).len(), 20);
 }
 
+/// Appends a record that needs more segments than there is room for, after this operation was told to fail. Returns the number
+/// of the operation with which the first of the segments that were prepared for it is removed.
+fn refuse_a_long_record(
+    (disk, journal): (&SimulatedDisk, &DiskJournal),
+    fails: Option<u64>,
+) -> u64 {
+    must_append(journal, 1, 100);
+    flush(journal);
+    disk.set_room(Some(disk.used() + 8 * 2048 + 100));
+    if let Some(operation) = fails {
+        disk.fail_operation(operation);
+    }
+    let Ok(Appended::Sent(refused)) = append(journal, 2, 100_000) else {
+        panic!("there is room for it");
+    };
+    let mut most = 0;
+    while journal.work(Work::Prepare) {
+        most = most.max(disk.names().len());
+    }
+    assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
+    disk.operations() - (most - disk.names().len()) as u64
+}
+
+#[test]
+fn a_prepared_segment_that_could_not_be_removed_is_never_behind_a_gap() {
+    let disk = SimulatedDisk::new();
+    let first_removal = refuse_a_long_record((&disk, &open(&disk).unwrap()), None);
+
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    refuse_a_long_record((&disk, &journal), Some(first_removal));
+    let left = disk.names().len();
+    // Two of those that are left are prepared again, and then another program takes the room.
+    disk.set_room(None);
+    let Ok(Appended::Sent(refused)) = append(&journal, 2, 100_000) else {
+        panic!("there is room for it");
+    };
+    assert!(journal.work(Work::Prepare) && journal.work(Work::Prepare));
+    assert_eq!(disk.names().len(), left, "none was removed before");
+    disk.set_room(Some(disk.used()));
+    flush(&journal);
+    assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
+    assert_eq!(all(&open(&disk.after_kill()).unwrap()).len(), 1);
+    assert!(disk.names().len() < left, "all are removed now");
+}
+
 #[test]
 fn an_opening_without_room_leaves_nothing_that_takes_the_room_of_the_next() {
     let disk = SimulatedDisk::new();
