@@ -33,6 +33,19 @@ pub enum OpenError {
         /// Where.
         damage: Damage,
     },
+    /// A later version of Weald has written it.
+    #[error(
+        "{medium}: the file {file} has format {format}, which this version of Weald does not know. Nothing was changed; open \
+         the forest with the version that wrote it"
+    )]
+    UnknownFormat {
+        /// The directory.
+        medium: String,
+        /// The file.
+        file: String,
+        /// The number of its format.
+        format: u8,
+    },
     /// There is nothing to read.
     #[error(
         "{medium}: there is no forest here: {why}. Name the directory that a program has opened a forest in"
@@ -79,6 +92,8 @@ pub enum OpenError {
 pub(crate) enum Unreadable {
     #[error(transparent)]
     Damaged(#[from] Damage),
+    #[error("the file {file} has format {format}, which this version of Weald does not know")]
+    UnknownFormat { file: String, format: u8 },
     #[error("the keys of its erasable bytes are sealed by a master key")]
     Sealed { has_key: bool },
     #[error("{0}")]
@@ -91,7 +106,7 @@ impl Unreadable {
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
-            Self::Sealed { .. } => false,
+            Self::Sealed { .. } | Self::UnknownFormat { .. } => false,
             Self::Failed(error) => is_unreadable(error),
         }
     }
@@ -100,6 +115,11 @@ impl Unreadable {
         let medium = medium.to_owned();
         match self {
             Self::Damaged(damage) => OpenError::Damaged { medium, damage },
+            Self::UnknownFormat { file, format } => OpenError::UnknownFormat {
+                medium,
+                file,
+                format,
+            },
             Self::Sealed { has_key } => OpenError::Sealed { medium, has_key },
             Self::Failed(error) => OpenError::Failed {
                 medium,

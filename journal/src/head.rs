@@ -47,6 +47,16 @@ impl Head {
         bytes
     }
 
+    /// The number of the format, if these bytes begin with a head of a later one: all formats have it in the same place, and
+    /// the check, too.
+    pub(crate) fn unknown_format(bytes: &[u8]) -> Option<u8> {
+        let bytes: &[u8; HEAD as usize] = bytes.first_chunk()?;
+        let check = u32::from_le_bytes(*bytes[124..].first_chunk()?);
+        let (magic, format) = (&bytes[..7], bytes[7]);
+        let is_later = magic == &MAGIC[..7] && format > MAGIC[7];
+        (is_later && crc32c(&bytes[..124]) == check).then_some(format)
+    }
+
     /// The head with which these bytes begin.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEAD as usize] = bytes.first_chunk()?;

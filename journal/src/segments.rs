@@ -216,7 +216,14 @@ fn read_head(file: &dyn MediumFile, id: SegmentId) -> Result<Option<Head>, Unrea
             let what = "its head is that of another segment, so files were exchanged";
             Err(damaged(Place::begin_of(id), what).into())
         }
-        head => Ok(head),
+        Some(head) => Ok(Some(head)),
+        None => match Head::unknown_format(&bytes[..read]) {
+            Some(format) => {
+                let file = names::segment(id);
+                Err(Unreadable::UnknownFormat { file, format })
+            }
+            None => Ok(None),
+        },
     }
 }
 

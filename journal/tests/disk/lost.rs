@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use weald_forest::journal::{Appended, Checkpoint, Journal, Position};
-use weald_journal::{DiskJournal, ReadOnlyJournal, SimulatedDisk, Work};
+use weald_journal::{DiskJournal, OpenError, ReadOnlyJournal, SimulatedDisk, Work};
 
 use crate::erasing::{self, blob};
 use crate::records::{all, append, flush, must_append, open, put_checkpoint};
@@ -53,6 +53,28 @@ fn a_segment_that_is_missing_between_others_is_damage() {
         disk.set_file(name, None);
         must_be_damaged(&disk, name);
     }
+}
+
+#[test]
+fn a_segment_of_a_later_format_is_no_damage_and_the_version_that_wrote_it_is_asked_for() {
+    let disk = SimulatedDisk::new();
+    write(&open(&disk).unwrap(), 1..=3);
+    let disk = disk.after_kill();
+    let last = segments(&disk).pop().unwrap();
+    let mut bytes = disk.file(&last).unwrap();
+    bytes[7] = 9;
+    let check = crc32c::crc32c(&bytes[..124]);
+    bytes[124..128].copy_from_slice(&check.to_le_bytes());
+    disk.set_file(&last, Some(&bytes));
+    let told = |error: OpenError| {
+        let text = error.to_string();
+        let is_told = text.contains(&last) && text.contains("format 9, which this version");
+        assert!(is_told && text.contains("open the forest with"), "{text}");
+        assert!(!text.contains("damaged"), "{text}");
+    };
+    told(open(&disk).unwrap_err());
+    told(ReadOnlyJournal::open_on(disk.clone()).err().unwrap());
+    assert_eq!(disk.file(&last), Some(bytes), "nothing was changed");
 }
 
 #[test]

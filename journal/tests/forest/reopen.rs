@@ -1,8 +1,10 @@
 //! Everything that a forest knew is there when it is opened again.
 
 use pollster::block_on;
-use weald_forest::journal::{BlobId, Journal};
-use weald_forest::{Attributes, Commit, CommitId, Forest, TreeHandle, Value};
+use weald_forest::journal::{BlobId, Journal, Resolved};
+use weald_forest::{
+    Attributes, Commit, CommitError, CommitId, Committed, Forest, TreeHandle, Value,
+};
 use weald_journal::{
     DiskForest, DiskJournal, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
 };
@@ -234,4 +236,41 @@ fn a_value_that_was_left_out_can_be_erased_where_its_reference_was_copied_to() {
         drop((tree, forest));
         open(Settings::new());
     }
+}
+
+/// The journal no longer tells what became of such a commit. The forest does, for the newest ids that authors chose.
+#[test]
+fn a_commit_whose_record_was_trimmed_is_not_made_again_under_its_id() {
+    let disk = SimulatedDisk::new();
+    let open = || {
+        let settings = Settings::new().segment(4 << 10);
+        let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+        block_on(DiskForest::recover(Forest::builder().keep(1), journal)).unwrap()
+    };
+    let commit = |tree: &TreeHandle, text: &str, id| -> Result<Committed, CommitError> {
+        let mut edit = tree.edit();
+        let root = edit.root();
+        edit.append(root, Attributes::new().with("text", text))
+            .unwrap();
+        block_on(edit.commit().id(CommitId(id)))
+    };
+    let forest = open();
+    let tree = block_on(forest.create("notes")).unwrap();
+    let first = commit(&tree, "first", 1).unwrap();
+    for number in 2..30 {
+        commit(&tree, &"x".repeat(300), number).unwrap();
+    }
+    block_on(forest.checkpoint()).unwrap();
+    let at = block_on(forest.journal().checkpoint()).unwrap().unwrap().at;
+    block_on(forest.journal().trim(at)).unwrap();
+    drop((tree, forest));
+    let forest = open();
+    for id in [1, 77] {
+        let told = block_on(forest.journal().resolve(CommitId(id)));
+        assert_eq!(told, Resolved::Unknown, "{id}");
+    }
+    let tree = forest.get("notes").unwrap();
+    assert_eq!(commit(&tree, "first", 1), Ok(first));
+    assert_eq!(commit(&tree, "other", 1), Err(CommitError::IdTaken(first)));
+    assert!(commit(&tree, "new", 77).unwrap().version > first.version);
 }
