@@ -1,5 +1,6 @@
 //! Reads frames and records from segments. Nothing in a file is believed before its check is right.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,9 +95,9 @@ impl FrameReader {
 }
 
 /// The next thing in a segment.
-pub(crate) enum Step {
-    /// A record ends here.
-    Record(Entry),
+pub(crate) enum Step<'a> {
+    /// A record ends at this position.
+    Record(Position, Cow<'a, [u8]>),
     /// Everything up to here was durable when this was written; the mark ends at the place.
     Mark(Position, Place),
     /// A frame that is part of a record, or that the next record needs.
@@ -139,7 +140,7 @@ impl RecordReader {
     }
 
     /// Reads the frame at the place and goes behind it.
-    pub(crate) fn step(&mut self) -> io::Result<Step> {
+    pub(crate) fn step(&mut self) -> io::Result<Step<'_>> {
         let place = self.place;
         let Some((header, body)) = self.frames.frame(place)? else {
             return Ok(Step::Invalid);
@@ -151,10 +152,7 @@ impl RecordReader {
                 Some(durable) => Step::Mark(durable, behind),
                 None => Step::Invalid,
             },
-            (Kind::Whole, None) => Step::Record(Entry {
-                position,
-                record: body.to_vec(),
-            }),
+            (Kind::Whole, None) => Step::Record(position, Cow::Borrowed(body)),
             (Kind::Blob, None) => match blob::begun(body) {
                 Some(id) => Step::Blob(place, id),
                 None => Step::Part,
@@ -175,7 +173,7 @@ impl RecordReader {
                 parts.extend_from_slice(body);
                 let record = std::mem::take(parts);
                 self.parts = None;
-                Step::Record(Entry { position, record })
+                Step::Record(position, Cow::Owned(record))
             }
             (Kind::Middle | Kind::Last, None) if self.may_begin_within => Step::Part,
             _ => Step::Invalid,
@@ -200,7 +198,10 @@ impl RecordReader {
                 continue;
             }
             match self.step()? {
-                Step::Record(entry) => return Ok(Some(entry)),
+                Step::Record(position, record) => {
+                    let record = record.into_owned();
+                    return Ok(Some(Entry { position, record }));
+                }
                 Step::Mark(..) | Step::Part | Step::Blob(..) | Step::Erasure(..) => {}
                 Step::Invalid => return Err(damaged(self.place, "it is no frame").into()),
             }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use weald_forest::CommitId;
 use weald_forest::journal::{Position, Stored};
+use weald_forest::{CommitId, Version};
 
 use crate::chain::Chain;
 use crate::checkpoint;
@@ -182,44 +182,47 @@ fn read_last_opening(
     let mut reader = RecordReader::new(Arc::clone(medium), place);
     let mut is_second = false;
     loop {
-        match reader.step()? {
-            Step::Erasure(place, erasure) => found.needed.erasure(place, erasure),
-            Step::Blob(place, id) => found.needed.blob(place, id),
-            Step::Record(entry) => {
-                found.needed.record(&entry.record, known);
-                end = reader.place;
-                let stored = stored(&entry.record, reader.place)?;
-                last = Some((entry.position, stored.id));
-                found.newest = found.newest.max(stored.version.number);
-            }
-            Step::Mark(position, behind) => {
-                end = behind;
-                durable = durable.max(Place::of(position));
-            }
-            Step::Part => {}
-            Step::Invalid => {
-                if let Some(next) = begun_behind(&**medium, reader.place)? {
-                    found.chain.end_at(reader.place);
-                    found.chain.push(next);
-                    reader.place = Place {
-                        segment: next,
-                        offset: HEAD,
-                    };
-                    continue;
+        let step = reader.step()?;
+        if !matches!(step, Step::Invalid) {
+            match step {
+                Step::Erasure(place, erasure) => found.needed.erasure(place, erasure),
+                Step::Blob(place, id) => found.needed.blob(place, id),
+                Step::Record(position, record) => {
+                    found.needed.record(&record, known);
+                    end = Place::of(position);
+                    let (version, id) = commit_of(&record, end)?;
+                    last = Some((position, id));
+                    found.newest = found.newest.max(version.number);
                 }
-                if is_second {
-                    break;
+                Step::Mark(position, behind) => {
+                    end = behind;
+                    durable = durable.max(Place::of(position));
                 }
-                durable = durable.max(highest_mark_behind(medium, reader.place)?);
-                if durable <= end {
-                    break;
-                }
-                // If a program writes meanwhile, the mark may be about bytes that were written after the frame was
-                // read.
-                is_second = true;
-                reader.frames.forget();
+                Step::Part | Step::Invalid => {}
             }
+            continue;
         }
+        drop(step);
+        if let Some(next) = begun_behind(&**medium, reader.place)? {
+            found.chain.end_at(reader.place);
+            found.chain.push(next);
+            reader.place = Place {
+                segment: next,
+                offset: HEAD,
+            };
+            continue;
+        }
+        if is_second {
+            break;
+        }
+        durable = durable.max(highest_mark_behind(medium, reader.place)?);
+        if durable <= end {
+            break;
+        }
+        // If a program writes meanwhile, the mark may be about bytes that were written after the frame was
+        // read.
+        is_second = true;
+        reader.frames.forget();
     }
     if durable > end {
         return Err(damaged(reader.place, "what was durable there is not valid").into());
@@ -241,9 +244,9 @@ pub(crate) fn goes_on_a_record(medium: &Arc<dyn Medium>, segment: SegmentId) -> 
     Ok(frame.is_some_and(|(header, _)| matches!(header.kind, Kind::Middle | Kind::Last)))
 }
 
-fn stored(record: &[u8], place: Place) -> Result<Stored, Damage> {
-    let stored = Stored::read(record);
-    stored.map_err(|_| damaged(place, "the record that ends here cannot be decoded"))
+fn commit_of(record: &[u8], place: Place) -> Result<(Version, CommitId), Damage> {
+    let commit = Stored::commit(record);
+    commit.map_err(|_| damaged(place, "the record that ends here cannot be decoded"))
 }
 
 /// The highest position that is marked as durable behind a place at which the frames cannot be read.
@@ -327,8 +330,8 @@ pub(crate) fn check_the_rest(
     let (chain, newest) = (&found.chain, &mut found.newest);
     let go_on = |place| chain.go_on(place);
     while let Some(entry) = reader.next(&go_on, last_opening.position())? {
-        let stored = stored(&entry.record, reader.place)?;
-        *newest = stored.version.number.max(*newest);
+        let (version, _) = commit_of(&entry.record, reader.place)?;
+        *newest = version.number.max(*newest);
     }
     Ok(())
 }

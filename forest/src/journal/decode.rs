@@ -22,25 +22,44 @@ impl Stored {
     /// [`RecordError`], if the bytes before the changes are not those of a record.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut reader = Reader::new(bytes);
+        let (stored, bytes) = Self::head(&mut reader)?;
+        Ok(Self {
+            bytes: bytes.to_vec(),
+            changes: reader.bytes.to_vec(),
+            ..stored
+        })
+    }
+
+    /// Which commit a record is of, without a copy of anything in it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn commit(bytes: &[u8]) -> Result<(Version, CommitId), RecordError> {
+        let (stored, _) = Self::head(&mut Reader::new(bytes))?;
+        Ok((stored.version, stored.id))
+    }
+
+    /// What precedes the changes, without the author's bytes, which are returned beside it.
+    fn head<'a>(reader: &mut Reader<'a>) -> Result<(Self, &'a [u8]), RecordError> {
         let incarnation = u64::from_le_bytes(reader.array()?);
         let number = u64::from_le_bytes(reader.array()?);
         let id = CommitId(u128::from_le_bytes(reader.array()?));
         let time = reader.time()?;
         let digest = Digest::new(u64::from_le_bytes(reader.array()?));
-        let bytes = reader.bytes()?.to_vec();
+        let bytes = reader.bytes()?;
         let version = Version {
             incarnation,
             number,
         };
-        let changes = reader.bytes.to_vec();
-        Ok(Self {
+        let stored = Self {
             version,
             id,
             time,
             digest,
-            bytes,
-            changes,
-        })
+            bytes: Vec::new(),
+            changes: Vec::new(),
+        };
+        Ok((stored, bytes))
     }
 
     /// What it changes. `ids` returns the id source of a tree, into which spliced nodes are read.
