@@ -130,16 +130,24 @@ impl Medium for Directory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        if self.is_read_only {
-            let file = self.file(name, OFlags::RDONLY);
-            return Ok(Box::new(file.map_err(|error| named(error, name))?));
-        }
-        // A user who may only read has no use for writing.
-        let file = match self.file(name, OFlags::RDWR) {
-            Err(Errno::ACCESS | Errno::PERM) => self.file(name, OFlags::RDONLY),
-            other => other,
+        // Something else that has the name of a file, as a pipe, must not be waited for.
+        let open = |flags| self.file(name, flags | OFlags::NONBLOCK);
+        let file = match self.is_read_only {
+            true => open(OFlags::RDONLY),
+            // A user who may only read has no use for writing.
+            false => match open(OFlags::RDWR) {
+                Err(Errno::ACCESS | Errno::PERM | Errno::ISDIR) => open(OFlags::RDONLY),
+                other => other,
+            },
         };
-        Ok(Box::new(file.map_err(|error| named(error, name))?))
+        let file = file.map_err(|error| named(error, name))?;
+        if !file.metadata()?.is_file() {
+            let text = format!(
+                "{name} is no regular file. Move it elsewhere, or put the file back from a copy of the directory"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(Box::new(file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -279,6 +287,22 @@ mod tests {
             let error = directory.unwrap().open("1.segment").err().unwrap();
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
             assert!(error.to_string().starts_with("1.segment: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_named_and_not_waited_for() {
+        let path = tempfile::tempdir().unwrap();
+        fs::create_dir(path.path().join("1.segment")).unwrap();
+        let pipe = path.path().join("2.segment");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, Mode::RWXU, 0).unwrap();
+        for directory in [Directory::open(&path), Directory::read_only(&path)] {
+            let directory = directory.unwrap();
+            for name in ["1.segment", "2.segment"] {
+                let error = directory.open(name).err().unwrap().to_string();
+                assert!(error.contains(name) && error.contains("Move it"), "{error}");
+            }
         }
     }
 

@@ -59,7 +59,7 @@ pub enum OpenError {
     /// The keys of its erasable bytes are sealed.
     #[error(
         "{medium}: the keys of its erasable bytes are sealed by a master key; {}",
-        if *.has_key { "the one that was given is another" } else { "give it with `Settings::master_key`" }
+        if *.has_key { "the one that was given is another. Give the one with which the forest was last opened" } else { "give it with `Settings::master_key`" }
     )]
     Sealed {
         /// The directory.

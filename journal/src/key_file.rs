@@ -132,10 +132,21 @@ pub(crate) fn read(
     } else {
         NAMED
     };
-    let rest = head.get(checked..).and_then(<[u8]>::first_chunk);
-    let is_whole = rest.is_some_and(|check| *check == crc32c(&head[..checked]).to_le_bytes());
     let is_it = is_sealed || head.starts_with(&OPEN);
-    if !is_whole || !is_it || named[8..24] != journal.to_le_bytes() {
+    let is_later = head.starts_with(&OPEN[..7]) && head.get(7) > Some(&SEALED[7]);
+    let has_check_at = |at: usize| {
+        let check = head.get(at..).and_then(<[u8]>::first_chunk);
+        check.is_some_and(|check| *check == crc32c(&head[..at]).to_le_bytes())
+    };
+    if is_later
+        && [NAMED, NAMED + master_key::TAG]
+            .into_iter()
+            .any(has_check_at)
+    {
+        let (file, format) = (name.clone(), head[7]);
+        return Err(Unreadable::UnknownFormat { file, format });
+    }
+    if !has_check_at(checked) || !is_it || named[8..24] != journal.to_le_bytes() {
         return Err(damaged(0).into());
     }
     let master = match is_sealed {

@@ -4,7 +4,7 @@
 //! erased or not.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -19,6 +19,9 @@ pub(crate) const SEALED: usize = 32 + TAG;
 
 /// The length of the proof of a master key.
 pub(crate) const TAG: usize = 16;
+
+/// How many bytes of a file are looked at for a master key.
+const LONGEST: usize = 1024;
 
 /// A key of 256 bits, which is overwritten when it is dropped. See [`Settings::master_key`](crate::Settings::master_key).
 ///
@@ -70,7 +73,10 @@ impl MasterKey {
     /// It cannot be read, or has something else.
     pub fn read(file: impl AsRef<Path>) -> io::Result<Self> {
         let file = file.as_ref();
-        let bytes = Zeroizing::new(fs::read(file)?);
+        // More than a key has, so that what is longer is noticed, and no more: it may be a device that never ends.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST));
+        let mut opened = fs::File::open(file)?.take(LONGEST as u64);
+        opened.read_to_end(&mut bytes)?;
         if let Ok(bytes) = <[u8; 32]>::try_from(&bytes[..]) {
             return Ok(Self::new(bytes));
         }
@@ -222,6 +228,8 @@ mod tests {
         assert!(key.write(&file).is_err(), "a file is never replaced");
         fs::write(&file, &key.0[..]).unwrap();
         assert_eq!(MasterKey::read(&file).unwrap().0, key.0);
+        // One that never ends.
+        assert!(MasterKey::read("/dev/zero").is_err());
         for wrong in [&b""[..], b"0123", &[b'g'; 64], &[b'0'; 65], &[0xFF; 64]] {
             fs::write(&file, wrong).unwrap();
             let error = MasterKey::read(&file).unwrap_err().to_string();

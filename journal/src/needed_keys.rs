@@ -105,7 +105,7 @@ pub(crate) fn keys(
         return Err(Unreadable::Damaged(Damage {
             file: names::keys(needed.number),
             offset: 0,
-            what: "it is missing, or a later key file",
+            what: "it is missing, and so is every later key file",
         }));
     }
     let erased = Erased::by(&needed.erasures);
