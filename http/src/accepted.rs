@@ -17,11 +17,11 @@ use weald_kernel::Sleep;
 use weald_net::Transport;
 
 use crate::{
+    admitted::Admitted,
     connection::Connection,
     handler::Serve,
-    limits::{LOOK, Limits},
-    originals::{Originals, Turn},
-    registry::{ConnectionPermit, Entry},
+    limits::LOOK,
+    originals::Turn,
     unserved::Unserved,
     wire::{Departure, Wire},
 };
@@ -40,9 +40,7 @@ enum State<T: Transport, S: Serve> {
 /// A connection without a service.
 pub(crate) struct Opening<T: Transport, S: Serve> {
     wire: Arc<Wire<T>>,
-    limits: Arc<Limits>,
-    entered: (Entry, ConnectionPermit),
-    originals: Arc<Originals<S>>,
+    admitted: Admitted<S>,
     turn: Option<Turn<S>>,
     watch: Option<Watch>,
 }
@@ -57,17 +55,10 @@ struct Watch {
 impl<T: Transport, S: Serve> Unpin for Accepted<T, S> {}
 
 impl<T: Transport, S: Serve> Accepted<T, S> {
-    pub(crate) fn new(
-        wire: Wire<T>,
-        limits: Arc<Limits>,
-        entered: (Entry, ConnectionPermit),
-        originals: Arc<Originals<S>>,
-    ) -> Accepted<T, S> {
+    pub(crate) fn new(wire: Wire<T>, admitted: Admitted<S>) -> Accepted<T, S> {
         Accepted(State::Opening(Opening {
             wire: Arc::new(wire),
-            limits,
-            entered,
-            originals,
+            admitted,
             turn: None,
             watch: None,
         }))
@@ -77,7 +68,7 @@ impl<T: Transport, S: Serve> Accepted<T, S> {
 impl<T: Transport, S: Serve> Opening<T, S> {
     /// Ready when the connection has its clone, or will get none. Breaks when the connection is over.
     fn poll_clone(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
-        if let Poll::Ready(service) = self.originals.poll_clone(&mut self.turn, cx) {
+        if let Poll::Ready(service) = self.admitted.originals.poll_clone(&mut self.turn, cx) {
             let service = service.ok_or(Unserved::Panicked);
             return Poll::Ready(ControlFlow::Continue(service));
         }
@@ -93,7 +84,7 @@ impl<T: Transport, S: Serve> Opening<T, S> {
 
     /// Ready when the connection has waited for too long, or its client is gone.
     fn poll_watch(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
-        let most = self.limits.header;
+        let most = self.admitted.limits.header;
         loop {
             let watch = self.watch.get_or_insert_with(|| Watch {
                 since: weald_kernel::now(),
@@ -102,7 +93,7 @@ impl<T: Transport, S: Serve> Opening<T, S> {
             ready!(Pin::new(&mut watch.next_look).poll(cx));
             let left = most.saturating_sub(weald_kernel::now() - watch.since);
             watch.next_look = weald_kernel::sleep(LOOK.min(left));
-            if self.wire.departure(self.limits.half_closed) != Departure::No {
+            if self.wire.departure(self.admitted.limits.half_closed) != Departure::No {
                 return Poll::Ready(ControlFlow::Break(()));
             }
             if left.is_zero() {
@@ -116,8 +107,8 @@ impl<T: Transport, S: Serve> Opening<T, S> {
 
     fn into_connection(self, service: Result<S, Unserved>) -> Connection<T, S> {
         self.wire.activity.end_opening();
-        self.entered.0.became_idle();
-        Connection::new(self.wire, service, self.limits, self.entered)
+        self.admitted.entry.became_idle();
+        Connection::new(self.wire, service, self.admitted)
     }
 }
 

@@ -4,6 +4,7 @@
 //! once. It is then only a socket until the next byte arrives, and costs a few hundred bytes. A new connection starts
 //! in this state.
 
+mod ending;
 mod limit;
 
 use std::{
@@ -22,13 +23,14 @@ use weald_net::Transport;
 
 use crate::{
     activity::Activity,
-    closing::{self, Closing, Lingers},
+    admitted::Admitted,
+    closing::{Closing, Lingers},
     crowd::{self, Member},
     description,
     handler::{Handler, Serve},
     limits::Limits,
+    originals::Originals,
     phase::Phase,
-    refusal,
     registry::{ConnectionPermit, Entry},
     tracked_io::TrackedIo,
     unserved::Unserved,
@@ -41,6 +43,7 @@ use crate::{
 const SHED_AFTER: Duration = Duration::from_millis(250);
 /// The size of the read that ends a connection's idleness.
 const FIRST_READ: usize = 4096;
+
 /// The job of one connection.
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
@@ -51,6 +54,7 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
     entry: Entry,
+    originals: Arc<Originals<S>>,
     /// What the client had left unread at the last look that found its direction ended.
     left: Option<u64>,
     /// Whether it has told the registry that it continues although it was ordered to drain.
@@ -84,8 +88,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     pub(crate) fn new(
         wire: Arc<Wire<T>>,
         service: Result<S, Unserved>,
-        limits: Arc<Limits>,
-        (entry, permit): (Entry, ConnectionPermit),
+        Admitted {
+            limits,
+            entry,
+            permit,
+            originals,
+        }: Admitted<S>,
     ) -> Connection<T, S> {
         let activity = wire.activity.clone();
         let outlet: Weak<Wire<T>> = Arc::downgrade(&wire);
@@ -109,6 +117,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             watchdog: Watchdog::default(),
             waker: None,
             entry,
+            originals,
             left: None,
             has_stayed: false,
             _member: Member::new(),
@@ -318,71 +327,6 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
-    /// Responds with 408.
-    fn refuse(&mut self) {
-        self.abandon();
-        self.wire.hold(refusal::TIMED_OUT);
-    }
-
-    /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
-    /// about to send the rest of its request.
-    fn abandon(&mut self) {
-        let next = match self.activity.must_reset() {
-            true => Stage::Over,
-            false => Stage::Closing(Closing::new(self.entry.permit(), Lingers::Yes)),
-        };
-        let last = std::mem::replace(&mut self.stage, next);
-        // Hyper drops what user code has given it.
-        let _dropped = weald_kernel::catch_panic(|| drop(last));
-    }
-
-    /// Hyper has ended.
-    fn close(&mut self, ended: hyper::Result<()>) {
-        let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            unreachable!("only a serving connection ends");
-        };
-        if ended.is_err() && self.activity.must_reset() {
-            return;
-        }
-        let closing = match Pin::into_inner(hyper).into_parts() {
-            None if Arc::strong_count(&self.wire) > 1 => Closing::of_upgraded(),
-            // A request asked for another protocol, and nobody has taken the connection over.
-            None => Closing::new(self.entry.permit(), Lingers::Yes),
-            Some(parts) => {
-                let is_refused = ended.as_ref().is_err_and(hyper::Error::is_parse);
-                if is_refused && refusal::has_unknown_version(&parts.read_buf) {
-                    let [refusal, better] = refusal::UNKNOWN_VERSION;
-                    self.wire.replace_held(refusal, better);
-                }
-                let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
-                let lingers = match is_refused || has_more || self.activity.awaits_body() {
-                    true => Lingers::Yes,
-                    false => Lingers::IfUnread,
-                };
-                Closing::new(parts.io.permit, lingers)
-            }
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "an HTTP connection ended with an error");
-        }
-        self.stage = Stage::Closing(closing);
-    }
-
-    /// Sends what is left, and waits until the client has noticed the end.
-    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
-        let Stage::Closing(closing) = &mut self.stage else {
-            return Poll::Ready(ControlFlow::Continue(()));
-        };
-        if closing.poll(&self.wire, &self.entry, cx).is_ready() {
-            return Poll::Ready(ControlFlow::Break(()));
-        }
-        let phase = self.activity.phase();
-        let limit = self.closing_limit(phase);
-        let current = self.phase_id(phase);
-        let over = self.watchdog.watch(current, limit, cx);
-        over.map(|()| ControlFlow::Break(()))
-    }
-
     fn record_waker(&mut self, waker: &Waker) {
         let is_known = |known: &Waker| known.will_wake(waker);
         if !self.waker.as_ref().is_some_and(is_known) {
@@ -397,17 +341,6 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             phase,
             generation: self.activity.generation(phase),
         }
-    }
-}
-
-impl<T: Transport, S: Serve> Drop for Connection<T, S> {
-    fn drop(&mut self) {
-        // First what is the service's, so that a report of its destructor names the request.
-        let _dropped = weald_kernel::catch_panic(|| self.stage = Stage::Over);
-        if self.activity.must_reset() {
-            closing::reset_at_close(&self.wire);
-        }
-        self.wire.leave();
     }
 }
 

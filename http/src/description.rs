@@ -11,10 +11,12 @@ use crate::activity::Activity;
 impl Describe for Activity {
     fn name(&self) -> String {
         let (work, service) = (self.describe(), self.service());
-        match self.is_opening() {
-            true => format!("the clone of {service} for a connection, {work}"),
-            false => format!("{work}, served by {service}"),
-        }
+        let of_service = match (self.is_opening(), self.is_ending()) {
+            (true, _) => "clone",
+            (_, true) => "destructor",
+            _ => return format!("{work}, served by {service}"),
+        };
+        format!("the {of_service} of {service} for a connection, {work}")
     }
 
     /// The client gets the answers to its earlier requests.

@@ -189,6 +189,10 @@ where
         cx: &Context<'_>,
     ) -> Poll<Response<TrackedBody<B>>> {
         let this = self.project();
+        if (this.in_flight.as_ref()).is_some_and(RequestGuard::awaits_body) {
+            // The body may be in there: only its drop tells that the service has left some of it.
+            drop_safely(this.state);
+        }
         if (this.in_flight.as_ref()).is_some_and(RequestGuard::has_left_some) {
             *this.answer = Some(Box::new(response));
             cx.waker().wake_by_ref();

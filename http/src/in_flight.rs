@@ -89,6 +89,12 @@ impl RequestGuard {
         }
     }
 
+    /// Whether the request has a body whose end the service has not seen.
+    pub(crate) fn awaits_body(&self) -> bool {
+        let is_open = |reading: &Arc<Reading>| !reading.has_ended();
+        self.reading.as_ref().is_some_and(is_open)
+    }
+
     /// Whether the request has a body that the service has dropped before its end.
     pub(crate) fn has_left_some(&self) -> bool {
         let is_left = |reading: &Arc<Reading>| reading.dropped_early() > Dropped::No;

@@ -52,6 +52,7 @@ mod registry;
 mod watchdog;
 
 // One connection, from its socket to the service.
+mod admitted;
 mod closing;
 mod connection;
 mod handler;

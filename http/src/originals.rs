@@ -3,11 +3,14 @@
 //! A service need not be `Sync`, so one thread at a time may clone an instance; and a clone may block, or wait with its
 //! stack. So:
 //! - an instance is taken while it is cloned, and comes back whatever becomes of the clone;
-//! - a connection that took the last one adds one, after it has got its own clone. So if a clone never ends, another
-//!   instance is left for the next connections, unless it was the first clone of all; and if clones are slow, there are
-//!   soon as many instances as clones at the same time. A connection gives up its turn after a while.
+//! - a connection that took the last one adds one, after it has got its own clone. So if clones are slow, there are soon as
+//!   many instances as clones at the same time;
+//! - an idle connection that ends gives its own instance back if no other is left. So if as many clones as there are
+//!   instances never end, new connections wait only until another one ends.
 //!
-//! Called by the jobs of new connections ([`accepted`](crate::accepted)).
+//! A connection gives up its turn after a while.
+//!
+//! Called by the jobs of connections ([`accepted`](crate::accepted), [`connection`](crate::connection)).
 
 use std::{
     future::Future,
@@ -38,6 +41,14 @@ impl<S: Clone + Send + 'static> Originals<S> {
     fn put(&self, original: S) {
         // The receiver lives as long as the sender, so it is never closed.
         let _sent = self.give_back.try_send(original);
+    }
+
+    /// The instance of a connection that ends.
+    pub(crate) fn take_back(&self, instance: S) {
+        match self.free.is_empty() {
+            true => self.put(instance),
+            false => drop(instance),
+        }
     }
 
     /// Clones the service. `None` if the clone panicked, which was reported. `turn` is none at first, and has the wait

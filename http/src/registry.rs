@@ -156,6 +156,18 @@ impl Registry {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the table, and wakes the server if it waits: not under the lock, because the waker may be anybody's.
+    fn change<R>(&self, change: impl FnOnce(&mut Table) -> R) -> R {
+        let mut table = self.lock();
+        let result = change(&mut table);
+        let waiter = table.waiter.take();
+        drop(table);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+        result
+    }
+
     /// Adds a connection. If the server is draining, the connection is ordered to drain at once.
     pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> (Entry, ConnectionPermit) {
         let mut table = self.lock();
@@ -273,14 +285,13 @@ impl Registry {
         connections.iter().for_each(|activity| activity.wake());
     }
 
-    /// Orders every remaining connection to close now, and returns what each was doing.
+    /// Orders every remaining connection to close now, and returns what each was doing. Those that linger have sent their
+    /// last answer, and a close now would be a reset; they end with their clients, or by their limit.
     pub(crate) fn stop(&self) -> Vec<Unfinished> {
-        let remaining = self.all();
-        let unfinished = remaining
-            .iter()
-            .filter(|activity| !activity.is_lingering())
-            .map(|activity| activity.describe())
-            .collect();
+        let mut remaining = self.all();
+        remaining.retain(|activity| !activity.is_lingering());
+        let unfinished = remaining.iter().map(|activity| activity.describe());
+        let unfinished = unfinished.collect();
         remaining.iter().for_each(|activity| activity.order_stop());
         remaining.iter().for_each(|activity| activity.wake());
         unfinished
@@ -306,63 +317,41 @@ impl Entry {
 
     /// The connection has fallen idle.
     pub(crate) fn became_idle(&self) {
-        let mut table = self.registry.lock();
-        table.number(self.key);
-        let waiter = table.waiter.take();
-        drop(table);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        self.registry.change(|table| table.number(self.key));
     }
 
     /// The connection only waits for its client's end from now on.
     pub(crate) fn lingers(&self) {
-        let mut table = self.registry.lock();
-        table.connections[self.key].linger();
-        table.number(self.key);
-        table.lingering += 1;
-        let waiter = table.waiter.take();
-        drop(table);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        self.registry.change(|table| {
+            table.connections[self.key].linger();
+            table.number(self.key);
+            table.lingering += 1;
+        });
     }
 
     /// The connection was ordered to drain, but has got a request, so another one must make room.
     pub(crate) fn stays(&self) {
-        let waiter = self.registry.lock().waiter.take();
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        self.registry.change(|_table| ());
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut table = self.registry.lock();
-        let activity = table.connections.remove(self.key);
-        table.lingering -= usize::from(activity.is_lingering());
-        let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
-        let ordered = table.ordered.take_if(is_it);
-        let waiter = table.waiter.take();
-        drop(table);
+        // What is returned is dropped outside of the lock.
+        let (activity, _ordered) = self.registry.change(|table| {
+            let activity = table.connections.remove(self.key);
+            table.lingering -= usize::from(activity.is_lingering());
+            let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
+            let ordered = table.ordered.take_if(is_it);
+            (activity, ordered)
+        });
         activity.forget_waker();
-        drop((ordered, activity));
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut table = self.0.lock();
-        table.permits -= 1;
-        let waiter = table.waiter.take();
-        drop(table);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        self.0.change(|table| table.permits -= 1);
     }
 }
 

@@ -3,7 +3,7 @@
 /// The greatest length at which a part of a path counts as a word, and not as a parameter.
 const LONGEST_WORD: usize = 24;
 
-/// Numbers for the route of a request. Neither is 0, and a kind is not 1 either.
+/// Numbers for the route of a request. Neither is 0, and a kind is not 1 or 2 either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) kind: u64,
@@ -33,8 +33,18 @@ pub(crate) fn route(method: &str, path: &str) -> Route {
         first
     };
     Route {
-        kind: kind.max(2),
+        kind: kind.max(3),
         family: family.max(1),
+    }
+}
+
+/// As [`route`], for a path whose parts are all words: a service of gRPC and its method, where a digit is a version.
+pub(crate) fn route_of_words(method: &str, path: &str) -> Route {
+    let method = mix(FNV_OFFSET, method.as_bytes());
+    let (service, _method) = path.rsplit_once('/').unwrap_or((path, ""));
+    Route {
+        kind: mix(method, path.as_bytes()).max(3),
+        family: mix(method, service.as_bytes()).max(1),
     }
 }
 
@@ -52,7 +62,7 @@ fn mix(hash: u64, part: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::route;
+    use super::{route, route_of_words};
 
     fn kind(method: &str, path: &str) -> u64 {
         route(method, path).kind
@@ -70,6 +80,19 @@ mod tests {
         assert_ne!(users, kind("GET", "/users/17/carts"));
         assert_ne!(users, kind("GET", "/users/17"));
         assert_ne!(kind("GET", "/a/b"), kind("GET", "/ab"));
+    }
+
+    #[test]
+    fn services_with_a_version_in_their_names_are_told_apart() {
+        let of = |path| route_of_words("POST", path);
+        let list = of("/acme.users.v1.Users/List");
+        for other in ["/acme.reports.v1.Reports/List", "/acme.users.v2.Users/List"] {
+            assert_ne!(list.kind, of(other).kind, "{other}");
+            assert_ne!(list.family, of(other).family, "{other}");
+        }
+        let get = of("/acme.users.v1.Users/Get");
+        assert_ne!(list.kind, get.kind);
+        assert_eq!(list.family, get.family);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use weald_sync::{Kept, after, of_future, of_source, select};
 use crate::{
     accepted::Accepted,
     activity::Activity,
+    admitted::Admitted,
     ended::{Drained, ServeError},
     freed::Freed,
     handler::Serve,
@@ -41,9 +42,10 @@ use crate::{
 /// dropped.
 ///
 /// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
-/// delays only its own connection, because another instance is left; but until the very first clone has ended there is
-/// none, so those that come meanwhile wait. They wait as long as a client may take to send a head, and are then
-/// answered with 503, which is reported.
+/// delays only its own connection, because another instance is left. But until the very first clone has ended there is
+/// none, nor if as many block at once as there are instances, until an idle connection ends; those that come meanwhile
+/// wait. They wait as long as a client may take to send a head, and are then answered with 503, which is reported.
+/// The clone for a request is made before the request may be put into quarantine, so a clone should be cheap.
 ///
 /// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
 /// does so later, the connection ends. It ends with a reset if the client speaks HTTP/1.0 and would take the end of the
@@ -350,12 +352,14 @@ where
                 let activity =
                     Activity::new(peer, std::any::type_name::<S>(), known_routes.clone());
                 activity.begin_opening();
-                let accepted = Accepted::new(
-                    Wire::new(stream, activity.clone()),
-                    limits.clone(),
-                    registry.enter(&activity),
-                    originals.clone(),
-                );
+                let (entry, permit) = registry.enter(&activity);
+                let admitted = Admitted {
+                    limits: limits.clone(),
+                    entry,
+                    permit,
+                    originals: originals.clone(),
+                };
+                let accepted = Accepted::new(Wire::new(stream, activity.clone()), admitted);
                 let described = Spawn::new()
                     .described_by(activity.clone())
                     .kind(activity.kind())

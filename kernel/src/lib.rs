@@ -383,7 +383,7 @@ pub use api::{
     describe::describe_job,
     give_up::{report_failure, report_given_up},
     io_operation::{IoWait, Operation, Ready},
-    io_source::{Done, IoSource},
+    io_source::{Done, IoSource, is_runtime_gone},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
     mailbox::{

@@ -43,6 +43,7 @@ pub fn is_exhausted(error: &io::Error) -> bool {
 /// use std::io;
 /// assert!(weald_net::is_final(&io::Error::from_raw_os_error(22)), "the socket was shut down");
 /// assert!(!weald_net::is_final(&io::Error::from_raw_os_error(24)), "too many open files");
+/// assert!(!weald_net::is_final(&io::Error::other("a client without a PROXY header")));
 /// ```
 pub fn is_final(error: &io::Error) -> bool {
     match Errno::from_io_error(error) {
@@ -51,8 +52,7 @@ pub fn is_final(error: &io::Error) -> bool {
             const ALL: [Errno; 3] = [Errno::BADF, Errno::INVAL, Errno::NOTSOCK];
             ALL.contains(&errno)
         }
-        // One that is not the system's says that the runtime is gone.
-        None => error.get_ref().is_some(),
+        None => weald_kernel::is_runtime_gone(error),
     }
 }
 

@@ -21,7 +21,7 @@
 
 use std::{
     fs::{self, DirEntry, Metadata},
-    io::{self, Read},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -110,8 +110,22 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// # Errors
 /// Errors from the operating system.
 pub async fn write(path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
-    let bytes = bytes.into();
-    with_path("writing", path, move |path| fs::write(path, bytes)).await
+    let path: Arc<Path> = path.as_ref().into();
+    let (opened, bytes) = (path.clone(), bytes.into());
+    let begun = with_path("writing", &path, move |_path| {
+        let mut opened = OpenedFile::of(fs::File::create(&opened)?, opened)?;
+        if opened.may_wait {
+            return Ok(Some((opened, bytes)));
+        }
+        opened.file.write_all(&bytes)?;
+        Ok(None)
+    });
+    // The rest is for a FIFO or a terminal, which is written through the reactor.
+    let Some((opened, bytes)) = begun.await? else {
+        return Ok(());
+    };
+    let written = opened.watch()?.write_all(bytes).await;
+    written.map_err(|error| at_path("writing", &path, error))
 }
 
 /// Length, times and kind of the file at `path`; symbolic links are followed.
@@ -186,7 +200,8 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     with_path("removing", path, |path| fs::remove_file(path)).await
 }
 
-/// Copies the file `from` to `to`, with its permissions. Returns the number of bytes.
+/// Copies the file `from` to `to`, with its permissions. Returns the number of bytes. A copy from or to a FIFO or a
+/// terminal holds a thread.
 ///
 /// # Errors
 /// Errors from the operating system. After an error `to` may be incomplete.

@@ -6,10 +6,16 @@ use http::{Method, Uri};
 use weald_kernel::WorkKind;
 
 use super::Activity;
-use crate::{flags::IN_FLIGHT, request_note::Noted, route::route};
+use crate::{
+    flags::{AT_WORK, IN_FLIGHT, LINGERING},
+    request_note::Noted,
+    route::route,
+};
 
 /// The kind of work of a connection that gets its clone of the service.
 const OPENING: u64 = 1;
+/// The kind of work of an idle connection that ends: it drops its clone of the service.
+const ENDING: u64 = 2;
 
 impl Activity {
     /// The connection gets its clone of the service, and cannot make room for another one.
@@ -20,12 +26,38 @@ impl Activity {
 
     /// The connection has its clone, and is idle.
     pub(crate) fn end_opening(&self) {
+        // That of the clone is none of the first request's route.
+        let _of_clone = self.kind.take_offence();
+        self.change(IN_FLIGHT, 0);
+    }
+
+    /// The connection ends, and drops its clone of the service. If the destructor blocks, this connection cannot make
+    /// room for another one, and it is no request that blocks, unless the connection works on one: then this returns false.
+    pub(crate) fn begin_ending(&self) -> bool {
+        if self.has(AT_WORK | LINGERING) {
+            return false;
+        }
+        self.request.clear();
+        self.kind.set_family(0);
+        self.kind.set_known(false);
+        self.kind.set(ENDING);
+        self.change(0, IN_FLIGHT);
+        true
+    }
+
+    /// The connection has dropped its clone of the service.
+    pub(crate) fn end_ending(&self) {
         self.change(IN_FLIGHT, 0);
     }
 
     /// Whether the connection gets its clone of the service.
     pub(crate) fn is_opening(&self) -> bool {
         self.kind.get() == OPENING
+    }
+
+    /// Whether the connection drops its clone of the service.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.kind.get() == ENDING
     }
 
     /// This request has arrived, and hyper has not parsed it yet. Only reports and the kernel hear of it.

@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Method, Request, Uri, Version};
+use http::{HeaderMap, Method, Request, Uri, Version, header};
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 use weald_kernel::{Describe, WorkKind};
@@ -20,7 +20,7 @@ use weald_kernel::{Describe, WorkKind};
 use crate::{
     ended::Unfinished,
     known_routes::KnownRoutes,
-    route::{Route, route},
+    route::{Route, route, route_of_words},
 };
 
 /// A service whose requests have names: reports about one name its method, path and client, and the type of `S`. When
@@ -93,7 +93,10 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for Named<S> {
         // The host is the server's own.
         let target = uri.path_and_query().cloned().map(Uri::from);
         let uri = target.unwrap_or_else(|| uri.clone());
-        let route = route(method.as_str(), uri.path());
+        let route = match is_grpc(request.headers()) {
+            true => route_of_words(method.as_str(), uri.path()),
+            false => route(method.as_str(), uri.path()),
+        };
         let named = NamedRequest {
             request: (method, uri),
             is_stream: request.version() == Version::HTTP_2,
@@ -108,6 +111,12 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for Named<S> {
             told: Told::New,
         }
     }
+}
+
+/// Whether it is a call of gRPC.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let content = headers.get(header::CONTENT_TYPE);
+    content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// The description of the job that serves a request.

@@ -111,6 +111,32 @@ fn clones_that_block_delay_only_their_own_connections_and_are_named() {
     });
 }
 
+/// Nothing but the service's end can end.
+#[test]
+fn if_as_many_clones_as_there_are_instances_never_end_a_connection_that_ends_leaves_its_own() {
+    run(1, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| {
+            server.header_timeout(Duration::from_secs(3600))
+        });
+        let mut served = Client::connect(server.address).await;
+        served.send(HELLO).await;
+        served.until("done.").await;
+        let mut stuck = Vec::new();
+        for _ in 0..2 {
+            stuck.push(Sticky::stick(&next, &blocker, server.address).await);
+        }
+        let mut waits = Client::connect(server.address).await;
+        waits.send(HELLO).await;
+        drop(served);
+        waits.until("done.").await;
+        blocker.open();
+        drop((waits, stuck));
+        server.end().await;
+    });
+}
+
 /// The first clone blocks, so there is no other instance yet.
 #[test]
 fn connections_that_wait_for_an_instance_are_served_in_the_end() {
@@ -228,6 +254,66 @@ fn a_client_that_leaves_while_its_connection_waits_for_an_instance_is_noticed() 
         blocker.open();
         assert_eq!(answer, "");
         drop(stuck);
+        server.end().await;
+    });
+}
+
+/// If it is told to, its destructor blocks.
+#[derive(Clone, Default)]
+struct StuckAtEnd {
+    sticks: Arc<AtomicBool>,
+    blocker: Blocker,
+}
+
+impl Drop for StuckAtEnd {
+    fn drop(&mut self) {
+        if self.sticks.swap(false, Ordering::SeqCst) {
+            self.blocker.block();
+        }
+    }
+}
+
+impl Service<Request<RequestBody>> for StuckAtEnd {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
+        ready(Ok(Response::new(Full::new("done.".into()))))
+    }
+}
+
+/// It was asked to make room, and would be taken for one that is about to close.
+#[test]
+fn a_connection_whose_destructor_blocks_does_not_keep_others_from_making_room() {
+    run(2, async {
+        collect_reports();
+        let service = StuckAtEnd::default();
+        let (sticks, blocker) = (service.sticks.clone(), service.blocker.clone());
+        // Nothing else ends the idle ones.
+        let server = start(service, |server| {
+            server
+                .max_connections(2)
+                .header_timeout(Duration::from_secs(600))
+        });
+        let mut first = Client::connect(server.address).await;
+        first.send(HELLO).await;
+        first.until("done.").await;
+        let mut second = Client::connect(server.address).await;
+        second.send(HELLO).await;
+        second.until("done.").await;
+        sticks.store(true, Ordering::SeqCst);
+        let mut third = Client::connect(server.address).await;
+        third.send(HELLO).await;
+        third.until("done.").await;
+        let named = "the destructor of server::server::clones::StuckAtEnd";
+        until_yielding(|| !reports("weald::monitor", named).is_empty()).await;
+        blocker.open();
+        drop((first, second, third));
         server.end().await;
     });
 }

@@ -1,10 +1,16 @@
 //! Bodies that a service leaves unread: the answer says whether the connection goes on.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    future::{Future, Ready, ready},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use tower_service::Service;
 use weald_http::RequestBody;
 
 use super::{Client, HELLO, run, start};
@@ -73,5 +79,86 @@ fn a_connection_whose_body_has_arrived_goes_on() {
         }
         drop(client);
         assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// Answers, and still has the request, as a time-out around a service does.
+struct Keeps(#[expect(dead_code, reason = "it is only kept")] Request<RequestBody>);
+
+impl Future for Keeps {
+    type Output = Result<Response<Full<Bytes>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(Response::new(Full::new("kept.".into()))))
+    }
+}
+
+/// It is ready for no request, and says so late.
+#[derive(Clone, Default)]
+struct NeverReady {
+    has_waited: bool,
+}
+
+impl Service<Request<RequestBody>> for NeverReady {
+    type Response = Response<Full<Bytes>>;
+    type Error = &'static str;
+    type Future = Ready<Result<Response<Full<Bytes>>, &'static str>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        if std::mem::replace(&mut self.has_waited, true) {
+            return Poll::Ready(Err("it is never ready"));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
+        ready(Err("it was never ready"))
+    }
+}
+
+const BEGUN: &str = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nhe";
+
+#[test]
+fn a_service_that_answers_before_it_drops_the_body_says_that_the_answer_is_the_last() {
+    run(2, async {
+        let server = start(tower::service_fn(Keeps), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(BEGUN).await;
+        let head = client.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head:?}");
+        assert!(head.contains(CLOSE), "{head:?}");
+        client.rest().await;
+        server.end().await;
+    });
+}
+
+#[test]
+fn a_service_that_is_never_ready_for_a_body_says_that_the_answer_is_the_last() {
+    run(2, async {
+        let server = start(NeverReady::default(), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(BEGUN).await;
+        let head = client.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 500"), "{head:?}");
+        assert!(head.contains(CLOSE), "{head:?}");
+        client.rest().await;
+        server.end().await;
+    });
+}
+
+/// It has sent its last answer, and its close would be a reset for a client that sends on.
+#[test]
+fn a_connection_that_lingers_is_not_reset_when_the_server_ends() {
+    run(2, async {
+        let server = start(tower::service_fn(Keeps), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(BEGUN).await;
+        client.until("\r\n\r\n").await;
+        assert!(server.end().await.not_stopped.is_empty());
+        for _ in 0..100 {
+            client.send("l").await;
+            weald_kernel::yield_now().await;
+        }
     });
 }

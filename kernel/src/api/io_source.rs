@@ -17,7 +17,10 @@ use weald_sync::{
 };
 
 use crate::{
-    api::io_operation::{IoWait, Operation, Ready},
+    api::{
+        io_operation::{IoWait, Operation, Ready},
+        offload::ShutDown,
+    },
     reactor::{
         First, Reactor, RuntimeGone,
         slot::{Interest, Readiness, Seen, SourceSlot, Waiter},
@@ -87,6 +90,13 @@ impl<R> Done<R> {
             Done::Maybe(result) | Done::Drained(result) => result,
         }
     }
+}
+
+/// Whether `error`, of a descriptor that the runtime watches or of an offloaded call, says that this runtime has shut
+/// down.
+pub fn is_runtime_gone(error: &io::Error) -> bool {
+    let reason = error.get_ref();
+    reason.is_some_and(|reason| reason.is::<RuntimeGone>() || reason.is::<ShutDown>())
 }
 
 impl<T: AsFd> IoSource<T> {

@@ -2,6 +2,7 @@
 
 use std::{
     fs::OpenOptions,
+    io::Read,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -77,6 +78,28 @@ fn fifos_that_nobody_writes_stop_no_file_and_no_name() {
 }
 
 /// Two threads could hold two of the reads, and the others would be errors.
+#[test]
+fn a_fifo_whose_reader_is_slow_is_written_without_a_thread() {
+    let _watch = watch();
+    let fifo = Fifo::new("written");
+    let runtime = Runtime::builder().workers(1).blocking_threads(1);
+    let runtime = runtime.held_operations(1).build().unwrap();
+    let mut both = fifo.open_both();
+    // More than a FIFO holds.
+    let bytes = vec![b'x'; 1 << 20];
+    let (path, content) = (fifo.path.clone(), bytes.clone());
+    let written = runtime.spawn(async move { fs::write(&path, content).await });
+    let others = fifo.path.clone();
+    let also = runtime.spawn(async move { fs::write(&others, "y").await });
+    others_go_on(&runtime);
+    let mut read = vec![0; bytes.len() + 1];
+    both.read_exact(&mut read).unwrap();
+    runtime.block_on(written).unwrap().unwrap();
+    runtime.block_on(also).unwrap().unwrap();
+    let ys = read.iter().filter(|byte| **byte == b'y').count();
+    assert_eq!(ys, 1);
+}
+
 #[test]
 fn an_open_fifo_is_read_and_written_without_a_thread() {
     let _watch = watch();

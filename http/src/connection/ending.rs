@@ -1,0 +1,115 @@
+//! How a connection ends: with or without the answer to its last request, and with what becomes of its service.
+
+use std::{
+    ops::ControlFlow,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use weald_net::Transport;
+
+use super::{Connection, Stage};
+use crate::{
+    closing::{self, Closing, Lingers},
+    handler::Serve,
+    refusal,
+};
+
+impl<T: Transport, S: Serve> Connection<T, S> {
+    /// Responds with 408.
+    pub(super) fn refuse(&mut self) {
+        self.abandon();
+        self.wire.hold(refusal::TIMED_OUT);
+    }
+
+    /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
+    /// about to send the rest of its request.
+    pub(super) fn abandon(&mut self) {
+        let next = match self.activity.must_reset() {
+            true => Stage::Over,
+            false => Stage::Closing(Closing::new(self.entry.permit(), Lingers::Yes)),
+        };
+        let last = std::mem::replace(&mut self.stage, next);
+        // Hyper drops what user code has given it.
+        let _dropped = weald_kernel::catch_panic(|| drop(last));
+    }
+
+    /// Hyper has ended.
+    pub(super) fn close(&mut self, ended: hyper::Result<()>) {
+        let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("only a serving connection ends");
+        };
+        if ended.is_err() && self.activity.must_reset() {
+            return;
+        }
+        let closing = match Pin::into_inner(hyper).into_parts() {
+            None if Arc::strong_count(&self.wire) > 1 => Closing::of_upgraded(),
+            // A request asked for another protocol, and nobody has taken the connection over.
+            None => Closing::new(self.entry.permit(), Lingers::Yes),
+            Some(parts) => {
+                let is_refused = ended.as_ref().is_err_and(hyper::Error::is_parse);
+                if is_refused && refusal::has_unknown_version(&parts.read_buf) {
+                    let [refusal, better] = refusal::UNKNOWN_VERSION;
+                    self.wire.replace_held(refusal, better);
+                }
+                let service = parts.service.service;
+                self.let_go(|| self.originals.take_back(service));
+                let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
+                let lingers = match is_refused || has_more || self.activity.awaits_body() {
+                    true => Lingers::Yes,
+                    false => Lingers::IfUnread,
+                };
+                Closing::new(parts.io.permit, lingers)
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP connection ended with an error");
+        }
+        self.stage = Stage::Closing(closing);
+    }
+
+    /// Sends what is left, and waits until the client has noticed the end.
+    pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
+        let Stage::Closing(closing) = &mut self.stage else {
+            return Poll::Ready(ControlFlow::Continue(()));
+        };
+        if closing.poll(&self.wire, &self.entry, cx).is_ready() {
+            return Poll::Ready(ControlFlow::Break(()));
+        }
+        let phase = self.activity.phase();
+        let limit = self.closing_limit(phase);
+        let current = self.phase_id(phase);
+        let over = self.watchdog.watch(current, limit, cx);
+        over.map(|()| ControlFlow::Break(()))
+    }
+
+    /// Calls `drop_it`, which drops the service, or gives it back.
+    fn let_go(&self, drop_it: impl FnOnce()) {
+        let begun = self.activity.begin_ending();
+        let _dropped = weald_kernel::catch_panic(drop_it);
+        if begun {
+            self.activity.end_ending();
+        }
+    }
+}
+
+impl<T: Transport, S: Serve> Drop for Connection<T, S> {
+    fn drop(&mut self) {
+        // First what is the service's, so that a report of its destructor names the request.
+        let last = std::mem::replace(&mut self.stage, Stage::Over);
+        self.let_go(|| match last {
+            Stage::Idle {
+                service, permit, ..
+            } => {
+                self.originals.take_back(service);
+                drop(permit);
+            }
+            other => drop(other),
+        });
+        if self.activity.must_reset() {
+            closing::reset_at_close(&self.wire);
+        }
+        self.wire.leave();
+    }
+}
