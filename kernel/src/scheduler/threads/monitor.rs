@@ -324,7 +324,15 @@ fn retake(
     memory: RoundMemory,
 ) -> bool {
     if !memory.is_enough() {
-        return shared.pool.has_idle() && retake_silently(shared, worker, watched).is_some();
+        let revoked = shared
+            .pool
+            .has_idle()
+            .then(|| revoke(shared, worker, watched));
+        let revoked = revoked.flatten();
+        return revoked.is_some_and(|revoked| {
+            let _or_later = hand_over(shared, worker, revoked.lease);
+            true
+        });
     }
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
@@ -332,50 +340,35 @@ fn retake(
         }
         return false;
     }
-    let Some(retaken) = retake_silently(shared, worker, watched) else {
+    let Some(revoked) = revoke(shared, worker, watched) else {
         return false;
     };
-    // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
-    // `detached_round`.
+    // Before a thread gets the worker and begins the next job, which may be of the same kind. If the worker was retaken
+    // early, the job may not have exceeded `stuck_after`. It offends only when it does; see `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
-        note_offence(shared, &retaken.job, retaken.is_blocked, Instant::now());
+        note_offence(shared, &revoked.job, revoked.is_blocked, Instant::now());
     }
-    if let Err(error) = retaken.handed {
+    if let Err(error) = hand_over(shared, worker, revoked.lease) {
         report::no_thread(error.as_ref());
     }
     true
 }
 
-/// A worker that was retaken from a stuck thread.
-struct Retaken {
-    /// The stuck job.
-    job: JobRef,
-    is_blocked: bool,
-    /// Whether a thread could take the worker, or why not.
-    handed: Result<(), Option<std::io::Error>>,
-}
-
-/// Takes the worker from the stuck thread and hands it to another, or leaves it to the next round. None if the thread is
-/// no longer stuck, or there is no memory at all.
-fn retake_silently(shared: &Arc<Shared>, worker: &Worker, watched: &Watched) -> Option<Retaken> {
-    let Revocation {
-        lease,
-        job,
-        is_blocked,
-    } = revoke(shared, worker, watched)?;
+/// Hands a worker that was retaken to a thread, or leaves it to the next round. An error says why no thread could take
+/// it.
+fn hand_over(
+    shared: &Arc<Shared>,
+    worker: &Worker,
+    lease: Lease,
+) -> Result<(), Option<std::io::Error>> {
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
         lease,
     };
-    let handed = serve::hand_off(shared, handoff).map_err(|refused| {
+    serve::hand_off(shared, handoff).map_err(|refused| {
         lock(&shared.orphans).push(refused.handoff);
         refused.error
-    });
-    Some(Retaken {
-        job,
-        is_blocked,
-        handed,
     })
 }
 
