@@ -13,7 +13,7 @@ use weald_forest::{CommitId, Version};
 use crate::chain::Chain;
 use crate::checkpoint;
 use crate::error::{Damage, Unreadable};
-use crate::frame::{Kind, MARK, mark_at};
+use crate::frame::{HEADER, Kind, MARK, mark_at};
 use crate::head::{HEAD, Head};
 use crate::medium::{Medium, STEP, read_some, write_all};
 use crate::names;
@@ -171,7 +171,7 @@ fn read_last_opening(
         .checkpoint
         .map(Place::of)
         .filter(|place| *place > begin);
-    let head = first_to_read(medium, found, (segments, first), known)?;
+    let head = first_to_read(medium, found, (&mut *segments, first), known)?;
     let mut last = head.last;
     let place = Place {
         offset: HEAD,
@@ -225,12 +225,23 @@ fn read_last_opening(
         reader.frames.forget();
     }
     if durable > end {
+        // Where a segment is not full, the damage is rather in the head of the one behind it, and that file is named.
+        if durable.segment > reader.place.segment && is_unused(medium, reader.place)? {
+            segments.head(reader.place.segment.next())?;
+        }
         return Err(damaged(reader.place, "what was durable there is not valid").into());
     }
     // The end may lie in an earlier segment than the last that was reached, if a record is torn over several.
     found.chain.cut(end);
     (found.end, found.durable, found.last) = (end, durable, last);
     Ok(())
+}
+
+/// Whether no frame was ever begun at a place.
+fn is_unused(medium: &Arc<dyn Medium>, place: Place) -> io::Result<bool> {
+    let file = medium.open(&names::segment(place.segment))?;
+    let bytes = read_some(&*file, place.offset.into(), HEADER)?;
+    Ok(bytes.iter().all(|byte| *byte == 0))
 }
 
 /// Whether a segment begins within a record.

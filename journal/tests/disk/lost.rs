@@ -78,6 +78,26 @@ fn a_segment_of_a_later_format_is_no_damage_and_the_version_that_wrote_it_is_ask
 }
 
 #[test]
+fn a_further_segment_whose_head_is_damaged_is_named_and_not_the_one_before_it() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=24);
+    journal.work(Work::Mark);
+    flush(&journal);
+    let killed = disk.after_kill();
+    let names = segments(&killed);
+    assert!(names.len() > 4, "{names:?}");
+    // The last one is prepared, and has nothing.
+    for name in &names[1..names.len() - 1] {
+        let disk = killed.after_kill();
+        let mut bytes = disk.file(name).unwrap();
+        bytes[20] ^= 1;
+        disk.set_file(name, Some(&bytes));
+        must_be_damaged(&disk, name);
+    }
+}
+
+#[test]
 fn a_segment_that_is_shorter_than_it_was_made_is_damage() {
     let disk = SimulatedDisk::new();
     let journal = open(&disk).unwrap();
