@@ -27,7 +27,8 @@ use crate::{
 /// requests of one route block or compute for too long, others of that route run in quarantine; and when several routes
 /// do, so do all requests whose routes are not known to be served without delay.
 ///
-/// A stream of HTTP/2 is a job, which has the name from its first poll on. With HTTP/1 the job of the connection has
+/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which a clone of the service is called.
+/// The body of its answer is sent by that job, too, and what that does counts towards no route. With HTTP/1 the job of the connection has
 /// it, in place of a name of its own, until the next request begins.
 ///
 /// Make one for each server, and pass a clone to hyper for each connection:
@@ -83,12 +84,12 @@ impl<S> Named<S> {
     }
 }
 
-impl<S: Service<Request<B>>, B> Service<Request<B>> for Named<S> {
+impl<S: Service<Request<B>> + Clone, B> Service<Request<B>> for Named<S> {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = NamedFuture<S::Future>;
+    type Future = NamedFuture<S, B>;
 
-    fn call(&self, request: Request<B>) -> NamedFuture<S::Future> {
+    fn call(&self, request: Request<B>) -> NamedFuture<S, B> {
         let (method, uri) = (request.method().clone(), request.uri());
         // The host is the server's own.
         let target = uri.path_and_query().cloned().map(Uri::from);
@@ -105,7 +106,9 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for Named<S> {
             kind: WorkKind::new(),
         };
         NamedFuture {
-            future: self.service.call(request),
+            call: CallState::Asked {
+                asked: Some((self.service.clone(), request)),
+            },
             named: Arc::new(named),
             route,
             told: Told::New,
@@ -147,25 +150,56 @@ enum Told {
     Described,
     /// The service is polled.
     Begun,
+    Answered,
 }
 
 pin_project! {
     /// The future of [`Named`].
-    #[derive(Debug)]
-    pub struct NamedFuture<F> {
+    pub struct NamedFuture<S: Service<Request<B>>, B> {
         #[pin]
-        future: F,
+        call: CallState<S, Request<B>, S::Future>,
         named: Arc<NamedRequest>,
         route: Route,
         told: Told,
     }
+
+    impl<S: Service<Request<B>>, B> PinnedDrop for NamedFuture<S, B> {
+        // Also of a request that was dropped before its answer, because its client has reset the stream.
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            let known_routes = &this.named.client.known_routes;
+            match this.named.kind.take_offence() {
+                true => known_routes.remove(this.route.kind),
+                false if *this.told == Told::Answered => known_routes.add(this.route.kind),
+                false => {}
+            }
+        }
+    }
 }
 
-impl<F: Future> Future for NamedFuture<F> {
-    type Output = F::Output;
+pin_project! {
+    #[project = CallStateProjection]
+    enum CallState<S, R, F> {
+        // Until the job of the request runs: hyper asks for this future in the job of the connection, where a service
+        // that blocks or panics would hold or end all streams.
+        Asked { asked: Option<(S, R)> },
+        Called { #[pin] future: F },
+    }
+}
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
+impl<S: Service<Request<B>>, B> std::fmt::Debug for NamedFuture<S, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NamedFuture")
+            .field("named", &self.named)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Service<Request<B>>, B> Future for NamedFuture<S, B> {
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
         let (kind, route) = (&this.named.kind, *this.route);
         let known_routes = &this.named.client.known_routes;
         if *this.told == Told::New {
@@ -179,15 +213,22 @@ impl<F: Future> Future for NamedFuture<F> {
             ready!(weald_kernel::poll_place(cx));
             *this.told = Told::Begun;
         }
-        let output = ready!(this.future.poll(cx));
+        let future = loop {
+            match this.call.as_mut().project() {
+                CallStateProjection::Asked { asked } => {
+                    let (service, request) = asked.take().expect("a panic is not polled again");
+                    let future = service.call(request);
+                    this.call.set(CallState::Called { future });
+                }
+                CallStateProjection::Called { future } => break future,
+            }
+        };
+        let output = ready!(future.poll(cx));
+        *this.told = Told::Answered;
         // The rest of a stream is the body of the answer, which may compute, too. Work of the kind 0 is that of all
         // jobs that have not yet said what they do.
         if !this.named.is_stream {
             kind.set(0);
-        }
-        match kind.take_offence() {
-            true => known_routes.remove(route.kind),
-            false => known_routes.add(route.kind),
         }
         Poll::Ready(output)
     }

@@ -26,6 +26,7 @@ impl Service<Request<Incoming>> for Shop {
         std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        assert_ne!(request.uri().path(), "/shop.Orders/Falls", "no shop");
         let shop = self.clone();
         Box::pin(async move {
             match request.uri().path() {
@@ -62,6 +63,9 @@ fn streams_are_named_and_those_of_other_methods_do_not_wait_for_one_that_blocks(
             text.contains(", served by grpc::grpc::named::Shop`"),
             "{text}"
         );
+        assert!(ask(&connection, "Falls").await.is_err());
+        // On the same connection.
+        assert_eq!(ask(&connection, "Sells").await.unwrap(), "done.");
         let asked: Vec<_> = (0..60)
             .map(|_| {
                 let connection = connection.clone();
