@@ -236,7 +236,8 @@ impl File {
                 let read = source.operate(Interest::Read, |descriptor: &Descriptor| {
                     descriptor.read_now(&mut buffer).map(Done::Maybe)
                 });
-                let count = read.await?;
+                let read = read.await;
+                let count = read.map_err(|error| at_path("reading", &self.path, error))?;
                 buffer.truncate(count);
                 Ok(buffer)
             }
@@ -305,10 +306,12 @@ impl File {
             let write = source.operate(Interest::Write, |descriptor: &Descriptor| {
                 descriptor.write_now(rest).map(Done::Maybe)
             });
-            match write.await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => rest = &rest[count..],
-            }
+            let written = match write.await {
+                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                written => written,
+            };
+            let count = written.map_err(|error| at_path("writing", &self.path, error))?;
+            rest = &rest[count..];
         }
         Ok(())
     }

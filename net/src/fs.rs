@@ -88,11 +88,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     });
     match whole.await? {
         Whole::Bytes(bytes) => Ok(bytes),
-        Whole::Stream(opened) => {
-            let stream = opened.watch()?;
-            let read = stream.read_to_end().await;
-            read.map_err(|error| at_path("reading", &path, error))
-        }
+        Whole::Stream(opened) => opened.watch()?.read_to_end().await,
     }
 }
 
@@ -124,8 +120,7 @@ pub async fn write(path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> io::Res
     let Some((opened, bytes)) = begun.await? else {
         return Ok(());
     };
-    let written = opened.watch()?.write_all(bytes).await;
-    written.map_err(|error| at_path("writing", &path, error))
+    opened.watch()?.write_all(bytes).await
 }
 
 /// Length, times and kind of the file at `path`; symbolic links are followed.

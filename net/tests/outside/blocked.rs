@@ -101,6 +101,23 @@ fn a_fifo_whose_reader_is_slow_is_written_without_a_thread() {
 }
 
 #[test]
+fn a_write_to_a_fifo_whose_reader_is_gone_names_it() {
+    let _watch = watch();
+    let fifo = Fifo::new("gone");
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let both = fifo.open_both();
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let opened = File::open_with(&fifo.path, options);
+    let writer = runtime.block_on(opened).unwrap();
+    drop(both);
+    let error = runtime.block_on(writer.write_all("x")).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    let text = error.to_string();
+    assert!(text.contains(fifo.path.to_str().unwrap()), "{text}");
+}
+
+#[test]
 fn an_open_fifo_is_read_and_written_without_a_thread() {
     let _watch = watch();
     let fifo = Fifo::new("open");
