@@ -7,6 +7,8 @@
 
 use std::{
     alloc::Layout,
+    any::TypeId,
+    marker::PhantomData,
     mem,
     pin::Pin,
     ptr::{self, NonNull},
@@ -38,7 +40,8 @@ pub(crate) enum Failure {
 /// What a job leaves behind.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// The calls that a job's body needs; one table for each type of future.
+/// The calls that a job's body needs; one table for each type of future, possibly at several addresses.
+#[derive(Clone, Copy)]
 pub(crate) struct VTable {
     pub(crate) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Puts a failure in the output's place. The body must hold nothing.
@@ -51,6 +54,30 @@ pub(crate) struct VTable {
     /// The class of the job's block.
     pub(crate) class: Option<Class>,
     pub(crate) type_name: fn() -> &'static str,
+    /// Tells the types of futures apart, except those that differ in lifetimes only. The address of the table does not.
+    pub(crate) type_id: fn() -> TypeId,
+}
+
+/// The id of a type whose lifetimes count as `'static`.
+fn type_id<T>() -> TypeId {
+    trait Identified {
+        fn id(&self) -> TypeId
+        where
+            Self: 'static;
+    }
+    impl<T> Identified for PhantomData<T> {
+        fn id(&self) -> TypeId
+        where
+            Self: 'static,
+        {
+            TypeId::of::<T>()
+        }
+    }
+    let phantom = PhantomData::<T>;
+    let any: &dyn Identified = &phantom;
+    // SAFETY: it changes a lifetime only, and `id` reads nothing of that lifetime: it has no value of `T`.
+    let any = unsafe { mem::transmute::<&dyn Identified, &(dyn Identified + 'static)>(any) };
+    any.id()
 }
 
 /// A whole job: the layout of its block.
@@ -77,6 +104,7 @@ impl<F: Future> JobCell<F> {
         layout: Layout::new::<Self>(),
         class: memory::class_of(BlockKind::Job, Layout::new::<Self>()),
         type_name: std::any::type_name::<F>,
+        type_id: type_id::<F>,
     };
 
     /// The address of the body of `job`.

@@ -3,21 +3,43 @@
 //! The code of a job is its spawn site and the type of its future. What the job does at a moment, if it says so
 //! ([`WorkKind`]), narrows this down.
 
-use crate::job::{Header, work_kind::WorkKind};
+use std::{panic::Location, ptr};
 
-/// A spawn site and a type of future, as addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use crate::job::{Header, body::VTable, work_kind::WorkKind};
+
+/// A spawn site and a type of future. The compiler may place each of them at several addresses, such as one for each
+/// part of a crate that it translates by itself, so unequal addresses decide nothing.
+#[derive(Clone, Copy)]
 pub(super) struct Code {
-    site: usize,
-    vtable: usize,
+    site: &'static Location<'static>,
+    vtable: &'static VTable,
 }
 
 impl Code {
     pub(super) fn of(job: &Header) -> Code {
         Code {
-            site: std::ptr::from_ref(job.extensions.site()).addr(),
-            vtable: std::ptr::from_ref(job.vtable).addr(),
+            site: job.extensions.site(),
+            vtable: job.vtable,
         }
+    }
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Code) -> bool {
+        let is_one_site = ptr::eq(self.site, other.site) || self.site == other.site;
+        let is_one_type = || {
+            ptr::eq(self.vtable, other.vtable)
+                || (self.vtable.type_id)() == (other.vtable.type_id)()
+        };
+        is_one_site && is_one_type()
+    }
+}
+
+impl Eq for Code {}
+
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}", (self.vtable.type_name)(), self.site)
     }
 }
 
@@ -102,5 +124,28 @@ impl JobKind {
             Width::Families => work.family != 0,
         };
         includes && self.code == work.code
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::job::testing::job_of;
+
+    #[test]
+    fn a_code_is_told_by_what_is_at_its_addresses() {
+        let (job, _) = job_of(async {});
+        let code = Code::of(job.header());
+        let site = Box::leak(Box::new(*code.site));
+        let vtable = Box::leak(Box::new(*code.vtable));
+        assert_eq!(Code { site, vtable }, code);
+        let (other, _) = job_of(async { std::future::ready(()).await });
+        let other = Code::of(other.header());
+        assert_ne!(other, code);
+        let elsewhere = Code {
+            site: Location::caller(),
+            ..code
+        };
+        assert_ne!(elsewhere, code);
     }
 }
