@@ -128,7 +128,8 @@ fn a_shutdown_drops_every_closure() {
                 once(Owner::runtime(), when, move || drop(bomb)).detach();
             }
         });
+        // Those that it has not dropped by its deadline are dropped later.
         runtime.shutdown(Duration::ZERO);
-        assert_eq!(drops.count(), 40);
+        until(|| drops.count() == 40);
     }
 }
