@@ -5,6 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
+pub(crate) use crate::queue::claim::Won;
 use crate::{queue::ticket::Ticket, runtime::reason::Reason};
 
 /// An opened event: one base event (a tool's wait) or several, numbered from 0.
@@ -74,25 +75,6 @@ pub trait Branch {
 
     /// The reason that is noted for the wait.
     fn reason(&self) -> Reason;
-}
-
-/// The right to what a partner left: the number of the base event for which the partner won the claim.
-#[derive(Clone, Copy, Debug)]
-pub struct Won(u32);
-
-impl Won {
-    pub(super) fn new(base: u32) -> Won {
-        Won(base)
-    }
-
-    pub(crate) fn base(self) -> u32 {
-        self.0
-    }
-
-    /// The same for a branch that has `bases` base events before it.
-    pub(crate) fn below(self, bases: u32) -> Won {
-        Won(self.0 - bases)
-    }
 }
 
 /// The result of an enrolment.

@@ -11,7 +11,10 @@ use std::{
 
 use super::branch::{Branch, Enrolled, Won};
 use crate::{
-    queue::{claim::Claim, ticket::Ticket},
+    queue::{
+        claim::{Claim, Held},
+        ticket::Ticket,
+    },
     runtime::{hooks::hooks, unit},
 };
 
@@ -190,24 +193,16 @@ impl<B: Branch> Parts<'_, B> {
     }
 
     fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        let mut held = self.claim.insert(Claim::new()).first();
-        let former = held.set_waker(cx.waker().clone());
+        let waker = cx.waker().clone();
+        let (claim, mut held) = self.claim.insert(Claim::new()).first();
+        let former = held.set_waker(waker);
         debug_assert!(former.is_none(), "a new claim has no waker");
-        drop(held);
         *self.stage = Stage::Waits;
-        for base in 0..self.branch.bases() {
-            let ticket = Ticket {
-                claim: created(self.claim),
-                number: base,
-                is_alone: self.branch.bases() == 1,
-            };
-            match self.branch.as_mut().enrol(base, &ticket, cx) {
-                Enrolled::Waits => {}
-                Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
-                Enrolled::Lost => break,
-            }
+        let ready = enrol_each(self.branch.as_mut(), (claim, held), cx);
+        match ready {
+            Some((base, output)) => Poll::Ready(self.end_with(base, output)),
+            None => self.pause(),
         }
-        self.pause()
     }
 
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
@@ -218,12 +213,11 @@ impl<B: Branch> Parts<'_, B> {
         self.set_waker(cx);
         if self.branch.is_polled() {
             for base in 0..self.branch.bases() {
-                let ticket = Ticket {
-                    claim: created(self.claim),
-                    number: base,
-                    is_alone: self.branch.bases() == 1,
-                };
-                match self.branch.as_mut().again(base, &ticket, cx) {
+                let bases = self.branch.bases();
+                let ticket = Ticket::new(created(self.claim), (base, bases), None);
+                let again = self.branch.as_mut().again(base, &ticket, cx);
+                drop(ticket);
+                match again {
                     Enrolled::Waits => {}
                     Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
                     Enrolled::Lost => break,
@@ -269,6 +263,28 @@ impl<B: Branch> Parts<'_, B> {
         self.branch.as_mut().settle(Some(winner));
         self.branch.as_mut().collect(Won::new(winner))
     }
+}
+
+/// Enrols each base event under a new claim, until one of them ends the wait; returns that one, with its output, unless
+/// a partner ends it.
+#[inline(always)]
+fn enrol_each<B: Branch>(
+    mut branch: Pin<&mut B>,
+    (claim, held): (&Claim, Held<'_>),
+    cx: &mut Context<'_>,
+) -> Option<(u32, B::Output)> {
+    let bases = branch.bases();
+    // The first base event gets the claim as it was created: held, so that it need not be opened and held again.
+    let mut first = Some(held);
+    for base in 0..bases {
+        let ticket = Ticket::new(claim, (base, bases), first.take());
+        match branch.as_mut().enrol(base, &ticket, cx) {
+            Enrolled::Waits => {}
+            Enrolled::Ready(output) => return Some((base, output)),
+            Enrolled::Lost => return None,
+        }
+    }
+    None
 }
 
 /// The claim of a wait that has enrolled.

@@ -10,7 +10,8 @@
 //!
 //! Invariants:
 //! - The holder of a claim waits for no tool's inner lock (at most for the table in `holders`, whose users wait
-//!   for nothing). So a thread that spins for a claim with an inner lock held always makes progress.
+//!   for nothing), except its owner before it has left an offer: no other thread knows the claim then. So a thread that
+//!   spins for a claim with an inner lock held always makes progress.
 //! - After a partner won a claim, it touches nothing of that wait.
 
 #![allow(unsafe_code)]
@@ -48,6 +49,26 @@ pub struct Held<'a>(&'a Claim);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
+/// The right to what a partner left: the number of the base event for which the partner won the claim.
+#[derive(Clone, Copy, Debug)]
+pub struct Won(u32);
+
+impl Won {
+    /// The caller is the owner of a wait, whose claim a partner has won for this base event.
+    pub(crate) fn new(base: u32) -> Won {
+        Won(base)
+    }
+
+    pub(crate) fn base(self) -> u32 {
+        self.0
+    }
+
+    /// The same for a branch that has `bases` base events before it.
+    pub(crate) fn below(self, bases: u32) -> Won {
+        Won(self.0 - bases)
+    }
+}
+
 impl Claim {
     /// A claim that its owner holds.
     pub(crate) fn new() -> Claim {
@@ -60,8 +81,8 @@ impl Claim {
     }
 
     /// The owner's first hold: nothing else refers to the claim yet.
-    pub(crate) fn first(&mut self) -> Held<'_> {
-        Held(self)
+    pub(crate) fn first(&mut self) -> (&Claim, Held<'_>) {
+        (self, Held(self))
     }
 
     /// Holds the claim. Waits while another thread holds it.

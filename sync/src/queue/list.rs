@@ -7,6 +7,8 @@
 
 use std::{cell::UnsafeCell, marker::PhantomPinned, mem::MaybeUninit, pin::Pin, ptr, ptr::NonNull};
 
+use super::claim::Won;
+
 /// A waiter, and a value: what the list's users leave for each other.
 ///
 /// # Safety
@@ -14,6 +16,8 @@ use std::{cell::UnsafeCell, marker::PhantomPinned, mem::MaybeUninit, pin::Pin, p
 ///   (the waiting future borrows it, or shares ownership).
 /// - *Locked*: only code that has `&mut` to its home touches the links and the value of a bound node; only
 ///   its owner touches those of an unbound node.
+/// - *Left*: the one exception to *locked*. A partner takes a node out before it wins the claim of the node's wait, and
+///   touches the node no more. So the owner that has found its claim won for this node needs no lock.
 /// - *Pinned*: a linked node does not move, and dropping it aborts, so a linked node is always alive.
 pub(crate) struct Node<V> {
     home: UnsafeCell<*const List<V>>,
@@ -63,6 +67,21 @@ impl<V> Node<V> {
         unsafe { &mut *self.value.get() }
     }
 
+    /// The value that a partner has left, without the lock. Called by the owner of the node, for whose offer
+    /// the claim was won.
+    ///
+    /// # Panics
+    /// If the node is linked.
+    #[inline(always)]
+    pub(crate) fn left_value(self: Pin<&mut Self>, _won: Won) -> &mut V {
+        assert!(
+            self.is_bound() && !self.is_linked(),
+            "a partner takes the node out"
+        );
+        // SAFETY: *left*. The value is not pinned.
+        unsafe { &mut *self.value.get() }
+    }
+
     /// Whether the node was ever pushed. Called by its owner.
     #[inline(always)]
     pub(crate) fn is_bound(&self) -> bool {
@@ -72,7 +91,7 @@ impl<V> Node<V> {
 
     /// Called only for a bound node.
     fn is_linked(&self) -> bool {
-        // SAFETY: *locked*; or called by `drop`, whose caller has retracted the node, else `drop` aborts.
+        // SAFETY: *locked*; or *left*; or called by `drop`, whose caller has retracted the node, else `drop` aborts.
         let links = unsafe { &*self.links.get() };
         // SAFETY: *bound*: written with the home.
         !unsafe { links.assume_init_ref() }.next.is_null()
@@ -169,7 +188,8 @@ impl<V> List<V> {
     pub(crate) fn pop(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         self.unlink(first.as_ptr());
-        // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it.
+        // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it, or to find its
+        // claim won, after which the caller touches it no more (*left*).
         Some(unsafe { value(first) })
     }
 

@@ -17,7 +17,9 @@ use crate::queue::{
 ///
 /// # Safety
 /// *Retracted*: the claim lives as long as the offer is linked, and as long as a partner holds the lock of the
-/// list in which it was linked: a wait retracts each of its offers, under that lock, before it ends.
+/// list in which it was linked: a wait retracts each of its offers, under that lock, before it ends. The offer that has
+/// won needs no lock: its claim and its node live until the partner has won the claim, which is the last that it does
+/// with them.
 pub(crate) struct Offer<V> {
     place: MaybeUninit<Place>,
     pub(crate) slot: V,

@@ -230,12 +230,24 @@ impl Reason {
         Reason { site, ..self }
     }
 
-    /// The reason in one word, without its site, which [`word_at`] adds. It is not zero: kind in 5 bits, name in 15,
-    /// object in 44. Addresses end below 2^47 and objects are aligned to eight. (The address of an object that is not
-    /// is rounded down to eight.)
+    /// The reason in one word, without its site. It is not zero: kind in 5 bits, name in 15, object in 44. Addresses
+    /// end below 2^47 and objects are aligned to eight. (The address of an object that is not is rounded down to
+    /// eight.)
     pub const fn to_word(self) -> u64 {
+        self.with_number(self.name.0)
+    }
+
+    /// As [`to_word`](Reason::to_word), with the site, if there is one.
+    #[inline(always)]
+    pub fn to_word_with_site(self) -> u64 {
+        let name = self.name.0;
+        self.with_number(self.site.map_or(name, |site| sites::number(name, site)))
+    }
+
+    #[inline(always)]
+    const fn with_number(self, number: u16) -> u64 {
         let object = (self.object as u64 >> 3) & ((1 << OBJECT_BITS) - 1);
-        (self.kind as u64) << KIND_SHIFT | (self.name.0 as u64) << OBJECT_BITS | object
+        (self.kind as u64) << KIND_SHIFT | (number as u64) << OBJECT_BITS | object
     }
 
     /// The reason that became `word`; none for zero.
@@ -260,8 +272,8 @@ fn number_of(word: u64) -> u16 {
     u16::try_from(number).expect("it has 15 bits")
 }
 
-/// The word of a reason, with the line of the wait. Zero, and a word that has a site, stay as they are. Called when a
-/// unit must wait: it costs a look into a small cache of the thread.
+/// The word of a reason, with the line of the wait. Zero, and a word that has a site, stay as they are. It costs a look
+/// into a table.
 pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
     let number = number_of(word);
     if word == 0 || sites::is_site(number) {

@@ -26,7 +26,7 @@ use std::{
 
 use crate::scheduler::workers::context::nested_run::OuterRuns;
 use weald_sync::{
-    reason::{self, Reason},
+    reason::Reason,
     unit::{self, Unit},
 };
 
@@ -430,9 +430,7 @@ pub fn note_wait(what: Reason) {
     with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: the thread that runs a job keeps it alive.
-            let header = unsafe { job.header() };
-            let word = what.to_word();
-            header.set_waits_for(what.site.map_or(word, |site| reason::word_at(word, site)));
+            unsafe { job.header() }.set_waits_for(what.to_word_with_site());
         }
     });
 }

@@ -92,10 +92,9 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
-        let (channel, node) = self.node();
-        let handed = channel.lock().receivers.value(node).slot.take();
-        handed.ok_or(Closed)
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
+        let (_, node) = self.node();
+        node.left_value(won).slot.take().ok_or(Closed)
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {

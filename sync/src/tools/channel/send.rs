@@ -104,10 +104,10 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
-        let (channel, node) = self.node();
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
+        let (_, node) = self.node();
         // A value that is still in the slot was refused: the channel was closed.
-        let refused = channel.lock().senders.value(node).slot.take();
+        let refused = node.left_value(won).slot.take();
         refused.map_or(Ok(()), |value| Err(SendError(value)))
     }
 
