@@ -167,7 +167,11 @@ impl Core {
         let outcome = match step {
             NextStep::Write(batch, upto) => self.write(batch, upto),
             NextStep::Sync(from, upto) => self.sync(from, upto),
-            NextStep::Gather | NextStep::Rest(_) | NextStep::Watch | NextStep::Stop => Ok(()),
+            NextStep::Gather
+            | NextStep::Rest(_)
+            | NextStep::Watch
+            | NextStep::Await(_)
+            | NextStep::Stop => Ok(()),
         };
         if let Err(failure) = outcome {
             self.fail(&failure);
@@ -303,6 +307,7 @@ impl Core {
         let outcome = self.caught("syncing", || self.sync_files(from, upto));
         let mut state = self.state_after(&outcome);
         state.is_syncing = false;
+        state.regroup.end_sync(Instant::now());
         outcome?;
         if state.failed.is_some() {
             return Ok(());

@@ -287,6 +287,7 @@ impl Journal for DiskJournal {
             self.core.refuse_if_forked();
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);
+            state.regroup.has_come();
             self.core.wake_threads(state);
         }
         Box::pin(self.core.marks.when(position, level))

@@ -56,6 +56,7 @@ mod leading;
 mod log;
 mod next_step;
 mod put_ahead;
+mod regroup;
 mod settings;
 mod waiting;
 mod wakes;

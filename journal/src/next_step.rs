@@ -5,6 +5,8 @@
 //!   then a thread leaves the batch to the author, and looks soon.
 //! - A thread that is about to write yields once first if the last batch was large: then more commits go into one
 //!   write.
+//! - A short batch that is only to be durable is put off while a sync goes on, and then for the writers that this sync has
+//!   woken (`regroup.rs`): so they share one write and one sync.
 //! - A sync is due when somebody waits for it, when much was written since the last sync, or when nothing was appended
 //!   for a while.
 
@@ -18,6 +20,7 @@ use crate::blob::Sealing;
 use crate::leading::{self, Leading};
 use crate::log::{Batch, Item, Lack, Log};
 use crate::place::{Place, SegmentId};
+use crate::regroup::Regroup;
 use crate::waiting::{Answer, Due, Waiting};
 
 /// After this many bytes there is a sync although nobody waits for it, because the forest keeps every
@@ -31,6 +34,7 @@ const GATHERED: usize = 6_000;
 pub(crate) struct State {
     pub(crate) log: Log,
     pub(crate) leading: Leading,
+    pub(crate) regroup: Regroup,
     pub(crate) waiting: Waiting,
     /// Erasable bytes that their authors have sealed, and are yet to append (`room.rs`).
     pub(crate) sealed: HashMap<BlobId, Sealing>,
@@ -71,6 +75,8 @@ pub(crate) enum NextStep {
     Rest(Option<Duration>),
     /// Nothing, but look soon whether a leader has written.
     Watch,
+    /// Nothing, but write after this long if not all writers have come whom the last sync woke.
+    Await(Duration),
     /// Nothing ever.
     Stop,
 }
@@ -99,7 +105,8 @@ impl State {
         if self.failed.is_some() {
             return self.rest_or_stop(None);
         }
-        if self.may_write() && !self.is_led() {
+        let is_put_off = self.is_put_off();
+        if self.may_write() && !self.is_led() && !is_put_off {
             return self.gather_or_write();
         }
         if self.may_sync() {
@@ -110,6 +117,9 @@ impl State {
         }
         if self.is_writing || self.is_syncing {
             return NextStep::Rest(None);
+        }
+        if is_put_off && !self.regroup.is_watched {
+            return NextStep::Await(self.regroup.left().unwrap_or_default());
         }
         let is_synced = self.log.synced == self.log.written;
         if is_synced && !self.log.wants_mark() {
@@ -127,6 +137,20 @@ impl State {
             return self.rest_or_stop(None); // There is no room for it.
         }
         self.begin_write()
+    }
+
+    /// Whether the batch waits for the end of a sync, or for writers that are expected to join it. Nobody else waits for it.
+    fn is_put_off(&self) -> bool {
+        let is_long = self.log.batch.bytes > leading::SHORT;
+        let is_asked = self.leading.is_asked(Position::default()) || !self.waiting.is_empty();
+        let may_wait = !is_long && !is_asked && !self.is_closing && self.log.batch.is_plain();
+        may_wait && (self.is_syncing || self.regroup.left().is_some())
+    }
+
+    /// Whether a thread is to come that writes when no more writers are waited for.
+    pub(crate) fn wants_await(&self) -> bool {
+        let is_resting = !self.is_writing && !self.is_syncing && !self.regroup.is_watched;
+        is_resting && self.may_write() && self.is_put_off()
     }
 
     fn rest_or_stop(&self, limit: Option<Duration>) -> NextStep {
@@ -178,6 +202,7 @@ impl State {
     /// Takes what is to be synced; nobody else syncs until that is done.
     pub(crate) fn begin_sync(&mut self) -> NextStep {
         self.is_syncing = true;
+        self.regroup.begin_sync(Instant::now());
         NextStep::Sync(self.log.synced.segment, self.log.written)
     }
 
@@ -195,7 +220,7 @@ impl State {
     /// Whether a thread must write now, rather than when it looks the next time.
     pub(crate) fn must_write(&self) -> bool {
         let is_watched = self.leading.is_watched && !self.is_closing;
-        self.may_write() && (!is_watched || self.is_asked_to_write())
+        self.may_write() && !self.is_put_off() && (!is_watched || self.is_asked_to_write())
     }
 
     /// Whether an author may write the batch.
@@ -346,6 +371,29 @@ mod tests {
         assert!(state.end_gathering().is_none() && !state.is_writing);
         (state.failed, state.is_closing) = (None, true);
         assert!(matches!(state.next(silence), NextStep::Write(..)));
+    }
+
+    #[test]
+    fn what_is_only_to_be_durable_waits_for_the_sync_before_and_whatever_is_wanted_sooner_does_not()
+    {
+        let silence = Duration::from_secs(1000);
+        let settings = Settings::new().segment(1 << 20).by_hand();
+        let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        append(&core, 1, 100);
+        core.work(Work::Write);
+        let mut state = core.state();
+        state.wanted = state.log.cursor.position();
+        let sync = state.next(silence);
+        assert!(matches!(sync, NextStep::Sync(..)));
+        drop(state);
+        append(&core, 2, 100);
+        let mut state = core.state();
+        state.wanted = state.log.cursor.position();
+        assert!(matches!(state.next(silence), NextStep::Rest(None)) && !state.must_write());
+        // Somebody waits until it is buffered.
+        let all = state.log.cursor.position();
+        state.leading.ask_for(all);
+        assert!(state.must_write() && matches!(state.next(silence), NextStep::Write(..)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::next_step::State;
 use crate::place::{Place, SegmentId};
 use crate::prepare::fill;
 use crate::recover::{self, Found};
+use crate::regroup::Regroup;
 use crate::reserve::{self, Reserve};
 use crate::segments::missing;
 use crate::settings::Settings;
@@ -322,6 +323,7 @@ fn state(
         active: Instant::now(),
         idle: 0,
         leading: Leading::at(cursor.position()),
+        regroup: Regroup::default(),
         is_called: false,
     }
 }

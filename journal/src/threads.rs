@@ -13,7 +13,10 @@ impl Core {
     /// Wakes threads of the journal if there is work, unless those that are awake are enough. Foreign wakers are run by
     /// `wakes`.
     pub(crate) fn wake_threads(&self, mut state: MutexGuard<'_, State>) {
-        let has_work = state.must_write() || state.may_sync() || state.leading.wants_watch();
+        let has_work = state.must_write()
+            || state.may_sync()
+            || state.leading.wants_watch()
+            || state.wants_await();
         let calls = has_work && state.idle > 0 && !state.is_called;
         state.is_called |= calls;
         let prepares = !state.is_preparing && state.must_prepare();
@@ -40,6 +43,11 @@ impl Core {
                     state.leading.is_watched = true;
                     state = self.rest(state, Some(LOOK));
                     state.leading.is_watched = false;
+                }
+                NextStep::Await(left) => {
+                    state.regroup.is_watched = true;
+                    state = self.rest(state, Some(left));
+                    state.regroup.is_watched = false;
                 }
                 NextStep::Gather => {
                     self.wake_threads(state);

@@ -1,0 +1,135 @@
+//! How long a sync is put off for the writers that the last one woke: decisions only.
+//!
+//! A writer that waits until its commit is durable mostly commits again when it is woken. If the next sync began with the
+//! first that comes, it would serve few of them, and the others would wait for the sync after that. So there would be many
+//! syncs, and many wake-ups of threads around them.
+//!
+//! - Nobody is waited for longer than a sync takes, and never longer than [`LONGEST`].
+//! - A single writer is not waited for: the first that comes is the one, and its batch is written at once.
+//! - Only what nobody waits for at a lower level is put off, see `State::is_put_off` of `next_step.rs`.
+//! - Where most writers do not come back, as where each one commits once, the next [`SKIPPED`] syncs wait for nobody.
+
+use std::time::{Duration, Instant};
+
+/// The longest wait.
+const LONGEST: Duration = Duration::from_millis(1);
+
+/// So many syncs wait for nobody after a wait in vain.
+const SKIPPED: u32 = 32;
+
+/// Who was woken by the last sync, and who has come since. Part of the journal's state.
+#[derive(Default)]
+pub(crate) struct Regroup {
+    /// Writers that began to wait for a sync since the last sync began.
+    come: usize,
+    /// Those whom the present sync serves, and when it began.
+    served: usize,
+    begun: Option<Instant>,
+    /// Those whom the last sync has woken and who have not come back, and how many they were.
+    missing: usize,
+    woken: usize,
+    /// Until when they are waited for.
+    until: Option<Instant>,
+    skips: u32,
+    /// A thread rests until then.
+    pub(crate) is_watched: bool,
+}
+
+impl Regroup {
+    /// A writer waits for a sync.
+    pub(crate) fn has_come(&mut self) {
+        self.come += 1;
+        self.missing = self.missing.saturating_sub(1);
+    }
+
+    pub(crate) fn begin_sync(&mut self, now: Instant) {
+        // What was waited for in vain.
+        if self.until.take().is_some() && self.missing > self.woken / 2 {
+            self.skips = SKIPPED;
+        }
+        self.served = std::mem::take(&mut self.come);
+        self.begun = Some(now);
+    }
+
+    /// The sync has ended, and those whom it served are about to be woken.
+    pub(crate) fn end_sync(&mut self, now: Instant) {
+        let took = self
+            .begun
+            .take()
+            .map_or(Duration::ZERO, |begun| now - begun);
+        self.woken = std::mem::take(&mut self.served);
+        self.missing = self.woken;
+        self.skips = self.skips.saturating_sub(1);
+        let waits = self.skips == 0 && self.missing > 1;
+        self.until = waits.then(|| now + took.min(LONGEST));
+    }
+
+    /// For how long somebody is still to be waited for.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        if self.missing == 0 {
+            return None;
+        }
+        let left = self.until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a sync that has served so many, with so much of the wait left that no test takes longer.
+    fn after_a_sync_of(served: usize) -> Regroup {
+        let mut regroup = Regroup::default();
+        (0..served).for_each(|_| regroup.has_come());
+        let begun = Instant::now() + Duration::from_secs(3600);
+        regroup.begin_sync(begun);
+        regroup.end_sync(begun + LONGEST);
+        regroup
+    }
+
+    #[test]
+    fn those_that_a_sync_has_woken_are_waited_for_until_they_have_come() {
+        let mut regroup = after_a_sync_of(3);
+        for _ in 0..3 {
+            assert!(regroup.left().is_some());
+            regroup.has_come();
+        }
+        assert_eq!(regroup.left(), None);
+        for served in [0, 1] {
+            assert_eq!(
+                after_a_sync_of(served).left(),
+                None,
+                "it has served {served}"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_is_waited_for_longer_than_a_sync_takes() {
+        let mut regroup = Regroup::default();
+        let now = Instant::now();
+        let long_ago = now.checked_sub(Duration::from_secs(1)).unwrap();
+        (0..2).for_each(|_| regroup.has_come());
+        regroup.begin_sync(long_ago);
+        regroup.end_sync(now.checked_sub(LONGEST).unwrap());
+        assert_eq!(regroup.left(), None, "that sync took a second");
+    }
+
+    #[test]
+    fn after_a_wait_in_vain_the_next_syncs_wait_for_nobody() {
+        let mut regroup = after_a_sync_of(4);
+        let now = Instant::now();
+        // One comes back, and three that wait for nothing else do not.
+        regroup.has_come();
+        regroup.begin_sync(now);
+        for sync in 1..SKIPPED {
+            regroup.end_sync(now + Duration::from_secs(3600));
+            assert_eq!(regroup.left(), None, "sync {sync}");
+            (0..2).for_each(|_| regroup.has_come());
+            regroup.begin_sync(now);
+        }
+        regroup.end_sync(now + Duration::from_secs(3600));
+        assert!(regroup.left().is_some());
+    }
+}
