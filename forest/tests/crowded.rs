@@ -107,6 +107,22 @@ fn who_commits_many_bytes_waits_for_their_room_and_nobody_behind_it() {
     assert_eq!(journal.wanted().len(), 2);
 }
 
+/// Whoever waited for room with the leases of a commit that was overtaken would hold up all writers of its trees.
+#[test]
+fn a_large_commit_that_was_overtaken_before_it_asked_for_room_waits_for_none() {
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let long = "v".repeat(100_000);
+    let large = put(&tree, "large", &long);
+    put(&tree, "small", "v").commit().wait().unwrap();
+    journal.set_narrow(true);
+    let mut large = ByHand::new(large.commit());
+    large.ready().unwrap();
+    put(&tree, "small", "w").commit().wait().unwrap();
+    assert_eq!(value_of(&tree, "large").as_deref(), Some(&*long));
+}
+
 /// So the journal may write it beforehand.
 #[test]
 fn the_journal_is_told_what_a_large_record_changes_until_that_is_appended() {

@@ -169,6 +169,16 @@ mod tests {
         assert_eq!(disk.operations(), operations);
     }
 
+    /// It would overwrite frames that the parent has made count meanwhile.
+    #[test]
+    fn a_forked_child_clears_nothing_that_its_parent_has_written_ahead() {
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        assert!(core.clear_ahead().is_ok());
+        core.pid += 1;
+        assert!(matches!(core.clear_ahead(), Err(Failure::Fenced)));
+    }
+
     #[test]
     fn who_waits_in_a_forked_child_is_told_at_once() {
         let settings = Settings::new().segment(2048).by_hand();

@@ -21,7 +21,7 @@ use crate::key_file::{self, KeyEntry, entry_len, write_entry, write_head};
 use crate::master_key::MasterKeys;
 use crate::medium::{Medium, MediumFile, for_room, write_all, write_whole};
 use crate::names;
-use crate::place::Place;
+use crate::place::{Place, SegmentId};
 use crate::unfinished;
 
 /// The room of the first key file. It doubles as often as it is needed.
@@ -40,6 +40,8 @@ pub(crate) struct Keys {
     spare: Option<SpareFile>,
     /// Whether there may be files with keys besides these two.
     has_others: bool,
+    /// Whether the file has keys that were forgotten here.
+    is_stale: bool,
 }
 
 fn long(len: u64) -> usize {
@@ -74,6 +76,7 @@ impl Keys {
             file: None,
             spare: None,
             has_others: true,
+            is_stale: false,
         }
     }
 
@@ -166,6 +169,14 @@ impl Keys {
             .retain(|id, entry| !erased.has((*id, entry.at), Some(&entry.attribute)));
     }
 
+    /// Forgets what lies in segments that are about to be removed. The files still have it, until they are written again.
+    pub(crate) fn forget_in(&mut self, segments: &[SegmentId]) {
+        let before = self.entries.len();
+        self.entries
+            .retain(|_, entry| segments.binary_search(&entry.at.segment).is_err());
+        self.is_stale |= self.entries.len() < before;
+    }
+
     /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,
     /// now or when it could not be written.
     pub(crate) fn trim(&mut self, upto: Position, keep: &HashSet<BlobId>) -> bool {
@@ -174,7 +185,8 @@ impl Keys {
         let is_asked = |id: &BlobId| keep.contains(id) || kept.contains(id);
         self.entries
             .retain(|id, entry| entry.at.position() > upto || is_asked(id));
-        self.entries.len() < before || self.number > 0 && self.has_others
+        let is_stale = self.is_stale || self.entries.len() < before;
+        is_stale || self.number > 0 && self.has_others
     }
 
     /// Writes keys to the file, which is not synced.
@@ -353,7 +365,7 @@ impl Keys {
         {
             medium.sync_names()?;
         }
-        self.has_others = false;
+        (self.has_others, self.is_stale) = (false, false);
         Ok(())
     }
 

@@ -115,12 +115,8 @@ impl Core {
             // One that is damaged can be no beginning of the history.
             blobs.extend(checkpoint::blobs(&*self.medium, journal, *at).unwrap_or_default());
         }
-        let needed = {
-            let keys = self.keys();
-            let needed = keys.needed(upto, &blobs).map(|place| place.segment);
-            needed.collect::<BTreeSet<SegmentId>>()
-        };
-        let old = self.unneeded(upto, &needed, newest).map_err(failed)?;
+        self.must_have_the_files()?;
+        let old = self.doom((upto, &blobs), newest).map_err(failed)?;
         self.must_have_the_files()?;
         {
             let mut state = self.state();
@@ -167,6 +163,31 @@ impl Core {
     /// Whether records were trimmed, also before the journal was opened.
     pub(crate) fn is_trimmed(&self) -> bool {
         self.state().log.chain.trimmed > Position::default()
+    }
+
+    /// The segments up to a position that nobody needs any more, oldest first. From now on the journal has no erasable
+    /// bytes that lie there: whoever asks to keep some later is told that they are gone, and not that they will stay.
+    fn doom(
+        &self,
+        (upto, blobs): (Position, &HashSet<BlobId>),
+        checkpoint: Position,
+    ) -> io::Result<Vec<SegmentId>> {
+        let needed = |keys: &Keys| -> BTreeSet<SegmentId> {
+            let needed = keys.needed(upto, blobs);
+            needed.map(|place| place.segment).collect()
+        };
+        let mut known = needed(&self.keys());
+        loop {
+            let old = self.unneeded(upto, &known, checkpoint)?;
+            let mut keys = self.keys();
+            let now = needed(&keys);
+            // Somebody may have asked to keep some meanwhile.
+            if old.iter().all(|segment| !now.contains(segment)) {
+                keys.forget_in(&old);
+                return Ok(old);
+            }
+            known = now;
+        }
     }
 
     /// The segments up to a position that nobody needs any more, oldest first.

@@ -24,6 +24,7 @@ impl Core {
 
     /// Overwrites what was written ahead in vain: later frames at the same places may be lost with the power.
     pub(crate) fn clear_ahead(&self) -> Result<(), Failure> {
+        self.must_be_newest()?;
         let ends = match &mut self.state().log.ahead {
             None => return Ok(()),
             Some(ahead) => {

@@ -193,11 +193,13 @@ fn ask_for_room(
 }
 
 impl Submission {
-    /// Brings a large commit that was overtaken to the newest versions, and requests it again.
+    /// Brings a large commit that was overtaken to the newest versions, and requests it again. It asks for no room any
+    /// more: it now holds write leases, and nobody may wait under these.
     fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
         match overtaken.replay(self.shared.forest.recording()) {
             Ok((commit, leases)) => {
                 self.leases = Some(Box::new(leases));
+                self.has_asked_for_room = true;
                 self.begin(Request::Commit(commit), waker)
             }
             Err(error) => {

@@ -311,3 +311,39 @@ fn keys_of_segments_that_a_trim_has_removed_before_it_failed_go_with_the_next_on
         fails += 1;
     }
 }
+
+#[test]
+fn bytes_that_a_trim_removes_are_promised_to_nobody_also_if_it_fails() {
+    let id = erasing::blob(1, 0).id;
+    let mut gone = 0;
+    for fails in 0.. {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        erasing::append(&journal, 1, (&[erasing::blob(1, 10)], None)).unwrap();
+        let upto = grow(&journal, 2..=20);
+        disk.fail_operation(disk.operations() + fails);
+        let has_failed = pollster::block_on(journal.trim(upto)).is_err();
+        let is_promised = pollster::block_on(journal.keep_blob(id)).unwrap().is_some();
+        let bytes = pollster::block_on(journal.blob(id));
+        let is_there = bytes.is_ok_and(|bytes| bytes.is_some());
+        assert_eq!(is_promised, is_there, "with failure {fails}");
+        gone += usize::from(!is_there);
+        if !has_failed {
+            break;
+        }
+    }
+    assert!(gone > 2, "{gone}");
+}
+
+/// Promises stay promises: the trim looks again.
+#[test]
+fn bytes_that_were_asked_for_are_kept_by_a_trim() {
+    let id = erasing::blob(1, 0).id;
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    erasing::append(&journal, 1, (&[erasing::blob(1, 10)], None)).unwrap();
+    let upto = grow(&journal, 2..=20);
+    assert!(pollster::block_on(journal.keep_blob(id)).unwrap().is_some());
+    trim(&journal, upto);
+    assert_eq!(erasing::read(&journal, 1), Some(vec![1; 10]));
+}
