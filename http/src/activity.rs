@@ -80,6 +80,8 @@ pub(crate) enum Busy {
     Reading,
     /// It gets its clone of the service.
     Opening,
+    /// It drops its clone of the service.
+    Ending,
 }
 
 /// Where answers that are to leave together are held.
@@ -307,6 +309,8 @@ impl Activity {
             None
         } else if self.is_opening() {
             Some(Busy::Opening)
+        } else if self.is_ending() {
+            Some(Busy::Ending)
         } else if self.phase() == Phase::Head {
             Some(Busy::Reading)
         } else {

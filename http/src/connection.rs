@@ -54,7 +54,8 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
     entry: Entry,
-    originals: Arc<Originals<S>>,
+    /// Not held: the service must not outlive its server because a client lingers.
+    originals: Weak<Originals<S>>,
     /// What the client had left unread at the last look that found its direction ended.
     left: Option<u64>,
     /// Whether it has told the registry that it continues although it was ordered to drain.
@@ -117,7 +118,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             watchdog: Watchdog::default(),
             waker: None,
             entry,
-            originals,
+            originals: Arc::downgrade(&originals),
             left: None,
             has_stayed: false,
             _member: Member::new(),

@@ -28,6 +28,7 @@
 //! Absent: HTTP/2 and TLS.
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
+mod accept_failures;
 mod ended;
 mod flags;
 mod freed;

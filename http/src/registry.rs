@@ -195,7 +195,7 @@ impl Registry {
 
     /// For a report that there is no room, although there are `most` connections only.
     pub(crate) fn tell_full(&self, most: usize) -> String {
-        let mut found = [(0, None), (0, None), (0, None)];
+        let mut found = [(0, None), (0, None), (0, None), (0, None)];
         for (_, activity) in &self.lock().connections {
             if let Some(busy) = activity.busy() {
                 let (count, one) = &mut found[busy as usize];
@@ -203,10 +203,15 @@ impl Registry {
                 one.get_or_insert_with(|| activity.clone());
             }
         }
-        let [(serving, one_serving), (reading, one_reading), (opening, _)] = found;
-        let listed = serving + reading + opening;
+        let [
+            (serving, one_serving),
+            (reading, one_reading),
+            (opening, _),
+            (ending, _),
+        ] = found;
+        let listed = serving + reading + opening + ending;
         let upgraded = most.saturating_sub(listed);
-        let (what, remedy) = match serving.max(reading).max(opening).max(upgraded) {
+        let (what, remedy) = match serving.max(reading).max(opening).max(ending).max(upgraded) {
             n if n == serving => {
                 let one = one_serving.map_or_else(String::new, |one| one.describe().to_string());
                 (
@@ -225,6 +230,10 @@ impl Registry {
             n if n == opening => (
                 format!("{n} wait for their clones of the service"),
                 "find out why the clones take so long",
+            ),
+            n if n == ending => (
+                format!("{n} wait for the destructors of their clones of the service"),
+                "find out why the destructors take so long",
             ),
             n => (
                 format!("{n} were upgraded"),
@@ -337,15 +346,16 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // What is returned is dropped outside of the lock.
-        let (activity, _ordered) = self.registry.change(|table| {
-            let activity = table.connections.remove(self.key);
-            table.lingering -= usize::from(activity.is_lingering());
-            let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
-            let ordered = table.ordered.take_if(is_it);
-            (activity, ordered)
-        });
+        let mut table = self.registry.lock();
+        let activity = table.connections.remove(self.key);
+        table.lingering -= usize::from(activity.is_lingering());
+        let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
+        let ordered = table.ordered.take_if(is_it);
+        drop(table);
         activity.forget_waker();
+        drop((ordered, activity));
+        // Last, because the waker may be anybody's.
+        self.registry.change(|_table| ());
     }
 }
 

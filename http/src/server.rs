@@ -10,7 +10,6 @@
 
 use std::{
     future::{Future, IntoFuture, Pending, pending},
-    io,
     panic::Location,
     pin::{Pin, pin},
     sync::Arc,
@@ -18,10 +17,10 @@ use std::{
 };
 
 use weald_kernel::Spawn;
-use weald_net::{is_exhausted, is_final};
 use weald_sync::{Kept, after, of_future, of_source, select};
 
 use crate::{
+    accept_failures::{AcceptFailures, PAUSE, Remedy},
     accepted::Accepted,
     activity::Activity,
     admitted::Admitted,
@@ -239,27 +238,6 @@ impl<L, S, U> Server<L, S, U> {
     }
 }
 
-/// What an error of `accept` concerns.
-enum AcceptFailure {
-    /// Only that one connection.
-    Connection,
-    /// Descriptors or memory: none is left for now.
-    Exhausted,
-    /// The listener, which can no longer accept.
-    Listener,
-}
-
-fn classify(error: &io::Error) -> AcceptFailure {
-    if is_exhausted(error) {
-        return AcceptFailure::Exhausted;
-    }
-    match is_final(error) {
-        true => AcceptFailure::Listener,
-        // Errors of the connection itself, and of its network.
-        false => AcceptFailure::Connection,
-    }
-}
-
 impl<L, S, U> IntoFuture for Server<L, S, U>
 where
     L: Listen,
@@ -303,15 +281,6 @@ async fn room(registry: &Registry, most: usize, was_full: bool) -> bool {
     is_full
 }
 
-fn report_exhausted(error: &io::Error) {
-    weald_kernel::report_failure(|| {
-        format!(
-            "no connection can be accepted: {error}; the server closes idle ones, and pauses until descriptors and \
-             memory are available again"
-        )
-    });
-}
-
 async fn run<L, S, U>(server: Server<L, S, U>) -> Result<Drained, ServeError>
 where
     L: Listen,
@@ -336,7 +305,7 @@ where
     // the drain finds the listener closed too.
     let listener = listener;
     let mut until = pin!(Kept::new(until));
-    let (mut was_exhausted, mut was_full) = (false, false);
+    let (mut failures, mut was_full) = (AcceptFailures::default(), false);
     loop {
         let accepted = select! {
             _ = of_source(until.as_mut()) => break,
@@ -344,7 +313,7 @@ where
         };
         match accepted {
             Ok((stream, peer)) => {
-                was_exhausted = false;
+                failures = AcceptFailures::default();
                 select! {
                     _ = of_source(until.as_mut()) => break,
                     is_full = of_future(room(&registry, most, was_full)) => was_full = is_full,
@@ -366,17 +335,14 @@ where
                     .site(site);
                 described.spawn(accepted).detach();
             }
-            Err(error) => match classify(&error) {
-                AcceptFailure::Connection => {
-                    tracing::debug!(%error, "a connection failed before it was accepted");
-                }
-                AcceptFailure::Listener => return Err(error.into()),
-                AcceptFailure::Exhausted => {
-                    registry.evict();
-                    if !std::mem::replace(&mut was_exhausted, true) {
-                        report_exhausted(&error);
-                    }
-                }
+            Err(error) => match failures.remedy(&error) {
+                Remedy::GoOn => {}
+                Remedy::Pause => select! {
+                    _ = of_source(until.as_mut()) => break,
+                    () = after(PAUSE) => {}
+                },
+                Remedy::MakeRoom => registry.evict(),
+                Remedy::End => return Err(error.into()),
             },
         }
     }

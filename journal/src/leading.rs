@@ -82,6 +82,11 @@ impl Leading {
         !self.is_watched && (self.leader.is_some() || is_within(self.led, RECENT))
     }
 
+    /// Whether the batch has a leader, also one that has not written for long.
+    pub(crate) fn had_leader(&self) -> bool {
+        self.leader.is_some()
+    }
+
     /// Whether the batch has a leader that is expected to write.
     pub(crate) fn has_leader(&self) -> bool {
         is_within(self.leader.map(|(_, since)| since), LOOK)

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// So many syncs wait for nobody after a wait in vain.
 const SKIPPED: u32 = 32;
 
-/// Who was woken by the last sync, and who has come since. Part of the journal's state.
+/// The writers that the last sync woke, and those that have come since. Part of the journal's state.
 #[derive(Default)]
 pub(crate) struct Regroup {
     /// Writers that began to wait for a sync since the last sync began.

@@ -1,5 +1,6 @@
 //! User code that is left when a runtime stops, which are closures of callbacks that have not run, wakers of other
-//! executors, and what ended jobs hold: a shutdown neither runs it on its caller's thread nor waits for it beyond the deadline, and names it.
+//! executors, and what ended jobs hold: a shutdown neither runs it on its caller's thread nor waits for it beyond the
+//! deadline, and names it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::async_yields_async, reason = "a block_on returns handles")]

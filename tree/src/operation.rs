@@ -69,16 +69,16 @@ impl Operation {
         }
     }
 
-    /// How many bytes of long values it brings, except in a subtree. It costs a look at the values that are not stored
-    /// in place.
+    /// How many bytes of long values it brings. It costs a look at the values that are not stored in place, and at each
+    /// node of a subtree.
     pub fn long_bytes(&self) -> usize {
         match self {
             Self::Add { attributes, .. }
             | Self::ReplaceRoot { attributes, .. }
             | Self::PushRoot { attributes, .. } => attributes.long_bytes(),
             Self::PutAttribute { value, .. } => value.heap(),
-            Self::Splice { .. }
-            | Self::Move { .. }
+            Self::Splice { subtree, .. } => subtree.long_bytes(),
+            Self::Move { .. }
             | Self::Delete { .. }
             | Self::DeleteAttribute { .. }
             | Self::PopRoot { .. } => 0,

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::attributes::Attributes;
 use crate::id::{Ids, LEAF, NodeId};
 use weald_memory::Shared;
 
@@ -48,6 +49,15 @@ impl Subtree {
         let (number, leaf) = self.0.leaves.last()?;
         let slot = leaf.slots().last()?;
         NodeId::new(number * LEAF + slot as u64)
+    }
+
+    /// How many bytes of long values it has.
+    pub(crate) fn long_bytes(&self) -> usize {
+        let of_leaf = |leaf: &Leaf| -> usize {
+            let attributes = leaf.slots().filter_map(|slot| leaf.attributes(slot));
+            attributes.map(Attributes::long_bytes).sum()
+        };
+        self.0.leaves.iter().map(|(_, leaf)| of_leaf(leaf)).sum()
     }
 
     /// Turns the subtree into a tree that continues with the same id source.

@@ -222,6 +222,22 @@ fn an_edit_counts_its_steps() {
 }
 
 #[test]
+fn the_long_values_of_a_subtree_are_counted() {
+    let tree = Tree::new();
+    let root = tree.root().id();
+    let long = "v".repeat(100_000);
+    let mut builder = tree.builder([("long", long.as_bytes())].into_iter().collect());
+    builder.leaf([("short", &b"v"[..])].into_iter().collect());
+    builder.leaf([("long", long.as_bytes())].into_iter().collect());
+    let subtree = builder.finish();
+    let mut edit = tree.edit();
+    edit.splice(Where::Last(root), &subtree).unwrap();
+    let (_, script) = edit.finish();
+    let bytes = script.operations()[0].long_bytes();
+    assert!((200_000..200_400).contains(&bytes), "{bytes}");
+}
+
+#[test]
 fn a_long_value_is_shared_and_not_copied() {
     let mut edit = Tree::new().edit();
     let root = edit.tree().root().id();

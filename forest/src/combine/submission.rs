@@ -194,7 +194,8 @@ fn ask_for_room(
 
 impl Submission {
     /// Brings a large commit that was overtaken to the newest versions, and requests it again. It asks for no room any
-    /// more: it now holds write leases, and nobody may wait under these.
+    /// more: it now holds write leases, and the wait would depend on its author's being polled. Without room its record
+    /// waits in the journal.
     fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
         match overtaken.replay(self.shared.forest.recording()) {
             Ok((commit, leases)) => {

@@ -54,7 +54,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     self.wire.replace_held(refusal, better);
                 }
                 let service = parts.service.service;
-                self.let_go(|| self.originals.take_back(service));
+                self.let_go(|| self.give_back(service));
                 let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
                 let lingers = match is_refused || has_more || self.activity.awaits_body() {
                     true => Lingers::Yes,
@@ -84,6 +84,13 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         over.map(|()| ControlFlow::Break(()))
     }
 
+    /// Leaves the service for new connections, or drops it if they have others.
+    fn give_back(&self, service: S) {
+        if let Some(originals) = self.originals.upgrade() {
+            originals.take_back(service);
+        }
+    }
+
     /// Calls `drop_it`, which drops the service, or gives it back.
     fn let_go(&self, drop_it: impl FnOnce()) {
         let begun = self.activity.begin_ending();
@@ -102,7 +109,7 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
             Stage::Idle {
                 service, permit, ..
             } => {
-                self.originals.take_back(service);
+                self.give_back(service);
                 drop(permit);
             }
             other => drop(other),

@@ -27,9 +27,9 @@ use crate::{
 /// requests of one route block or compute for too long, others of that route run in quarantine; and when several routes
 /// do, so do all requests whose routes are not known to be served without delay.
 ///
-/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which a clone of the service is called.
-/// The body of its answer is sent by that job, too, and what that does counts towards no route. With HTTP/1 the job of the connection has
-/// it, in place of a name of its own, until the next request begins.
+/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which the service is called. Its clone is
+/// made in the job of the connection, so it should be cheap. With HTTP/1 the job of the connection has the name, in place
+/// of a name of its own, until the next request begins.
 ///
 /// Make one for each server, and pass a clone to hyper for each connection:
 ///

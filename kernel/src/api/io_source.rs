@@ -4,6 +4,7 @@
 //! little more than its system call.
 
 use std::{
+    error::Error,
     fmt, io,
     os::fd::{AsFd, BorrowedFd},
     sync::Arc,
@@ -95,8 +96,20 @@ impl<R> Done<R> {
 /// Whether `error`, of a descriptor that the runtime watches or of an offloaded call, says that this runtime has shut
 /// down.
 pub fn is_runtime_gone(error: &io::Error) -> bool {
-    let reason = error.get_ref();
-    reason.is_some_and(|reason| reason.is::<RuntimeGone>() || reason.is::<ShutDown>())
+    let mut reason = error
+        .get_ref()
+        .map(|reason| reason as &(dyn Error + 'static));
+    while let Some(this) = reason {
+        if this.is::<RuntimeGone>() || this.is::<ShutDown>() {
+            return true;
+        }
+        reason = match this.downcast_ref::<io::Error>() {
+            // Its source is that of what it contains.
+            Some(inner) if inner.get_ref().is_some() => inner.get_ref().map(|inner| inner as _),
+            _ => this.source(),
+        };
+    }
+    false
 }
 
 impl<T: AsFd> IoSource<T> {

@@ -59,8 +59,9 @@ pub struct ShutdownReport {
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
     /// named by their site. Also at most 100 closures of callbacks, wakers of other executors and descriptions of ended
-    /// jobs that the shutdown had not dropped or called by then, because one of them blocks. They continue without a runtime until they return or
-    /// the program exits. The job that shuts its own runtime down is not among them.
+    /// jobs that the shutdown had not dropped or called by then, because one of them blocks or they are very many. They
+    /// continue without a runtime until they return or the program exits. The job that shuts its own runtime down is not
+    /// among them.
     pub not_stopped: Vec<JobName>,
 }
 
@@ -110,9 +111,10 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
         false => is_left_to_caller(job),
     };
     let cancelled = asked.iter().filter(is_cancelled).count();
+    // The wakers first, because somebody waits for them.
+    shared.wake_leftovers();
     // The last references to most jobs. What those have left of the user's may block when it is dropped.
     drop((found, asked));
-    shared.wake_leftovers();
     not_stopped.extend(shared.leftovers.await_all(time_limit()));
     ShutdownReport {
         cancelled,

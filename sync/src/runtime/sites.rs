@@ -1,8 +1,8 @@
 //! The lines at which units wait, as numbers: a name and a site together have a number of 15 bits.
 //!
 //! Numbers below [`FIRST`] are those of names alone; the others are places in a table of the program, each of which
-//! belongs to one pair for ever. So a wait that finds its pair reads one word, which no thread writes any more, and
-//! takes no lock. A pair that finds no place keeps the number of its name, and is reported without its line.
+//! belongs to one pair for ever. So a wait that finds its pair in its first place reads one word, which no thread writes any more, and
+//! takes no lock; in another place it reads some more. A pair that finds no place keeps the number of its name, and is reported without its line.
 
 #![allow(unsafe_code)]
 
@@ -23,11 +23,17 @@ const TRIES: usize = 16;
 type Site = &'static Location<'static>;
 
 /// The pairs: in each place the pointer to a site, with its address moved up by the bits of a name's number; or null.
-static PAIRS: [AtomicPtr<Location<'static>>; PLACES] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; PLACES];
+struct Pairs([AtomicPtr<Location<'static>>; PLACES]);
 
-/// How many bits a name's number has in a pair. Addresses end below 2^47.
+/// Those of the program.
+static PAIRS: Pairs = Pairs::new();
+
+/// How many bits a name's number has in a pair. Addresses mostly end below 2^47.
 const NAME_BITS: u32 = 16;
+const _: () = assert!(
+    usize::BITS == 64,
+    "a pair has an address and a name in one word"
+);
 
 /// Whether a number is that of a pair.
 pub(super) fn is_site(number: u16) -> bool {
@@ -37,27 +43,30 @@ pub(super) fn is_site(number: u16) -> bool {
 /// The number of a name's number with a site. Called for each wait.
 #[inline(always)]
 pub(super) fn number(name: u16, site: Site) -> u16 {
-    let pair = pair(name, site);
-    let place = first_place(name, site);
-    // Relaxed: a pair is a number, and a pointer to what lives for ever.
-    match PAIRS[place].load(Ordering::Relaxed) == pair {
-        true => number_of(place),
-        false => enter(name, place, pair),
-    }
+    PAIRS.number(name, site)
 }
 
-fn pair(name: u16, site: Site) -> *mut Location<'static> {
+/// The name's number and the site of a number.
+pub(super) fn name_and_site(number: u16) -> (u16, Option<Site>) {
+    PAIRS.name_and_site(number)
+}
+
+/// None if the address leaves no room for the name.
+#[inline(always)]
+fn pair(name: u16, site: Site) -> Option<*mut Location<'static>> {
     let site = ptr::from_ref(site).cast_mut();
-    site.map_addr(|address| address << NAME_BITS | usize::from(name))
+    let has_room = site.addr() >> (usize::BITS - NAME_BITS) == 0;
+    has_room.then(|| site.map_addr(|address| address << NAME_BITS | usize::from(name)))
 }
 
-/// Sites are neighbours in memory, 24 bytes each, so those of one name have each a place of their own, unless they are
-/// more than 128 KB apart.
+/// Sites are neighbours in memory, 24 bytes each. So those of one name mostly have a place of their own each, unless they
+/// are more than 128 KB apart.
 #[inline(always)]
 fn first_place(name: u16, site: Site) -> usize {
+    /// An odd number near the golden ratio of the places, which sets the sites of two names far apart.
+    const APART: usize = 10_125;
     let address = ptr::from_ref(site).addr();
-    // By the golden ratio, as in Knuth's multiplicative hashing.
-    (address >> 3).wrapping_add(usize::from(name).wrapping_mul(0x9e37)) % PLACES
+    (address >> 3).wrapping_add(usize::from(name).wrapping_mul(APART)) % PLACES
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it is below 2^14")]
@@ -65,41 +74,69 @@ fn number_of(place: usize) -> u16 {
     FIRST + place as u16
 }
 
-/// Looks for a pair in its other places, and enters it into the first that is free.
-#[cold]
-fn enter(name: u16, first: usize, pair: *mut Location<'static>) -> u16 {
-    for place in (first..first + TRIES).map(|place| place % PLACES) {
-        let free = ptr::null_mut();
-        let entered =
-            PAIRS[place].compare_exchange(free, pair, Ordering::Relaxed, Ordering::Relaxed);
-        if entered.is_ok() || entered == Err(pair) {
-            return number_of(place);
+impl Pairs {
+    const fn new() -> Pairs {
+        Pairs([const { AtomicPtr::new(ptr::null_mut()) }; PLACES])
+    }
+
+    #[inline(always)]
+    fn number(&self, name: u16, site: Site) -> u16 {
+        let Some(pair) = pair(name, site) else {
+            return name;
+        };
+        let place = first_place(name, site);
+        // Relaxed: it is compared, and not followed.
+        match self.0[place].load(Ordering::Relaxed) == pair {
+            true => number_of(place),
+            false => self.enter(name, place, pair),
         }
     }
-    name
-}
 
-/// The name's number and the site of a number.
-pub(super) fn name_and_site(number: u16) -> (u16, Option<Site>) {
-    let Some(place) = number.checked_sub(FIRST) else {
-        return (number, None);
-    };
-    // Relaxed: as in `number`. A number that no wait was given may be the place of no pair.
-    let pair = PAIRS
-        .get(usize::from(place))
-        .map(|pair| pair.load(Ordering::Relaxed));
-    let Some(pair) = pair.filter(|pair| !pair.is_null()) else {
-        return (0, None);
-    };
-    let site = pair.map_addr(|pair| pair >> NAME_BITS);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "these are the bits of the name"
-    )]
-    let name = pair.addr() as u16;
-    // SAFETY: only `enter` writes a place, and what it writes is a pair: the pointer of a reference that lives for ever,
-    // with another address until here.
-    (name, Some(unsafe { &*site }))
+    /// Looks for a pair in its other places, and enters it into the first that is free.
+    #[cold]
+    fn enter(&self, name: u16, first: usize, pair: *mut Location<'static>) -> u16 {
+        let free = ptr::null_mut();
+        for place in (first..first + TRIES).map(|place| place % PLACES) {
+            // A look first, because a pair that has not got its first place comes here with each wait, and an exchange
+            // would take the place's cache line away from others. Relaxed: as in `number`.
+            let mut found = self.0[place].load(Ordering::Relaxed);
+            if found == free {
+                // Release: pairs with the load in `name_and_site`, which follows the pointer.
+                let entered = self.0[place].compare_exchange(
+                    free,
+                    pair,
+                    Ordering::Release,
+                    Ordering::Relaxed,
+                );
+                found = entered.err().unwrap_or(pair);
+            }
+            if found == pair {
+                return number_of(place);
+            }
+        }
+        name
+    }
+
+    fn name_and_site(&self, number: u16) -> (u16, Option<Site>) {
+        let Some(place) = number.checked_sub(FIRST) else {
+            return (number, None);
+        };
+        // Acquire: pairs with the exchange in `enter`. A number that no wait was given may be the place of no pair.
+        let pair = self.0.get(usize::from(place));
+        let pair = pair.map(|pair| pair.load(Ordering::Acquire));
+        let Some(pair) = pair.filter(|pair| !pair.is_null()) else {
+            return (0, None);
+        };
+        let site = pair.map_addr(|pair| pair >> NAME_BITS);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "these are the bits of the name"
+        )]
+        let name = pair.addr() as u16;
+        // SAFETY: only `enter` writes a place, and what it writes is a pair: the pointer of a reference that lives for
+        // ever, whose address lost no bit when it was moved up, and is moved down here.
+        (name, Some(unsafe { &*site }))
+    }
 }
 
 #[cfg(test)]
@@ -116,16 +153,18 @@ mod tests {
 
     #[test]
     fn pairs_that_want_the_same_place_keep_numbers_of_their_own() {
+        // A table of its own, since other tests enter pairs, too.
+        static PAIRS: Pairs = Pairs::new();
         let place = PLACES - 3;
         let pairs: Vec<_> = (0..TRIES).map(|_| pair_at(place)).collect();
         for _ in 0..2 {
             let mut numbers: Vec<u16> = pairs
                 .iter()
-                .map(|(name, site)| number(*name, site))
+                .map(|(name, site)| PAIRS.number(*name, site))
                 .collect();
             for (pair, number) in pairs.iter().zip(&numbers) {
                 assert!(is_site(*number));
-                let (name, site) = name_and_site(*number);
+                let (name, site) = PAIRS.name_and_site(*number);
                 let site = site.expect("the pair has its site");
                 assert!(name == pair.0 && ptr::eq(site, pair.1));
             }
@@ -134,7 +173,7 @@ mod tests {
             assert_eq!(numbers.len(), pairs.len());
         }
         let (name, site) = pair_at(place);
-        assert_eq!(number(name, site), name, "there is no place left");
+        assert_eq!(PAIRS.number(name, site), name, "there is no place left");
     }
 
     #[test]

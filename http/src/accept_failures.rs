@@ -1,0 +1,95 @@
+//! What the server does when a connection could not be accepted: decisions, and what is reported.
+
+use std::{io, time::Duration};
+
+use weald_net::{is_exhausted, is_final};
+
+/// After so many failures in a row there is a pause: a listener of one's own may fail for good, and would take all of a
+/// worker.
+const MANY: u32 = 16;
+/// How long a [`Remedy::Pause`] is.
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
+
+/// The failures since the last connection that was accepted.
+#[derive(Default)]
+pub(crate) struct AcceptFailures {
+    in_row: u32,
+    was_exhausted: bool,
+}
+
+/// What to do before the listener is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Nothing: only that one connection has failed.
+    GoOn,
+    Pause,
+    /// To close an idle connection: no descriptor or memory is left for now.
+    MakeRoom,
+    /// The listener can no longer accept.
+    End,
+}
+
+impl AcceptFailures {
+    /// What to do about an error of `accept`.
+    pub(crate) fn remedy(&mut self, error: &io::Error) -> Remedy {
+        if is_exhausted(error) {
+            if !std::mem::replace(&mut self.was_exhausted, true) {
+                report_exhausted(error);
+            }
+            return Remedy::MakeRoom;
+        }
+        if is_final(error) {
+            return Remedy::End;
+        }
+        // An error of the connection itself, or of its network.
+        tracing::debug!(%error, "a connection failed before it was accepted");
+        self.in_row = self.in_row.saturating_add(1);
+        if self.in_row == MANY {
+            report_failing(error);
+        }
+        match self.in_row.is_multiple_of(MANY) {
+            true => Remedy::Pause,
+            false => Remedy::GoOn,
+        }
+    }
+}
+
+fn report_exhausted(error: &io::Error) {
+    weald_kernel::report_failure(|| {
+        format!(
+            "no connection can be accepted: {error}; the server closes idle ones, and pauses until descriptors and \
+             memory are available again"
+        )
+    });
+}
+
+fn report_failing(error: &io::Error) {
+    weald_kernel::report_failure(|| {
+        format!(
+            "the listener of a server has failed {MANY} times in a row, and is asked again: {error}; one that has \
+             failed for good returns an error that weald_net::is_final knows, such as EBADF"
+        )
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_gives_nothing_but_errors_is_asked_with_pauses() {
+        let mut failures = AcceptFailures::default();
+        let error = io::Error::other("no PROXY header");
+        for n in 1..=3 * MANY {
+            let remedy = match n % MANY {
+                0 => Remedy::Pause,
+                _ => Remedy::GoOn,
+            };
+            assert_eq!(failures.remedy(&error), remedy, "{n}");
+        }
+        let bad = io::Error::from_raw_os_error(9);
+        assert_eq!(failures.remedy(&bad), Remedy::End);
+        let full = io::Error::from_raw_os_error(24);
+        assert_eq!(failures.remedy(&full), Remedy::MakeRoom);
+    }
+}
