@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use weald_net::{is_exhausted, is_final};
 
 /// After so many failures in a row there is a pause: a listener of one's own may fail for good, and would take all of a
-/// worker.
+/// worker. They need not follow at once: a server to which nobody else comes may have as many in a day.
 const MANY: u32 = 16;
 /// How long a [`Remedy::Pause`] is.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
@@ -14,6 +14,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub(crate) struct AcceptFailures {
     in_row: u32,
+    was_told: bool,
     was_exhausted: bool,
 }
 
@@ -43,14 +44,15 @@ impl AcceptFailures {
         }
         // An error of the connection itself, or of its network.
         tracing::debug!(%error, "a connection failed before it was accepted");
-        self.in_row = self.in_row.saturating_add(1);
-        if self.in_row == MANY {
+        self.in_row += 1;
+        if self.in_row < MANY {
+            return Remedy::GoOn;
+        }
+        self.in_row = 0;
+        if !std::mem::replace(&mut self.was_told, true) {
             report_failing(error);
         }
-        match self.in_row.is_multiple_of(MANY) {
-            true => Remedy::Pause,
-            false => Remedy::GoOn,
-        }
+        Remedy::Pause
     }
 }
 
@@ -66,8 +68,8 @@ fn report_exhausted(error: &io::Error) {
 fn report_failing(error: &io::Error) {
     weald_kernel::report_failure(|| {
         format!(
-            "the listener of a server has failed {MANY} times in a row, and is asked again: {error}; one that has \
-             failed for good returns an error that weald_net::is_final knows, such as EBADF"
+            "{MANY} connections in a row could not be accepted, and the listener is asked again: {error}; one that has \
+             failed for good should return an error that weald_net::is_final knows, such as EBADF"
         )
     });
 }

@@ -1,4 +1,4 @@
-//! What a connection gets from its server when it is accepted, and keeps to its end.
+//! What a connection gets from its server when it is accepted.
 
 use std::sync::Arc;
 

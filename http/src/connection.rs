@@ -110,7 +110,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 Stage::Closing(Closing::new(permit, Lingers::Yes))
             }
         };
-        Connection {
+        let connection = Connection {
             stage,
             wire,
             activity,
@@ -122,7 +122,10 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             left: None,
             has_stayed: false,
             _member: Member::new(),
-        }
+        };
+        // If the server has ended, these are the last.
+        connection.let_go(|| drop(originals));
+        connection
     }
 
     /// Waits for the first bytes of a request. Breaks when the connection is over, and continues when its stage

@@ -14,7 +14,7 @@ pub trait Listen: Send + Sync + 'static {
     /// connection may be lost if another event is chosen. After an error that says that descriptors or memory
     /// are used up ([`is_exhausted`](weald_net::is_exhausted)) the next wait must pause before it accepts. An error that
     /// says that the listener will never accept again ([`is_final`](weald_net::is_final)) ends the server; any other one
-    /// concerns that one connection.
+    /// concerns that one connection, and many in a row are reported, with a pause after each sixteenth.
     fn next(
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>

@@ -351,11 +351,14 @@ impl Drop for Entry {
         table.lingering -= usize::from(activity.is_lingering());
         let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
         let ordered = table.ordered.take_if(is_it);
+        let waiter = table.waiter.take();
         drop(table);
         activity.forget_waker();
         drop((ordered, activity));
         // Last, because the waker may be anybody's.
-        self.registry.change(|_table| ());
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
     }
 }
 

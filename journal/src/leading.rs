@@ -82,9 +82,9 @@ impl Leading {
         !self.is_watched && (self.leader.is_some() || is_within(self.led, RECENT))
     }
 
-    /// Whether the batch has a leader, also one that has not written for long.
-    pub(crate) fn had_leader(&self) -> bool {
-        self.leader.is_some()
+    /// Whether the batch has a leader that is no longer expected to write.
+    pub(crate) fn has_late_leader(&self) -> bool {
+        self.leader.is_some() && !self.has_leader()
     }
 
     /// Whether the batch has a leader that is expected to write.

@@ -143,8 +143,8 @@ impl State {
     fn is_put_off(&self) -> bool {
         let is_long = self.log.batch.bytes > leading::SHORT;
         let is_asked = self.leading.is_asked(Position::default()) || !self.waiting.is_empty();
-        // Whoever waits behind a leader asks nobody, so a batch that had one is never put off.
-        let is_asked = is_asked || self.leading.had_leader();
+        // A writer that waits behind a leader asks nobody.
+        let is_asked = is_asked || self.leading.has_late_leader();
         let may_wait = !is_long && !is_asked && !self.is_closing && self.log.batch.is_plain();
         may_wait && (self.is_syncing || self.regroup.left().is_some())
     }

@@ -84,7 +84,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         over.map(|()| ControlFlow::Break(()))
     }
 
-    /// Leaves the service for new connections, or drops it if they have others.
+    /// Leaves the service for new connections, or drops it if they have others or the server has ended.
     fn give_back(&self, service: S) {
         if let Some(originals) = self.originals.upgrade() {
             originals.take_back(service);
@@ -92,7 +92,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     }
 
     /// Calls `drop_it`, which drops the service, or gives it back.
-    fn let_go(&self, drop_it: impl FnOnce()) {
+    pub(super) fn let_go(&self, drop_it: impl FnOnce()) {
         let begun = self.activity.begin_ending();
         let _dropped = weald_kernel::catch_panic(drop_it);
         if begun {

@@ -18,7 +18,7 @@ fn append(core: &Core, id: u128, len: usize) {
     assert!(position.is_some());
 }
 
-/// Behind the leader others wait who ask nobody.
+/// Other writers wait behind the leader, and ask nobody.
 #[test]
 fn a_batch_whose_leader_does_not_write_is_not_put_off() {
     let silence = Duration::from_secs(1000);

@@ -93,8 +93,8 @@ impl<R> Done<R> {
     }
 }
 
-/// Whether `error`, of a descriptor that the runtime watches or of an offloaded call, says that this runtime has shut
-/// down.
+/// Whether `error`, of a descriptor that the runtime watches or of an offloaded call, or one of its sources says that this
+/// runtime has shut down.
 pub fn is_runtime_gone(error: &io::Error) -> bool {
     let mut reason = error
         .get_ref()

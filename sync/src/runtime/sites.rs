@@ -1,8 +1,9 @@
 //! The lines at which units wait, as numbers: a name and a site together have a number of 15 bits.
 //!
 //! Numbers below [`FIRST`] are those of names alone; the others are places in a table of the program, each of which
-//! belongs to one pair for ever. So a wait that finds its pair in its first place reads one word, which no thread writes any more, and
-//! takes no lock; in another place it reads some more. A pair that finds no place keeps the number of its name, and is reported without its line.
+//! belongs to one pair for ever. So a wait that finds its pair in its first place reads one word, which no thread writes any
+//! more, and takes no lock; in another place it reads some more. A pair that finds no place keeps the number of its name, and
+//! is reported without its line.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +26,7 @@ type Site = &'static Location<'static>;
 /// The pairs: in each place the pointer to a site, with its address moved up by the bits of a name's number; or null.
 struct Pairs([AtomicPtr<Location<'static>>; PLACES]);
 
-/// Those of the program.
+/// The pairs of the program.
 static PAIRS: Pairs = Pairs::new();
 
 /// How many bits a name's number has in a pair. Addresses mostly end below 2^47.
@@ -51,19 +52,23 @@ pub(super) fn name_and_site(number: u16) -> (u16, Option<Site>) {
     PAIRS.name_and_site(number)
 }
 
-/// None if the address leaves no room for the name.
+/// A pair, unless the address leaves no room for the name, see [`has_room`].
 #[inline(always)]
-fn pair(name: u16, site: Site) -> Option<*mut Location<'static>> {
+fn pair(name: u16, site: Site) -> *mut Location<'static> {
     let site = ptr::from_ref(site).cast_mut();
-    let has_room = site.addr() >> (usize::BITS - NAME_BITS) == 0;
-    has_room.then(|| site.map_addr(|address| address << NAME_BITS | usize::from(name)))
+    site.map_addr(|address| address << NAME_BITS | usize::from(name))
+}
+
+/// Whether the pair of a site has all bits of its address.
+fn has_room(site: Site) -> bool {
+    ptr::from_ref(site).addr() >> (usize::BITS - NAME_BITS) == 0
 }
 
 /// Sites are neighbours in memory, 24 bytes each. So those of one name mostly have a place of their own each, unless they
 /// are more than 128 KB apart.
 #[inline(always)]
 fn first_place(name: u16, site: Site) -> usize {
-    /// An odd number near the golden ratio of the places, which sets the sites of two names far apart.
+    /// An odd number near the golden ratio of the places, which sets the sites of neighbouring names far apart.
     const APART: usize = 10_125;
     let address = ptr::from_ref(site).addr();
     (address >> 3).wrapping_add(usize::from(name).wrapping_mul(APART)) % PLACES
@@ -81,20 +86,21 @@ impl Pairs {
 
     #[inline(always)]
     fn number(&self, name: u16, site: Site) -> u16 {
-        let Some(pair) = pair(name, site) else {
-            return name;
-        };
         let place = first_place(name, site);
         // Relaxed: it is compared, and not followed.
-        match self.0[place].load(Ordering::Relaxed) == pair {
+        match self.0[place].load(Ordering::Relaxed) == pair(name, site) {
             true => number_of(place),
-            false => self.enter(name, place, pair),
+            false => self.enter(name, site),
         }
     }
 
     /// Looks for a pair in its other places, and enters it into the first that is free.
     #[cold]
-    fn enter(&self, name: u16, first: usize, pair: *mut Location<'static>) -> u16 {
+    fn enter(&self, name: u16, site: Site) -> u16 {
+        if !has_room(site) {
+            return name;
+        }
+        let (first, pair) = (first_place(name, site), pair(name, site));
         let free = ptr::null_mut();
         for place in (first..first + TRIES).map(|place| place % PLACES) {
             // A look first, because a pair that has not got its first place comes here with each wait, and an exchange
@@ -121,7 +127,8 @@ impl Pairs {
         let Some(place) = number.checked_sub(FIRST) else {
             return (number, None);
         };
-        // Acquire: pairs with the exchange in `enter`. A number that no wait was given may be the place of no pair.
+        // Acquire: pairs with the exchange in `enter`. The place may have no pair: of a number that no wait was given, or that
+        // came here sooner than its pair.
         let pair = self.0.get(usize::from(place));
         let pair = pair.map(|pair| pair.load(Ordering::Acquire));
         let Some(pair) = pair.filter(|pair| !pair.is_null()) else {
