@@ -21,7 +21,7 @@ use crate::{
     connection::Connection,
     handler::Serve,
     limits::LOOK,
-    originals::Turn,
+    originals::{Originals, Turn},
     unserved::Unserved,
     wire::{Departure, Wire},
 };
@@ -40,8 +40,10 @@ enum State<T: Transport, S: Serve> {
 /// A connection without a service.
 pub(crate) struct Opening<T: Transport, S: Serve> {
     wire: Arc<Wire<T>>,
-    admitted: Admitted<S>,
+    // Before the entry, which ends the connection for the server.
+    originals: Arc<Originals<S>>,
     turn: Option<Turn<S>>,
+    admitted: Admitted<S>,
     watch: Option<Watch>,
 }
 
@@ -55,10 +57,15 @@ struct Watch {
 impl<T: Transport, S: Serve> Unpin for Accepted<T, S> {}
 
 impl<T: Transport, S: Serve> Accepted<T, S> {
-    pub(crate) fn new(wire: Wire<T>, admitted: Admitted<S>) -> Accepted<T, S> {
+    pub(crate) fn new(
+        wire: Wire<T>,
+        admitted: Admitted<S>,
+        originals: Arc<Originals<S>>,
+    ) -> Accepted<T, S> {
         Accepted(State::Opening(Opening {
             wire: Arc::new(wire),
             admitted,
+            originals,
             turn: None,
             watch: None,
         }))
@@ -68,7 +75,7 @@ impl<T: Transport, S: Serve> Accepted<T, S> {
 impl<T: Transport, S: Serve> Opening<T, S> {
     /// Ready when the connection has its clone, or will get none. Breaks when the connection is over.
     fn poll_clone(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
-        if let Poll::Ready(service) = self.admitted.originals.poll_clone(&mut self.turn, cx) {
+        if let Poll::Ready(service) = self.originals.poll_clone(&mut self.turn, cx) {
             let service = service.ok_or(Unserved::Panicked);
             return Poll::Ready(ControlFlow::Continue(service));
         }
@@ -106,9 +113,19 @@ impl<T: Transport, S: Serve> Opening<T, S> {
     }
 
     fn into_connection(self, service: Result<S, Unserved>) -> Connection<T, S> {
-        self.wire.activity.end_opening();
-        self.admitted.entry.became_idle();
-        Connection::new(self.wire, service, self.admitted)
+        let Opening {
+            wire,
+            admitted,
+            originals,
+            turn,
+            ..
+        } = self;
+        // If the server has ended, these have the last instances. While the connection is opening, a destructor that
+        // blocks is none of a request's, and keeps nobody from making room.
+        let _dropped = weald_kernel::catch_panic(|| drop((turn, originals)));
+        wire.activity.end_opening();
+        admitted.entry.became_idle();
+        Connection::new(wire, service, admitted)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a connection gets from its server when it is accepted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::{
     limits::Limits,
@@ -13,6 +13,7 @@ pub(crate) struct Admitted<S> {
     pub(crate) limits: Arc<Limits>,
     pub(crate) entry: Entry,
     pub(crate) permit: ConnectionPermit,
-    /// Where its clone of the service comes from.
-    pub(crate) originals: Arc<Originals<S>>,
+    /// Where it leaves its clone of the service. Not held: the service must not outlive its server because a client
+    /// lingers.
+    pub(crate) originals: Weak<Originals<S>>,
 }

@@ -54,7 +54,6 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
     entry: Entry,
-    /// Not held: the service must not outlive its server because a client lingers.
     originals: Weak<Originals<S>>,
     /// What the client had left unread at the last look that found its direction ended.
     left: Option<u64>,
@@ -110,7 +109,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 Stage::Closing(Closing::new(permit, Lingers::Yes))
             }
         };
-        let connection = Connection {
+        Connection {
             stage,
             wire,
             activity,
@@ -118,14 +117,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             watchdog: Watchdog::default(),
             waker: None,
             entry,
-            originals: Arc::downgrade(&originals),
+            originals,
             left: None,
             has_stayed: false,
             _member: Member::new(),
-        };
-        // If the server has ended, these are the last.
-        connection.let_go(|| drop(originals));
-        connection
+        }
     }
 
     /// Waits for the first bytes of a request. Breaks when the connection is over, and continues when its stage

@@ -326,9 +326,10 @@ where
                     limits: limits.clone(),
                     entry,
                     permit,
-                    originals: originals.clone(),
+                    originals: Arc::downgrade(&originals),
                 };
-                let accepted = Accepted::new(Wire::new(stream, activity.clone()), admitted);
+                let wire = Wire::new(stream, activity.clone());
+                let accepted = Accepted::new(wire, admitted, originals.clone());
                 let described = Spawn::new()
                     .described_by(activity.clone())
                     .kind(activity.kind())

@@ -92,7 +92,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     }
 
     /// Calls `drop_it`, which drops the service, or gives it back.
-    pub(super) fn let_go(&self, drop_it: impl FnOnce()) {
+    fn let_go(&self, drop_it: impl FnOnce()) {
         let begun = self.activity.begin_ending();
         let _dropped = weald_kernel::catch_panic(drop_it);
         if begun {
