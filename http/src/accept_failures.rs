@@ -24,7 +24,7 @@ pub(crate) enum Remedy {
     /// Nothing: only that one connection has failed.
     GoOn,
     Pause,
-    /// To close an idle connection: no descriptor or memory is left for now.
+    /// To close an idle connection, because no descriptor or memory is left.
     MakeRoom,
     /// The listener can no longer accept.
     End,

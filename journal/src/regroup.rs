@@ -22,10 +22,10 @@ const SKIPPED: u32 = 32;
 pub(crate) struct Regroup {
     /// Writers that began to wait for a sync since the last sync began.
     come: usize,
-    /// Those whom the present sync serves, and when it began.
+    /// How many writers the present sync serves, and when it began.
     served: usize,
     begun: Option<Instant>,
-    /// Those whom the last sync has woken and who have not come back, and how many they were.
+    /// How many of the writers that the last sync woke have not come back, and how many it woke.
     missing: usize,
     woken: usize,
     /// Until when they are waited for.

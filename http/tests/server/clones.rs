@@ -111,7 +111,7 @@ fn clones_that_block_delay_only_their_own_connections_and_are_named() {
     });
 }
 
-/// Nothing but the service's end can end.
+/// No time limit ends the one that waits.
 #[test]
 fn if_as_many_clones_as_there_are_instances_never_end_a_connection_that_ends_leaves_its_own() {
     run(1, async {
