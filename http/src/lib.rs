@@ -2,9 +2,11 @@
 //!
 //! To follow a request, read `server` (accepts), `accepted` (one job per connection), `connection` (what the job does),
 //! `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
-//! connection is doing), `watchdog` (deadlines), `rate` (slow clients), `registry` (all connections), `crowd` (too many
-//! to keep buffers), `refusal` (bad requests), `wire` (what is written and not yet sent), `closing` (how a connection
-//! ends), `description` (names in reports).
+//! connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
+//! service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
+//! closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what is
+//! written and not yet sent: answers to requests that came together leave together), `closing` (how a connection ends: a
+//! reset must not destroy an unread answer), `description` (names in reports).
 //!
 //! ```
 //! use std::convert::Infallible;

@@ -4,6 +4,8 @@
 //!   page's folder, or one of `src`, `tests` and their like; a single name, if it ends like a source
 //!   file or a page. Code blocks are left out, and so is
 //!   CHANGELOG.md, which names files that are gone.
+//! - A section may say: "Paths begin with `kernel/src`, or with `kernel/src/job`." There every source file must exist,
+//!   in one of these folders or from the root.
 //! - A file defines the names in the parentheses after it: `kernel/src/a.rs` (`f`, later `Type::method`).
 
 use std::collections::BTreeSet;
@@ -37,11 +39,16 @@ fn findings(repository: &Repository, page: &File) -> Vec<Finding> {
         if at % 2 == 0 || name.is_empty() || !name.chars().all(is_of_path) {
             continue;
         }
-        if !exists(repository, page, name) {
+        let bases = bases(section(&text, end));
+        if !exists(repository, (page, &bases), name) {
             let sentence = format!("`{name}` does not exist; name what does.");
             findings.push(Finding::new(&page.path, line, sentence));
         }
-        let file = repository.file(name).filter(|file| file.is_rust());
+        let in_bases = bases.iter().map(|base| format!("{base}/{name}"));
+        let file = in_bases
+            .chain([name.to_owned()])
+            .find_map(|path| repository.file(&path))
+            .filter(|file| file.is_rust());
         let inside = text
             .get(end..)
             .and_then(|rest| rest.trim_start().strip_prefix('('));
@@ -59,6 +66,32 @@ fn findings(repository: &Repository, page: &File) -> Vec<Finding> {
     findings
 }
 
+/// The section of `text` that has the byte `at`, with its heading.
+fn section(text: &str, at: usize) -> &str {
+    const HEADING: &str = "\n## ";
+    let at = at.min(text.len());
+    let begin = text[..at].rfind(HEADING).unwrap_or_default();
+    let rest = &text[begin..];
+    let end = rest.get(1..).and_then(|rest| rest.find(HEADING));
+    &rest[..end.map_or(rest.len(), |end| end + 1)]
+}
+
+/// The folders with which the paths of `section` begin.
+fn bases(section: &str) -> Vec<&str> {
+    let mut bases = Vec::new();
+    if let Some((_, rest)) = section.split_once("Paths begin with `") {
+        let mut parts = rest.split('`');
+        bases.extend(parts.next());
+        while parts
+            .next()
+            .is_some_and(|between| between.split_whitespace().eq([",", "or", "with"]))
+        {
+            bases.extend(parts.next());
+        }
+    }
+    bases
+}
+
 /// The text with empty lines in place of its code blocks.
 fn without_blocks(text: &str) -> String {
     let mut is_inside = false;
@@ -74,9 +107,17 @@ fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || "_-./".contains(c)
 }
 
-/// Whether `name` is that of a file or folder, or does not look like one of ours.
-fn exists(repository: &Repository, page: &File, name: &str) -> bool {
+/// Whether `name` is that of a file or folder, or does not look like one of ours. Paths of the section may begin with
+/// `begins`.
+fn exists(repository: &Repository, (page, begins): (&File, &[&str]), name: &str) -> bool {
     let name = name.trim_start_matches("./").trim_end_matches('/');
+    let begun = || begins.iter().map(|base| format!("{base}/{name}"));
+    if begun().any(|path| repository.exists(&path)) {
+        return true;
+    }
+    if !begins.is_empty() && name.ends_with(".rs") {
+        return repository.exists(name);
+    }
     let Some((first, _)) = name.split_once('/') else {
         let is_name = |file: &File| file.path.rsplit('/').next() == Some(name);
         let is_file = ENDINGS
@@ -207,6 +248,23 @@ mod tests {
             "```\n`kernel/gone.rs`\n```",
         ] {
             page(text).assert_none(check);
+        }
+    }
+
+    const BEGIN: &str = "## One\n\nPaths begin with `kernel`, or\nwith `kernel/src`.";
+
+    #[test]
+    fn a_section_may_say_how_its_paths_begin() {
+        page(&format!(
+            "{BEGIN} `a.rs` (`f`), `src/a.rs` (`f`), `kernel/src/a.rs` (`B::m`)\n\n## Two\n\n`x/y.rs`"
+        ))
+        .assert_none(check);
+        for (text, finding) in [
+            ("`a.rs` (`g`)", "is not defined in `a.rs`"),
+            ("`gone/a.rs`", "`gone/a.rs` does not exist"),
+            ("`page.rs`", "`page.rs` does not exist"),
+        ] {
+            page(&format!("{BEGIN}\n{text}")).assert_one(check, "kernel/page.md:7", finding);
         }
     }
 

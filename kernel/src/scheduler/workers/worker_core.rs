@@ -15,7 +15,9 @@
 //!   ready callbacks ──── callbacks_turn ────┐
 //!   pinned queue ─── pinned_turn, turn_left ┤   (the queue is the thread's, not the worker's)
 //!   next slot ────────── in_row, streak_left┼──► take ──► the job that runs next
-//!   ring ───────────────────────────────────┘     └─────► Pick::Look, once until_look and in_row are 0
+//!    │ both are 0, and the ring has a job:  │     └─────► Pick::Look, once until_look and in_row are 0
+//!    ▼ its job goes behind, surplus is set  │
+//!   ring ───────────────────────────────────┘
 //!    │ full, or older jobs are in the injector
 //!    └──► overflow queue ── 64 jobs, or the next look ──► injector
 //! ```
