@@ -17,7 +17,9 @@ mod memory;
 mod notices;
 mod record;
 
-pub use crate::content::erasable::{Blob, BlobId, BlobPlace, ErasableBytes, Erasure};
+pub use crate::content::erasable::{
+    Blob, BlobId, BlobPlace, ErasableBytes, Erasure, references_in,
+};
 pub use crate::error::AppendError;
 pub use crate::level::{Level, Position};
 pub use contract::{

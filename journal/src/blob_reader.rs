@@ -1,5 +1,6 @@
 //! Reads erasable bytes: all parts of a blob, each opened with the blob's key.
 
+use std::io;
 use std::sync::Arc;
 
 use weald_forest::journal::{BlobId, notice};
@@ -12,6 +13,7 @@ use crate::key_file::KeyEntry;
 use crate::medium::Medium;
 use crate::place::Place;
 use crate::reader::{FrameReader, damaged};
+use crate::segments::missing;
 
 /// Reads blobs. What was read around one blob is kept, because it may be the next blob.
 pub(crate) struct BlobReader<'a> {
@@ -50,7 +52,12 @@ impl<'a> BlobReader<'a> {
                 let what = "it is no part of these erasable bytes. `Settings::skip_damaged_values` and `weald forest --skip-damaged-values` open the forest without them";
                 damaged(place, what)
             };
-            let (header, body) = self.frames.frame(place)?.ok_or_else(wrong)?;
+            let frame = self.frames.frame(place);
+            let frame = frame.map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => missing(place.segment).into(),
+                _ => Unreadable::from(error),
+            });
+            let (header, body) = frame?.ok_or_else(wrong)?;
             let opened = (header.kind == Kind::Blob)
                 .then(|| blob::open((id, &entry.key), part, body))
                 .flatten();

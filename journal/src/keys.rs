@@ -8,7 +8,7 @@
 //! - Erasing needs no further open file either: both stay open, and the directory is searched only after something
 //!   failed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
 use weald_forest::journal::{BlobId, BlobPlace, Erasure, Position};
@@ -134,6 +134,13 @@ impl Keys {
         self.entries.values().map(|entry| entry.at)
     }
 
+    /// The blobs that lie in these segments.
+    pub(crate) fn ids_in(&self, segments: &BTreeSet<SegmentId>) -> HashSet<BlobId> {
+        let entries = self.entries.iter();
+        let entries = entries.filter(|(_, entry)| segments.contains(&entry.at.segment));
+        entries.map(|(id, _)| *id).collect()
+    }
+
     /// The places of the blobs that lie behind a position, or are asked for.
     pub(crate) fn needed(
         &self,
@@ -175,6 +182,12 @@ impl Keys {
         self.entries
             .retain(|_, entry| segments.binary_search(&entry.at.segment).is_err());
         self.is_stale |= self.entries.len() < before;
+    }
+
+    /// Forgets these blobs, which are in no file any more. The key files still have them, until they are written again.
+    pub(crate) fn forget_all(&mut self, ids: &HashSet<BlobId>) {
+        self.entries.retain(|id, _| !ids.contains(id));
+        self.is_stale |= !ids.is_empty();
     }
 
     /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,

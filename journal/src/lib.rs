@@ -72,6 +72,7 @@ mod needed_keys;
 mod open;
 mod prepare;
 mod recover;
+mod removed;
 mod room;
 mod search;
 mod searching;

@@ -21,6 +21,7 @@ use crate::place::{Place, SegmentId};
 use crate::prepare::fill;
 use crate::recover::{self, Found};
 use crate::regroup::Regroup;
+use crate::removed::forget_removed;
 use crate::reserve::{self, Reserve};
 use crate::segments::missing;
 use crate::settings::Settings;
@@ -68,6 +69,8 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
         must_have_segments(&*medium, &found, &keys)
             .map_err(|error: Unreadable| error.at_opening(&name))?;
     }
+    forget_removed(&medium, &found, &mut keys)
+        .map_err(|error: Unreadable| error.at_opening(&name))?;
     let journal = found.journal.unwrap_or_else(random);
     // Before the cut, because a later opening does not read what was erased before it.
     keys.belong_to(journal);

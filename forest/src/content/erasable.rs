@@ -68,6 +68,12 @@ pub(crate) fn may_refer(bytes: &[u8]) -> bool {
     bytes.contains(&MARK[0]) && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
+/// The erasable bytes to which a record refers. The references are found by how their bytes begin, so nothing of the record is
+/// decoded.
+pub fn references_in(record: &[u8]) -> impl Iterator<Item = BlobId> + '_ {
+    record.windows(LEN).filter_map(referred)
+}
+
 pub(crate) fn is_reference(value: &[u8]) -> bool {
     value.len() == LEN && value.starts_with(&MARK)
 }

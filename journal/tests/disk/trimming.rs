@@ -323,16 +323,19 @@ fn bytes_that_a_trim_removes_are_promised_to_nobody_also_if_it_fails() {
         let upto = grow(&journal, 2..=20);
         disk.fail_operation(disk.operations() + fails);
         let has_failed = pollster::block_on(journal.trim(upto)).is_err();
-        let is_promised = pollster::block_on(journal.keep_blob(id)).unwrap().is_some();
-        let bytes = pollster::block_on(journal.blob(id));
-        let is_there = bytes.is_ok_and(|bytes| bytes.is_some());
-        assert_eq!(is_promised, is_there, "with failure {fails}");
-        gone += usize::from(!is_there);
+        let killed = disk.after_kill();
+        for journal in [&journal, &open(&killed).unwrap()] {
+            let is_promised = pollster::block_on(journal.keep_blob(id)).unwrap().is_some();
+            let bytes = pollster::block_on(journal.blob(id));
+            let is_there = bytes.is_ok_and(|bytes| bytes.is_some());
+            assert_eq!(is_promised, is_there, "with failure {fails}");
+            gone += usize::from(!is_there);
+        }
         if !has_failed {
             break;
         }
     }
-    assert!(gone > 2, "{gone}");
+    assert!(gone > 6, "{gone}");
 }
 
 /// Promises stay promises: the trim looks again.

@@ -187,6 +187,27 @@ fn a_checkpoint_before_it_came_back_has_nothing_of_it_and_a_trim_to_that_takes_n
     }
 }
 
+/// No checkpoint refers to it yet, so its segment could be taken for one that was trimmed.
+#[test]
+fn a_lost_segment_with_what_came_back_keeps_the_forest_closed() {
+    for way in WAYS {
+        let disk = SimulatedDisk::new();
+        let (forest, past) = begin(&disk);
+        block_on(forest.checkpoint()).unwrap();
+        way(&forest, &past);
+        drop((past, forest));
+        let mut names = disk.names().into_iter();
+        let first = names.find(|name| name.ends_with(".segment")).unwrap();
+        disk.set_file(&first, None);
+        let settings = Settings::new().segment(4096).checkpoint_after(None);
+        let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+        let opened = block_on(DiskForest::recover(Forest::builder().keep(1), journal));
+        let error = opened.err().map(|error| error.to_string());
+        let is_told = error.as_ref().is_some_and(|error| error.contains(&first));
+        assert!(is_told, "{error:?} names {first}");
+    }
+}
+
 #[test]
 fn what_came_back_is_erased_through_each_attribute_that_ever_had_it() {
     for way in WAYS {
