@@ -185,6 +185,7 @@ mod scheduler {
         pub(crate) mod outbox;
         mod overdue;
         mod overdue_watch;
+        pub(crate) mod panic_hook_end;
         pub(crate) mod pool;
         pub(crate) mod priority;
         pub(crate) mod quarantine;
@@ -355,15 +356,14 @@ mod models {
         reason = "loom runs all its threads on one"
     )]
 
-    #[cfg(not(loom))]
-    mod loom_on_std;
-
     mod answers;
     mod callbacks;
     mod ends;
     mod forking_job;
     mod forks;
     mod injector;
+    #[cfg(not(loom))]
+    mod loom_on_std;
     mod made_up;
     mod messages;
     mod reactor;
@@ -412,7 +412,6 @@ pub use observe::{
     panics::current_name,
     waits::{HeldUpJob, UnendedJob, WaitingJob, Waits},
 };
-
 pub use reactor::slot::Interest;
 pub use report::{Describe, JobName, OperationName, PanicSite};
 pub use runtime::{

@@ -1,4 +1,4 @@
-//! The message of a panic names the unit, and a panic hook that takes long is no offence.
+//! The message of a panic names the unit, and a panic hook that takes long is no offence; nor is what follows it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,12 +11,11 @@ use std::{
     panic,
     process::Command,
     sync::{Mutex, mpsc},
-    time::Duration,
 };
 
 use reports::{collect_reports, reports};
 use tools::{runtime, until, watch};
-use weald_kernel::{JoinError, Runtime, Spawn, current_name};
+use weald_kernel::{JoinError, Spawn, current_name};
 
 const CHILD: &str = "WEALD_TEST_PANIC_HOOK";
 
@@ -37,11 +36,7 @@ fn child() {
     if whose == "own before" {
         set_own_hook();
     }
-    // The time that a hook takes is none of a job's, but a job that goes on behind a long one is still taken for stuck
-    // if the monitor looks between the hook and the job's end. That would be a report here, now and then.
-    let long = Duration::from_secs(3600);
-    let runtime = Runtime::builder().workers(1).stuck_after(long);
-    let runtime = runtime.build().unwrap();
+    let runtime = runtime(1);
     if whose == "own later" {
         set_own_hook();
     }
@@ -90,15 +85,13 @@ fn a_hook_of_the_users_own_is_left_alone_and_can_ask_for_the_name() {
 }
 
 #[test]
-fn a_job_in_its_panic_hook_is_no_offender() {
+fn a_job_in_its_panic_hook_is_no_offender_and_is_watched_anew_behind_it() {
     let _watch = watch();
     collect_reports();
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Mutex::new(blocked);
     // Before the first runtime, which wraps it.
-    panic::set_hook(Box::new(move |_| {
-        let _released = blocked.lock().unwrap().recv();
-    }));
+    panic::set_hook(Box::new(move |_| blocked.lock().unwrap().recv().unwrap()));
     let runtime = runtime(1);
     let (fails,) = runtime.block_on(async {
         let fails = Spawn::new().name("prints for long");
@@ -106,15 +99,35 @@ fn a_job_in_its_panic_hook_is_no_offender() {
     });
     let hook_runs = "`prints for long` spawned at kernel/tests/panic_hook.rs";
     until(|| !reports("weald::monitor", hook_runs).is_empty());
-    drop(release);
+    release.send(()).unwrap();
     let failed: Result<(), JoinError> = runtime.block_on(fails);
     assert!(failed.is_err());
-    let reports = reports("weald::monitor", hook_runs);
-    assert_eq!(reports.len(), 1);
-    assert_eq!(reports[0].level, tracing::Level::INFO);
-    assert!(
-        reports[0].text.contains("its panic hook has run for"),
-        "{reports:?}"
-    );
+    let of_hook = reports("weald::monitor", hook_runs);
+    assert_eq!(of_hook.len(), 1);
+    assert_is_of_hook(&of_hook[0]);
+
+    let (end, ended) = mpsc::channel::<()>();
+    let goes_on = async move {
+        let _caught = panic::catch_unwind(|| panic!("on purpose"));
+        ended.recv().unwrap();
+    };
+    let (goes_on,) =
+        runtime.block_on(async { (Spawn::new().name("goes on for long").spawn(goes_on),) });
+    let named = "`goes on for long` spawned at kernel/tests/panic_hook.rs";
+    until(|| !reports("weald::monitor", named).is_empty());
+    release.send(()).unwrap();
+    until(|| reports("weald::monitor", named).len() == 2);
+    end.send(()).unwrap();
+    runtime.block_on(goes_on).unwrap();
+    let of_both = reports("weald::monitor", named);
+    assert_is_of_hook(&of_both[0]);
+    assert_eq!(of_both[1].level, tracing::Level::WARN);
     drop(panic::take_hook());
+}
+
+#[track_caller]
+fn assert_is_of_hook(report: &reports::Report) {
+    assert_eq!(report.level, tracing::Level::INFO);
+    let is_of_hook = report.text.contains("its panic hook has run for");
+    assert!(is_of_hook, "{report:?}");
 }

@@ -18,7 +18,10 @@ use crate::{
     job::{Header, JobRef},
     report::panic_site,
     report::{self, JobName},
-    scheduler::{threads::blocking_call, workers::context},
+    scheduler::{
+        threads::{blocking_call, panic_hook_end},
+        workers::context,
+    },
 };
 
 /// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. In a closure
@@ -68,7 +71,6 @@ pub(crate) fn install() {
         if is_printed {
             hook(info);
         }
-        drop(in_hook);
         if is_standard
             && is_printed
             && let Some(name) = current_name()
@@ -79,6 +81,7 @@ pub(crate) fn install() {
             // Not `eprint`, which panics if the line cannot be written.
             let _written = io::stderr().write_all(line.as_bytes());
         }
+        drop(in_hook);
     }));
 }
 
@@ -108,6 +111,6 @@ impl InHook {
 
 impl Drop for InHook {
     fn drop(&mut self) {
-        self.0.header().set_in_panic_hook(false);
+        panic_hook_end::end(&self.0);
     }
 }

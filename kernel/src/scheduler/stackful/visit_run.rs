@@ -57,6 +57,23 @@ impl VisitRun {
         self.word.swap(RunWord::new(job, run).0, Ordering::SeqCst);
     }
 
+    /// What the run goes on with counts as another run. False if the run is in the list, or there is none. The thread
+    /// only.
+    pub(crate) fn renew(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        let Some(job) = SeenRun(word).job() else {
+            return false;
+        };
+        let run = self.runs.load(Ordering::Relaxed) + 1;
+        self.runs.store(run, Ordering::Relaxed);
+        let (renewed, failure) = (RunWord::new(job, run).0, Ordering::Relaxed);
+        // SeqCst: as in `begin`. It fails if the monitor has marked the word.
+        let exchanged = self
+            .word
+            .compare_exchange(word, renewed, Ordering::SeqCst, failure);
+        exchanged.is_ok()
+    }
+
     /// The run has ended, if there was one. Returns its job if the run is in the list. The thread only.
     pub(crate) fn end(&self) -> Option<JobPtr> {
         // Only the thread sets it to another run.
@@ -102,6 +119,7 @@ mod tests {
     fn a_run_that_has_ended_or_is_marked_is_not_marked() {
         let (visit, job) = (VisitRun::here(), testing::job());
         assert!(visit.end().is_none() && visit.seen().job().is_none());
+        assert!(!visit.renew(), "there is no run");
         assert!(!visit.is_run_of(job.ptr()));
         visit.begin(job.ptr());
         let first = visit.seen();
@@ -110,9 +128,13 @@ mod tests {
         visit.begin(job.ptr());
         assert!(!visit.mark(first), "another run of the same job");
         let second = visit.seen();
-        assert!(visit.mark(second) && !visit.mark(second) && !visit.mark_own());
+        assert!(visit.renew() && !visit.mark(second), "renewed");
+        let third = visit.seen();
+        assert!(third.job() == Some(job.ptr()));
+        assert!(visit.mark(third) && !visit.mark(third) && !visit.mark_own());
         assert!(visit.seen().job().is_none());
         assert!(visit.is_run_of(job.ptr()), "also when it is marked");
+        assert!(!visit.renew(), "it is in the list");
         assert!(visit.end() == Some(job.ptr()) && visit.end().is_none());
     }
 }

@@ -181,6 +181,19 @@ impl DetachedThreads {
         });
     }
 
+    /// The panic hook has ended that ran for a panic of `job`. If the job holds the thread in this run, what follows is
+    /// watched as a run that begins. `bound`: how long a run may take.
+    pub(super) fn end_panic_hook(&self, run: ListedRun, job: &JobRef, bound: Duration) {
+        let mut threads = lock(&self.threads);
+        let found = threads
+            .iter_mut()
+            .find(|thread| thread.is_in(run) && thread.run.job.ptr() == job.ptr());
+        match found {
+            Some(thread) => lock(&self.ended).extend(thread.end_panic_hook(bound)),
+            None => job.header().set_in_panic_hook(false),
+        }
+    }
+
     /// The forks of some of these threads may be over, although the polls are not: what follows is watched as a run that
     /// begins. Called by the monitor.
     pub(super) fn note_ends_of_forks(&self, is_fork: impl Fn(&JobRef) -> bool) {

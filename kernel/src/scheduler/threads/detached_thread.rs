@@ -99,6 +99,28 @@ impl DetachedThread {
         self.kill_reported = false;
     }
 
+    /// The panic hook of the job has ended: what follows is watched as a run that begins, unless the job has announced
+    /// that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound. Returns what is to
+    /// be reported of the run so far.
+    pub(super) fn end_panic_hook(&mut self, bound: Duration) -> Option<Overdue> {
+        self.note_code(bound);
+        self.run.job.header().set_in_panic_hook(false);
+        if self.announced || self.reported && self.run.code == RunningCode::Own {
+            return None;
+        }
+        let (so_far, kill_reported) = (self.unreported(), self.kill_reported);
+        self.begin_again(Activity::Compute);
+        self.kill_reported = kill_reported;
+        so_far
+    }
+
+    /// Notes what runs, unless the run was reported, or had exceeded the bound when the thread was detached.
+    fn note_code(&mut self, bound: Duration) {
+        if self.held_before < bound && !self.reported {
+            self.run.code = RunningCode::of(&self.run.job);
+        }
+    }
+
     /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no look has found that it
     /// exceeds the bound.
     pub(super) fn unreported(&self) -> Option<Overdue> {
@@ -214,9 +236,7 @@ impl DetachedThread {
         if self.is_in_fork() {
             return self.look_at_fork(now, ran, round);
         }
-        if self.held_before < bound {
-            self.run.code = RunningCode::of(&self.run.job);
-        }
+        self.note_code(bound);
         let is_due = self.is_sampled(held, bound);
         if self.is_judged_by_times() && is_due {
             self.note_activity(now);

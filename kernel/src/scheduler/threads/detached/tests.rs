@@ -78,6 +78,34 @@ fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
     assert_eq!(overdue[0].code, RunningCode::Own);
 }
 
+#[test]
+fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
+    for ends_before_the_look in [true, false] {
+        let job = testing::job();
+        job.header().set_in_panic_hook(true);
+        let (threads, listed) = retaken(&job, BOUND);
+        if !ends_before_the_look {
+            assert_eq!(threads.look(BOUND).overdue.len(), 1);
+        }
+        threads.end_panic_hook(listed, &job, BOUND);
+        assert!(!job.header().is_in_panic_hook());
+        let overdue = threads.look(BOUND).overdue;
+        assert_eq!(overdue.len(), usize::from(ends_before_the_look));
+        assert!(
+            overdue
+                .iter()
+                .all(|overdue| overdue.code == RunningCode::PanicHook)
+        );
+        lock(&threads.threads)[0].run.since = Instant::now().checked_sub(BOUND).unwrap();
+        let overdue = threads.look(BOUND).overdue;
+        assert!(overdue.len() == 1 && overdue[0].code == RunningCode::Own);
+        // It was reported as stuck. A hook later in the same run changes nothing.
+        job.header().set_in_panic_hook(true);
+        threads.end_panic_hook(listed, &job, BOUND);
+        assert!(!threads.is_any_unreported());
+    }
+}
+
 /// What the first job leaves calls `block_on`, which runs the second one.
 #[test]
 fn two_runs_of_one_visitor_end_each_for_itself() {

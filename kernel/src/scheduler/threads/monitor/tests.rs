@@ -7,7 +7,7 @@ use crate::{
     job::testing,
     scheduler::{
         stackful::pinned::PinnedQueue,
-        threads::detached_run::ListedRun,
+        threads::{detached_run::ListedRun, panic_hook_end},
         workers::{config::Config, context, worker::WorkerLoop},
     },
     timer::clock::ClockKind,
@@ -139,6 +139,21 @@ fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
         let overdue = shared.detached.look(BOUND).overdue;
         let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
         assert_eq!(codes, [RunningCode::PanicHook]);
+    });
+}
+
+/// The monitor looks behind the hook's end and before the poll's.
+#[test]
+fn a_job_that_goes_on_behind_a_long_panic_hook_keeps_its_worker() {
+    while_a_job_runs(|shared, worker_loop, job| {
+        let worker = worker_loop.worker();
+        let mut watched = Watched::new(worker.running());
+        exceed_bound(&mut watched);
+        job.header().set_in_panic_hook(true);
+        panic_hook_end::end(job);
+        assert!(!job.header().is_in_panic_hook());
+        assert!(revoke(shared, worker, &watched).is_none());
+        assert!(worker.running().job() == Some(job.ptr()));
     });
 }
 

@@ -1,0 +1,46 @@
+//! The end of a job's panic hook, on the thread that ran it.
+//!
+//! The time of a hook is none of the job's, but the poll goes on behind it: the panic unwinds the job, which may catch
+//! it. So what follows is timed as a run that begins. Otherwise the monitor, if it looked between the hook's end and
+//! the poll's, would take the job for stuck since before the hook.
+//!
+//! Invariant: the monitor never sees that the hook has ended and the run of the hook not. The two change under the lock
+//! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
+
+use crate::{
+    job::JobRef,
+    scheduler::{
+        threads::{detached_run::ListedRun, visits},
+        workers::context,
+    },
+};
+
+/// The panic hook has ended that ran for a panic of `job`, which the calling thread runs.
+pub(crate) fn end(job: &JobRef) {
+    let cx = context::again();
+    if let Some((worker, lease)) = cx.worker() {
+        if let Ok(_core) = worker.core.enter(lease) {
+            job.header().set_in_panic_hook(false);
+            return worker.renew_running();
+        }
+        cx.clear_worker();
+    }
+    let visit = visits::here(cx);
+    let Some(shared) = cx
+        .shared()
+        .filter(|_| visit.is_some() || cx.outbox().is_some())
+    else {
+        return job.header().set_in_panic_hook(false);
+    };
+    let listed = match visit {
+        Some((visit, _)) if visit.is_run_of(job.ptr()) && visit.renew() => {
+            return job.header().set_in_panic_hook(false);
+        }
+        Some((visit, _)) => ListedRun::OfVisit(visit.thread, job.ptr()),
+        None => ListedRun::OfThread(shared.thread_number()),
+    };
+    let bound = shared.config.stuck_after;
+    shared.detached.end_panic_hook(listed, job, bound);
+    // It may sleep, because until now there was nothing to watch.
+    shared.monitor.detached_goes_on();
+}
