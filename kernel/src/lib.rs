@@ -329,6 +329,7 @@ pub mod fork {
 mod runtime {
     pub(crate) mod builder;
     pub(crate) mod handle;
+    mod holders;
     mod own_runs;
     pub(crate) mod shutdown;
     pub(crate) mod testing;

@@ -120,7 +120,13 @@ fn a_shutdown_ends_although_more_destructors_block_than_there_are_threads() {
         spawn_with(&runtime, "blocks", destructor);
     }
     let report = runtime.shutdown(Duration::from_millis(50));
-    assert_eq!(names(&report), ["blocks"; 8]);
+    // There are three threads, and that of the shutdown.
+    let names = names(&report);
+    assert!(!names.is_empty() && names.iter().all(|name| *name == "blocks"));
+    assert!(
+        names.len() <= 4 && names.len() + report.left == 8,
+        "{report:?}"
+    );
     blocker.open();
     until(|| dropped.load(Ordering::SeqCst) == 8);
 }

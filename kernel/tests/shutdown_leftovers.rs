@@ -32,6 +32,8 @@ use weald_kernel::{
     offload, sleep, spawn,
 };
 
+/// A thread for what is left begins before this, also on a busy machine: only what has begun is named.
+const DEADLINE: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(3_600);
 
 /// Blocks at its blocker when it is dropped, and when it is woken.
@@ -92,7 +94,7 @@ fn a_callback_whose_closure_blocks_when_it_is_dropped_is_named_and_holds_up_no_o
         hold_in_callback(Blocks(blocker.clone()));
         (0..100).for_each(|_| hold_in_callback(dropped.clone()));
     });
-    let report = runtime.shutdown(Duration::from_millis(50));
+    let report = runtime.shutdown(DEADLINE);
     let is_blocker = |name: &&str| name.starts_with("callback ") && name.contains("Blocks");
     assert_eq!(
         names(&report)
@@ -136,7 +138,7 @@ fn a_waker_that_blocks_is_named_and_others_are_called_all_the_same() {
     let mut last = Box::pin(sleep(LATER));
     let counts = Waker::from(Arc::new(Counts(woken.clone())));
     runtime.block_on(async { poll_once(&mut last, &counts) });
-    let report = runtime.shutdown(Duration::from_millis(50));
+    let report = runtime.shutdown(DEADLINE);
     let names = names(&report);
     assert!(names.len() >= 2, "{names:?}");
     for name in names {
@@ -166,7 +168,7 @@ fn a_waker_that_waits_for_a_descriptor_and_blocks_is_named() {
     let read = |mut io: &UnixStream| io.read(&mut [0; 8]).map(weald_kernel::Done::Maybe);
     let polled = source.poll_operate(Interest::Read, &mut Context::from_waker(&waker), read);
     assert!(polled.is_pending());
-    let report = runtime.shutdown(Duration::from_millis(50));
+    let report = runtime.shutdown(DEADLINE);
     assert_eq!(names(&report), ["a waker fired by a descriptor"]);
     until(|| blocker.begun() == 1);
     blocker.open();
@@ -189,7 +191,7 @@ fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
     until(|| holder.begun() == 1);
     let mut offloaded = Box::pin(runtime.block_on(async { offload(|| drop(held)) }));
     runtime.block_on(async { poll_once(&mut offloaded, Waker::noop()) });
-    let report = runtime.shutdown(Duration::from_millis(50));
+    let report = runtime.shutdown(DEADLINE);
     // The one that runs, and the one that is dropped.
     assert_eq!(report.not_stopped.len(), 2, "{:?}", report.not_stopped);
     until(|| blocker.begun() == 1);
@@ -204,7 +206,7 @@ fn a_description_that_blocks_when_it_is_dropped_is_named() {
     let (runtime, blocker) = (runtime(1), Blocker::default());
     let described = Spawn::new().described_by(Arc::new(Blocks(blocker.clone())));
     runtime.block_on(async { described.spawn(pending::<()>()).detach() });
-    let report = runtime.shutdown(Duration::from_millis(50));
+    let report = runtime.shutdown(DEADLINE);
     assert_eq!(report.cancelled, 1);
     assert_eq!(names(&report).len(), 1, "{report:?}");
     until(|| blocker.begun() == 1);
@@ -223,8 +225,7 @@ fn a_job_that_shuts_its_runtime_down_does_not_wait_for_what_others_have_left() {
         described().spawn(pending::<()>()).detach();
         described().spawn_local(pending::<()>()).unwrap().detach();
         let runtime = own.lock().unwrap().take().unwrap();
-        tell.send(runtime.shutdown(Duration::from_millis(50)))
-            .unwrap();
+        tell.send(runtime.shutdown(DEADLINE)).unwrap();
     };
     let lock = runtime.lock().unwrap();
     lock.as_ref().unwrap().spawn(shuts_down).detach();

@@ -30,10 +30,10 @@ use crate::{
     job::{JobRef, walked::WalkedJobs},
     observe::metrics::Metrics,
     report::{JobName, LateName},
-    runtime::own_runs::OwnRuns,
+    runtime::{holders::Holders, own_runs::OwnRuns},
     scheduler::{
         stackful::{pinned::PinnedQueue, wait::block::block_in_place},
-        threads::{monitor, pool::is_in_pool_of},
+        threads::pool::is_in_pool_of,
         workers::{cancel, config::FOREVER, context, shared::Shared},
     },
 };
@@ -57,12 +57,15 @@ pub struct ShutdownReport {
     /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their
     /// turn.
     pub cancelled: usize,
-    /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
-    /// named by their site. Also at most 100 closures of callbacks, wakers of other executors and descriptions of ended
-    /// jobs that the shutdown had not dropped or called by then, because one of them blocks or they are very many. They
-    /// continue without a runtime until they return or the program exits. The job that shuts its own runtime down is not
-    /// among them.
+    /// Jobs that still held a thread at the deadline, or can run only on a thread that another job held, and closures of
+    /// [`offload`](crate::offload()) that still ran, named by their site. Also closures of callbacks, wakers of other
+    /// executors and descriptions of ended jobs whose drop or call held a thread. They continue without a runtime until
+    /// they return or the program exits. The job that shuts its own runtime down is not among them.
     pub not_stopped: Vec<JobName>,
+    /// How many jobs, closures, wakers and descriptions held no thread at the deadline, and still had to be ended, dropped
+    /// or called, because they are very many, or because some of `not_stopped` hold the threads that do it. These threads
+    /// go on with it when they can.
+    pub left: usize,
 }
 
 /// Whether a shutdown first waits for jobs that could end on their own.
@@ -100,7 +103,11 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let mut live = end_leftovers(shared, own, time_limit());
     let is_left_to_caller = left_to_caller(shared);
     live.retain(|job| !own.contain(job) && !is_left_to_caller(job));
-    let mut ending = ending_jobs(shared, own);
+    let holders = Holders::of(shared);
+    let unended = live.len();
+    live.retain(|job| holders.contain(job));
+    let mut left = unended - live.len();
+    let mut ending = holders.into_ending(|job| own.contain(job));
     ending.retain(|job| live.iter().all(|other| other.ptr() != job.ptr()));
     let held = live.iter().chain(ending.iter());
     let held = held.map(name_of_held);
@@ -115,10 +122,13 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     shared.wake_leftovers();
     // The last references to most jobs. What those have left of the user's may block when it is dropped.
     drop((found, asked));
-    not_stopped.extend(shared.leftovers.await_all(time_limit()));
+    let leftovers = shared.leftovers.await_all(time_limit());
+    not_stopped.extend(leftovers.held);
+    left += leftovers.left;
     ShutdownReport {
         cancelled,
         not_stopped,
+        left,
     }
 }
 
@@ -132,17 +142,6 @@ fn name_of_held(job: &JobRef) -> JobName {
     let waits = is_blocked || header.state.is_waiting();
     name.waits_for = name.waits_for.filter(|_| waits);
     name
-}
-
-/// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the
-/// output.
-fn ending_jobs(shared: &Shared, own: &OwnRuns) -> WalkedJobs {
-    let mut ending = shared.detached.jobs();
-    // Without a monitor, or without a spare thread, one that holds a worker was not detached.
-    ending.extend(monitor::jobs_on_workers(shared));
-    let mut ending = WalkedJobs::new(ending);
-    ending.retain(|job| job.header().state.is_done() && !own.contain(job));
-    ending
 }
 
 /// Selects the jobs that will end on the caller's thread, once the job that runs there has ended: those pinned to that
@@ -233,10 +232,24 @@ fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
         }
         // As long as they become fewer, none holds the thread.
         let now = shared.live_jobs().len();
-        if now >= left || Instant::now() >= end {
+        if now >= left {
             return;
         }
+        if Instant::now() >= end {
+            return await_begun(shared);
+        }
         left = now;
+    }
+}
+
+/// Waits, but no longer than a grace period, until the jobs have ended whose end has begun: one that takes a moment is
+/// not among those that hold a thread.
+fn await_begun(shared: &Shared) {
+    let end = Instant::now() + GRACE;
+    let mut begun = shared.live_jobs();
+    begun.retain(|job| job.header().is_being_ended());
+    while begun.iter().any(|job| !job.header().state.is_done()) && Instant::now() < end {
+        poll_after(SHORT);
     }
 }
 

@@ -63,11 +63,6 @@ impl EntryQueue {
         self.first
     }
 
-    /// The entries in their order. The queue keeps the scheduler's claims.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = EntryPtr> {
-        std::iter::successors(self.first, |entry| links(*entry).next)
-    }
-
     /// Takes the first entry, with the scheduler's claim.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<EntryPtr> {

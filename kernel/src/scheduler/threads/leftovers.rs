@@ -35,8 +35,8 @@ const HELD: Duration = Duration::from_millis(5);
 /// The most threads that run leftovers. If each of them is held, those behind wait.
 const MOST_THREADS: usize = 64;
 
-/// The most leftovers that a shutdown names.
-const MOST_NAMES: usize = 100;
+/// How long a shutdown waits beyond its deadline for a leftover that had just begun: it names only what holds a thread.
+const GRACE: Duration = Duration::from_millis(50);
 
 /// Leftovers that were found. The thread that drops them runs them.
 #[derive(Default)]
@@ -126,16 +126,29 @@ impl LeftoverQueue {
         Some((name, taken))
     }
 
-    /// The first leftovers that have not ended: those that run, and those that wait.
-    fn names(&self) -> Vec<JobName> {
-        let run = self.running.iter().map(|run| run.name.clone());
-        let calls = self.calls.iter().map(ForeignCall::name);
-        let queued = self.queued.iter().map(QueuedClosure::name);
-        let closures = self.closures.iter();
-        let closures = closures.map(|closure| FEATURES.callbacks.name_of(closure));
-        let names = run.chain(calls).chain(queued).chain(closures);
-        names.take(MOST_NAMES).collect()
+    /// What is left, if those that run `hold` their threads, and the others are about to end.
+    fn left(&self, holds: impl Fn(&LeftoverRun) -> bool) -> LeftLeftovers {
+        let held: Vec<JobName> = self
+            .running
+            .iter()
+            .filter(|run| holds(run))
+            .map(|run| run.name.clone())
+            .collect();
+        let brief = self.running.len() - held.len();
+        let waiting = self.calls.len() + self.queued.len() + self.closures.len();
+        LeftLeftovers {
+            held,
+            left: brief + waiting,
+        }
     }
+}
+
+/// The leftovers that a shutdown does not wait for any longer.
+pub(crate) struct LeftLeftovers {
+    /// Those that hold a thread.
+    pub(crate) held: Vec<JobName>,
+    /// How many others there are.
+    pub(crate) left: usize,
 }
 
 impl LeftoverThreads {
@@ -168,15 +181,19 @@ impl LeftoverThreads {
         }
     }
 
-    /// Waits until all leftovers have run, at most until `deadline`. Returns the names of those that have not.
-    pub(crate) fn await_all(&self, deadline: Instant) -> Vec<JobName> {
+    /// Waits until all leftovers have run, at most until `deadline`. Returns those that have not.
+    pub(crate) fn await_all(&self, deadline: Instant) -> LeftLeftovers {
         let mut state = lock(&self.state);
         loop {
             let is_over = state.is_empty() && state.running.is_empty();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if is_over || left.is_zero() {
-                return state.names();
+            let now = Instant::now();
+            // Of those that run at the deadline, the brief ones end.
+            let begun = |run: &LeftoverRun| run.since <= deadline;
+            let is_brief = |run: &LeftoverRun| begun(run) && run.since.elapsed() < GRACE;
+            if is_over || now >= deadline && !state.running.iter().any(is_brief) {
+                return state.left(begun);
             }
+            let left = deadline.saturating_duration_since(now).max(HELD);
             let waited = self.ended.wait_timeout(state, left);
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
