@@ -54,6 +54,11 @@ pub(crate) const MIRI_SYNC: MiriRun = MiriRun {
             --skip a_source_by_reference --skip choice_is_associative",
     flags: "-Zmiri-strict-provenance -Zmiri-ignore-leaks",
 };
+/// The table of the lines of waits, which threads share without a lock, and what a noted wait is read from.
+pub(crate) const MIRI_SITES: MiriRun = MiriRun {
+    tests: "-p weald-sync --lib -- sites:: reason::",
+    flags: MIRI_SYNC.flags,
+};
 /// The models of the protocols, on threads of `std`. The kernel keeps addresses in words, so provenance is not
 /// strict. Most of the kernel switches stacks, by instructions that Miri does not execute.
 pub(crate) const MIRI_KERNEL: MiriRun = MiriRun {

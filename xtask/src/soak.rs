@@ -12,7 +12,7 @@ use crate::checkout::Checkout;
 use crate::limited::{Interrupt, Limit};
 use crate::loom;
 use crate::sanitizers::{
-    MIRI_KERNEL, MIRI_MEMORY, MIRI_SLOT, MIRI_SYNC, MIRI_TREE, address_sanitizer, miri,
+    MIRI_KERNEL, MIRI_MEMORY, MIRI_SITES, MIRI_SLOT, MIRI_SYNC, MIRI_TREE, address_sanitizer, miri,
     thread_sanitizer,
 };
 use crate::steps::{Outcome, Tally, Verdict};
@@ -81,6 +81,7 @@ impl Part {
                 vec![
                     Piece::new("Miri: models of the kernel", 20, miri(MIRI_KERNEL)),
                     Piece::new("Miri: sync", 20, miri(MIRI_SYNC)),
+                    Piece::new("Miri: lines of waits", 5, miri(MIRI_SITES)),
                     Piece::new("Miri: memory", 20, miri(MIRI_MEMORY)),
                     Piece::new("Miri: slot", 20, miri(MIRI_SLOT)),
                     Piece::new("Miri: tree", 30, miri(MIRI_TREE)),
