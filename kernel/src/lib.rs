@@ -445,4 +445,6 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         default_runtime: runtime::handle::default_shared,
         abandon: scheduler::workers::run::cancel,
         make_call: scheduler::workers::waker::make_call,
+        call_in_drop: scheduler::workers::run::call_in_drop,
+        deliver_cancel_again: scheduler::stackful::wait::deliver_cancel_again_unless_unwinding,
     };

@@ -488,3 +488,65 @@ fn a_shutdown_ends_a_wait_of_code_that_is_called_apart() {
     flushed();
     assert!(reports("weald::panic", "a wait for").is_empty());
 }
+
+/// The only worker is held until the shutdown is over.
+#[test]
+fn code_that_is_called_apart_and_has_not_begun_at_a_shutdown_is_called_and_its_wait_ends() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let ((release, released), (hold, held)) = (channel::<()>(), channel());
+    let holder = runtime.spawn(async move {
+        hold.send(()).unwrap();
+        released.recv().unwrap_err();
+    });
+    held.recv().unwrap();
+    let ((tell, told), (end, ends)) = (channel(), channel());
+    let (unit, tells) = (runtime.spawn(pending::<()>()), TellsPanic(tell));
+    unit.as_unit().unwrap().call_apart("a wait for", move || {
+        let _tells = tells;
+        // A destructor would be told that its unit ends.
+        end.send(Unit::current_if_ending().is_some()).unwrap();
+        pending::<()>().wait();
+    });
+    let report = runtime.shutdown(Duration::ZERO);
+    assert!(!ends.recv().unwrap(), "it was called as a destructor");
+    assert!(!told.recv().unwrap());
+    let is_call = |named: &weald_kernel::JobName| named.to_string().contains("a wait for");
+    assert!(!report.not_stopped.iter().any(is_call), "{report:?}");
+    drop(release);
+    holder.wait().unwrap();
+}
+
+/// Waits when it is woken, which a cancel of the unit that wakes it ends.
+struct Waits(Sender<()>);
+
+impl Wake for Waits {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+        pending::<()>().wait();
+    }
+}
+
+#[test]
+fn a_cancel_that_ends_a_wait_of_a_foreign_waker_ends_the_next_wait_of_the_unit_too() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let barrier = Arc::new(weald_sync::Barrier::new(2));
+    let (begins, begun) = channel();
+    let mut first = Box::pin(barrier.wait().into_future());
+    poll_once(&mut first, &Waker::from(Arc::new(Waits(begins))));
+    let ((go_on, goes_on), own) = (channel(), barrier.clone());
+    let releases = runtime.spawn(async move {
+        own.wait().wait();
+        weald_kernel::cancel_point();
+        go_on.send(()).unwrap();
+    });
+    begun.recv().unwrap();
+    releases.cancel();
+    assert!(goes_on.recv().is_err(), "the cancel was swallowed");
+    assert!(runtime.block_on(releases).unwrap_err().is_cancelled());
+}

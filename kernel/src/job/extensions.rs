@@ -17,11 +17,11 @@ use std::{
 
 use crate::{
     job::{
-        attachment::AttachedValue, exit_hooks::ExitHooks, name::CallbackName, work_kind::WorkKind,
+        attachment::AttachedValue, exit_hooks::ExitHooks, foreign_waker, name::CallbackName,
+        work_kind::WorkKind,
     },
     report::panic_site::PanicSite,
-    report::payload,
-    report::{self, Describe, panic_message},
+    report::{self, Describe},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
 
@@ -246,8 +246,7 @@ impl Drop for ExtensionsWord {
 fn drop_extensions(extensions: Box<ExtensionsBox>) {
     let drops = || report::drop_for_user(extensions);
     if let Err(payload) = catch_unwind(AssertUnwindSafe(drops)) {
-        report::waker_panicked(&panic_message(payload.as_ref()));
-        payload::discard(payload);
+        foreign_waker::report_panic(payload);
     }
 }
 

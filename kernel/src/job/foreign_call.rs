@@ -9,8 +9,9 @@
 //!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
 //!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is
 //!   suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
-//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. The calls of a
-//!   stopped runtime are [leftovers](crate::scheduler::threads::leftovers).
+//! - A job that a shutdown cancels before it has begun makes its call all the same, as one that was cancelled just after
+//!   that: a waiter may depend on a waker, and a process on what it is told. Calls that are due after the stop are
+//!   [leftovers](crate::scheduler::threads::leftovers).
 //! - A panic of a foreign waker, of a destructor or of other code is reported and ends there.
 //! - A shutdown cancels the jobs that make calls, as all others. That ends a wait in a waker or in other code, but none
 //!   in a destructor.
@@ -122,6 +123,14 @@ pub(crate) enum CodeKind {
 }
 
 impl Called {
+    /// Whether it is a drop of the user's, in which no cancel ends a wait.
+    fn is_destructor(&self) -> bool {
+        matches!(
+            self,
+            Called::Waker(FiredBy::Cancel, _) | Called::Code(_, CodeKind::Destructor, _)
+        )
+    }
+
     /// The job that registered the waker.
     fn registrar(&self) -> Option<LateName> {
         match self {
@@ -184,8 +193,10 @@ impl ForeignCall {
             Some(Called::Waker(_, waker)) => foreign_waker::wake(waker),
             Some(Called::Code(name, _, code)) => {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-                    if !payload::is_cancel(&payload) {
-                        report::unobserved_panic(&name, &panic_message(payload.as_ref()));
+                    match payload::is_cancel(&payload) {
+                        // Without a runtime it is another job that makes the call, and goes on.
+                        true => (FEATURES.deliver_cancel_again)(),
+                        false => report::unobserved_panic(&name, &panic_message(payload.as_ref())),
                     }
                     payload::discard(payload);
                 }
@@ -205,7 +216,7 @@ impl ForeignCall {
         let called = self.0.as_ref();
         let registrar = called.and_then(Called::registrar);
         let kind = called.and_then(|called| called.kind(registrar.as_ref()));
-        let is_shielded = matches!(called, Some(Called::Code(_, CodeKind::Destructor, _)));
+        let is_shielded = called.is_some_and(Called::is_destructor);
         let name = self.name();
         let spec = Spec {
             runtime,
@@ -244,7 +255,11 @@ impl Future for ForeignCall {
 
 impl Drop for ForeignCall {
     fn drop(&mut self) {
-        self.call();
+        match &self.0 {
+            None => {}
+            Some(called) if called.is_destructor() => self.call(),
+            Some(_) => (FEATURES.call_in_drop)(&mut || self.call()),
+        }
     }
 }
 

@@ -5,9 +5,12 @@ use std::{
     task,
 };
 
-use crate::report::{
-    self, panic_message,
-    payload::{self, Payload},
+use crate::{
+    FEATURES,
+    report::{
+        self, panic_message,
+        payload::{self, Payload},
+    },
 };
 
 /// Wakes `waker`. A panic of a foreign waker is reported and ends here.
@@ -26,10 +29,12 @@ fn isolate(call: impl FnOnce()) {
     }
 }
 
-/// Reports that a foreign waker panicked with `payload`, unless a cancel ended a wait in it, and drops the payload.
+/// Reports that a foreign waker panicked with `payload`, and drops the payload. If a cancel of the running job has ended a
+/// wait in the waker, that is no panic, and the job's own next wait ends, too.
 pub(crate) fn report_panic(payload: Payload) {
-    if !payload::is_cancel(&payload) {
-        report::waker_panicked(&panic_message(payload.as_ref()));
+    match payload::is_cancel(&payload) {
+        true => (FEATURES.deliver_cancel_again)(),
+        false => report::waker_panicked(&panic_message(payload.as_ref())),
     }
     payload::discard(payload);
 }

@@ -1,5 +1,5 @@
 //! What the scheduler needs from the features, as traits: forks, callbacks, the driver of a test runtime. The table also
-//! has what the job needs from the scheduler (`abandon`, `make_call`).
+//! has what the job needs from the scheduler (`abandon` and what follows it).
 //!
 //! The scheduler names these traits and no layer that comes later in the list of the crate root. A feature implements
 //! its trait and may name the scheduler. The crate root, which knows both, connects them in
@@ -30,6 +30,10 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) abandon: fn(Runnable),
     /// Makes a call in a job of its own, in the runtime with this number. Called when the last reference to a job goes.
     pub(crate) make_call: fn(u16, ForeignCall),
+    /// Calls a closure as the running job's code, although the job's future is being dropped.
+    pub(crate) call_in_drop: fn(&mut dyn FnMut()),
+    /// An unwinding of the running job for a cancel was caught, and went no further.
+    pub(crate) deliver_cancel_again: fn(),
 }
 
 /// The forked work of one runtime, which idle workers share.

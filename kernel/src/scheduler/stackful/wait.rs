@@ -246,6 +246,14 @@ pub(crate) fn deliver_cancel_again() {
     }
 }
 
+/// As [`deliver_cancel_again`]. Nothing happens while the job unwinds: no wait may unwind it then, so what was caught was
+/// another job's.
+pub(crate) fn deliver_cancel_again_unless_unwinding() {
+    if !context::again().is_panicking() {
+        deliver_cancel_again();
+    }
+}
+
 impl Drop for Shield {
     fn drop(&mut self) {
         if let Some(job) = &self.0 {

@@ -150,6 +150,14 @@ fn fail(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     message
 }
 
+/// Calls `code` as what the running job does, and not as a destructor of its future, which is being dropped: a cancel
+/// ends a wait in it.
+pub(crate) fn call_in_drop(code: &mut dyn FnMut()) {
+    let before = context::here().set_dropping(false);
+    code();
+    context::again().set_dropping(before);
+}
+
 fn failure_of(job: &Header, payload: Payload) -> Failure {
     match payload::is_cancel(&payload) {
         true if job.state.is_cancelled() => Failure::Cancelled,
@@ -406,6 +414,8 @@ pub(crate) fn cancel(job: Runnable) {
         job.into_ptr();
         return;
     }
+    // It is runnable, so nothing is owed.
+    let _nothing = job.header().state.cancel();
     context::with(|cx| {
         let before = cx.set_job(Some(job.ptr()));
         let ending = cx.set_ending(true);
