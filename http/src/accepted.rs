@@ -3,6 +3,9 @@
 //! The clone is user code, so it is made here and not where connections are accepted: if it blocks, it is reported by
 //! the name of this connection, and delays no other one while another instance is left. If none is left, a connection
 //! waits for one as long as its client may take to send the head of a request.
+//!
+//! When clones have blocked or computed a moment ago, the next ones run in quarantine. Only a connection that has an
+//! instance waits there: nobody polls it meanwhile, so no limit and no order would end it. The others wait on a worker.
 
 use std::{
     future::Future,
@@ -21,7 +24,8 @@ use crate::{
     connection::Connection,
     handler::Serve,
     limits::LOOK,
-    originals::{Originals, Turn},
+    originals::{Lent, Originals, Turn},
+    phase::Phase,
     unserved::Unserved,
     wire::{Departure, Wire},
 };
@@ -40,9 +44,11 @@ enum State<T: Transport, S: Serve> {
 /// A connection without a service.
 pub(crate) struct Opening<T: Transport, S: Serve> {
     wire: Arc<Wire<T>>,
-    // Before the entry, which ends the connection for the server.
-    originals: Arc<Originals<S>>,
+    // These before the entry, which ends the connection for the server.
+    /// The instance that it clones.
+    lent: Option<Lent<S>>,
     turn: Option<Turn<S>>,
+    originals: Arc<Originals<S>>,
     admitted: Admitted<S>,
     watch: Option<Watch>,
 }
@@ -66,6 +72,7 @@ impl<T: Transport, S: Serve> Accepted<T, S> {
             wire: Arc::new(wire),
             admitted,
             originals,
+            lent: None,
             turn: None,
             watch: None,
         }))
@@ -75,18 +82,42 @@ impl<T: Transport, S: Serve> Accepted<T, S> {
 impl<T: Transport, S: Serve> Opening<T, S> {
     /// Ready when the connection has its clone, or will get none. Breaks when the connection is over.
     fn poll_clone(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<(), Result<S, Unserved>>> {
-        if let Poll::Ready(service) = self.originals.poll_clone(&mut self.turn, cx) {
-            let service = service.ok_or(Unserved::Panicked);
-            return Poll::Ready(ControlFlow::Continue(service));
+        if self.lent.is_none() {
+            match self.originals.poll_take(&mut self.turn, cx) {
+                Poll::Ready(lent) => {
+                    self.lent = Some(lent);
+                    self.admitted.entry.opens();
+                }
+                // First the waker and then the look, so that an order is seen or wakes this job.
+                Poll::Pending => self.wire.activity.set_waker(cx.waker().clone()),
+            }
         }
-        // First the waker and then the look, so that an order is seen or wakes this job.
-        let activity = &self.wire.activity;
-        activity.set_waker(cx.waker().clone());
-        // As a connection with a clone, it does not leave a request that has arrived.
-        if activity.must_stop() || activity.is_draining() && !self.wire.has_arrived() {
+        if self.must_go() {
             return Poll::Ready(ControlFlow::Break(()));
         }
-        self.poll_watch(cx)
+        if self.lent.is_none() {
+            return self.poll_watch(cx);
+        }
+        ready!(weald_kernel::poll_place(cx));
+        let service = self.lent.take().and_then(Lent::make_clone);
+        Poll::Ready(ControlFlow::Continue(service.ok_or(Unserved::Panicked)))
+    }
+
+    /// Whether an order ends the connection. As one with a clone, it does not leave a request that has arrived; if it
+    /// waits, another one must make room in its place.
+    fn must_go(&self) -> bool {
+        let activity = &self.wire.activity;
+        if activity.must_stop() || !activity.is_draining() {
+            return activity.must_stop();
+        }
+        if !self.wire.has_arrived() {
+            return true;
+        }
+        if activity.is_waiting() && activity.phase() != Phase::Head {
+            activity.received();
+            self.admitted.entry.stays();
+        }
+        false
     }
 
     /// Ready when the connection has waited for too long, or its client is gone.

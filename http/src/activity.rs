@@ -78,7 +78,7 @@ pub(crate) enum Busy {
     Serving,
     /// A part of a request's head has arrived.
     Reading,
-    /// It gets its clone of the service.
+    /// It gets its clone of the service, or waits for that while its client has sent something.
     Opening,
     /// It drops its clone of the service.
     Ending,
@@ -307,7 +307,7 @@ impl Activity {
     pub(crate) fn busy(&self) -> Option<Busy> {
         if self.can_close() {
             None
-        } else if self.is_opening() {
+        } else if self.is_opening() || self.is_waiting() {
             Some(Busy::Opening)
         } else if self.is_ending() {
             Some(Busy::Ending)

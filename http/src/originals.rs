@@ -51,13 +51,12 @@ impl<S: Clone + Send + 'static> Originals<S> {
         }
     }
 
-    /// Clones the service. `None` if the clone panicked, which was reported. `turn` is none at first, and has the wait
-    /// for an instance between two calls.
-    pub(crate) fn poll_clone(
+    /// Takes an instance when one is free. `turn` is none at first, and has the wait for an instance between two calls.
+    pub(crate) fn poll_take(
         self: &Arc<Self>,
         turn: &mut Option<Turn<S>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<S>> {
+    ) -> Poll<Lent<S>> {
         let original = match turn {
             Some(waits) => ready!(waits.as_mut().poll(cx)),
             None => match self.free.try_receive() {
@@ -66,20 +65,10 @@ impl<S: Clone + Send + 'static> Originals<S> {
             },
         };
         *turn = None;
-        let is_last = self.free.is_empty();
-        let lent = Lent {
+        Poll::Ready(Lent {
             original: Some(original),
-            originals: self,
-        };
-        let cloned = lent.try_clone();
-        drop(lent);
-        if let Some(cloned) = &cloned
-            && is_last
-            && let Some(another) = weald_kernel::catch_panic(|| cloned.clone())
-        {
-            self.put(another);
-        }
-        Poll::Ready(cloned)
+            originals: self.clone(),
+        })
     }
 
     fn next(self: Arc<Self>) -> Turn<S> {
@@ -91,21 +80,35 @@ impl<S: Clone + Send + 'static> Originals<S> {
 }
 
 /// A guard: its instance is given back when the guard is dropped, also by an unwinding.
-struct Lent<'a, S: Clone + Send + 'static> {
+pub(crate) struct Lent<S: Clone + Send + 'static> {
     original: Option<S>,
-    originals: &'a Originals<S>,
+    originals: Arc<Originals<S>>,
 }
 
-impl<S: Clone + Send + 'static> Lent<'_, S> {
-    fn try_clone(&self) -> Option<S> {
-        weald_kernel::catch_panic(|| self.original.clone()).flatten()
+impl<S: Clone + Send + 'static> Lent<S> {
+    /// Clones the instance, and gives it back. `None` if the clone panicked, which was reported.
+    pub(crate) fn make_clone(mut self) -> Option<S> {
+        let is_last = self.originals.free.is_empty();
+        let cloned = weald_kernel::catch_panic(|| self.original.clone()).flatten();
+        self.give_back();
+        if let Some(cloned) = &cloned
+            && is_last
+            && let Some(another) = weald_kernel::catch_panic(|| cloned.clone())
+        {
+            self.originals.put(another);
+        }
+        cloned
     }
-}
 
-impl<S: Clone + Send + 'static> Drop for Lent<'_, S> {
-    fn drop(&mut self) {
+    fn give_back(&mut self) {
         if let Some(original) = self.original.take() {
             self.originals.put(original);
         }
+    }
+}
+
+impl<S: Clone + Send + 'static> Drop for Lent<S> {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }

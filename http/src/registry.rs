@@ -324,6 +324,13 @@ impl Entry {
         ConnectionPermit(self.registry.clone())
     }
 
+    /// The connection gets its clone of the service. Under the lock, so that it is not asked to make room after that: it
+    /// could not, if the clone blocks.
+    pub(crate) fn opens(&self) {
+        self.registry
+            .change(|table| table.connections[self.key].begin_opening());
+    }
+
     /// The connection has fallen idle.
     pub(crate) fn became_idle(&self) {
         self.registry.change(|table| table.number(self.key));

@@ -3,7 +3,7 @@
 /// The greatest length at which a part of a path counts as a word, and not as a parameter.
 const LONGEST_WORD: usize = 24;
 
-/// Numbers for the route of a request. Neither is 0, and a kind is not 1 or 2 either.
+/// Numbers for the route of a request. Neither is 0, and a kind is none of 1 to 3 either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) kind: u64,
@@ -33,7 +33,7 @@ pub(crate) fn route(method: &str, path: &str) -> Route {
         first
     };
     Route {
-        kind: kind.max(3),
+        kind: kind.max(4),
         family: family.max(1),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn route_of_words(method: &str, path: &str) -> Route {
     let method = mix(FNV_OFFSET, method.as_bytes());
     let (service, _method) = path.rsplit_once('/').unwrap_or((path, ""));
     Route {
-        kind: mix(method, path.as_bytes()).max(3),
+        kind: mix(method, path.as_bytes()).max(4),
         family: mix(method, service.as_bytes()).max(1),
     }
 }

@@ -43,7 +43,9 @@ use crate::{
 /// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
 /// delays only its own connection, because another instance is left. But until the very first clone has ended there is
 /// none, nor if as many block at once as there are instances, until an idle connection ends; those that come meanwhile
-/// wait. They wait as long as a client may take to send a head, and are then answered with 503, which is reported.
+/// wait. They wait as long as a client may take to send a head, and are then answered with 503, which is reported. When
+/// clones block or compute again and again, the next ones are made in quarantine, and one that has to wait for a thread
+/// there has no such limit, as a request has none; those that wait for an instance have.
 /// The clone for a request is made before the request may be put into quarantine, so a clone should be cheap.
 ///
 /// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
@@ -320,7 +322,7 @@ where
                 }
                 let activity =
                     Activity::new(peer, std::any::type_name::<S>(), known_routes.clone());
-                activity.begin_opening();
+                activity.begin_waiting();
                 let (entry, permit) = registry.enter(&activity);
                 let admitted = Admitted {
                     limits: limits.clone(),

@@ -17,12 +17,14 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
 use weald_http::RequestBody;
+use weald_kernel::Runtime;
+use weald_sync::channel;
 
 use super::{Client, HELLO, run, start, with_some_limit};
 use crate::{
     blocker::Blocker,
     reports::{collect_reports, reports},
-    tools::until_yielding,
+    tools::{until_yielding, watch},
 };
 
 /// If it is set, the next clone blocks.
@@ -234,6 +236,79 @@ fn a_client_whose_connection_gets_no_instance_in_time_is_told() {
         .await;
         let told = "waited in vain for a clone of server::server::clones::Sticky";
         until_yielding(|| !reports("weald::service", told).is_empty()).await;
+    });
+}
+
+/// One clone blocks, and the quarantine has no thread for the next one. The connection that is to make it waits there
+/// with the last instance.
+#[test]
+fn connections_that_wait_for_an_instance_keep_their_limit_while_the_quarantine_is_full() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Runtime::builder().workers(1).spare_threads(2).build();
+    runtime.unwrap().block_on(with_some_limit(async |limit| {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| server.header_timeout(limit));
+        // Its connection makes another instance.
+        let first = Client::connect(server.address).await;
+        let last = HELLO.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+        first.send(&last).await;
+        let is_served = first.rest().await.starts_with("HTTP/1.1 200");
+        let stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let named = format!("no request from {}", stuck.stream.local_addr().unwrap());
+        until_yielding(|| !reports("weald::monitor", &named).is_empty()).await;
+        let (answers, answered) = channel::unbounded();
+        for _ in 0..2 {
+            let client = Client::connect(server.address).await;
+            client.send(&last).await;
+            let answers = answers.clone();
+            let asks = async move { answers.try_send(client.rest().await) };
+            weald_kernel::spawn(asks).detach();
+        }
+        let told = answered.receive().await.unwrap();
+        blocker.open();
+        let other = answered.receive().await.unwrap();
+        drop(stuck);
+        server.end().await;
+        let is_told = told.starts_with("HTTP/1.1 503") && other.starts_with("HTTP/1.1 200");
+        match is_served && is_told {
+            true => Ok(()),
+            false => Err(format!("{is_served}, {told:?}, {other:?}")),
+        }
+    }));
+}
+
+/// No time limit ends them. Those that wait longest have sent their requests; they are two, because a client that waits for
+/// room asks again after a second.
+#[test]
+fn a_connection_that_waits_for_an_instance_makes_room_unless_a_request_has_arrived() {
+    run(2, async {
+        let service = Sticky::default();
+        let (next, blocker) = (service.next.clone(), service.blocker.clone());
+        let server = start(service, |server| {
+            server
+                .max_connections(4)
+                .header_timeout(Duration::from_secs(3600))
+        });
+        let stuck = Sticky::stick(&next, &blocker, server.address).await;
+        let mut served = Vec::new();
+        for _ in 0..2 {
+            let client = Client::connect(server.address).await;
+            client.send(HELLO).await;
+            served.push(client);
+        }
+        let quiet = Client::connect(server.address).await;
+        let last = Client::connect(server.address).await;
+        assert_eq!(quiet.rest().await, "", "it made room");
+        blocker.open();
+        last.send(HELLO).await;
+        served.push(last);
+        for client in &mut served {
+            client.until("done.").await;
+        }
+        drop((stuck, served));
+        server.end().await;
     });
 }
 
