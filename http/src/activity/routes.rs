@@ -7,7 +7,7 @@ use weald_kernel::WorkKind;
 
 use super::Activity;
 use crate::{
-    flags::{AT_WORK, IN_FLIGHT, LINGERING},
+    flags::{AT_WORK, IN_FLIGHT},
     request_note::Noted,
     route::route,
 };
@@ -39,23 +39,23 @@ impl Activity {
         self.kind.set(0);
     }
 
-    /// The connection ends, and drops its clone of the service. If the destructor blocks, this connection cannot make
-    /// room for another one, and it is no request that blocks, unless the connection works on one: then this returns false.
-    pub(crate) fn begin_ending(&self) -> bool {
-        if self.has(AT_WORK | LINGERING) {
-            return false;
+    /// The connection ends, and drops its clone of the service, after what it had of a request. If the destructor
+    /// blocks, this connection cannot make room for another one, and it is no request that blocks, even if an answer is
+    /// not yet sent.
+    pub(crate) fn begin_ending(&self) {
+        if !self.has(AT_WORK) {
+            self.request.clear();
         }
-        self.request.clear();
         self.kind.set_family(0);
         self.kind.set_known(false);
         self.kind.set(ENDING);
         self.change(0, IN_FLIGHT);
-        true
     }
 
-    /// The connection has dropped its clone of the service.
+    /// The connection has dropped its clone of the service. What is left to do is to send the last answer.
     pub(crate) fn end_ending(&self) {
         self.change(IN_FLIGHT, 0);
+        self.kind.set(0);
     }
 
     /// Whether the connection waits for an instance of the service.

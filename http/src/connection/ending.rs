@@ -9,11 +9,12 @@ use std::{
 
 use weald_net::Transport;
 
-use super::{Connection, Stage};
+use super::{Connection, Hyper, Stage};
 use crate::{
     closing::{self, Closing, Lingers},
     handler::Serve,
     refusal,
+    registry::ConnectionPermit,
 };
 
 impl<T: Transport, S: Serve> Connection<T, S> {
@@ -26,13 +27,23 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
     /// about to send the rest of its request.
     pub(super) fn abandon(&mut self) {
-        let next = match self.activity.must_reset() {
-            true => Stage::Over,
-            false => Stage::Closing(Closing::new(self.entry.permit(), Lingers::Yes)),
+        let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("only a serving connection abandons a request");
         };
-        let last = std::mem::replace(&mut self.stage, next);
-        // Hyper drops what user code has given it.
-        let _dropped = weald_kernel::catch_panic(|| drop(last));
+        let permit = self.end_hyper(hyper);
+        if !self.activity.must_reset() {
+            let permit = permit.unwrap_or_else(|| self.entry.permit());
+            self.stage = Stage::Closing(Closing::new(permit, Lingers::Yes));
+        }
+    }
+
+    /// Drops what user code has given hyper, while its request is in flight, and gives the service back. Returns the
+    /// permit, unless somebody has taken the socket over, or a destructor has panicked.
+    fn end_hyper(&self, hyper: Pin<Box<Hyper<T, S>>>) -> Option<ConnectionPermit> {
+        let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
+        let service = parts.service.service;
+        self.let_go(|| self.give_back(service));
+        Some(parts.io.permit)
     }
 
     /// Hyper has ended.
@@ -93,11 +104,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
     /// Calls `drop_it`, which drops the service, or gives it back.
     fn let_go(&self, drop_it: impl FnOnce()) {
-        let begun = self.activity.begin_ending();
+        self.activity.begin_ending();
         let _dropped = weald_kernel::catch_panic(drop_it);
-        if begun {
-            self.activity.end_ending();
-        }
+        self.activity.end_ending();
     }
 }
 
@@ -105,15 +114,16 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
     fn drop(&mut self) {
         // First what is the service's, so that a report of its destructor names the request.
         let last = std::mem::replace(&mut self.stage, Stage::Over);
-        self.let_go(|| match last {
+        let _permit = match last {
             Stage::Idle {
                 service, permit, ..
             } => {
-                self.give_back(service);
-                drop(permit);
+                self.let_go(|| self.give_back(service));
+                Some(permit)
             }
-            other => drop(other),
-        });
+            Stage::Serving(hyper) => self.end_hyper(hyper),
+            Stage::Closing(_) | Stage::Over => None,
+        };
         if self.activity.must_reset() {
             closing::reset_at_close(&self.wire);
         }

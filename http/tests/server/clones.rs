@@ -4,6 +4,7 @@ use std::{
     convert::Infallible,
     future::{Ready, ready},
     net::Shutdown,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +21,7 @@ use weald_http::RequestBody;
 use weald_kernel::Runtime;
 use weald_sync::channel;
 
-use super::{Client, HELLO, run, start, with_some_limit};
+use super::{Client, HELLO, panics::Brittle, run, start, with_some_limit};
 use crate::{
     blocker::Blocker,
     reports::{collect_reports, reports},
@@ -57,17 +58,22 @@ impl Clone for Sticky {
     }
 }
 
+/// Answers `/breaks` with bytes that panic when hyper looks at them.
 impl Service<Request<RequestBody>> for Sticky {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<Full<Brittle>>;
     type Error = Infallible;
-    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+    type Future = Ready<Result<Response<Full<Brittle>>, Infallible>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
-        ready(Ok(Response::new(Full::new("done.".into()))))
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let mut answer = Brittle::default();
+        if request.uri().path() != "/breaks" {
+            answer.bytes = Some("done.".into());
+        }
+        ready(Ok(Response::new(Full::new(answer))))
     }
 }
 
@@ -113,30 +119,36 @@ fn clones_that_block_delay_only_their_own_connections_and_are_named() {
     });
 }
 
-/// No time limit ends the one that waits.
+/// No time limit ends the one that waits. The one that leaves its instance goes by itself, or is given up in the middle of
+/// an answer.
 #[test]
 fn if_as_many_clones_as_there_are_instances_never_end_a_connection_that_ends_leaves_its_own() {
-    run(1, async {
-        let service = Sticky::default();
-        let (next, blocker) = (service.next.clone(), service.blocker.clone());
-        let server = start(service, |server| {
-            server.header_timeout(Duration::from_secs(3600))
+    for is_given_up in [false, true] {
+        run(1, async {
+            let service = Sticky::default();
+            let (next, blocker) = (service.next.clone(), service.blocker.clone());
+            let server = start(service, |server| {
+                server.header_timeout(Duration::from_secs(3600))
+            });
+            let mut served = Client::connect(server.address).await;
+            served.send(HELLO).await;
+            served.until("done.").await;
+            let mut stuck = Vec::new();
+            for _ in 0..2 {
+                stuck.push(Sticky::stick(&next, &blocker, server.address).await);
+            }
+            let mut waits = Client::connect(server.address).await;
+            waits.send(HELLO).await;
+            match is_given_up {
+                true => served.send(&HELLO.replace(" / ", " /breaks ")).await,
+                false => served.stream.shutdown(Shutdown::Both).unwrap(),
+            }
+            waits.until("done.").await;
+            blocker.open();
+            drop((served, waits, stuck));
+            server.end().await;
         });
-        let mut served = Client::connect(server.address).await;
-        served.send(HELLO).await;
-        served.until("done.").await;
-        let mut stuck = Vec::new();
-        for _ in 0..2 {
-            stuck.push(Sticky::stick(&next, &blocker, server.address).await);
-        }
-        let mut waits = Client::connect(server.address).await;
-        waits.send(HELLO).await;
-        drop(served);
-        waits.until("done.").await;
-        blocker.open();
-        drop((waits, stuck));
-        server.end().await;
-    });
+    }
 }
 
 /// The first clone blocks, so there is no other instance yet.
@@ -348,18 +360,49 @@ impl Drop for StuckAtEnd {
     }
 }
 
+/// The next destructor after that of a request for `/last` is told to block: that of its connection.
 impl Service<Request<RequestBody>> for StuckAtEnd {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
-    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
-        ready(Ok(Response::new(Full::new("done.".into()))))
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let sticks = self.sticks.clone();
+        Box::pin(async move {
+            if request.uri().path() == "/last" {
+                sticks.store(true, Ordering::SeqCst);
+            }
+            Ok(Response::new(Full::new("done.".into())))
+        })
     }
+}
+
+/// Its answer is still held, because it leaves when the poll of the connection ends.
+#[test]
+fn a_destructor_that_blocks_after_the_last_answer_is_none_of_its_requests() {
+    run(2, async {
+        collect_reports();
+        let service = StuckAtEnd::default();
+        let blocker = service.blocker.clone();
+        let server = start(service, |server| server);
+        let client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        let last = "GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        client.send(last).await;
+        let named = format!("from {peer}");
+        until_yielding(|| !reports("weald::monitor", &named).is_empty()).await;
+        blocker.open();
+        let text = &reports("weald::monitor", &named)[0].text;
+        let destructor = "the destructor of server::server::clones::StuckAtEnd for a connection";
+        assert!(text.contains(destructor), "{text}");
+        assert!(text.contains("GET /last from"), "{text}");
+        assert!(client.rest().await.ends_with("done."));
+        server.end().await;
+    });
 }
 
 /// It was asked to make room, and would be taken for one that is about to close.

@@ -260,8 +260,9 @@ fn a_service_that_is_stopped_in_a_wait_does_not_panic() {
 }
 
 /// Bytes; without any it panics when hyper looks at them, and notes that.
-struct Brittle {
-    bytes: Option<Bytes>,
+#[derive(Default)]
+pub(super) struct Brittle {
+    pub(super) bytes: Option<Bytes>,
     has_broken: Arc<AtomicBool>,
 }
 
