@@ -250,8 +250,8 @@ pub(crate) fn no_blocking_thread(error: &io::Error) {
 }
 
 /// A job waits and holds its thread meanwhile, on which other jobs' stacks must resume.
-pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
-    of_job(ReportKind::HoldsPinnedJobs, named, || {
+pub(crate) fn holds_pinned_jobs(named: LateName, others: usize) {
+    of_job_late(ReportKind::HoldsPinnedJobs, named, move |named| {
         format!(
             "{named} waits in a panic hook, in a destructor while it unwinds, or for a fork, and so holds its OS \
              thread, on which {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
@@ -319,8 +319,8 @@ pub(crate) fn waker_panicked(message: &str) {
 }
 
 /// A pinned job cannot be dropped, because its thread is gone.
-pub(crate) fn stranded(named: &JobName) {
-    of_job(ReportKind::Stranded, named, || {
+pub(crate) fn stranded(named: LateName) {
+    of_job_late(ReportKind::Stranded, named, |named| {
         format!(
             "{named} may run on one thread only, which has ended; its memory is leaked, and its \
              destructors do not run"

@@ -11,10 +11,10 @@ mod tools;
 use std::{
     future::poll_fn,
     io::{BufRead, BufReader},
-    panic::Location,
+    panic::{self, Location},
     process::{Command, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Once, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
@@ -345,6 +345,81 @@ fn a_description_that_panics_ends_neither_the_monitor_nor_a_worker() {
     runtime.block_on(runtime.spawn(yield_now())).unwrap();
     drop(go);
     assert!(runtime.block_on(blocks).unwrap());
+}
+
+/// A hook of the user's own asks for the name of the unit that panics.
+fn ask_for_names_in_the_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let _name = weald_kernel::current_name();
+            before(info);
+        }));
+    });
+}
+
+#[test]
+fn a_job_whose_description_panics_may_panic() {
+    let _watch = watch();
+    ask_for_names_in_the_hook();
+    let runtime = runtime(1);
+    let panics = runtime.block_on(async {
+        let described = Spawn::new().described_by(Arc::new(Panics));
+        described.spawn(async { panic!("on purpose") })
+    });
+    let failed: Result<(), _> = runtime.block_on(panics);
+    assert!(failed.unwrap_err().is_panic());
+}
+
+/// Its name is in a mutex that the job locks.
+#[derive(Debug, Default)]
+struct Locked(Mutex<String>);
+
+impl Describe for Locked {
+    fn name(&self) -> String {
+        let name = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        name.clone()
+    }
+}
+
+#[test]
+fn a_job_may_panic_while_it_holds_the_mutex_that_its_description_locks() {
+    let _watch = watch();
+    ask_for_names_in_the_hook();
+    let (runtime, locked) = (runtime(1), Arc::new(Locked::default()));
+    let panics = runtime.block_on(async {
+        let described = Spawn::new().described_by(locked.clone());
+        described.spawn(async move {
+            let _name = locked.0.lock().unwrap();
+            panic!("on purpose");
+        })
+    });
+    let failed: Result<(), _> = runtime.block_on(panics);
+    assert!(failed.unwrap_err().is_panic());
+}
+
+/// The job holds the mutex until the shutdown is over.
+#[test]
+fn a_shutdown_asks_no_description() {
+    let _watch = watch();
+    let (runtime, locked) = (runtime(1), Arc::new(Locked::default()));
+    let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let described = Spawn::new().name("holds").described_by(locked.clone());
+    let holds = runtime.block_on(async {
+        described.spawn(async move {
+            let _name = locked.0.lock().unwrap();
+            hold.send(()).unwrap();
+            released.recv().unwrap_err();
+        })
+    });
+    held.recv().unwrap();
+    let report = runtime.shutdown(Duration::ZERO);
+    let names = report.not_stopped.iter();
+    let names: Vec<_> = names.map(|job| job.name.as_deref()).collect();
+    assert_eq!(names, [Some("holds")]);
+    drop(release);
+    holds.wait().unwrap();
 }
 
 /// Blocks its thread where it is asked for the name, or dropped; tells on which thread that is.

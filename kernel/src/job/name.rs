@@ -51,6 +51,19 @@ impl JobName {
         named.map_or_else(|| JobName::known(job, None), LateName::now)
     }
 
+    /// As [`try_of`](JobName::try_of), without asking the description of `job`.
+    pub(crate) fn try_known(job: &Header) -> JobName {
+        let known = |extensions: &Extensions| JobName::known(job, Some(extensions));
+        let known = job.extensions.try_with(known);
+        known.unwrap_or_else(|| JobName::known(job, None))
+    }
+
+    /// The name of `job`, without asking its description.
+    pub(crate) fn without_description(job: &Header) -> JobName {
+        let extensions = job.extensions.lock_existing();
+        JobName::known(job, extensions.as_deref())
+    }
+
     /// The name of a callback that no job runs.
     pub(crate) fn of_callback(callback: CallbackName) -> JobName {
         let type_name = (callback.type_name)();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{JobName, LateName, ReportKind, of_job, of_job_late};
+use super::{JobName, LateName, ReportKind, of_job_late};
 
 /// A job that was reported as stuck was asked to end, and has not waited since.
 pub(crate) fn pending_kill(named: LateName, pending: Duration) {
@@ -25,19 +25,13 @@ pub(crate) fn hangs_at_end(named: LateName, pending: Duration) {
 }
 
 /// A job that is being ended waits in a destructor, on a thread that calls `block_on`. Made by that thread.
-pub(crate) fn keeps_block_on(job: &JobName, pending: Duration) {
-    of_job(
-        ReportKind::PendingKill {
-            pending_ms: in_ms(pending),
-        },
-        job,
-        || {
-            format!(
-                "{job} is being ended, and has waited in a destructor for {pending:.1?}. The call of `block_on` whose thread \
+pub(crate) fn keeps_block_on(job: LateName, pending: Duration) {
+    report(job, pending, move |job| {
+        format!(
+            "{job} is being ended, and has waited in a destructor for {pending:.1?}. The call of `block_on` whose thread \
              it is on returns only after that: let destructors not wait."
-            )
-        },
-    );
+        )
+    });
 }
 
 fn in_ms(pending: Duration) -> u64 {

@@ -230,7 +230,7 @@ impl Runtime {
     /// Shuts down in four steps: close (new jobs are refused), drain (jobs may end on their own, until the deadline),
     /// cancel (the remaining jobs end, each at its wait; workers run their destructors, beside each other), stop.
     /// Returns what had to be cancelled and what did not even stop. It blocks the calling thread. Beyond the deadline
-    /// it takes at most 200 ms, and 10 µs for each job that is left, until it gives threads up, and at most another 200
+    /// it takes at most 250 ms, and 10 µs for each job that is left, until it gives threads up, and at most another 200
     /// ms until reports are written.
     ///
     /// The closures of callbacks that have not run, and the wakers of other executors that still wait for a timer or a

@@ -32,12 +32,18 @@ impl Holders<'_> {
     /// Whether `job`, which has not ended, holds a thread, or can run only on a thread that another job holds. The latter
     /// has run there before.
     pub(super) fn contain(&self, job: &JobRef) -> bool {
-        let header = job.header();
-        // A thread of no pool, such as the shutdown's, may be ending it.
-        let ends = || header.is_being_ended() || header.waits_to_the_end();
         // The thread may run a part of its fork, on top of it.
-        let forks = || header.is_forked() || self.shared.forks.is_forking(job);
-        !header.runs_anywhere() || self.addresses.contains(&address(job)) || ends() || forks()
+        let forks = || job.header().is_forked() || self.shared.forks.is_forking(job);
+        self.has(job) || is_being_ended(job) || forks()
+    }
+
+    /// Whether `job` has not ended and only its end holds a thread, which may belong to no pool, such as the shutdown's.
+    pub(super) fn contain_ending(&self, job: &JobRef) -> bool {
+        !job.header().state.is_done() && !self.has(job) && is_being_ended(job)
+    }
+
+    fn has(&self, job: &JobRef) -> bool {
+        !job.header().runs_anywhere() || self.addresses.contains(&address(job))
     }
 
     /// The jobs whose future is gone, and that hold a thread all the same: in an exit hook, or in the destructor of the
@@ -47,6 +53,10 @@ impl Holders<'_> {
             .retain(|job| job.header().state.is_done() && !is_own(job));
         self.running
     }
+}
+
+fn is_being_ended(job: &JobRef) -> bool {
+    job.header().is_being_ended() || job.header().waits_to_the_end()
 }
 
 fn address(job: &JobRef) -> usize {

@@ -29,7 +29,7 @@ use std::{
 use crate::{
     job::{JobRef, walked::WalkedJobs},
     observe::metrics::Metrics,
-    report::{JobName, LateName},
+    report::JobName,
     runtime::{holders::Holders, own_runs::OwnRuns},
     scheduler::{
         stackful::{pinned::PinnedQueue, wait::block::block_in_place},
@@ -47,6 +47,9 @@ const SHORT: Duration = Duration::from_micros(50);
 /// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
+/// How long a shutdown waits for the end of what is being ended, before it takes that for something that holds a thread.
+const BRIEF: Duration = Duration::from_millis(20);
+
 /// How much longer the shutdown's own thread has, beyond the deadline, for each job that the workers left to it.
 const PER_JOB: Duration = Duration::from_micros(10);
 
@@ -60,7 +63,8 @@ pub struct ShutdownReport {
     /// Jobs that still held a thread at the deadline, or can run only on a thread that another job held, and closures of
     /// [`offload`](crate::offload()) that still ran, named by their site. Also closures of callbacks, wakers of other
     /// executors and descriptions of ended jobs whose drop or call held a thread. They continue without a runtime until
-    /// they return or the program exits. The job that shuts its own runtime down is not among them.
+    /// they return or the program exits. The job that shuts its own runtime down is not among them. A job with a
+    /// [description](crate::Spawn::described_by) has the name that it was given at spawn.
     pub not_stopped: Vec<JobName>,
     /// How many jobs, closures, wakers and descriptions held no thread at the deadline, and still had to be ended, dropped
     /// or called, because they are very many, or because some of `not_stopped` hold the threads that do it. These threads
@@ -104,14 +108,22 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let is_left_to_caller = left_to_caller(shared);
     live.retain(|job| !own.contain(job) && !is_left_to_caller(job));
     let holders = Holders::of(shared);
-    let unended = live.len();
-    live.retain(|job| holders.contain(job));
-    let mut left = unended - live.len();
+    let mut held = live.clone();
+    held.retain(|job| holders.contain(job));
+    // The end of most takes a moment only.
+    let end = Instant::now() + BRIEF;
+    while held.iter().any(|job| holders.contain_ending(job)) && Instant::now() < end {
+        poll_after(SHORT);
+    }
+    let is_unended = |job: &&JobRef| !job.header().state.is_done();
+    held.retain(|job| is_unended(&job));
+    let mut left = live.iter().filter(is_unended).count();
+    left = left.saturating_sub(held.len());
     let mut ending = holders.into_ending(|job| own.contain(job));
-    ending.retain(|job| live.iter().all(|other| other.ptr() != job.ptr()));
-    let held = live.iter().chain(ending.iter());
-    let held = held.map(name_of_held);
-    let offloaded = shared.blocking.offloaded().into_iter().map(LateName::now);
+    ending.retain(|job| held.iter().all(|other| other.ptr() != job.ptr()));
+    let held = held.iter().chain(ending.iter()).map(name_of_held);
+    let offloaded = shared.blocking.offloaded().into_iter();
+    let offloaded = offloaded.map(|name| name.known().clone());
     let mut not_stopped: Vec<JobName> = held.chain(offloaded).collect();
     let is_cancelled = |job: &&JobRef| match job.header().state.is_done() {
         true => job.header().was_cancelled(),
@@ -132,10 +144,11 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     }
 }
 
-/// The name of a job that holds a thread. One that blocks or computes may have noted a wait earlier in the same poll.
+/// The name of a job that holds a thread. One that blocks or computes may have noted a wait earlier in the same poll. Its
+/// description is not asked: it may want what the job holds, and the shutdown would wait for that.
 fn name_of_held(job: &JobRef) -> JobName {
     let header = job.header();
-    let mut name = JobName::of(header);
+    let mut name = JobName::without_description(header);
     let extensions = header.extensions.lock_existing();
     // It is cancelled, so its state does not say that it blocks in a destructor.
     let is_blocked = extensions.is_some_and(|extensions| extensions.blocked.is_some());
@@ -232,24 +245,10 @@ fn end_rounds_apart(shared: &Arc<Shared>, deadline: Instant, mut left: usize) {
         }
         // As long as they become fewer, none holds the thread.
         let now = shared.live_jobs().len();
-        if now >= left {
+        if now >= left || Instant::now() >= end {
             return;
         }
-        if Instant::now() >= end {
-            return await_begun(shared);
-        }
         left = now;
-    }
-}
-
-/// Waits, but no longer than a grace period, until the jobs have ended whose end has begun: one that takes a moment is
-/// not among those that hold a thread.
-fn await_begun(shared: &Shared) {
-    let end = Instant::now() + GRACE;
-    let mut begun = shared.live_jobs();
-    begun.retain(|job| job.header().is_being_ended());
-    while begun.iter().any(|job| !job.header().state.is_done()) && Instant::now() < end {
-        poll_after(SHORT);
     }
 }
 

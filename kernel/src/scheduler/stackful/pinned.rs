@@ -26,7 +26,7 @@ use crate::{
     memory,
     queue::watched_queue::WatchedQueue,
     reactor::Reactor,
-    report::{self, JobName},
+    report::{self, LateName},
     scheduler::{
         stackful::visit_run::VisitRun,
         workers::{context, shared},
@@ -128,7 +128,7 @@ impl PinnedQueue {
         let mut incoming = lock(&self.incoming);
         if self.closed.load(Ordering::Acquire) && !self.is_here() {
             drop(incoming);
-            report::stranded(&JobName::of(job.header()));
+            report::stranded(LateName::of(job.header()));
             job.into_ptr();
             return;
         }

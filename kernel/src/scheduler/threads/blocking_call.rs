@@ -97,7 +97,7 @@ pub(crate) fn name_of_served() -> Option<JobName> {
         .try_with(|served| {
             let served = served.try_borrow().ok()?;
             match &served.as_ref()?.caller {
-                Caller::Job(job) => Some(JobName::try_of(job.header())),
+                Caller::Job(job) => Some(JobName::try_known(job.header())),
                 future @ Caller::Future { .. } => Some(future.name().known().clone()),
                 Caller::Operation(_) => None,
             }

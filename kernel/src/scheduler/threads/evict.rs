@@ -4,7 +4,7 @@ use std::{sync::Arc, thread, time::Instant};
 
 use crate::{
     job::JobRef,
-    report::{self, JobName},
+    report::{self, LateName},
     scheduler::{
         stackful::{duties::RunPinned, pinned::PinnedQueue, stack_context},
         workers::{cancel, context, shared::Shared},
@@ -44,7 +44,7 @@ pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
         }
         if !is_told && since.elapsed() >= shared.config.stuck_after {
             for job in pinned_jobs().iter() {
-                report::keeps_block_on(&JobName::of(job.header()), since.elapsed());
+                report::keeps_block_on(LateName::of(job.header()), since.elapsed());
             }
             is_told = true;
         }

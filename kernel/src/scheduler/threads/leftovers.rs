@@ -36,7 +36,7 @@ const HELD: Duration = Duration::from_millis(5);
 const MOST_THREADS: usize = 64;
 
 /// How long a shutdown waits beyond its deadline for a leftover that had just begun: it names only what holds a thread.
-const GRACE: Duration = Duration::from_millis(50);
+const BRIEF: Duration = Duration::from_millis(20);
 
 /// Leftovers that were found. The thread that drops them runs them.
 #[derive(Default)]
@@ -189,7 +189,7 @@ impl LeftoverThreads {
             let now = Instant::now();
             // Of those that run at the deadline, the brief ones end.
             let begun = |run: &LeftoverRun| run.since <= deadline;
-            let is_brief = |run: &LeftoverRun| begun(run) && run.since.elapsed() < GRACE;
+            let is_brief = |run: &LeftoverRun| begun(run) && run.since.elapsed() < BRIEF;
             if is_over || now >= deadline && !state.running.iter().any(is_brief) {
                 return state.left(begun);
             }

@@ -25,7 +25,7 @@ use crate::{
     },
     report::panic_site,
     report::payload::{self, Payload},
-    report::{self, JobName, panic_message},
+    report::{self, JobName, LateName, panic_message},
     scheduler::{
         stackful::{
             pinned::PinChange,
@@ -410,7 +410,7 @@ pub(crate) fn cancel(job: Runnable) {
         return unwind(job);
     }
     if pinned.is_some_and(|pinned| !pinned.is_here() || job.header().has_own_stack()) {
-        report::stranded(&JobName::of(job.header()));
+        report::stranded(LateName::of(job.header()));
         job.into_ptr();
         return;
     }

@@ -15,7 +15,7 @@ use weald_sync::hooks::Parker;
 use crate::{
     FEATURES,
     job::JobRef,
-    report::{self, JobName, NoSpareThread},
+    report::{self, LateName, NoSpareThread},
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
@@ -275,11 +275,11 @@ fn park_in_job(
             parker.park_timeout(LOOK);
             let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
             if !reported && pinned > 0 && !is_over() && !gives_way() {
-                report::holds_pinned_jobs(&JobName::of(header), pinned);
+                report::holds_pinned_jobs(LateName::of(header), pinned);
                 reported = true;
             }
             if !is_told && !is_over() && since.elapsed() >= LOOK {
-                report::keeps_block_on(&JobName::of(header), since.elapsed());
+                report::keeps_block_on(LateName::of(header), since.elapsed());
                 is_told = true;
             }
         }
