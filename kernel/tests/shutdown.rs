@@ -384,6 +384,26 @@ fn a_drain_lets_a_woken_job_end_that_waits_for_its_thread() {
     }
 }
 
+#[test]
+fn a_child_of_a_scope_that_drops_its_runtime_waits_for_nobody() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder.shutdown_deadline(LONG).build().unwrap();
+    let (give, given) = mpsc::channel::<Runtime>();
+    let (tell, told) = mpsc::channel();
+    let parent = runtime.spawn(scope(async move |scope| {
+        let child = async move {
+            drop(given.recv().unwrap());
+            tell.send(()).unwrap();
+        };
+        scope.spawn(child).detach();
+        std::future::pending::<()>().await;
+    }));
+    give.send(runtime).unwrap();
+    told.recv().unwrap();
+    assert!(parent.wait().unwrap_err().is_cancelled());
+}
+
 /// The only worker is held, so that the shutdown ends the jobs itself, and it has no time for all.
 #[test]
 fn jobs_that_are_only_very_many_are_counted_and_not_named() {

@@ -37,7 +37,8 @@ pub struct Scope {
 
 /// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. No job of the scope is left when
 /// `scope` ends, whether `body` returned or panicked, or the future was cancelled. There is one exception: when the
-/// runtime stops, the wait ends for children that compute or block beyond the deadline.
+/// runtime stops, the wait ends for children that compute or block beyond the deadline, and for one that shuts the
+/// runtime down.
 ///
 /// Dropping the future cancels the children and waits, with the stack, until they have ended. A child's panic is
 /// returned by its handle, and does not end the other children.
@@ -95,13 +96,19 @@ impl Scope {
         }
     }
 
-    /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end.
+    /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end. A child
+    /// that shuts the runtime down does not count: it ends only afterwards.
     fn runtime_is_gone(&self) -> bool {
+        let shuts_down = |child: &JobRef| {
+            let extensions = child.header().extensions.lock_existing();
+            extensions.is_some_and(|extensions| extensions.shuts_down)
+        };
         let is_gone = |id| shared::find(id).is_none_or(|shared| shared.is_stopped());
         // Out of the lock: the last reference to a runtime drops values of the user.
         let runtimes: BTreeSet<u16> = {
             let children = lock(&self.children);
             let live = children.live.values();
+            let live = live.filter(|child| !shuts_down(child));
             live.map(|child| child.header().runtime()).collect()
         };
         runtimes.into_iter().all(is_gone)

@@ -66,6 +66,8 @@ pub(crate) struct Extensions {
     /// The job's thread while it is blocked in `wait()`; present if `BLOCKED` is set, and while a job that unwinds is
     /// blocked there, for which `BLOCKED` is not set.
     pub(crate) blocked: Option<Thread>,
+    /// Whether the job shuts its own runtime down, or waits for what does, so that it ends only after the shutdown.
+    pub(crate) shuts_down: bool,
     /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
     /// Whether a cancel ends no wait of the job at this moment, although none has unwound it.

@@ -46,6 +46,17 @@ impl OwnRuns {
         }
     }
 
+    /// Notes on these jobs that they end only after the shutdown: a scope does not wait for them.
+    pub(super) fn note(&self, shared: &Shared) {
+        let cx = context::here();
+        let running = cx.job_ref().into_iter().chain(cx.outer_runs.job_refs());
+        let forking = self.forking.iter().map(|waiting| waiting.job.clone());
+        let jobs = running.chain(forking).chain(self.caller().cloned());
+        for job in jobs.filter(|job| job.header().runtime() == shared.id()) {
+            job.header().extensions.lock().shuts_down = true;
+        }
+    }
+
     pub(super) fn contain(&self, job: &JobRef) -> bool {
         let caller = self.caller().map(JobRef::ptr);
         let mut forking = self.forking.iter().map(|waiting| waiting.job.ptr());

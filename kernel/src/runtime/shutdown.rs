@@ -87,6 +87,7 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
 fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> ShutdownReport {
     let deadline = Instant::now() + deadline.min(FOREVER);
     let own = &OwnRuns::here(shared);
+    own.note(shared);
     shared.close();
     if drains == Drain::Yes {
         drain(shared, own, deadline);

@@ -8,7 +8,7 @@
 
 use std::{cell::Cell, ptr};
 
-use crate::job::JobPtr;
+use crate::job::{JobPtr, JobRef};
 
 /// A node of the list, in the frame that begins a nested run. It stays there until the outer run continues.
 pub(crate) struct OuterRun {
@@ -46,15 +46,33 @@ impl OuterRuns {
 
     /// Whether the run of `job` is one of them.
     pub(crate) fn contains(&self, job: JobPtr) -> bool {
+        self.find(|outer| outer == job).is_some()
+    }
+
+    /// The first job for which `is_wanted` is true. Each lives during its call, because the thread is in the middle of
+    /// its run.
+    pub(crate) fn find(&self, mut is_wanted: impl FnMut(JobPtr) -> bool) -> Option<JobPtr> {
         let mut next = self.0.get();
         // SAFETY: as in `set_joins_waiting`.
         while let Some(node) = unsafe { next.as_ref() } {
-            if node.job.get() == Some(job) {
-                return true;
+            let found = node.job.get().filter(|job| is_wanted(*job));
+            if found.is_some() {
+                return found;
             }
             next = node.outer.get();
         }
-        false
+        None
+    }
+
+    /// The jobs.
+    pub(crate) fn job_refs(&self) -> Vec<JobRef> {
+        let mut jobs = Vec::new();
+        let _none = self.find(|job| {
+            // SAFETY: it lives during the call.
+            jobs.push(unsafe { JobRef::new_for(job) });
+            false
+        });
+        jobs
     }
 
     /// The running job holds the thread to join another. Notes on every outer job whether that other job waits.
