@@ -1,6 +1,6 @@
 //! A file, pipe or terminal that is open, and its place in the reactor if it has readiness.
 //!
-//! Called by the ends of pipes.
+//! Called by the ends of pipes, and by a file that becomes a reader.
 
 use std::{
     fs, io,

@@ -49,12 +49,14 @@ impl UnixStream {
     /// Cancel-safe: dropping the wait closes the socket.
     ///
     /// # Errors
-    /// Errors from the operating system, such as [`NotFound`](io::ErrorKind::NotFound).
+    /// Errors from the operating system, such as [`NotFound`](io::ErrorKind::NotFound), in a
+    /// [`PathError`](crate::fs::PathError).
     pub fn connect(
         path: impl Into<PathBuf>,
     ) -> Waiting<impl Branch<Output = io::Result<UnixStream>>> {
         let path = path.into();
-        connect(move || start(&path), Some(Pauses::default()))
+        let start = move || start(&path).map_err(|error| at_path("connecting to", &path, error));
+        connect(start, Some(Pauses::default()))
     }
 
     /// Two streams connected to each other.
@@ -83,6 +85,21 @@ impl UnixStream {
     }
 }
 
+/// How errors call it.
+const LISTENING: &str = "listening at";
+
+/// To the system an empty path is no error, but any free abstract address, which no client would find.
+fn bind(path: &Path) -> io::Result<net::UnixListener> {
+    let bound = match path.as_os_str().is_empty() {
+        true => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path is empty",
+        )),
+        false => net::UnixListener::bind(path),
+    };
+    bound.map_err(|error| at_path(LISTENING, path, error))
+}
+
 /// Held while a socket file is taken over. The lock ends with the socket, and so with the program
 /// at the latest.
 fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
@@ -92,7 +109,7 @@ fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
     let folder = parent.unwrap_or(Path::new("."));
     let folder = folder
         .metadata()
-        .map_err(|error| at_path("listening at", path, error))?;
+        .map_err(|error| at_path(LISTENING, path, error))?;
     let mut name = format!("weald-takeover-{}-{}-", folder.dev(), folder.ino()).into_bytes();
     let file = path.file_name().unwrap_or_default().as_bytes();
     // An abstract name has 107 bytes at most.
@@ -107,7 +124,7 @@ fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
             );
             io::Error::new(error.kind(), text)
         }
-        _ => error,
+        _ => at_path(LISTENING, path, error),
     })
 }
 
@@ -119,14 +136,14 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     };
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(at_path(LISTENING, path, error)),
         Ok(found) if !found.file_type().is_socket() => return in_use("exists and is no socket"),
         Ok(_socket) => {}
     }
     match start(path) {
         Ok(_answers) => in_use("is in use: a listener answers"),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
+            std::fs::remove_file(path).map_err(|error| at_path(LISTENING, path, error))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -155,9 +172,10 @@ impl UnixListener {
     /// earlier run of the program has left.
     ///
     /// # Errors
-    /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse) if the file exists.
+    /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse) if the file exists, in a
+    /// [`PathError`](crate::fs::PathError); [`InvalidInput`](io::ErrorKind::InvalidInput) if the path is empty.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
-        UnixListener::from_std(net::UnixListener::bind(path)?)
+        UnixListener::from_std(bind(path.as_ref())?)
     }
 
     /// Listens at `path`. A socket file that is already there is removed if nobody answers on it, because its listener
@@ -170,7 +188,7 @@ impl UnixListener {
     ///
     /// # Errors
     /// [`AddrInUse`](io::ErrorKind::AddrInUse) if somebody answers, if the file is no stream socket, or if another
-    /// program is about to take it over; errors from the operating system.
+    /// program is about to take it over; others as [`bind`](UnixListener::bind).
     ///
     /// ```
     /// use weald_net::UnixListener;
@@ -188,7 +206,7 @@ impl UnixListener {
         let path = path.as_ref();
         // Also for the first attempt: until its socket listens, it looks stale.
         let _lock = takeover_lock(path)?;
-        match net::UnixListener::bind(path) {
+        match bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 remove_stale(path)?;
                 UnixListener::bind(path)

@@ -133,7 +133,7 @@ pub(crate) fn no_turn_for_operation(bound: usize, queued: usize, running: LateNa
         move || {
             format!(
                 "{} operations on files or host names hold all threads that they may ({bound}), and none has returned for a \
-             second, so {queued} more are errors; those that hold the threads: {}. Raise Builder::held_operations, or \
+             second, so further ones are errors ({queued} now); those that hold the threads: {}. Raise Builder::held_operations, or \
              find out what they wait for.",
                 running.all(),
                 running.now(),

@@ -163,3 +163,22 @@ fn a_path_without_a_listener_is_refused() {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     });
 }
+
+#[test]
+fn errors_name_the_path_and_an_empty_one_is_refused() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let missing = TempPath::new("missing").0.join("socket");
+        let connected = UnixStream::connect(&missing).await.unwrap_err();
+        let bound = UnixListener::bind(&missing).unwrap_err();
+        let replacing = UnixListener::bind_replacing(&missing).unwrap_err();
+        for error in [connected, bound, replacing] {
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let text = error.to_string();
+            assert!(text.contains("weald-missing-"), "{text}");
+        }
+        for refused in [UnixListener::bind(""), UnixListener::bind_replacing("")] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    });
+}
