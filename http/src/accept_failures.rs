@@ -15,7 +15,9 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) struct AcceptFailures {
     in_row: u32,
     was_told: bool,
-    was_exhausted: bool,
+    /// How many more connections are to be accepted without another lack before one is reported again: if each takes
+    /// the place of an idle one, one lack follows the other.
+    until_told: u32,
 }
 
 /// What to do before the listener is asked again.
@@ -31,10 +33,16 @@ pub(crate) enum Remedy {
 }
 
 impl AcceptFailures {
+    /// A connection was accepted.
+    pub(crate) fn accepted(&mut self) {
+        (self.in_row, self.was_told) = (0, false);
+        self.until_told = self.until_told.saturating_sub(1);
+    }
+
     /// What to do about an error of `accept`.
     pub(crate) fn remedy(&mut self, error: &io::Error) -> Remedy {
         if is_exhausted(error) {
-            if !std::mem::replace(&mut self.was_exhausted, true) {
+            if std::mem::replace(&mut self.until_told, MANY) == 0 {
                 report_exhausted(error);
             }
             return Remedy::MakeRoom;
@@ -93,5 +101,18 @@ mod tests {
         assert_eq!(failures.remedy(&bad), Remedy::End);
         let full = io::Error::from_raw_os_error(24);
         assert_eq!(failures.remedy(&full), Remedy::MakeRoom);
+    }
+
+    #[test]
+    fn a_lack_that_goes_on_is_reported_once() {
+        let mut failures = AcceptFailures::default();
+        let full = io::Error::from_raw_os_error(24);
+        for _ in 0..3 * MANY {
+            assert_eq!(failures.remedy(&full), Remedy::MakeRoom);
+            failures.accepted();
+            assert!(failures.until_told > 0, "the next one is not told");
+        }
+        (1..MANY).for_each(|_| failures.accepted());
+        assert_eq!(failures.until_told, 0);
     }
 }

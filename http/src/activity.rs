@@ -24,7 +24,7 @@ use http::Request;
 use weald_kernel::WorkKind;
 
 use crate::{
-    ended::Unfinished,
+    ended::{Step, Unfinished},
     flags::{ANSWERED, AT_WORK, BLOCKED, BODY, HEAD, IN_FLIGHT, LINGERING, METERED, UNFLUSHED},
     known_routes::KnownRoutes,
     phase::{Generation, Phase},
@@ -399,6 +399,11 @@ impl Activity {
         Unfinished {
             peer: self.peer,
             request,
+            step: match (self.is_opening() || self.is_waiting(), self.is_ending()) {
+                (true, _) => Step::Opening,
+                (_, true) => Step::Ending,
+                _ => Step::Serving,
+            },
         }
     }
 }

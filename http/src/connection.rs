@@ -21,6 +21,7 @@ use bytes::Bytes;
 use hyper::server::conn::http1::UpgradeableConnection;
 use weald_net::Transport;
 
+use self::ending::Remains;
 use crate::{
     activity::Activity,
     admitted::Admitted,
@@ -31,11 +32,12 @@ use crate::{
     limits::Limits,
     originals::Originals,
     phase::Phase,
+    refusal,
     registry::{ConnectionPermit, Entry},
     tracked_io::TrackedIo,
     unserved::Unserved,
     watchdog::{PhaseId, Watchdog},
-    wire::Wire,
+    wire::{self, Wire},
 };
 
 /// How long a connection may be quiet before it gives up its buffers. Short, so that the next connection can
@@ -47,7 +49,9 @@ const FIRST_READ: usize = 4096;
 /// The job of one connection.
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
+    // The last reference, if the connection ends while it is idle.
     wire: Arc<Wire<T>>,
+    remains: Remains<S>,
     activity: Arc<Activity>,
     limits: Arc<Limits>,
     watchdog: Watchdog,
@@ -105,13 +109,14 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 first: Box::default(),
             },
             Err(unserved) => {
-                wire.hold(unserved.answer(&activity));
+                wire.hold(&refusal::answer(unserved.status(&activity)));
                 Stage::Closing(Closing::new(permit, Lingers::Yes))
             }
         };
         Connection {
             stage,
             wire,
+            remains: Remains::default(),
             activity,
             limits,
             watchdog: Watchdog::default(),
@@ -138,7 +143,13 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let mut first: Box<[u8]> = Box::default();
         let mut buffer = [const { MaybeUninit::uninit() }; FIRST_READ];
         let take = |bytes: &[u8]| first = bytes.into();
-        match stream.poll_read_with(cx, &mut buffer, take) {
+        let mut read = stream.poll_read_with(cx, &mut buffer, take);
+        if matches!(read, Poll::Ready(Ok(1..))) && wire::is_blank(&first) {
+            // It stays idle, and reads on after others.
+            cx.waker().wake_by_ref();
+            read = Poll::Pending;
+        }
+        match read {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(ControlFlow::Break(())),
             Poll::Ready(Ok(_)) if self.must_wait_idle(&first, cx) => {
                 self.keep_first(first);
@@ -151,11 +162,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             // Only now: a request that has already arrived is answered.
             Poll::Pending if self.activity.is_draining() => match self.wire.arrived::<FIRST_READ>()
             {
-                Some(first) => {
+                Some(first) if !wire::is_blank(&first) => {
                     self.serve(first);
                     Poll::Ready(ControlFlow::Continue(()))
                 }
-                None => Poll::Ready(ControlFlow::Break(())),
+                _ => Poll::Ready(ControlFlow::Break(())),
             },
             Poll::Pending => {
                 let limit = match self.activity.has_served() {
@@ -243,7 +254,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         self.entry.became_idle();
         self.limits.freed.note();
         self.watchdog.forget();
-        if !first.is_empty() {
+        if !wire::is_blank(&first) {
             // The start of another request arrived with the last one.
             self.serve(first);
         }

@@ -6,15 +6,16 @@
 use http::{Method, Uri};
 use weald_kernel::Describe;
 
-use crate::activity::Activity;
+use crate::{activity::Activity, ended::Step};
 
 impl Describe for Activity {
     fn name(&self) -> String {
-        let (work, service) = (self.describe(), self.service());
-        let of_service = match (self.is_opening(), self.is_ending()) {
-            (true, _) => "clone",
-            (_, true) => "destructor",
-            _ => return format!("{work}, served by {service}"),
+        let service = self.service();
+        let mut work = self.describe();
+        let of_service = match std::mem::take(&mut work.step) {
+            Step::Opening => "clone",
+            Step::Ending => "destructor",
+            Step::Serving => return format!("{work}, served by {service}"),
         };
         format!("the {of_service} of {service} for a connection, {work}")
     }

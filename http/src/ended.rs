@@ -21,6 +21,21 @@ pub struct Unfinished {
     /// The request that was in flight, whose response was still being written, or whose body was kept after the
     /// response.
     pub request: Option<(Method, Uri)>,
+    /// What else the connection was doing.
+    pub step: Step,
+}
+
+/// What a connection does, apart from a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Nothing else.
+    #[default]
+    Serving,
+    /// It waits for its clone of the service. A request that has arrived was not read.
+    Opening,
+    /// It drops its clone of the service.
+    Ending,
 }
 
 impl fmt::Display for Unfinished {
@@ -29,9 +44,13 @@ impl fmt::Display for Unfinished {
             Some((method, uri)) => write!(f, "{method} {uri}")?,
             None => f.write_str("no request")?,
         }
-        match self.peer {
-            Some(peer) => write!(f, " from {peer}"),
-            None => Ok(()),
+        if let Some(peer) = self.peer {
+            write!(f, " from {peer}")?;
+        }
+        match self.step {
+            Step::Serving => Ok(()),
+            Step::Opening => f.write_str(", whose connection waits for its clone of the service"),
+            Step::Ending => f.write_str(", whose connection drops its clone of the service"),
         }
     }
 }

@@ -8,6 +8,9 @@
 //! written and not yet sent: answers to requests that came together leave together), `closing` (how a connection ends: a
 //! reset must not destroy an unread answer), `description` (names in reports).
 //!
+//! After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced by
+//! `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`.
+//!
 //! ```
 //! use std::convert::Infallible;
 //! use http_body_util::Full;
@@ -71,7 +74,7 @@ mod wire;
 mod accepted;
 mod server;
 
-pub use ended::{Drained, ServeError, Unfinished};
+pub use ended::{Drained, ServeError, Step, Unfinished};
 pub use handler::Serve;
 pub use listen::Listen;
 pub use rate::MinRate;

@@ -10,7 +10,7 @@
 //! Also, hyper answers 400 to a version that it does not know, where 505 tells the client more (RFC 9110,
 //! 15.6.6).
 
-use std::net::Ipv6Addr;
+use std::{net::Ipv6Addr, time::SystemTime};
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
@@ -48,16 +48,21 @@ pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
     None
 }
 
-/// The response to a request that does not arrive completely in time.
-pub(crate) const TIMED_OUT: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-/// The response of a service that cannot be cloned.
-pub(crate) const FAILED: &[u8] =
-    b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// The status of the answer to a request that does not arrive completely in time.
+pub(crate) const TIMED_OUT: &str = "408 Request Timeout";
+/// That of the answer of a service that cannot be cloned.
+pub(crate) const FAILED: &str = "500 Internal Server Error";
+/// That of the answer to a client for which there is no instance of the service.
+pub(crate) const UNAVAILABLE: &str = "503 Service Unavailable";
 
-/// The response to a client for which there is no instance of the service.
-pub(crate) const UNAVAILABLE: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// An answer that hyper does not write: without a body, and the connection closes. It must have a date (RFC 9110, 6.6.1).
+pub(crate) fn answer(status: &str) -> Vec<u8> {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\ndate: {date}\r\n\r\n"
+    );
+    head.into_bytes()
+}
 
 /// The start of hyper's refusal of a version, and what replaces it.
 pub(crate) const UNKNOWN_VERSION: [&[u8]; 2] = [

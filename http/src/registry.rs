@@ -196,22 +196,28 @@ impl Registry {
     /// For a report that there is no room, although there are `most` connections only.
     pub(crate) fn tell_full(&self, most: usize) -> String {
         let mut found = [(0, None), (0, None), (0, None), (0, None)];
-        for (_, activity) in &self.lock().connections {
+        let mut idle = 0;
+        let table = self.lock();
+        for (_, activity) in &table.connections {
             if let Some(busy) = activity.busy() {
                 let (count, one) = &mut found[busy as usize];
                 *count += 1;
                 one.get_or_insert_with(|| activity.clone());
+            } else {
+                idle += 1;
             }
         }
+        // An upgraded one has left the list, and holds its permit.
+        let upgraded = table.permits.saturating_sub(table.connections.len());
+        drop(table);
         let [
             (serving, one_serving),
             (reading, one_reading),
             (opening, _),
             (ending, _),
         ] = found;
-        let listed = serving + reading + opening + ending;
-        let upgraded = most.saturating_sub(listed);
-        let (what, remedy) = match serving.max(reading).max(opening).max(ending).max(upgraded) {
+        let all = [serving, reading, opening, ending, upgraded, idle];
+        let (what, remedy) = match all.into_iter().max().unwrap_or_default() {
             n if n == serving => {
                 let one = one_serving.map_or_else(String::new, |one| one.describe().to_string());
                 (
@@ -235,9 +241,13 @@ impl Registry {
                 format!("{n} wait for the destructors of their clones of the service"),
                 "find out why the destructors take so long",
             ),
-            n => (
+            n if n == upgraded => (
                 format!("{n} were upgraded"),
                 "limit how long those are used",
+            ),
+            n => (
+                format!("{n} are idle, and the one that is to make room has not ended yet"),
+                "find out what keeps the workers busy",
             ),
         };
         format!(

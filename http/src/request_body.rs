@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -134,8 +134,19 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(OwnReading(reading)) = &self.reading {
-            reading.leave();
+        let Some(OwnReading(reading)) = &self.reading else {
+            return;
+        };
+        // If the body is malformed, hyper may have told only this end of it, and the answer must say that the connection
+        // closes. What has arrived is at most one frame.
+        let cx = &mut Context::from_waker(Waker::noop());
+        while !reading.has_ended() && !reading.has_failed() {
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_))) => reading.fail(),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
         }
+        reading.leave();
     }
 }

@@ -222,6 +222,18 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
+/// The body of a response failed, which was reported. In place of its own error.
+#[derive(Debug)]
+struct BodyFailed;
+
+impl fmt::Display for BodyFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body of the response failed")
+    }
+}
+
+impl std::error::Error for BodyFailed {}
+
 pin_project! {
     /// A response's body. Its request is in flight until hyper drops it.
     pub(crate) struct TrackedBody<B: Body> {
@@ -277,9 +289,12 @@ impl<B: Body<Error: Into<BoxError>>> TrackedBody<B> {
             Ok(()) => Ok(frame),
             Err(error) => Err(error.into()),
         });
-        if let Err(error) = &checked {
-            report(error, this.in_flight.as_ref());
-        }
+        let checked = checked.map_err(|error| {
+            report(&error, this.in_flight.as_ref());
+            // Hyper would keep it for longer than the request, and its destructor and its text are user code.
+            let _dropped = weald_kernel::catch_panic(|| drop(error));
+            BoxError::from(BodyFailed)
+        });
         Poll::Ready(checked.transpose())
     }
 

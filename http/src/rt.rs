@@ -126,17 +126,21 @@ impl hyper::rt::Timer for Timer {
 #[derive(Debug)]
 pub struct Io<T: Transport>(pub Stream<T>);
 
-/// Reads into hyper's buffer. Returns the number of bytes.
+/// Reads into hyper's buffer. Calls `seen` with the bytes, and returns their number.
 pub(crate) fn read_into<T: Transport>(
     stream: &Stream<T>,
     cx: &mut Context<'_>,
     mut buffer: ReadBufCursor<'_>,
+    mut seen: impl FnMut(&[u8]),
 ) -> Poll<io::Result<usize>> {
     // Through a buffer on the stack, because writing directly into hyper's takes unsafe code. Only the bytes
     // that arrived are copied.
     let mut stack_buffer = [const { MaybeUninit::uninit() }; MAX_READ];
     let room = buffer.remaining().min(MAX_READ);
-    let take = |bytes: &[u8]| buffer.put_slice(bytes);
+    let take = |bytes: &[u8]| {
+        seen(bytes);
+        buffer.put_slice(bytes);
+    };
     stream.poll_read_with(cx, &mut stack_buffer[..room], take)
 }
 
@@ -146,7 +150,7 @@ impl<T: Transport> Read for Io<T> {
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        read_into(&self.0, cx, buffer).map_ok(|_count| ())
+        read_into(&self.0, cx, buffer, |_bytes| ()).map_ok(|_count| ())
     }
 }
 

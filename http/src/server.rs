@@ -1,8 +1,8 @@
 //! The server: accepts connections, spawns a job for each, and shuts down in an orderly way.
 //!
 //! Steps:
-//! 1. Accept, or notice that the server must end. When no descriptor is left, report that once, close the connection
-//!    that is idle longest, and continue: the listener pauses.
+//! 1. Accept, or notice that the server must end. When no descriptor is left, report that once, until it has been
+//!    otherwise for a while, close the connection that is idle longest, and continue: the listener pauses.
 //! 2. At the limit of connections, close the one that is idle longest, and wait until there is room.
 //! 3. Spawn the connection's job.
 //! 4. At the end: accept no more, order all connections to finish, wait for them until the deadline, stop the
@@ -283,6 +283,15 @@ async fn room(registry: &Registry, most: usize, was_full: bool) -> bool {
     is_full
 }
 
+/// A connection's job. The name is for a report at the job's very end, when it has no description any more.
+fn described(activity: &Arc<Activity>, site: &'static Location<'static>) -> Spawn {
+    Spawn::new()
+        .name(format!("a connection of {}", activity.service()))
+        .described_by(activity.clone())
+        .kind(activity.kind())
+        .site(site)
+}
+
 async fn run<L, S, U>(server: Server<L, S, U>) -> Result<Drained, ServeError>
 where
     L: Listen,
@@ -315,7 +324,7 @@ where
         };
         match accepted {
             Ok((stream, peer)) => {
-                failures = AcceptFailures::default();
+                failures.accepted();
                 select! {
                     _ = of_source(until.as_mut()) => break,
                     is_full = of_future(room(&registry, most, was_full)) => was_full = is_full,
@@ -332,11 +341,7 @@ where
                 };
                 let wire = Wire::new(stream, activity.clone());
                 let accepted = Accepted::new(wire, admitted, originals.clone());
-                let described = Spawn::new()
-                    .described_by(activity.clone())
-                    .kind(activity.kind())
-                    .site(site);
-                described.spawn(accepted).detach();
+                described(&activity, site).spawn(accepted).detach();
             }
             Err(error) => match failures.remedy(&error) {
                 Remedy::GoOn => {}
@@ -357,4 +362,16 @@ where
     }
     let not_stopped = registry.stop();
     Ok(Drained { not_stopped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_job_of_a_connection_has_a_name_also_without_its_description() {
+        let activity = Activity::new(None, "a service", Arc::default());
+        let job = format!("{:?}", described(&activity, Location::caller()));
+        assert!(job.contains("\"a connection of a service\""), "{job}");
+    }
 }

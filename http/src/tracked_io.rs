@@ -12,7 +12,11 @@ use bytes::{Buf, Bytes};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use weald_net::Transport;
 
-use crate::{registry::ConnectionPermit, rt::read_into, wire::Wire};
+use crate::{
+    registry::ConnectionPermit,
+    rt::read_into,
+    wire::{self, Wire},
+};
 
 /// A stream that first returns the bytes that were read before hyper got it.
 pub(crate) struct TrackedIo<T: Transport> {
@@ -41,10 +45,12 @@ impl<T: Transport> Read for TrackedIo<T> {
             return Poll::Ready(Ok(()));
         }
         let has_room = buffer.remaining() > 0;
-        let read = read_into(&this.wire.stream, cx, buffer);
+        let mut is_blank = false;
+        let seen = |bytes: &[u8]| is_blank = wire::is_blank(bytes);
+        let read = read_into(&this.wire.stream, cx, buffer, seen);
         this.wire.note_read(read.is_pending());
         match read {
-            Poll::Ready(Ok(1..)) => this.wire.activity.received(),
+            Poll::Ready(Ok(1..)) if !is_blank => this.wire.activity.received(),
             Poll::Ready(Ok(0)) if has_room => this.wire.end(),
             _ => {}
         }

@@ -12,8 +12,8 @@ pub(crate) enum Unserved {
 }
 
 impl Unserved {
-    /// The answer to whatever the client asks. Reports why, unless that was reported.
-    pub(crate) fn answer(self, activity: &Activity) -> &'static [u8] {
+    /// The status of the answer to whatever the client asks. Reports why, unless that was reported.
+    pub(crate) fn status(self, activity: &Activity) -> &'static str {
         match self {
             Unserved::Panicked => refusal::FAILED,
             Unserved::TooLate => {

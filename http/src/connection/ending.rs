@@ -3,7 +3,7 @@
 use std::{
     ops::ControlFlow,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll},
 };
 
@@ -11,17 +11,55 @@ use weald_net::Transport;
 
 use super::{Connection, Hyper, Stage};
 use crate::{
+    activity::Activity,
     closing::{self, Closing, Lingers},
     handler::Serve,
+    originals::Originals,
     refusal,
     registry::ConnectionPermit,
 };
+
+/// What an idle connection has left at its end. It is dropped after the socket: others can make room no sooner than this
+/// one, and the destructor of a service may block.
+pub(super) struct Remains<S: Clone + Send + 'static> {
+    _permit: Option<ConnectionPermit>,
+    _leaving: Option<LeavingService<S>>,
+}
+
+/// The service of a connection that ends. Its drop leaves it for new connections, or drops it if they have others or the
+/// server has ended.
+pub(super) struct LeavingService<S: Clone + Send + 'static> {
+    service: Option<S>,
+    activity: Arc<Activity>,
+    originals: Weak<Originals<S>>,
+}
+
+impl<S: Clone + Send + 'static> Default for Remains<S> {
+    fn default() -> Remains<S> {
+        Remains {
+            _permit: None,
+            _leaving: None,
+        }
+    }
+}
+
+impl<S: Clone + Send + 'static> Drop for LeavingService<S> {
+    fn drop(&mut self) {
+        let (service, originals) = (self.service.take(), self.originals.upgrade());
+        self.activity.begin_ending();
+        let _dropped = weald_kernel::catch_panic(|| match (service, originals) {
+            (Some(service), Some(originals)) => originals.take_back(service),
+            (service, _) => drop(service),
+        });
+        self.activity.end_ending();
+    }
+}
 
 impl<T: Transport, S: Serve> Connection<T, S> {
     /// Responds with 408.
     pub(super) fn refuse(&mut self) {
         self.abandon();
-        self.wire.hold(refusal::TIMED_OUT);
+        self.wire.hold(&refusal::answer(refusal::TIMED_OUT));
     }
 
     /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
@@ -41,8 +79,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// permit, unless somebody has taken the socket over, or a destructor has panicked.
     fn end_hyper(&self, hyper: Pin<Box<Hyper<T, S>>>) -> Option<ConnectionPermit> {
         let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
-        let service = parts.service.service;
-        self.let_go(|| self.give_back(service));
+        drop(self.leaving(parts.service.service));
         Some(parts.io.permit)
     }
 
@@ -64,8 +101,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     let [refusal, better] = refusal::UNKNOWN_VERSION;
                     self.wire.replace_held(refusal, better);
                 }
-                let service = parts.service.service;
-                self.let_go(|| self.give_back(service));
+                drop(self.leaving(parts.service.service));
                 let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
                 let lingers = match is_refused || has_more || self.activity.awaits_body() {
                     true => Lingers::Yes,
@@ -95,18 +131,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         over.map(|()| ControlFlow::Break(()))
     }
 
-    /// Leaves the service for new connections, or drops it if they have others or the server has ended.
-    fn give_back(&self, service: S) {
-        if let Some(originals) = self.originals.upgrade() {
-            originals.take_back(service);
+    fn leaving(&self, service: S) -> LeavingService<S> {
+        LeavingService {
+            service: Some(service),
+            activity: self.activity.clone(),
+            originals: self.originals.clone(),
         }
-    }
-
-    /// Calls `drop_it`, which drops the service, or gives it back.
-    fn let_go(&self, drop_it: impl FnOnce()) {
-        self.activity.begin_ending();
-        let _dropped = weald_kernel::catch_panic(drop_it);
-        self.activity.end_ending();
     }
 }
 
@@ -114,16 +144,18 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
     fn drop(&mut self) {
         // First what is the service's, so that a report of its destructor names the request.
         let last = std::mem::replace(&mut self.stage, Stage::Over);
-        let _permit = match last {
+        match last {
             Stage::Idle {
                 service, permit, ..
             } => {
-                self.let_go(|| self.give_back(service));
-                Some(permit)
+                self.remains = Remains {
+                    _permit: Some(permit),
+                    _leaving: Some(self.leaving(service)),
+                };
             }
-            Stage::Serving(hyper) => self.end_hyper(hyper),
-            Stage::Closing(_) | Stage::Over => None,
-        };
+            Stage::Serving(hyper) => drop(self.end_hyper(hyper)),
+            Stage::Closing(_) | Stage::Over => {}
+        }
         if self.activity.must_reset() {
             closing::reset_at_close(&self.wire);
         }

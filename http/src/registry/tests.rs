@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::*;
+use crate::activity::Busy;
 
 /// A job's waker, which keeps the job's description.
 struct OfJob(
@@ -132,6 +133,28 @@ fn one_that_is_idle_for_a_moment_makes_room_if_no_other_does() {
     activity.set_idle_order(u64::MAX);
     registry.evict();
     assert!(activity.is_draining());
+}
+
+/// What most connections do.
+#[test]
+fn the_report_of_a_full_server_tells_what_most_connections_do() {
+    let registry = Arc::new(Registry::default());
+    let all = [(); 4].map(|()| enter(&registry));
+    let told = |what: &str| {
+        let text = registry.tell_full(4);
+        assert!(text.contains(what), "{text}");
+    };
+    told("4 are idle");
+    all[0].0.begin_ending();
+    all[1].0.begin_ending();
+    assert_eq!(all[0].0.busy(), Some(Busy::Ending));
+    all[2].0.received();
+    told("2 wait for the destructors of their clones of the service");
+    all[0].0.end_ending();
+    assert_eq!(all[0].0.busy(), None);
+    let upgraded: Vec<_> = (0..3).map(|_| enter(&registry)).collect();
+    let _permits: Vec<_> = upgraded.into_iter().map(|(.., permit)| permit).collect();
+    told("3 were upgraded");
 }
 
 thread_local! {

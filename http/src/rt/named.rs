@@ -18,7 +18,7 @@ use pin_project_lite::pin_project;
 use weald_kernel::{Describe, WorkKind};
 
 use crate::{
-    ended::Unfinished,
+    ended::{Step, Unfinished},
     known_routes::KnownRoutes,
     route::{Route, route, route_of_words},
 };
@@ -138,6 +138,7 @@ impl Describe for NamedRequest {
         let request = Unfinished {
             peer: self.client.peer,
             request: Some(self.request.clone()),
+            step: Step::Serving,
         };
         format!("{request}, served by {}", self.service)
     }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
-use weald_http::RequestBody;
+use weald_http::{RequestBody, Step};
 use weald_kernel::Runtime;
 use weald_sync::channel;
 
@@ -189,7 +189,13 @@ fn a_connection_that_waits_for_an_instance_ends_with_the_server() {
         // Before anything is asserted, or a failure would wait for it.
         blocker.open();
         assert_eq!(answer, "");
-        assert!(!drained.not_stopped.is_empty(), "{drained:?}");
+        let steps = drained.not_stopped.iter().map(|connection| connection.step);
+        assert!(steps.eq([Step::Opening; 2]), "{drained:?}");
+        let text = drained.not_stopped[0].to_string();
+        assert!(
+            text.ends_with(", whose connection waits for its clone of the service"),
+            "{text}"
+        );
         assert_eq!(stuck.rest().await, "");
     });
 }
@@ -432,6 +438,60 @@ fn a_connection_whose_destructor_blocks_does_not_keep_others_from_making_room() 
         until_yielding(|| !reports("weald::monitor", named).is_empty()).await;
         blocker.open();
         drop((first, second, third));
+        server.end().await;
+    });
+}
+
+/// Its destructor blocks at the end of each connection.
+#[derive(Clone)]
+struct AlwaysStuckAtEnd(Blocker);
+
+impl Drop for AlwaysStuckAtEnd {
+    fn drop(&mut self) {
+        let name = weald_kernel::current_name().and_then(|job| job.name);
+        if name.is_some_and(|name| name.starts_with("the destructor of ")) {
+            self.0.block();
+        }
+    }
+}
+
+impl Service<Request<RequestBody>> for AlwaysStuckAtEnd {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
+        ready(Ok(Response::new(Full::new("done.".into()))))
+    }
+}
+
+/// Nothing else ends the idle ones.
+#[test]
+fn an_idle_connection_makes_room_before_its_destructor_has_ended() {
+    run(2, async {
+        let blocker = Blocker::default();
+        let server = start(AlwaysStuckAtEnd(blocker.clone()), |server| {
+            server
+                .max_connections(2)
+                .header_timeout(Duration::from_secs(600))
+        });
+        let mut clients = Vec::new();
+        for _ in 0..6 {
+            let mut client = Client::connect(server.address).await;
+            client.send(HELLO).await;
+            client.until("done.").await;
+            clients.push(client);
+        }
+        until_yielding(|| blocker.begun() == 4).await;
+        for client in clients.drain(..4) {
+            assert_eq!(client.rest().await, "", "its socket is closed");
+        }
+        blocker.open();
+        drop(clients);
         server.end().await;
     });
 }

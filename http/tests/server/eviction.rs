@@ -21,6 +21,59 @@ use crate::{
     tools::until_yielding,
 };
 
+/// Some clients send an empty line after a request. The other connection, which the server would have to close in its
+/// place, shows that the server has read it.
+#[test]
+fn a_connection_that_got_an_empty_line_is_idle() {
+    run(1, async {
+        let server = start(tower::service_fn(hello), |server| {
+            let long = std::time::Duration::from_secs(3600);
+            server.max_connections(2).header_timeout(long)
+        });
+        let mut first = Client::connect(server.address).await;
+        first.send(HELLO).await;
+        first.until("hello.").await;
+        first.send("\r\n").await;
+        let mut second = Client::connect(server.address).await;
+        for _ in 0..100 {
+            second.send(HELLO).await;
+            second.until("hello.").await;
+        }
+        second.send("GET").await;
+        let mut third = Client::connect(server.address).await;
+        third.send(HELLO).await;
+        third.until("hello.").await;
+        assert_eq!(first.rest().await, "", "it made room");
+        second.send(HELLO.strip_prefix("GET").unwrap()).await;
+        second.until("hello.").await;
+        drop((second, third));
+        server.end().await;
+    });
+}
+
+/// It gives up its buffers, and then gets a request.
+#[test]
+fn a_request_after_empty_lines_is_served() {
+    run(1, async {
+        let server = start(tower::service_fn(hello), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send("\r\n").await;
+        let mut other = Client::connect(server.address).await;
+        for _ in 0..3 {
+            for _ in 0..100 {
+                other.send(HELLO).await;
+                other.until("hello.").await;
+            }
+            client.send("\n").await;
+            client.send(HELLO).await;
+            client.until("hello.").await;
+            client.send("\r\n\r\n").await;
+        }
+        drop((client, other));
+        server.end().await;
+    });
+}
+
 #[test]
 fn a_new_client_takes_the_place_of_the_one_that_is_idle_longest() {
     run(2, async {

@@ -82,6 +82,23 @@ fn a_connection_whose_body_has_arrived_goes_on() {
     });
 }
 
+/// The service has not looked at it.
+#[test]
+fn the_answer_to_a_malformed_body_says_that_the_connection_closes() {
+    run(2, async {
+        let server = start(tower::service_fn(leave), |server| server);
+        for path in ["/", "/some", "/late", "/panics"] {
+            let client = Client::connect(server.address).await;
+            let rest = "transfer-encoding: chunked\r\n\r\nzz\r\n";
+            let request = format!("POST {path} HTTP/1.1\r\nhost: x\r\n{rest}");
+            client.send(&request).await;
+            let answer = client.rest().await;
+            assert!(answer.contains(CLOSE), "{request:?}: {answer:?}");
+        }
+        server.end().await;
+    });
+}
+
 /// Answers, and still has the request, as a time-out around a service does.
 struct Keeps(#[expect(dead_code, reason = "it is only kept")] Request<RequestBody>);
 

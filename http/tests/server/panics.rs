@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use weald_http::RequestBody;
 use weald_kernel::Wait;
 
@@ -193,6 +193,57 @@ fn a_panic_of_a_body_beside_its_frames_leaves_the_connection() {
             assert_eq!(told.len(), 1, "{place}: {told:?}");
         }
         drop(client);
+        server.end().await;
+    });
+}
+
+/// An error that panics when it is dropped.
+#[derive(Debug)]
+struct FallingError;
+
+impl std::fmt::Display for FallingError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it falls")
+    }
+}
+
+impl std::error::Error for FallingError {}
+
+impl Drop for FallingError {
+    fn drop(&mut self) {
+        panic!("the error falls");
+    }
+}
+
+/// The requests arrive together, so the first answer is held until the second has failed.
+#[test]
+fn a_panic_of_a_bodys_error_is_named_with_its_request_and_takes_no_earlier_answer_with_it() {
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|request: Request<RequestBody>| {
+            let fails = request.uri().path() == "/fails";
+            let frames = match fails {
+                true => vec![Ok(Frame::data(Bytes::from("first"))), Err(FallingError)],
+                false => vec![Ok(Frame::data(Bytes::from("alive.")))],
+            };
+            let body = StreamBody::new(futures_util::stream::iter(frames));
+            std::future::ready(Ok::<_, Infallible>(Response::new(body)))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        let peer = client.stream.local_addr().unwrap();
+        let together = format!("{HELLO}{}", HELLO.replace(" / ", " /fails "));
+        // Bytes that nobody reads would make the end a reset.
+        client.send(&(together + &"x".repeat(1 << 20))).await;
+        client.until("alive.").await;
+        while client.more().await {}
+        assert_eq!(client.stream.read(&mut [0]).await.unwrap(), 0, "no reset");
+        drop(client);
+        flushed();
+        let told = reports("weald::panic", &format!("from {peer}"));
+        let texts: Vec<_> = told.iter().map(|report| &report.text).collect();
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        assert!(texts[0].contains("GET /fails from"), "{texts:?}");
         server.end().await;
     });
 }

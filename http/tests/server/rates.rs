@@ -56,6 +56,7 @@ fn a_body_that_trickles_is_refused() {
         });
         let answer = answer_to_a_trickle(server.address).await;
         assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        assert!(answer.contains("\r\ndate: "), "{answer}");
         server.end().await;
     });
 }
