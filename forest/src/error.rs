@@ -2,6 +2,7 @@
 
 use weald_tree::{EditError, NodeId, Read};
 
+use crate::journal::ReadError;
 use crate::level::{Level, Position};
 use crate::version::{CommitId, Committed, MAX_BYTES, Version};
 
@@ -59,6 +60,18 @@ pub enum CommitError {
          erase the attribute from which its value was copied, or copy that to one with a shorter name"
     )]
     NameTooLong(usize),
+    /// The commit has a reference to erasable bytes, from the history or copied byte by byte, and the bytes cannot be had.
+    #[error(
+        "the attribute `{name}` of the node {node} refers to erasable bytes of the history, {why}"
+    )]
+    Bytes {
+        /// The node.
+        node: NodeId,
+        /// The name of the attribute.
+        name: String,
+        /// Why they cannot be had.
+        why: LostBytes,
+    },
     /// The journal did not take the commit, so it was not made.
     #[error("the journal refused the commit, which was not made: {0}")]
     Journal(AppendError),
@@ -85,6 +98,22 @@ pub enum CommitError {
         "a journal may not commit to its forest while it takes a record, because all commits wait for it"
     )]
     InJournal,
+}
+
+/// Why erasable bytes to which a commit refers cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LostBytes {
+    /// They were erased, or trimmed with the history from which the reference comes, or the reference is of another forest.
+    #[error(
+        "which were erased or trimmed; delete the attribute from what is committed, or put its bytes again with `put_erasable`"
+    )]
+    Gone,
+    /// The journal has them, and could not read them. A later try may succeed.
+    #[error(
+        "which could not be read; commit again, or delete the attribute from what is committed: {0}"
+    )]
+    Unreadable(ReadError),
 }
 
 /// Why a version is not known to be durable.

@@ -128,8 +128,8 @@ pub use commit::{Commit, Committing};
 pub use content::erasable::{Blob, BlobId, ErasableBytes, Value};
 pub use edit::Edit;
 pub use error::{
-    AppendError, CommitError, Conflict, DurableError, MAX_ERASABLE_NAME, MAX_NAME, NameError,
-    VersionError,
+    AppendError, CommitError, Conflict, DurableError, LostBytes, MAX_ERASABLE_NAME, MAX_NAME,
+    NameError, VersionError,
 };
 pub use events::Events;
 pub use forest::Forest;

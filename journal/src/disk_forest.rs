@@ -85,7 +85,8 @@ impl DiskForest {
     /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for. Cancel-safe.
     ///
     /// Trees, nodes and values may be taken from there into this forest. With a reference to an erasable value its bytes come
-    /// back, unless they were erased, and can be erased again.
+    /// back, and can be erased again. If they were erased or trimmed, the commit is refused with
+    /// [`CommitError::Bytes`](weald_forest::CommitError::Bytes): delete the attribute from what is taken.
     ///
     /// # Errors
     /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.

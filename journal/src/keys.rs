@@ -119,6 +119,11 @@ impl Keys {
         Some(place)
     }
 
+    /// What is kept so.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = BlobId> + '_ {
+        self.kept.iter().filter(|id| self.has(**id)).copied()
+    }
+
     /// The number of the newest file; 0, if there never was one.
     pub(crate) fn number(&self) -> u64 {
         self.number

@@ -22,7 +22,7 @@ use crate::segment_list::SegmentList;
 
 impl Core {
     /// Puts a checkpoint of a position that is durable.
-    pub(crate) fn put_checkpoint(&self, checkpoint: Checkpoint) -> Result<(), CheckpointError> {
+    pub(crate) fn put_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<(), CheckpointError> {
         let _one_at_a_time = self
             .checkpoints
             .lock()
@@ -39,9 +39,13 @@ impl Core {
         // The next opening reads no record before the checkpoint, so it could not tell that a key of these is missing.
         let settled = self.change_keys(0, |keys| {
             keys.settle(&*self.medium)?;
-            Ok(keys.number())
+            Ok((keys.number(), keys.kept().collect::<Vec<_>>()))
         });
-        let keys = settled.map_err(failed)?;
+        let (keys, kept) = settled.map_err(failed)?;
+        // The history behind the former checkpoint has versions that refer to these, also if the newest ones do not.
+        checkpoint.blobs.extend(kept);
+        checkpoint.blobs.sort_unstable();
+        checkpoint.blobs.dedup();
         let (written, before_own) = {
             let state = self.state();
             let own = Place::of(at).segment;

@@ -21,7 +21,7 @@ use super::outstanding::{Outcome, Queue};
 use super::pending::Pending;
 use super::prepare::{Preparation, Unprepared};
 use super::publish::Publisher;
-use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
+use super::request::{Answer, CommitRequest, Detached, Garbage, Request};
 use super::rollback::{Before, FailureWatch};
 use super::start::Start;
 use super::write_leases::WriteLeases;
@@ -276,7 +276,7 @@ impl Combiner {
 
     fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Served {
         let done = |answer| Served::Done(answer);
-        let is_create = matches!(commit.action, Action::Create(..));
+        let is_create = commit.action.is_create();
         if let Some((id, digest)) = commit.id
             && let Some((first, known)) = self.commit_ids.get(id)
         {

@@ -144,6 +144,10 @@ impl Preparation<'_> {
                 Ok(Prepared::Tag(state, tag, tagged))
             }
             Action::Untag(state, tag) => Ok(Prepared::Untag(state, tag)),
+            Action::Refused(refused) => {
+                let (error, action) = *refused;
+                Err(Unprepared::Refused(error, Garbage::of(action)))
+            }
         }
     }
 

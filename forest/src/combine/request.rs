@@ -70,6 +70,8 @@ pub(crate) enum Action {
     Erase(Option<Arc<TreeState>>, Place),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
+    /// What its author has found to be impossible, and why.
+    Refused(Box<(CommitError, Action)>),
 }
 
 /// The edit of one tree.
@@ -242,10 +244,25 @@ impl Action {
         }
     }
 
+    /// What the author asked for, also if it was found to be impossible.
+    fn meant(&self) -> &Self {
+        match self {
+            Self::Refused(refused) => &refused.1,
+            _ => self,
+        }
+    }
+
+    /// Whether the answer is to be a tree.
+    pub(crate) fn is_create(&self) -> bool {
+        matches!(self.meant(), Self::Create(..))
+    }
+
     /// The trees whose write lease must be free, except the tree that is [`named`](Self::named).
     pub(crate) fn trees(&self) -> impl Iterator<Item = &Arc<TreeState>> {
-        let (first, rest) = match self {
-            Self::Create(..) | Self::Delete(_) | Self::Rename(..) => (None, &[][..]),
+        let (first, rest) = match self.meant() {
+            Self::Create(..) | Self::Delete(_) | Self::Rename(..) | Self::Refused(_) => {
+                (None, &[][..])
+            }
             Self::Edits(first, rest) => (Some(&first.state), &rest[..]),
             Self::Restore(state, ..)
             | Self::AddIndex(state, ..)
@@ -259,7 +276,7 @@ impl Action {
 
     /// The name of the tree whose write lease must be free.
     pub(crate) fn named(&self) -> Option<&Arc<str>> {
-        match self {
+        match self.meant() {
             Self::Delete(name) | Self::Rename(name, _) => Some(name),
             _ => None,
         }

@@ -43,8 +43,13 @@ pub(crate) struct Submission {
 
 enum Stage {
     New(Option<Request>),
-    /// The journal has no room for the commit, or reads back the bytes to which it refers.
+    /// The journal has no room for the commit.
     Crowded(Later<'static, Room>, Option<Request>),
+    /// The journal reads back the bytes to which the commit refers.
+    Reading(
+        Later<'static, Result<(), CommitError>>,
+        Option<CommitRequest>,
+    ),
     Waiting(Arc<Pending>),
     /// The commit is visible, and has not reached its level.
     Reaching(Later<'static, Durability>, Option<Answer>),
@@ -79,11 +84,9 @@ impl Submission {
         if let Err(error) = self.shared.forest.reentrancy.must_be_outside() {
             return Some(Answer::Committed(Err(error), Garbage::NONE));
         }
-        if let Request::Commit(commit) = &mut request
-            && let Some(waits) = self.make_ready(commit, waker)
-        {
-            self.stage = Stage::Crowded(waits, Some(request));
-            return None;
+        if let Request::Commit(mut commit) = request {
+            commit = self.make_ready(commit, waker)?;
+            request = Request::Commit(commit);
         }
         let Shared { forest, list } = &*self.shared;
         let pending = match list.take() {
@@ -136,12 +139,8 @@ impl Submission {
 }
 
 impl Submission {
-    /// Does what the author does for a commit before the request; returns what it has to wait for.
-    fn make_ready(
-        &mut self,
-        commit: &mut CommitRequest,
-        waker: &Waker,
-    ) -> Option<Later<'static, Room>> {
+    /// Does what the author does for a commit before the request; `None`, if there is something to wait for.
+    fn make_ready(&mut self, mut commit: CommitRequest, waker: &Waker) -> Option<CommitRequest> {
         let Shared { forest, list } = &*self.shared;
         self.level = commit.level.unwrap_or(forest.level);
         // If the combiner is taken, others come first. Then the thread that serves this request carries it out,
@@ -152,25 +151,27 @@ impl Submission {
         };
         commit.action.carry_out(edits, forest.recording());
         if !std::mem::replace(&mut self.has_looked, true)
-            && let Some(bytes) = bring_back(forest, &commit.action)
+            && let Some(mut bytes) = bring_back(forest, &commit.action)
         {
-            let mut waits: Later<'static, Room> = Box::pin(async move {
-                bytes.await;
-                Room::default()
-            });
-            let waiting = waits.as_mut().poll(&mut Context::from_waker(waker));
-            if waiting.is_pending() {
-                return Some(waits);
+            match bytes.as_mut().poll(&mut Context::from_waker(waker)) {
+                Poll::Ready(read) => commit.refuse_unless(read),
+                Poll::Pending => {
+                    self.stage = Stage::Reading(bytes, Some(commit));
+                    return None;
+                }
             }
         }
         let bytes = commit.long_bytes();
         if bytes > 0 && !std::mem::replace(&mut self.has_asked_for_room, true) {
             match ask_for_room(forest, (bytes, &commit.changes(), &commit.blobs()), waker) {
                 Ok(room) => self.room = room,
-                Err(room) => return Some(room),
+                Err(room) => {
+                    self.stage = Stage::Crowded(room, Some(Request::Commit(commit)));
+                    return None;
+                }
             }
         }
-        None
+        Some(commit)
     }
 }
 
@@ -226,6 +227,13 @@ impl Future for Submission {
                 this.room = ready!(room.as_mut().poll(cx));
                 let request = request.take();
                 request.and_then(|request| this.begin(request, cx.waker()))
+            }
+            Stage::Reading(bytes, commit) => {
+                let read = ready!(bytes.as_mut().poll(cx));
+                commit.take().and_then(|mut commit| {
+                    commit.refuse_unless(read);
+                    this.begin(Request::Commit(commit), cx.waker())
+                })
             }
             Stage::Waiting(pending) => pending.poll(cx.waker()).or_else(|| {
                 // It may have been woken to take the combiner.

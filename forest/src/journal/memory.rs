@@ -356,8 +356,9 @@ impl Journal for MemoryJournal {
         drop(inner);
         let Checkpoint { at, blobs, pieces } = checkpoint;
         let pieces = pieces.collect();
-        let made = KeptState { at, blobs, pieces };
+        let mut made = KeptState { at, blobs, pieces };
         let mut inner = self.inner();
+        made.blobs.extend(&inner.kept);
         if inner.checkpoint.as_ref().is_some_and(|known| known.at > at) {
             return now(Err(CheckpointError::Older));
         }

@@ -57,7 +57,7 @@ impl Builder {
         };
         let journal = Arc::clone(&journal.inner);
         let mut needed = Needed::new();
-        let recovery = loop {
+        let mut recovery = loop {
             let mut recovery = read(&*journal, self.keep, needed).await?;
             let passed = std::mem::take(&mut recovery.passed);
             let Some((tree, version)) = passed.first().copied() else {
@@ -74,8 +74,11 @@ impl Builder {
                 needed.entry(tree).or_default().insert(version.number);
             }
         };
-        // References that a commit took from the history, to bytes that were let go before the checkpoint.
-        for id in recovery.blobs.unknown() {
+        // References that a commit took from the history, to bytes that were let go before the checkpoint. Also those that
+        // no version has any more: the history from the checkpoint on has the commit.
+        let mut brought_back = std::mem::take(&mut recovery.brought_back);
+        brought_back.extend(recovery.blobs.unknown());
+        for id in brought_back {
             if let Some((tree, place)) = journal.keep_blob(id).await? {
                 recovery.blobs.add_absent(tree, place);
             }

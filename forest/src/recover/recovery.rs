@@ -14,7 +14,7 @@ use super::frames::{
 };
 use super::recovered_tree::{RecoveredTree, Stamp, Step, TagAt};
 use crate::combine::commit_ids::CommitIds;
-use crate::content::erasable::{BlobPlace, Blobs, Referred};
+use crate::content::erasable::{BlobId, BlobPlace, Blobs, Referred};
 use crate::content::references::{references_in, references_of_tree};
 use crate::journal::decode::Reader;
 use crate::journal::{Change, Position, RecordError, Stored, StoredCheckpoint};
@@ -35,6 +35,9 @@ pub(super) struct Recovery {
     /// complete.
     pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
+    /// Blobs to which records refer, and which neither the checkpoint nor an earlier record brings: they were brought back from
+    /// the history.
+    pub(super) brought_back: BTreeSet<BlobId>,
     pub(super) trees: BTreeMap<u64, RecoveredTree>,
     /// The number of the tree of a checkpoint whose versions are being read.
     tree_of_checkpoint: u64,
@@ -60,6 +63,7 @@ impl Recovery {
             needed,
             passed: Vec::new(),
             blobs: Arc::new(Blobs::to_recover()),
+            brought_back: BTreeSet::new(),
             trees: BTreeMap::new(),
             tree_of_checkpoint: 0,
             format: FORMAT,
@@ -119,8 +123,7 @@ impl Recovery {
         match change {
             Change::Create { name, content } => {
                 let first = (stored.version, stored.id);
-                self.blobs
-                    .note((number, number), references_of_tree(&content));
+                self.note((number, number), references_of_tree(&content));
                 let recovered = RecoveredTree::new((number, name.into()), first, (content, stamp));
                 self.trees.insert(number, recovered);
             }
@@ -132,7 +135,7 @@ impl Recovery {
                 for place in blobs {
                     self.blobs.add_absent(tree, place);
                 }
-                self.blobs.note((tree, number), references_in(&operations));
+                self.note((tree, number), references_in(&operations));
                 self.step(tree, (stamp, operations), None)?;
             }
             Change::AddIndex { tree, attribute } => {
@@ -159,6 +162,15 @@ impl Recovery {
             Change::Untag { tree, tag } => self.recovered(tree)?.untag(&tag),
         }
         Ok(())
+    }
+
+    /// References that a record brought to a tree.
+    fn note(&mut self, tree: (u64, u64), references: Vec<Referred>) {
+        if !references.is_empty() {
+            let ids = references.iter().map(|(.., id)| *id);
+            self.brought_back.extend(self.blobs.without_shelf(ids));
+            self.blobs.note(tree, references);
+        }
     }
 
     fn recovered(&mut self, tree: u64) -> Result<&mut RecoveredTree, String> {

@@ -3,7 +3,10 @@
 
 use pollster::block_on;
 use weald_forest::journal::Journal;
-use weald_forest::{Attributes, Bytes, Forest, NodeId, Operation, TreeHandle, Value, Where};
+use weald_forest::{
+    Attributes, Bytes, CommitError, CommitId, Forest, LostBytes, NodeId, Operation, TreeHandle,
+    Value, Where,
+};
 use weald_journal::{DiskForest, DiskJournal, Moment, ReadOnlyForest, Settings, SimulatedDisk};
 
 /// More commits than the forest makes before it asks what is settled.
@@ -250,4 +253,123 @@ fn a_tree_from_the_past_holds_what_memory_has_already() {
     block_on(forest.delete("back")).unwrap();
     pass(&forest);
     assert_eq!(forest.stats().blobs, 0, "nothing refers to it any more");
+}
+
+/// It is in none of the newest versions, so nothing but the history refers to it when the forest is opened again.
+#[test]
+fn what_came_back_and_is_gone_again_stays_in_the_history() {
+    for way in WAYS {
+        for is_put_before_the_end in [false, true] {
+            let disk = SimulatedDisk::new();
+            let (forest, past) = begin(&disk);
+            block_on(forest.checkpoint()).unwrap();
+            let before = block_on(forest.journal().checkpoint()).unwrap().unwrap().at;
+            let place = way(&forest, &past);
+            let had = forest.get(place.0).unwrap().view().version();
+            drop(past);
+            match place {
+                ("back", ..) => _ = block_on(forest.delete("back")).unwrap(),
+                (_, node, name) => {
+                    edited(&forest, |_, edit| {
+                        edit.delete_attribute(node, name).unwrap();
+                    });
+                }
+            }
+            pass(&forest);
+            assert_eq!(forest.stats().blobs, 0, "no version in memory has it");
+            if is_put_before_the_end {
+                block_on(forest.checkpoint()).unwrap();
+            }
+            drop(forest);
+            for _ in 0..2 {
+                let forest = open(&disk);
+                block_on(forest.checkpoint()).unwrap();
+                block_on(forest.journal().trim(before)).unwrap();
+                let then = block_on(forest.at(Moment::Version(had))).unwrap();
+                must_have(&then, place);
+            }
+        }
+    }
+}
+
+/// Commits that refer to what the past had, of a tree and of an edit: why they were refused.
+fn refusals(forest: &Forest, past: &Forest) -> [Option<LostBytes>; 2] {
+    let content = past.get("people").unwrap().snapshot().tree().clone();
+    let created = block_on(forest.create_from("back", content)).err();
+    let (_, value) = then(past);
+    let tree = forest.get("people").unwrap();
+    let mut edit = tree.edit();
+    edit.put_attribute(edit.root(), NAME, &*value).unwrap();
+    let committed = block_on(edit.commit()).err();
+    [created, committed].map(|refused| match refused {
+        Some(CommitError::Bytes { name, why, .. }) => {
+            assert_eq!(name, NAME);
+            Some(why)
+        }
+        None => None,
+        Some(error) => panic!("{error}"),
+    })
+}
+
+#[test]
+fn a_commit_that_refers_to_bytes_that_were_trimmed_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (forest, past) = begin(&disk);
+    block_on(forest.checkpoint()).unwrap();
+    let last = block_on(forest.journal().checkpoint()).unwrap().unwrap().at;
+    block_on(forest.journal().trim(last)).unwrap();
+    let version = forest.get("people").unwrap().view().version();
+    let gone = [Some(LostBytes::Gone), Some(LostBytes::Gone)];
+    assert_eq!(refusals(&forest, &past), gone);
+    assert_eq!(forest.list(), ["people"]);
+    assert_eq!(forest.get("people").unwrap().view().version(), version);
+    assert_eq!(forest.stats().blobs, 0, "nothing is left of them");
+    drop(forest);
+    assert_eq!(refusals(&open(&disk), &past), gone);
+}
+
+#[test]
+fn a_commit_whose_bytes_could_not_be_read_is_refused_and_made_when_they_can_be() {
+    let disk = SimulatedDisk::new();
+    let (forest, past) = begin(&disk);
+    let mut names = disk.names().into_iter();
+    let first = names.find(|name| name.ends_with(".segment")).unwrap();
+    let bytes = disk.file(&first);
+    disk.set_file(&first, None);
+    for refused in refusals(&forest, &past) {
+        assert!(
+            matches!(refused, Some(LostBytes::Unreadable(_))),
+            "{refused:?}"
+        );
+    }
+    disk.set_file(&first, bytes.as_deref());
+    assert_eq!(refusals(&forest, &past), [None, None]);
+    let root = |tree| forest.get(tree).unwrap().view().tree().root().id();
+    for place in [
+        ("back", root("back"), NAME),
+        ("people", root("people"), NAME),
+    ] {
+        must_have(&forest, place);
+    }
+}
+
+/// The id of a commit answers with what was made, whatever became of the bytes since.
+#[test]
+fn a_commit_that_was_made_is_answered_though_its_bytes_are_gone() {
+    let disk = SimulatedDisk::new();
+    let (forest, past) = begin(&disk);
+    let (_, value) = then(&past);
+    let tree = forest.get("people").unwrap();
+    let commit = || {
+        let mut edit = tree.edit();
+        edit.put_attribute(edit.root(), NAME, &*value).unwrap();
+        block_on(edit.commit().id(CommitId(7)))
+    };
+    let made = commit().unwrap();
+    block_on(tree.erase(tree.view().tree().root().id(), NAME)).unwrap();
+    edited(&forest, |_, edit| {
+        edit.delete_attribute(edit.root(), NAME).unwrap();
+    });
+    pass(&forest);
+    assert_eq!(commit(), Ok(made));
 }
