@@ -7,16 +7,21 @@
 //! - A segment without a head has not begun, so until then an opening finds nothing of it.
 //! - Its segments follow the current segment, or the one after that. Until the record is appended or given up, no other
 //!   record gets a place in its segments or behind them.
-//! - If it is given up, its frames are overwritten with zeros, and synced, before anybody else gets their places: what is
-//!   written there later may be lost with the power, and the frames from before would be valid.
+//! - It is written frame by frame. Between two frames, whatever others wait for is prepared first.
+//! - If it is given up, its segments are removed, and others get new ones: what is written to the old ones later may be lost
+//!   with the power, and the frames from before would be valid.
+//! - Nothing of it counts until the record is appended. So a disk that is full while it is written refuses commits, and ends
+//!   nothing.
 //! - Only the thread that prepares segments writes ahead (`prepare.rs`).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weald_forest::journal::Record;
 
 use crate::body::LongBody;
+use crate::log::Item;
 use crate::place::{Place, SegmentId};
 
 /// For so long nobody else waits for an author who does not append what was written ahead for it.
@@ -39,21 +44,43 @@ pub(crate) struct WrittenAhead {
     first: SegmentId,
     /// Where its frames end, in each of its segments.
     pub(crate) ends: Vec<Place>,
-    /// Since when it is written.
+    /// The frames that are not written yet.
+    left: VecDeque<Item>,
+    /// Since when all are.
     written: Option<Instant>,
     is_given_up: bool,
 }
 
 impl WrittenAhead {
-    /// What has these places, the first of them in this segment, and is yet to be written.
-    pub(crate) fn begin(asked: Asked, first: SegmentId, ends: Vec<Place>) -> Self {
+    /// What has these frames, the first of them in this segment, and is yet to be written.
+    pub(crate) fn begin(
+        asked: Asked,
+        first: SegmentId,
+        (frames, ends): (Vec<Item>, Vec<Place>),
+    ) -> Self {
         Self {
             asked,
             first,
             ends,
+            left: frames.into(),
             written: None,
             is_given_up: false,
         }
+    }
+
+    /// Its first segment.
+    pub(crate) fn first(&self) -> SegmentId {
+        self.first
+    }
+
+    /// Whether frames of it are not written yet.
+    pub(crate) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    /// Takes the next frame that is to be written.
+    pub(crate) fn next_frame(&mut self) -> Option<Item> {
+        self.left.pop_front()
     }
 
     /// The last segment that others may use.
@@ -81,11 +108,6 @@ impl WrittenAhead {
 
     pub(crate) fn has_been_written(&mut self) {
         self.written = Some(Instant::now());
-    }
-
-    /// Where its frames are.
-    pub(crate) fn ends(&self) -> &[Place] {
-        &self.ends
     }
 
     pub(crate) fn is_what_changes_in(&self, record: &Record<'_>) -> bool {

@@ -44,6 +44,9 @@ impl Core {
         // From here on no checkpoint and no trim begins, although wakers that run now may ask for one.
         drop(ended);
         self.end(AppendError::Poisoned);
+        // Handles of the journal may be left, and an open file keeps its room, also one that was removed.
+        let files = std::mem::take(&mut *self.files());
+        drop(files);
         drop(lock);
     }
 }

@@ -75,6 +75,9 @@ pub enum Work {
     Prepare,
 }
 
+/// How bytes are written to a file: [`write_all`], or, where nothing counts yet, `write_whole`.
+type Write = fn(&dyn MediumFile, &[u8], u64) -> io::Result<()>;
+
 /// Why the journal has to end.
 pub(crate) enum Failure {
     Medium(&'static str, io::Error),
@@ -253,19 +256,24 @@ impl Core {
         known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    pub(crate) fn write_item(&self, item: &Item) -> io::Result<()> {
+    /// Writes a part of a batch. After a short write nothing more is written.
+    fn write_item(&self, item: &Item) -> io::Result<()> {
+        self.write_item_with(item, write_all)
+    }
+
+    pub(crate) fn write_item_with(&self, item: &Item, write: Write) -> io::Result<()> {
         match item {
             Item::Bytes(place, bytes) => {
                 let file = self.file(place.segment)?;
-                write_all(&*file, bytes, place.offset.into())
+                write(&*file, bytes, place.offset.into())
             }
             Item::Frame(place, kind, body, part) => {
                 let file = self.file(place.segment)?;
                 let header = frame::header(*place, *kind, slices(body, *part));
-                write_all(&*file, &header, place.offset.into())?;
+                write(&*file, &header, place.offset.into())?;
                 let mut offset = u64::from(place.offset) + header.len() as u64;
                 for slice in slices(body, *part) {
-                    write_all(&*file, slice, offset)?;
+                    write(&*file, slice, offset)?;
                     offset += slice.len() as u64;
                 }
                 Ok(())
@@ -275,7 +283,7 @@ impl Core {
                 let body = sealing.body(*part);
                 let header = frame::header(*place, Kind::Blob, std::iter::once(&body[..]));
                 let bytes = [&header[..], &body].concat();
-                write_all(&*file, &bytes, place.offset.into())
+                write(&*file, &bytes, place.offset.into())
             }
         }
     }
@@ -307,7 +315,7 @@ impl Core {
         let outcome = self.caught("syncing", || self.sync_files(from, upto));
         let mut state = self.state_after(&outcome);
         state.is_syncing = false;
-        state.regroup.end_sync(Instant::now());
+        state.regroup.end_sync(Instant::now(), upto.position());
         outcome?;
         if state.failed.is_some() {
             return Ok(());

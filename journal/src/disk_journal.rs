@@ -68,11 +68,7 @@ impl DiskJournal {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let name = medium.name();
         let core = Arc::new(open::open(medium, settings)?);
-        let mut threads = Threads {
-            core: Arc::clone(&core),
-            handles: Mutex::default(),
-            own: Vec::new(),
-        };
+        let mut threads = Threads::none(&core);
         if core.settings.has_threads {
             threads.begin().map_err(|error| OpenError::Failed {
                 medium: name,
@@ -84,6 +80,14 @@ impl DiskJournal {
             core,
             threads: Arc::new(threads),
         })
+    }
+
+    /// Without threads.
+    #[cfg(test)]
+    pub(crate) fn of(core: Core) -> Self {
+        let core = Arc::new(core);
+        let threads = Arc::new(Threads::none(&core));
+        Self { core, threads }
     }
 
     /// The threads of the journal.
@@ -113,6 +117,14 @@ impl DiskJournal {
 }
 
 impl Threads {
+    fn none(core: &Arc<Core>) -> Self {
+        Self {
+            core: Arc::clone(core),
+            handles: Mutex::default(),
+            own: Vec::new(),
+        }
+    }
+
     fn begin(&mut self) -> std::io::Result<()> {
         let handles = self.handles.get_mut();
         let handles = handles.unwrap_or_else(PoisonError::into_inner);
@@ -240,13 +252,15 @@ impl Journal for DiskJournal {
         if names.any(|name| name.len() > max) {
             return Err(AppendError::TooLarge { max });
         }
-        let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
+        let is_next = state.waiting.is_empty();
         let number = record.version.number;
-        if has_room && let Some(position) = state.put_ahead(record) {
+        // Its bytes are written, so it may go into a full buffer.
+        if is_next && let Some(position) = state.put_ahead(record) {
             state.log.newest = number;
             self.core.wake_threads(guard);
             return Ok(Appended::Accepted(position));
         }
+        let has_room = is_next && state.log.unwritten < self.core.settings.buffer;
         let is_plain = record.blobs.is_empty() && record.erases.is_none() && len <= limits.0;
         if has_room
             && is_plain
@@ -265,6 +279,12 @@ impl Journal for DiskJournal {
             Some(position) => {
                 state.log.newest = number;
                 Appended::Accepted(position)
+            }
+            // No thread makes room in a forked child.
+            None if self.core.is_forked() => {
+                drop(guard);
+                self.core.end(AppendError::Fenced);
+                return Err(AppendError::Fenced);
             }
             None => {
                 let answer = state.waiting.push(body, (record.id, record.version));
@@ -287,7 +307,9 @@ impl Journal for DiskJournal {
             self.core.refuse_if_forked();
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);
-            state.regroup.has_come();
+            if position > state.log.synced.position() {
+                state.regroup.has_come(position);
+            }
             self.core.wake_threads(state);
         }
         Box::pin(self.core.marks.when(position, level))

@@ -23,7 +23,7 @@ impl Core {
     }
 
     /// A wait in such a child would be for threads that are not there. Each wait calls this, and not each append, because
-    /// it asks the system.
+    /// it asks the system: only an append that finds no place does.
     pub(crate) fn refuse_if_forked(&self) {
         if self.is_forked() {
             self.end(AppendError::Fenced);
@@ -124,7 +124,9 @@ impl Core {
         let mut state = self.state();
         state.failed.get_or_insert(error);
         let due = state.waiting.refuse_all(error);
+        let ahead = state.log.ahead.take();
         drop(state);
+        drop(ahead); // It may be large.
         self.wakes.run(|| {
             self.marks.fail();
             due.into_iter().for_each(Due::give);
@@ -138,13 +140,16 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+    use std::time::SystemTime;
 
-    use weald_forest::CommitId;
-    use weald_forest::journal::Durability;
+    use weald_forest::journal::{Appended, Durability, Journal, Position, ReadError, Record};
+    use weald_forest::{CommitId, Version};
 
     use super::*;
     use crate::body::Share;
     use crate::core::Work;
+    use crate::disk_journal::DiskJournal;
     use crate::lead::Buffering;
     use crate::medium::Medium;
     use crate::open::open;
@@ -169,14 +174,14 @@ mod tests {
         assert_eq!(disk.operations(), operations);
     }
 
-    /// It would overwrite frames that the parent has made count meanwhile.
+    /// It would remove frames that the parent has made count meanwhile.
     #[test]
-    fn a_forked_child_clears_nothing_that_its_parent_has_written_ahead() {
+    fn a_forked_child_removes_nothing_that_its_parent_has_written_ahead() {
         let settings = Settings::new().segment(2048).by_hand();
         let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
-        assert!(core.clear_ahead().is_ok());
+        assert!(core.remove_ahead().is_ok());
         core.pid += 1;
-        assert!(matches!(core.clear_ahead(), Err(Failure::Fenced)));
+        assert!(matches!(core.remove_ahead(), Err(Failure::Fenced)));
     }
 
     #[test]
@@ -195,5 +200,49 @@ mod tests {
         let core = Arc::new(core);
         let buffered = Buffering::new(&core, taken.unwrap());
         assert_eq!(pollster::block_on(buffered), Durability::Unknown);
+    }
+
+    /// A journal in a forked child.
+    fn forked() -> DiskJournal {
+        let settings = Settings::new().segment(2048).by_hand();
+        let mut core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        core.pid += 1;
+        DiskJournal::of(core)
+    }
+
+    #[test]
+    fn a_record_without_a_place_is_refused_in_a_forked_child() {
+        let journal = forked();
+        for number in 1.. {
+            let record = Record {
+                version: Version {
+                    incarnation: 1,
+                    number,
+                },
+                id: CommitId(number.into()),
+                time: SystemTime::UNIX_EPOCH,
+                digest: None,
+                bytes: &[7; 300],
+                changes: &[],
+                blobs: &[],
+                erases: None,
+            };
+            match journal.append(&record) {
+                Ok(Appended::Accepted(_)) => {}
+                Ok(Appended::Sent(_)) => panic!("its author would wait for ever"),
+                Err(error) => {
+                    assert!(number > 1 && error == AppendError::Fenced);
+                    return;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_follower_in_a_forked_child_is_told_that_no_more_comes() {
+        let mut follower = forked().follow(Position::default());
+        let mut cx = Context::from_waker(Waker::noop());
+        let told = follower.poll_next(&mut cx);
+        assert!(matches!(told, Poll::Ready(Err(ReadError::Failed(_)))));
     }
 }

@@ -80,6 +80,7 @@ impl Following {
 
 impl Follower for Following {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<Entry>, ReadError>> {
+        self.core.refuse_if_forked();
         loop {
             if let Some(when) = &mut self.when {
                 let Poll::Ready(durability) = Pin::new(when).poll(cx) else {

@@ -114,7 +114,10 @@ impl Future for Buffering {
 
 impl Drop for Buffering {
     fn drop(&mut self) {
-        if let Stage::Leader(number) = self.stage {
+        // In a forked child, a thread of the parent may have held the state.
+        if let Stage::Leader(number) = self.stage
+            && !self.core.is_forked()
+        {
             let mut state = self.core.state();
             if state.leading.step_down(number) {
                 let all = state.log.cursor.position();

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use weald_forest::journal::{AppendError, BlobId, Position, Record};
 
+use crate::ahead::WrittenAhead;
 use crate::blob::Sealing;
 use crate::leading::{self, Leading};
-use crate::log::{Batch, Item, Lack, Log};
+use crate::log::{Batch, Lack, Log};
 use crate::place::{Place, SegmentId};
 use crate::regroup::Regroup;
 use crate::waiting::{Answer, Due, Waiting};
@@ -88,10 +89,10 @@ pub(crate) enum Preparation {
     Segment,
     /// Room for so many bytes of keys.
     Keys(u64),
-    /// To write a large record ahead.
+    /// To write the next frame of a large record ahead.
     Ahead,
-    /// To overwrite what was written ahead in vain.
-    Clear,
+    /// To remove what was written ahead in vain.
+    RemoveAhead,
 }
 
 impl State {
@@ -274,7 +275,7 @@ impl State {
             let is_in_the_way = lack == Some(Lack::Segment);
             let is_late = ahead.is_late() && waiting.waits_ahead();
             if ahead.is_given_up() || is_in_the_way || is_late {
-                return Some(Preparation::Clear);
+                return Some(Preparation::RemoveAhead);
             }
         }
         match lack {
@@ -282,7 +283,8 @@ impl State {
             Some(Lack::Segment) => return Some(Preparation::Segment),
             None => {}
         }
-        if waiting.may_begin_ahead(log) {
+        let has_left = log.ahead.as_ref().is_some_and(WrittenAhead::has_left);
+        if has_left || waiting.may_begin_ahead(log) {
             return Some(Preparation::Ahead);
         }
         let has_spare = log.prepared > log.cursor.segment.index;
@@ -290,19 +292,25 @@ impl State {
         (is_asked_for && !self.is_full).then_some(Preparation::Segment)
     }
 
-    /// Takes places for what is to be written ahead; with its number. `None`, if its author is gone.
-    pub(crate) fn begin_ahead(&mut self) -> Option<(Vec<Item>, u64)> {
+    /// Takes places for what is to be written ahead, unless that is done, or its author is gone. If there are none, the author is
+    /// let in without.
+    pub(crate) fn begin_ahead(&mut self) -> Option<Due> {
+        if self.log.ahead.is_some() {
+            return None;
+        }
         let asked = self.waiting.begin_ahead(&self.log)?;
         let number = asked.number;
-        Some((self.log.begin_ahead(asked).unwrap_or_default(), number))
+        match self.log.begin_ahead(asked) {
+            Some(()) => None,
+            None => self.waiting.end_ahead(number),
+        }
     }
 
-    /// It is written, and its author is let in.
-    pub(crate) fn end_ahead(&mut self, number: u64) -> Option<Due> {
-        if let Some(ahead) = &mut self.log.ahead {
-            ahead.has_been_written();
-        }
-        self.waiting.end_ahead(number)
+    /// If all of it is written, its author is let in.
+    pub(crate) fn end_ahead(&mut self) -> Option<Due> {
+        let ahead = self.log.ahead.as_mut().filter(|ahead| !ahead.has_left())?;
+        ahead.has_been_written();
+        self.waiting.end_ahead(ahead.asked.number)
     }
 
     /// Gives a record its place that was written ahead.

@@ -23,10 +23,13 @@ impl Core {
             Some(Preparation::Keys(more)) => self.prepare_keys(more),
             Some(Preparation::Segment) => self.prepare_segment(),
             Some(Preparation::Ahead) => self.write_ahead(),
-            Some(Preparation::Clear) => self.clear_ahead(),
+            Some(Preparation::RemoveAhead) => self.remove_ahead(),
             None => Ok(()),
         });
-        let makes_room = !matches!(preparation, Some(Preparation::Ahead | Preparation::Clear));
+        let makes_room = matches!(
+            preparation,
+            Some(Preparation::Keys(_) | Preparation::Segment)
+        );
         match prepared {
             Ok(()) => {
                 let mut state = self.state();
@@ -42,11 +45,18 @@ impl Core {
             Err(Failure::Medium(_, error)) if makes_room && is_unopened(&error) => {
                 self.refuse(AppendError::Unprepared, &error);
             }
-            failed @ Err(_) => {
-                self.state_after(&failed).is_preparing = false;
-                failed.unwrap_or_else(|failure| self.fail(&failure));
-            }
+            // Some file systems need room for bytes that replace others. Nothing of these counts yet.
+            Err(Failure::Medium(_, error)) if is_full(&error) => match self.remove_ahead() {
+                Ok(()) => self.refuse(AppendError::Full, &error),
+                failed => self.end_preparing(failed),
+            },
+            failed => self.end_preparing(failed),
         }
+    }
+
+    fn end_preparing(&self, outcome: Result<(), Failure>) {
+        self.state_after(&outcome).is_preparing = false;
+        outcome.unwrap_or_else(|failure| self.fail(&failure));
     }
 
     /// Gives what waits its places, as far as there is room.

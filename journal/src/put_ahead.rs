@@ -46,8 +46,8 @@ impl Log {
         self.ahead.is_none() && self.prepared - self.cursor.segment.index >= asked.segments
     }
 
-    /// Takes places for what is to be written ahead, and returns its frames.
-    pub(crate) fn begin_ahead(&mut self, asked: Asked) -> Option<Vec<Item>> {
+    /// Takes places for what is to be written ahead.
+    pub(crate) fn begin_ahead(&mut self, asked: Asked) -> Option<()> {
         let next = self.next_segment(self.cursor, self.prepared)?;
         let is_much = self.space(self.cursor) >= (self.head.capacity / IN_FRONT) as usize;
         let front = if is_much { self.cursor } else { next };
@@ -68,8 +68,16 @@ impl Log {
             };
             items.push(Item::Frame(place, kind, Arc::clone(&asked.changes), part));
         }
-        self.ahead = Some(WrittenAhead::begin(asked, begin.segment, ends));
-        Some(items)
+        let ahead = WrittenAhead::begin(asked, begin.segment, (items, ends));
+        self.ahead = Some(ahead);
+        Some(())
+    }
+
+    /// Gives up what is written ahead, whose segments count as prepared no longer. They are to be removed.
+    pub(crate) fn give_up_ahead(&mut self) -> Option<WrittenAhead> {
+        let ahead = self.ahead.take()?;
+        self.prepared = ahead.in_front();
+        Some(ahead)
     }
 
     /// Gives a record its place that was written ahead; with how many bytes.

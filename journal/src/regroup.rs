@@ -11,6 +11,8 @@
 
 use std::time::{Duration, Instant};
 
+use weald_forest::journal::Position;
+
 /// The longest wait.
 const LONGEST: Duration = Duration::from_millis(1);
 
@@ -20,10 +22,9 @@ const SKIPPED: u32 = 32;
 /// The writers that the last sync woke, and those that have come since. Part of the journal's state.
 #[derive(Default)]
 pub(crate) struct Regroup {
-    /// Writers that began to wait for a sync since the last sync began.
-    come: usize,
-    /// How many writers the present sync serves, and when it began.
-    served: usize,
+    /// The positions for which writers wait, and which no sync has reached.
+    waited_for: Vec<Position>,
+    /// When the present sync began.
     begun: Option<Instant>,
     /// How many of the writers that the last sync woke have not come back, and how many it woke.
     missing: usize,
@@ -36,9 +37,9 @@ pub(crate) struct Regroup {
 }
 
 impl Regroup {
-    /// A writer waits for a sync.
-    pub(crate) fn has_come(&mut self) {
-        self.come += 1;
+    /// A writer waits until a position is durable.
+    pub(crate) fn has_come(&mut self, position: Position) {
+        self.waited_for.push(position);
         self.missing = self.missing.saturating_sub(1);
     }
 
@@ -47,17 +48,19 @@ impl Regroup {
         if self.until.take().is_some() && self.missing > self.woken / 2 {
             self.skips = SKIPPED;
         }
-        self.served = std::mem::take(&mut self.come);
         self.begun = Some(now);
     }
 
-    /// The sync has ended, and those whom it served are about to be woken.
-    pub(crate) fn end_sync(&mut self, now: Instant) {
+    /// The sync has ended, and those that wait for positions up to this one are about to be woken. Others have records that
+    /// were not written yet when it began.
+    pub(crate) fn end_sync(&mut self, now: Instant, upto: Position) {
         let took = self
             .begun
             .take()
             .map_or(Duration::ZERO, |begun| now - begun);
-        self.woken = std::mem::take(&mut self.served);
+        let before = self.waited_for.len();
+        self.waited_for.retain(|position| *position > upto);
+        self.woken = before - self.waited_for.len();
         self.missing = self.woken;
         self.skips = self.skips.saturating_sub(1);
         let waits = self.skips == 0 && self.missing > 1;
@@ -81,10 +84,10 @@ mod tests {
     /// After a sync that has served so many, with so much of the wait left that no test takes longer.
     fn after_a_sync_of(served: usize) -> Regroup {
         let mut regroup = Regroup::default();
-        (0..served).for_each(|_| regroup.has_come());
+        (0..served).for_each(|_| regroup.has_come(Position(1)));
         let begun = Instant::now() + Duration::from_secs(3600);
         regroup.begin_sync(begun);
-        regroup.end_sync(begun + LONGEST);
+        regroup.end_sync(begun + LONGEST, Position(1));
         regroup
     }
 
@@ -93,7 +96,7 @@ mod tests {
         let mut regroup = after_a_sync_of(3);
         for _ in 0..3 {
             assert!(regroup.left().is_some());
-            regroup.has_come();
+            regroup.has_come(Position(1));
         }
         assert_eq!(regroup.left(), None);
         for served in [0, 1] {
@@ -105,14 +108,34 @@ mod tests {
         }
     }
 
+    /// The next sync wakes them.
+    #[test]
+    fn writers_whose_records_a_sync_does_not_reach_are_not_waited_for() {
+        let mut regroup = Regroup::default();
+        let [reached, behind] = [1, 2].map(Position);
+        for position in [reached, behind, reached, behind, behind] {
+            regroup.has_come(position);
+        }
+        let begun = Instant::now() + Duration::from_secs(3600);
+        for (upto, woken) in [(reached, 2), (behind, 3)] {
+            regroup.begin_sync(begun);
+            regroup.end_sync(begun + LONGEST, upto);
+            for _ in 0..woken {
+                assert!(regroup.left().is_some());
+                regroup.has_come(Position(3));
+            }
+            assert_eq!(regroup.left(), None);
+        }
+    }
+
     #[test]
     fn nobody_is_waited_for_longer_than_a_sync_takes() {
         let mut regroup = Regroup::default();
         let now = Instant::now();
         let long_ago = now.checked_sub(Duration::from_secs(1)).unwrap();
-        (0..2).for_each(|_| regroup.has_come());
+        (0..2).for_each(|_| regroup.has_come(Position(1)));
         regroup.begin_sync(long_ago);
-        regroup.end_sync(now.checked_sub(LONGEST).unwrap());
+        regroup.end_sync(now.checked_sub(LONGEST).unwrap(), Position(1));
         assert_eq!(regroup.left(), None, "that sync took a second");
     }
 
@@ -121,15 +144,15 @@ mod tests {
         let mut regroup = after_a_sync_of(4);
         let now = Instant::now();
         // One comes back, and three that wait for nothing else do not.
-        regroup.has_come();
+        regroup.has_come(Position(1));
         regroup.begin_sync(now);
         for sync in 1..SKIPPED {
-            regroup.end_sync(now + Duration::from_secs(3600));
+            regroup.end_sync(now + Duration::from_secs(3600), Position(1));
             assert_eq!(regroup.left(), None, "sync {sync}");
-            (0..2).for_each(|_| regroup.has_come());
+            (0..2).for_each(|_| regroup.has_come(Position(1)));
             regroup.begin_sync(now);
         }
-        regroup.end_sync(now + Duration::from_secs(3600));
+        regroup.end_sync(now + Duration::from_secs(3600), Position(1));
         assert!(regroup.left().is_some());
     }
 }

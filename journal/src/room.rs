@@ -99,6 +99,10 @@ struct HeldSealed {
 
 impl Drop for HeldSealed {
     fn drop(&mut self) {
+        // A thread of the parent may have held the state.
+        if self.core.is_forked() {
+            return;
+        }
         let mut state = self.core.state();
         let left = self.ids.iter().map(|id| state.sealed.remove(id));
         let left: Vec<_> = left.collect();

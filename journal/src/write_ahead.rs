@@ -1,52 +1,49 @@
-//! Writes large records ahead of their numbers, and overwrites those that were written in vain. `ahead.rs` says how.
+//! Writes large records ahead of their numbers, and removes what was written in vain. `ahead.rs` says how.
 
 use std::sync::Arc;
 
+use crate::ahead::WrittenAhead;
 use crate::core::{Core, Failure};
-use crate::head::HEAD;
-use crate::medium::{STEP, write_all};
+use crate::medium::write_whole;
 use crate::waiting::Due;
 
 impl Core {
-    /// Writes a large record ahead, and lets its author in.
+    /// Writes the next frame of a large record ahead. With the last one, its author is let in.
     pub(crate) fn write_ahead(&self) -> Result<(), Failure> {
         self.must_be_newest()?;
-        let begun = self.state().begin_ahead();
-        let Some((items, number)) = begun else {
-            return Ok(());
+        let (mut due, frame) = {
+            let mut state = self.state();
+            let due = state.begin_ahead();
+            let ahead = state.log.ahead.as_mut();
+            (due, ahead.and_then(WrittenAhead::next_frame))
         };
-        let written = items.iter().try_for_each(|item| self.write_item(item));
-        written.map_err(|error| Failure::Medium("writing", error))?;
-        let due = self.state().end_ahead(number);
+        if let Some(frame) = frame {
+            let written = self.write_item_with(&frame, write_whole);
+            written.map_err(|error| Failure::Medium("writing", error))?;
+            due = self.state().end_ahead();
+        }
         self.wakes.run(|| due.into_iter().for_each(Due::give));
         Ok(())
     }
 
-    /// Overwrites what was written ahead in vain: later frames at the same places may be lost with the power.
-    pub(crate) fn clear_ahead(&self) -> Result<(), Failure> {
+    /// Removes what was written ahead in vain. An author that still waits for it appends its record as if it had not asked.
+    pub(crate) fn remove_ahead(&self) -> Result<(), Failure> {
         self.must_be_newest()?;
-        let ends = match &mut self.state().log.ahead {
-            None => return Ok(()),
-            Some(ahead) => {
-                ahead.give_up();
-                ahead.ends().to_vec()
-            }
+        let given_up = {
+            let mut state = self.state();
+            let ahead = state.log.give_up_ahead();
+            ahead.map(|ahead| {
+                let due = state.waiting.end_ahead(ahead.asked.number);
+                (ahead, due)
+            })
         };
-        let zeros = vec![0; STEP];
-        for end in ends {
-            let clear = || {
-                let file = self.file(end.segment)?;
-                for at in (HEAD..end.offset).step_by(STEP) {
-                    let left = usize::try_from(end.offset - at).unwrap_or(STEP).min(STEP);
-                    write_all(&*file, &zeros[..left], at.into())?;
-                }
-                file.sync()
-            };
-            clear().map_err(|error| Failure::Medium("clearing a segment", error))?;
-        }
+        let Some((ahead, due)) = given_up else {
+            return Ok(());
+        };
+        self.remove_prepared(ahead.first());
         // It may be the last to have the bytes, and to free them takes long.
-        let cleared = self.state().log.ahead.take();
-        drop(cleared);
+        drop(ahead);
+        self.wakes.run(|| due.into_iter().for_each(Due::give));
         Ok(())
     }
 }
@@ -68,6 +65,10 @@ impl HeldAhead {
 
 impl Drop for HeldAhead {
     fn drop(&mut self) {
+        // A thread of the parent may have held the state.
+        if self.core.is_forked() {
+            return;
+        }
         let mut state = self.core.state();
         let ahead = state.log.ahead.as_mut();
         if let Some(ahead) = ahead.filter(|ahead| ahead.is_of(self.number)) {

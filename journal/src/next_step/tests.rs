@@ -110,6 +110,39 @@ fn what_is_only_to_be_durable_waits_for_the_sync_before_and_whatever_is_wanted_s
 }
 
 #[test]
+fn a_thread_awaits_the_writers_that_the_last_sync_has_woken_and_writes_when_they_have_come() {
+    let silence = Duration::from_secs(1000);
+    let settings = Settings::new().segment(1 << 20).by_hand();
+    let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+    while core.work(Work::Prepare) || core.work(Work::Write) || core.work(Work::Sync) {}
+    let mut state = core.state();
+    let known = state.log.cursor.position();
+    (0..3).for_each(|_| state.regroup.has_come(known));
+    // So the wait is longer than the test.
+    let later = Instant::now() + Duration::from_secs(3600);
+    state.regroup.begin_sync(later);
+    let ended = later + Duration::from_millis(1);
+    state.regroup.end_sync(ended, known);
+    drop(state);
+    append(&core, 1, 100);
+    let mut state = core.state();
+    let all = state.log.cursor.position();
+    state.wanted = all;
+    state.regroup.has_come(all);
+    assert!(state.wants_await() && !state.must_write());
+    let step = state.next(silence);
+    assert!(matches!(step, NextStep::Await(left) if left > Duration::from_secs(1000)));
+    // One thread is enough for that.
+    state.regroup.is_watched = true;
+    assert!(!state.wants_await() && !matches!(state.next(silence), NextStep::Await(_)));
+    state.regroup.is_watched = false;
+    state.regroup.has_come(all);
+    assert!(matches!(state.next(silence), NextStep::Await(_)));
+    state.regroup.has_come(all);
+    assert!(state.must_write() && matches!(state.next(silence), NextStep::Write(..)));
+}
+
+#[test]
 fn a_full_segment_is_synced_though_nobody_waits() {
     let settings = Settings::new().segment(2048).by_hand();
     let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();

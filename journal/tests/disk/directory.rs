@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use weald_forest::journal::{AppendError, Durability, Journal, Level};
-use weald_journal::{Directory, DiskJournal};
+use weald_journal::{Directory, DiskJournal, Settings};
 
 use crate::records::{all, append, flush, must_append, small};
 
@@ -63,4 +63,26 @@ fn a_directory_is_opened_also_where_what_it_is_in_cannot_be_read() {
     let opened = Directory::create(&path);
     fs::set_permissions(&parent, Permissions::from_mode(0o700)).unwrap();
     opened.unwrap();
+}
+
+/// Prepared segments are removed then, and an open file would keep their room.
+#[test]
+fn a_journal_that_was_closed_has_no_segment_open_though_handles_are_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let medium = Directory::create(directory.path()).unwrap();
+    let journal = DiskJournal::open_on(medium, Settings::new().segment(16 * 1024)).unwrap();
+    let open = || {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        let is_ours = |path: &std::path::PathBuf| {
+            let is_segment = path.to_string_lossy().contains(".segment");
+            path.starts_with(directory.path()) && is_segment
+        };
+        targets.filter(is_ours).count()
+    };
+    assert!(open() > 0);
+    let handle = journal.clone();
+    journal.close();
+    assert_eq!(open(), 0);
+    drop(handle);
 }
