@@ -11,13 +11,15 @@ use std::{
     panic,
     process::Command,
     sync::{Mutex, mpsc},
+    time::Instant,
 };
 
 use reports::{collect_reports, reports};
 use tools::{runtime, until, watch};
-use weald_kernel::{JoinError, Spawn, current_name};
+use weald_kernel::{JoinError, Spawn, blocking, current_name, offload};
 
 const CHILD: &str = "WEALD_TEST_PANIC_HOOK";
+const MANY: &str = "many panics on blocking threads";
 
 /// Prints a panic in a hook of the user's own.
 fn set_own_hook() {
@@ -33,6 +35,9 @@ fn child() {
     let Ok(whose) = std::env::var(CHILD) else {
         return;
     };
+    if whose == MANY {
+        return panic_on_blocking_threads();
+    }
     if whose == "own before" {
         set_own_hook();
     }
@@ -48,6 +53,24 @@ fn child() {
     assert!(text.starts_with("`the one that fails` spawned at kernel/tests/panic_hook.rs:"));
     assert!(text.ends_with(" panicked: on purpose"));
     let _outside = panic::catch_unwind(|| panic!("outside"));
+}
+
+/// Each of two lines of code panics so many times.
+const PANICS: usize = 500;
+
+fn panic_on_blocking_threads() {
+    let runtime = runtime(1);
+    for _ in 0..PANICS {
+        runtime.block_on(async {
+            let blocks: Result<(), JoinError> = runtime
+                .spawn(async { blocking(|| panic!("in blocking")) })
+                .await;
+            assert!(blocks.is_err());
+            let offloaded = async { offload(|| panic!("in offload")).await };
+            let offloaded: Result<Result<(), _>, JoinError> = runtime.spawn(offloaded).await;
+            assert!(offloaded.is_err());
+        });
+    }
 }
 
 /// What the program prints.
@@ -72,6 +95,22 @@ fn the_message_of_a_panic_is_followed_by_the_units_name() {
     assert!(after.starts_with(NAME), "{text}");
     // Outside of units nothing is added, and nothing is reported, even if a backtrace takes long.
     assert_eq!(text.matches("weald: ").count(), 1, "{text}");
+}
+
+#[test]
+fn of_panics_on_blocking_threads_as_many_are_printed_as_of_those_in_jobs() {
+    let begun = Instant::now();
+    let text = stderr_of(MANY);
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    for message in ["in blocking", "in offload"] {
+        let message = format!("\n{message}\n");
+        let printed = text.matches(&message).count();
+        assert!(
+            (10..=10 * (seconds + 1)).contains(&printed),
+            "{printed} in {seconds} s"
+        );
+    }
+    assert!(text.contains("left out: messages of panics"), "{text}");
 }
 
 #[test]

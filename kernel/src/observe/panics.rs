@@ -5,7 +5,8 @@
 //! standard library's hook. A hook of the user's own decides what is printed, and may ask for [`current_name`].
 //!
 //! The standard library's hook writes, and may take a backtrace, on the thread that panics and under a lock. So for
-//! each line of code at most ten panic messages a second are printed, and a report counts the others.
+//! each line of code at most ten panic messages of units a second are printed, and a report counts the others. Panics
+//! in closures that a unit has blocking threads run are the unit's.
 
 use std::{
     io::{self, Write},
@@ -74,7 +75,8 @@ pub(crate) fn install() {
         if in_hook.is_some() {
             panic_site::note(info);
         }
-        let is_printed = !is_standard || in_hook.is_none() || is_admitted(info);
+        let is_in_unit = in_hook.is_some() || blocking_call::served_here().is_some();
+        let is_printed = !is_standard || !is_in_unit || is_admitted(info);
         if is_printed {
             hook(info);
         }
@@ -92,7 +94,7 @@ pub(crate) fn install() {
     }));
 }
 
-/// Whether the message of a panic of a unit is printed.
+/// Whether the message of a panic of a unit is within the limit.
 fn is_admitted(info: &panic::PanicHookInfo<'_>) -> bool {
     info.location().is_none_or(report::admits_panic_at)
 }
