@@ -161,6 +161,7 @@ mod scheduler {
         pub(crate) mod serve_end;
         pub(crate) mod shared;
         pub(crate) mod trim;
+        pub(crate) mod trim_requests;
         pub(crate) mod waker;
         pub(crate) mod worker;
         pub(crate) mod worker_core;
@@ -331,10 +332,9 @@ mod runtime {
     pub(crate) mod handle;
     mod holders;
     mod own_runs;
+    pub(crate) mod seeds;
     pub(crate) mod shutdown;
     pub(crate) mod testing;
-
-    pub(crate) mod seeds;
 }
 
 // The models of the kernel's protocols.
@@ -373,6 +373,7 @@ mod models {
     mod sleep;
     mod state_word;
     mod timer;
+    mod trim;
     mod unread;
 }
 

@@ -255,7 +255,7 @@ impl Shared {
 
     /// The end of the model: every worker stops.
     fn end(&self) {
-        for sleeper in self.sleepers.notify_all() {
+        for (_, sleeper) in self.sleepers.notify_all() {
             self.wake(sleeper);
         }
     }

@@ -425,7 +425,7 @@ fn a_stop_against_falling_asleep() {
             let (shared, is_stopped) = (shared.clone(), is_stopped.clone());
             thread::spawn(move || {
                 is_stopped.store(true, Ordering::Release);
-                for sleeper in shared.sleepers.notify_all() {
+                for (_, sleeper) in shared.sleepers.notify_all() {
                     sleeper.notify();
                 }
             })

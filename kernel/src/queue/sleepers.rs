@@ -112,15 +112,23 @@ impl<S> Sleepers<S> {
         Some(sleepers.remove(place).1)
     }
 
-    /// Takes all sleepers, for the caller to wake: because of something that concerns all (shutdown, trim). They count
-    /// as searching.
+    /// Takes all sleepers, each with its worker, for the caller to wake: because of something that concerns all
+    /// (shutdown, trim). They count as searching.
     #[must_use]
-    pub(crate) fn notify_all(&self) -> Vec<S> {
+    pub(crate) fn notify_all(&self) -> Vec<(usize, S)> {
+        self.notify_all_after(|| ()).1
+    }
+
+    /// As [`notify_all`](Sleepers::notify_all), after `act`, which runs under the lock of the list: a worker that has
+    /// announced its sleep, sees what `act` did, and so does not park, is taken, too.
+    #[must_use]
+    pub(crate) fn notify_all_after<R>(&self, act: impl FnOnce() -> R) -> (R, Vec<(usize, S)>) {
         let mut sleepers = lock(&self.sleepers);
+        let acted = act();
         let count = sleepers.len();
         self.counts
             .fetch_add(count * SEARCHING - count * SLEEPING, Ordering::SeqCst);
-        sleepers.drain(..).map(|(_, sleeper)| sleeper).collect()
+        (acted, sleepers.drain(..).collect())
     }
 
     /// The calling worker begins to search, if fewer than half of the workers do. False if it may not.

@@ -218,9 +218,10 @@ impl Runtime {
     /// memory for reuse. Timers that were cancelled, and that a worker would free later, are freed first.
     ///
     /// The result is an upper bound of the bytes returned: a free stack counts in full every time, although its pages
-    /// may never have been touched, or may be gone already. Threads that are inside a job keep their caches, at most a
-    /// few hundred kilobytes each. The time grows with the number of freed blocks; this waits for sleeping workers for
-    /// at most 20 ms.
+    /// may never have been touched, or may be gone already. Workers that sleep when this is called give back their caches
+    /// first: this waits for each of them, for at most 20 ms in total. Every other thread of the runtime keeps its
+    /// caches for now, at most a few hundred kilobytes each: a worker that runs jobs gives them back between two jobs,
+    /// within a millisecond or when its job ends. The time grows with the number of freed blocks.
     pub fn trim(&self) -> usize {
         trim::sweep_timers(&self.shared);
         trim::flush_caches(&self.shared);

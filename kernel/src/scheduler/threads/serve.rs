@@ -188,6 +188,8 @@ impl Duty for PoolService<'_> {
 
 impl PoolService<'_> {
     fn begin(&self, handoff: &Handoff) {
+        let trims_seen = self.worker_loop.trims_seen.get();
+        self.shared.trims.note_seen(handoff.worker, trims_seen);
         self.worker_loop
             .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }

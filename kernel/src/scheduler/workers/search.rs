@@ -34,7 +34,7 @@ use crate::{
         worker_core::WorkerCore,
     },
     stack,
-    sys::{Ordering, spin_loop},
+    sys::spin_loop,
     timer::{
         clock::TICK,
         due::Due,
@@ -62,17 +62,10 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     if shared.is_stopped() {
         return Err(ServeEnd::Stopped);
     }
+    // Before the thread may lose its worker: a trim waits for a sleeper's caches.
+    take_part_in_trim(worker_loop);
     if shared.pool.is_wanted() && may_hand_off(worker_loop) {
         return Err(ServeEnd::Wanted);
-    }
-    if shared.trims.load(Ordering::Relaxed) != worker_loop.trims_seen.get() {
-        worker_loop
-            .trims_seen
-            .set(shared.trims.load(Ordering::Acquire));
-        memory::flush();
-        worker_loop.cx.flush_stack();
-        stack::flush();
-        shared.trims_done.fetch_add(1, Ordering::Release);
     }
     worker_loop.suspects.refresh(&shared.suspects);
     adapt(worker_loop);
@@ -84,6 +77,20 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     send_overflow(worker_loop)?;
     from_injector(worker_loop)?;
     Ok(worker_loop.pinned.pop())
+}
+
+/// Gives back what this thread caches, if a trim was requested that the thread has not seen.
+fn take_part_in_trim(worker_loop: &WorkerLoop<'_>) {
+    let trims = &worker_loop.shared.trims;
+    let last = trims.last();
+    if last == worker_loop.trims_seen.get() {
+        return;
+    }
+    memory::flush();
+    worker_loop.cx.flush_stack();
+    stack::flush();
+    worker_loop.trims_seen.set(last);
+    trims.note_seen(worker_loop.worker().index, last);
 }
 
 /// Whether the worker may go to a thread that wants one. A thread with pinned jobs keeps its worker for at least a

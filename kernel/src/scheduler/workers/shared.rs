@@ -38,6 +38,7 @@ use crate::{
             limit::Limit,
             own_process::ProcessNumber,
             search::{self, sleep::Sleeper},
+            trim_requests::TrimRequests,
             waker,
             worker::Worker,
             worker_core::WorkerCore,
@@ -69,9 +70,7 @@ pub(crate) struct Shared {
     pub(crate) subscriber: Arc<RuntimeSubscriber>,
     /// The forked work.
     pub(crate) forks: Box<dyn Forks<Shared>>,
-    /// How many trims were requested, and how often a thread took part in one.
-    pub(crate) trims: AtomicUsize,
-    pub(crate) trims_done: AtomicUsize,
+    pub(crate) trims: TrimRequests,
     /// The threads whose worker was retaken, or that gave it away to block.
     pub(crate) detached: DetachedThreads,
     /// The kinds of jobs that held their threads for too long, and the jobs of these kinds that wait for a thread.
@@ -162,8 +161,7 @@ impl Shared {
             leftovers: LeftoverThreads::new(subscriber.clone()),
             subscriber,
             forks: (FEATURES.forks)(),
-            trims: AtomicUsize::new(0),
-            trims_done: AtomicUsize::new(0),
+            trims: TrimRequests::new(config.workers),
             detached: DetachedThreads::new(available_workers()),
             suspects: Suspects::default(),
             quarantine: Quarantine::new(),
@@ -259,7 +257,7 @@ impl Shared {
     /// Fourth step of a shutdown: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
-        for sleeper in self.sleepers.notify_all() {
+        for (_, sleeper) in self.sleepers.notify_all() {
             sleeper.wake(self);
         }
         self.pool.dismiss();

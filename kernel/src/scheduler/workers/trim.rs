@@ -9,13 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::{
     job::foreign_call::ForeignCalls,
-    scheduler::workers::{ready, search, shared::Shared, worker_core::WorkerCore},
-    sys::Ordering,
+    scheduler::workers::{
+        ready,
+        search::{self, sleep::Sleeper},
+        shared::Shared,
+        worker_core::WorkerCore,
+    },
     timer::{due::Due, entry::EntryPtr},
 };
 
-/// How long sleeping workers have to give back their caches. They respond at once, unless one of them finds work first:
-/// hence the limit.
+/// How long sleeping workers have to give back their caches. They respond as soon as the system runs them, unless one of
+/// them finds a job first, which may take any time: hence the limit.
 const TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// Frees the cancelled timers in the wheel of every worker, even of one that sleeps or is stuck. The lock of a worker
@@ -42,18 +46,13 @@ pub(crate) fn sweep_timers(shared: &Shared) {
     ready::ready_calls(shared, calls);
 }
 
-/// Asks the runtime's threads to give the depots what they cache, and waits for the sleeping workers. A thread inside a
-/// job does it later.
+/// Asks the runtime's threads to give the depots what they cache, and waits for the workers that sleep
+/// ([`crate::scheduler::workers::trim_requests`]). A thread inside a job does it later.
 pub(crate) fn flush_caches(shared: &Shared) {
-    let before = shared.trims_done.load(Ordering::Acquire);
-    shared.trims.fetch_add(1, Ordering::SeqCst);
-    let sleepers = shared.sleepers.notify_all();
-    let expected = before + sleepers.len();
-    for sleeper in sleepers {
-        sleeper.wake(shared);
-    }
+    let wake = |sleeper: Sleeper| sleeper.wake(shared);
+    let trim = shared.trims.request(&shared.sleepers, wake);
     let give_up = Instant::now() + TIME_LIMIT;
-    while shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up {
+    while !shared.trims.is_seen(&trim) && Instant::now() < give_up {
         std::thread::yield_now();
     }
 }

@@ -149,7 +149,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) searching: Cell<bool>,
     /// How many jobs may run between two looks around; follows how long they take.
     pub(crate) look_every: Cell<u32>,
-    /// The trim that this thread last took part in.
+    /// The last trim that this thread has seen.
     pub(crate) trims_seen: Cell<usize>,
     /// When the lease began.
     pub(crate) lease_since: Cell<std::time::Instant>,
@@ -183,7 +183,7 @@ impl<'a> WorkerLoop<'a> {
             lease: Cell::new(Lease::NONE),
             searching: Cell::new(false),
             look_every: Cell::new(1),
-            trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
+            trims_seen: Cell::new(shared.trims.last()),
             lease_since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),

@@ -11,7 +11,6 @@ use crate::{
     queue::sleepers::Before,
     reactor::{ReadyBatch, poller_lock::PollerGuard},
     scheduler::workers::{shared::Shared, worker::WorkerLoop},
-    sys::Ordering,
 };
 
 /// How to wake a sleeping worker.
@@ -58,7 +57,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let mut batch = worker_loop.batch.take();
     let lacks_me = poller_guard.is_none() && shared.reactor.is_unattended();
     let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
-    if no_work && shared.trims.load(Ordering::Acquire) == worker_loop.trims_seen.get() {
+    if no_work && shared.trims.last() == worker_loop.trims_seen.get() {
         match &poller_guard {
             Some(poller_guard) => wait_in_poller(worker_loop, poller_guard, deadline, &mut batch),
             None => park(worker_loop, deadline),
