@@ -1,7 +1,8 @@
 //! The routine `cargo xtask lint`: programs of others that check the repository, each at one version.
 //!
 //! If a program cannot be installed, its step is skipped with a sentence, so that the routine works
-//! offline.
+//! offline. Where everything can be had, as in the workflow, a step that is skipped would be a check that never runs: there
+//! `--strict` makes it a failure.
 
 use std::process::{Command, ExitCode};
 
@@ -61,12 +62,33 @@ impl Lint {
     }
 }
 
+/// Which steps may be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skips {
+    /// Each whose program or data cannot be had.
+    Any,
+    /// Only those that have nothing to do yet.
+    Idle,
+}
+
+impl Skips {
+    /// The outcome of `step`, or a failure if it was skipped and may not be.
+    fn judge(self, step: Lint, outcome: Outcome) -> Outcome {
+        match outcome {
+            Ok(Verdict::Skipped(why)) if self == Skips::Idle && step != Lint::Interfaces => {
+                Err(format!("It was skipped, which --strict forbids. {why}"))
+            }
+            outcome => outcome,
+        }
+    }
+}
+
 /// Runs the steps that `only` names, or all if it names none, and prints the count.
-pub fn lint(checkout: &Checkout, only: &[Lint]) -> ExitCode {
+pub fn lint(checkout: &Checkout, only: &[Lint], skips: Skips) -> ExitCode {
     let mut tally = Tally::default();
     for step in Lint::value_variants() {
         if only.is_empty() || only.contains(step) {
-            tally.step(step.name(), || step.run(checkout));
+            tally.step(step.name(), || skips.judge(*step, step.run(checkout)));
         }
     }
     tally.finish()
@@ -97,4 +119,30 @@ fn advisories(checkout: &Checkout) -> Outcome {
     with(checkout, &DENY, |deny| {
         run(deny.args(["check", "--disable-fetch", "advisories"]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped() -> Outcome {
+        Ok(Verdict::Skipped("It needs a thing.".to_owned()))
+    }
+
+    #[test]
+    fn a_step_without_its_program_fails_where_none_may_be_missing() {
+        for step in Lint::value_variants() {
+            assert!(Skips::Any.judge(*step, skipped()).is_ok(), "{step:?}");
+            let may_be_skipped = *step == Lint::Interfaces;
+            let outcome = Skips::Idle.judge(*step, skipped());
+            assert_eq!(outcome.is_ok(), may_be_skipped, "{step:?}");
+            let why = outcome.err().unwrap_or_default();
+            assert!(
+                may_be_skipped || why.ends_with("It needs a thing."),
+                "{why}"
+            );
+            let passed = Skips::Idle.judge(*step, Ok(Verdict::Passed));
+            assert!(passed.is_ok(), "{step:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::checkout::Checkout;
-use xtask::lint::Lint;
+use xtask::lint::{Lint, Skips};
 use xtask::soak::Part;
 
 /// The routines of this repository.
@@ -32,6 +32,9 @@ enum Routine {
         /// Run these steps only.
         #[arg(long, value_name = "STEP", value_enum, value_delimiter = ',')]
         only: Vec<Lint>,
+        /// Fail if a step is skipped because its program or data cannot be had.
+        #[arg(long)]
+        strict: bool,
     },
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
@@ -77,7 +80,10 @@ fn main() -> ExitCode {
         }
         Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
-        Routine::Lint { only } => xtask::lint::lint(&checkout, &only),
+        Routine::Lint { only, strict } => {
+            let skips = if strict { Skips::Idle } else { Skips::Any };
+            xtask::lint::lint(&checkout, &only, skips)
+        }
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
         Routine::Fuzz { seconds, only } => xtask::toolchains::fuzz(&checkout, seconds, &only),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
