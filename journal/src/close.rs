@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::names;
 
 impl Core {
-    /// Lets the threads end once everything is written, synced and marked.
+    /// From here on nothing is appended any more. Lets the threads end once everything is written, synced and marked.
     pub(crate) fn begin_close(&self) {
         self.state().is_closing = true;
         self.threads.notify_all();
@@ -48,5 +48,84 @@ impl Core {
         let files = std::mem::take(&mut *self.files());
         drop(files);
         drop(lock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::SystemTime;
+
+    use pollster::block_on;
+    use weald_forest::journal::{Appended, Journal, Position, Record};
+    use weald_forest::{CommitId, Version};
+
+    use super::*;
+    use crate::disk_journal::DiskJournal;
+    use crate::medium::Medium;
+    use crate::place::Place;
+    use crate::settings::Settings;
+    use crate::simulated::SimulatedDisk;
+
+    fn append(journal: &DiskJournal, number: u64) -> Result<Appended, AppendError> {
+        let version = Version {
+            incarnation: 1,
+            number,
+        };
+        journal.append(&Record {
+            version,
+            id: CommitId(number.into()),
+            time: SystemTime::UNIX_EPOCH,
+            digest: None,
+            bytes: &[],
+            changes: &[],
+            blobs: &[],
+            erases: None,
+        })
+    }
+
+    #[test]
+    fn what_is_accepted_before_the_end_is_kept_and_nothing_is_accepted_once_it_has_begun() {
+        let disk = SimulatedDisk::new();
+        let journal = DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+        let core = journal.core();
+        // As a checkpoint does that takes long.
+        let checkpoint = core.checkpoints.lock().unwrap();
+        thread::scope(|scope| {
+            let (author, closing) = (journal.clone(), journal.clone());
+            let author = scope.spawn(move || {
+                for number in 1.. {
+                    let has_begun = author.core().state().is_closing;
+                    let accepted = match append(&author, number) {
+                        Ok(Appended::Sent(answer)) => block_on(answer).is_ok(),
+                        appended => appended.is_ok(),
+                    };
+                    if !accepted {
+                        return number - 1;
+                    }
+                    assert!(!has_begun, "record {number} comes too late");
+                }
+                unreachable!("the journal is closed sooner")
+            });
+            scope.spawn(move || closing.close());
+            while !core.state().is_closing {
+                thread::yield_now();
+            }
+            let accepted = author.join().unwrap();
+            drop(checkpoint);
+            while core.lock.lock().unwrap().is_some() {
+                thread::yield_now();
+            }
+            assert_eq!(
+                append(&journal, accepted + 1).err(),
+                Some(AppendError::Poisoned)
+            );
+            let end = core.state().log.synced;
+            let lock = disk.open(names::LOCK).unwrap();
+            assert_eq!(names::noted_end(&*lock).map(Place::of), Some(end));
+            let opened = DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+            let found = block_on(opened.read(Position::default(), usize::MAX)).unwrap();
+            assert_eq!(found.len() as u64, accepted);
+        });
     }
 }

@@ -234,6 +234,10 @@ impl Journal for DiskJournal {
         if let Some(error) = state.failed {
             return Err(error);
         }
+        // The threads end once everything is written that was accepted before.
+        if state.is_closing {
+            return Err(AppendError::Poisoned);
+        }
         if state.waiting.is_behind(record.version) {
             return Err(AppendError::Behind);
         }

@@ -51,6 +51,7 @@ pub(crate) struct State {
     pub(crate) wanted: Position,
     /// Why the journal takes nothing more.
     pub(crate) failed: Option<AppendError>,
+    /// Nothing is accepted any more, and what was is being written.
     pub(crate) is_closing: bool,
     /// The positions of the checkpoints, oldest first. The history begins with the first, if records were trimmed.
     pub(crate) checkpoints: Vec<Position>,
@@ -157,7 +158,9 @@ impl State {
     }
 
     fn rest_or_stop(&self, limit: Option<Duration>) -> NextStep {
-        if self.is_closing && !self.is_writing && !self.is_syncing {
+        // The end of a preparation may give places to records that wait for room.
+        let is_busy = self.is_writing || self.is_syncing || self.is_preparing;
+        if self.is_closing && !is_busy {
             NextStep::Stop
         } else {
             NextStep::Rest(limit)

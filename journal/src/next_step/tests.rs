@@ -88,6 +88,20 @@ fn nobody_is_waited_for_at_the_end_or_after_a_failure() {
 }
 
 #[test]
+fn at_the_end_a_thread_waits_for_a_preparation_whose_end_may_accept_records() {
+    let silence = Duration::from_secs(1000);
+    let core = open(Arc::new(SimulatedDisk::new()), Settings::new().by_hand()).unwrap();
+    let mut state = core.state();
+    (state.is_closing, state.is_preparing) = (true, true);
+    drop(state);
+    while core.work(Work::Write) || core.work(Work::Sync) || core.work(Work::Mark) {}
+    let mut state = core.state();
+    assert!(matches!(state.next(silence), NextStep::Rest(None)));
+    state.is_preparing = false;
+    assert!(matches!(state.next(silence), NextStep::Stop));
+}
+
+#[test]
 fn what_is_only_to_be_durable_waits_for_the_sync_before_and_whatever_is_wanted_sooner_does_not() {
     let silence = Duration::from_secs(1000);
     let settings = Settings::new().segment(1 << 20).by_hand();
