@@ -64,7 +64,8 @@ pub trait Branch {
         false
     }
 
-    /// Step 4: takes what was left by the partner that won the claim for this base event.
+    /// Step 4: takes what was left by the partner that won the claim for this base event. Memory safety relies on it:
+    /// a branch of several passes `won` on only to the one with that base event.
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output;
 
     /// A partner won for this base event, but the wait is dropped: what the partner left goes to others.

@@ -261,7 +261,9 @@ impl<B: Branch> Parts<'_, B> {
         *self.stage = Stage::Ended;
         // All other offers first: user code may copy what is collected, and may panic.
         self.branch.as_mut().settle(Some(winner));
-        self.branch.as_mut().collect(Won::new(winner))
+        // SAFETY: *routed*: the claim is won, and the owner itself wins it only where it ends the wait at once.
+        let won = unsafe { Won::new(winner) };
+        self.branch.as_mut().collect(won)
     }
 }
 
@@ -322,7 +324,9 @@ impl<B: Branch> Parts<'_, B> {
                 held.win_own(NOBODY);
             }
             if let Some(winner) = created(self.claim).winner().filter(|w| *w != NOBODY) {
-                self.branch.as_mut().give_back(Won::new(winner));
+                // SAFETY: *routed*: a partner was first.
+                let won = unsafe { Won::new(winner) };
+                self.branch.as_mut().give_back(won);
             }
         }
         *self.stage = Stage::Ended;

@@ -2,8 +2,8 @@
 
 use loom::thread;
 
-use super::made_up::{once, wait};
-use crate::channel::{self, Closed};
+use super::made_up::{once, started, wait};
+use crate::channel::{self, Closed, SendError};
 
 /// A send and a receive end together.
 #[test]
@@ -53,6 +53,46 @@ fn a_send_that_gives_up_has_sent_or_not() {
         let received = wait(receiver.receive());
         if thread.join().unwrap() {
             assert_eq!(received, Ok(1));
+        }
+    });
+}
+
+/// The last handle of one side goes while the other sends or waits to send: the wait ends, with its value.
+#[test]
+fn a_close_gives_a_send_its_value_back() {
+    loom::model(|| {
+        let (sender, receiver) = channel::rendezvous();
+        let thread = thread::spawn(move || drop(receiver));
+        assert_eq!(wait(sender.send(1)), Err(SendError(1)));
+        thread.join().unwrap();
+    });
+}
+
+/// As above, with a send that waits already: the close wins its claim, and its owner takes the value back without the
+/// channel's lock.
+#[test]
+fn a_close_ends_a_send_that_waits() {
+    loom::model(|| {
+        let (sender, receiver) = channel::bounded(1);
+        assert_eq!(once(sender.send(1)), Some(Ok(())));
+        let waiting = started(sender.send(2));
+        let thread = thread::spawn(move || drop(receiver));
+        assert_eq!(wait(waiting), Err(SendError(2)));
+        thread.join().unwrap();
+    });
+}
+
+/// A close and a receive compete for a send that waits: the value is received or refused, not both.
+#[test]
+fn a_close_and_a_receive_compete_for_a_send_that_waits() {
+    loom::model(|| {
+        let (sender, receiver) = channel::rendezvous();
+        let waiting = started(sender.send(1));
+        let thread = thread::spawn(move || receiver.try_receive());
+        let sent = wait(waiting);
+        match thread.join().unwrap() {
+            Ok(value) => assert_eq!((value, sent), (1, Ok(()))),
+            Err(_) => assert_eq!(sent, Err(SendError(1))),
         }
     });
 }

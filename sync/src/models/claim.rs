@@ -1,9 +1,21 @@
 //! Models of the claim: choices that want each other's offers are made together, once.
 
-use loom::thread;
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use loom::{cell::UnsafeCell, thread};
 
 use super::made_up::{Chosen, either, once, wait};
-use crate::channel;
+use crate::{
+    channel,
+    queue::{
+        claim::{Claim, Won},
+        offer::{OfferNode, Offers},
+        spin_lock::SpinLock,
+        ticket::Ticket,
+    },
+};
 
 /// Each of two choices sends on one channel and receives from the other: they meet on exactly one. They come
 /// to the channels in opposite order, so that each may hold its own claim and want the other's.
@@ -63,5 +75,40 @@ fn choices_on_one_channel_do_not_meet_themselves() {
             (Chosen::Second(Ok(value)), Chosen::First(Ok(()))) => assert_eq!(value, "theirs"),
             both => panic!("{both:?}"),
         }
+    });
+}
+
+/// What a partner leaves in an offer before it wins the claim, the owner takes without the lock of the list once it has
+/// found the claim won: nothing but the claim orders the two.
+#[test]
+fn an_owner_takes_what_was_left_without_the_lock() {
+    loom::model(|| {
+        let list = Arc::new(SpinLock::new(Offers::<UnsafeCell<u32>>::new()));
+        let mut node = Box::pin(OfferNode::with_slot(UnsafeCell::new(0)));
+        let mut claim = Claim::new();
+        let (claim, held) = claim.first();
+        let ticket = Ticket::new(claim, (0, 1), None);
+        list.lock().leave(node.as_mut(), &ticket);
+        drop(held);
+        let partners = Arc::clone(&list);
+        let partner = thread::spawn(move || {
+            let mut offers = partners.lock();
+            let mut accepted = offers.accept().expect("the wait has not ended");
+            accepted.slot().with_mut(|slot| {
+                // SAFETY: the partner holds the claim.
+                unsafe { *slot = 1 }
+            });
+            assert!(accepted.win().is_none());
+        });
+        while claim.winner().is_none() {
+            thread::yield_now();
+        }
+        // SAFETY: *routed*: the partner has won the claim for this node, the only one.
+        let won = unsafe { Won::new(0) };
+        // SAFETY: *left*.
+        let left = unsafe { node.as_mut().left_value(won) };
+        // SAFETY: *left*.
+        assert_eq!(left.slot.with(|slot| unsafe { *slot }), 1);
+        partner.join().unwrap();
     });
 }

@@ -50,12 +50,19 @@ pub struct Held<'a>(&'a Claim);
 pub struct Lost;
 
 /// The right to what a partner left: the number of the base event for which the partner won the claim.
+///
+/// # Safety
+/// *Routed*: only the owner of the wait has it, and only the branch with that base event is given it.
 #[derive(Clone, Copy, Debug)]
 pub struct Won(u32);
 
 impl Won {
-    /// The caller is the owner of a wait, whose claim a partner has won for this base event.
-    pub(crate) fn new(base: u32) -> Won {
+    /// For the owner of a wait.
+    ///
+    /// # Safety
+    /// *Routed*: a partner has won the claim of the wait for this base event, and the owner gives the right to the
+    /// wait's branch.
+    pub(crate) unsafe fn new(base: u32) -> Won {
         Won(base)
     }
 
@@ -63,7 +70,7 @@ impl Won {
         self.0
     }
 
-    /// The same for a branch that has `bases` base events before it.
+    /// The same for the branch with that base event, which has `bases` base events before it.
     pub(crate) fn below(self, bases: u32) -> Won {
         Won(self.0 - bases)
     }

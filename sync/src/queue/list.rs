@@ -67,13 +67,15 @@ impl<V> Node<V> {
         unsafe { &mut *self.value.get() }
     }
 
-    /// The value that a partner has left, without the lock. Called by the owner of the node, for whose offer
-    /// the claim was won.
+    /// The value that a partner has left, without the lock. Called by the owner of the node.
     ///
     /// # Panics
     /// If the node is linked.
+    ///
+    /// # Safety
+    /// *Left*: the partner has won the claim of the node's wait, for this node; `won` is what the owner found.
     #[inline(always)]
-    pub(crate) fn left_value(self: Pin<&mut Self>, _won: Won) -> &mut V {
+    pub(crate) unsafe fn left_value(self: Pin<&mut Self>, _won: Won) -> &mut V {
         assert!(
             self.is_bound() && !self.is_linked(),
             "a partner takes the node out"

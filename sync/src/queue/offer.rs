@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{mem::MaybeUninit, pin::Pin, ptr::NonNull, task::Waker};
+use std::{marker::PhantomData, mem::MaybeUninit, pin::Pin, ptr::NonNull, task::Waker};
 
 use crate::queue::{
     claim::{Claim, Held, Lost, Missed},
@@ -43,7 +43,10 @@ pub(crate) type OfferNode<V> = Node<Offer<V>>;
 
 /// An offer that the caller may satisfy.
 pub(crate) struct Accepted<'a, V> {
-    pub(crate) slot: &'a mut V,
+    /// Not a reference: as an argument that would have to stay the only one until the function returns, and the owner
+    /// may use the slot as soon as the claim is won.
+    slot: NonNull<V>,
+    list: PhantomData<&'a mut V>,
     held: Held<'a>,
     number: u32,
 }
@@ -101,11 +104,7 @@ impl<V> Offers<V> {
             let Place { claim, number } = offer.place();
             // SAFETY: *retracted*.
             if let Ok(held) = unsafe { claim.as_ref() }.hold() {
-                return Some(Accepted {
-                    slot: &mut offer.slot,
-                    held,
-                    number,
-                });
+                return Some(Accepted::new(&mut offer.slot, held, number));
             }
         }
     }
@@ -134,11 +133,7 @@ impl<V> Offers<V> {
         if !fits(&mut self.front()?.slot) {
             return None;
         }
-        Some(Accepted {
-            slot: &mut self.pop()?.slot,
-            held,
-            number: place.number,
-        })
+        Some(Accepted::new(&mut self.pop()?.slot, held, place.number))
     }
 
     /// Ends all waits with their slots unchanged. Returns the wakers of their owners.
@@ -315,7 +310,24 @@ pub(crate) enum Met<'o, R> {
     Lost,
 }
 
-impl<V> Accepted<'_, V> {
+impl<'a, V> Accepted<'a, V> {
+    #[inline(always)]
+    fn new(slot: &'a mut V, held: Held<'a>, number: u32) -> Accepted<'a, V> {
+        Accepted {
+            slot: NonNull::from(slot),
+            list: PhantomData,
+            held,
+            number,
+        }
+    }
+
+    /// The slot, to be filled or emptied.
+    #[inline(always)]
+    pub(crate) fn slot(&mut self) -> &mut V {
+        // SAFETY: *retracted*: the claim is not won yet, and the caller has the list for `'a`.
+        unsafe { self.slot.as_mut() }
+    }
+
     /// Ends the wait, after the slot was filled or emptied. The caller wakes the waker when it holds no lock.
     #[must_use = "the owner of the wait must be woken"]
     pub(crate) fn win(self) -> Option<Waker> {

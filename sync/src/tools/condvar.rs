@@ -234,8 +234,8 @@ impl Condvar {
 
 impl CondvarState {
     fn notify(&mut self, notice: Notice) -> Served {
-        let accepted = self.waiters.accept()?;
-        accepted.slot.notice = notice;
+        let mut accepted = self.waiters.accept()?;
+        accepted.slot().notice = notice;
         Some(accepted.win())
     }
 }

@@ -91,8 +91,8 @@ const HAS_VALUE: &str = "a waiting exchange has its value";
 impl<T> ExchangerState<T> {
     /// Swaps with the first waiter. None: there is none.
     fn swap(&mut self, value: &mut Option<T>) -> Option<Option<Waker>> {
-        let partner = self.waiters.accept()?;
-        std::mem::swap(partner.slot, value);
+        let mut partner = self.waiters.accept()?;
+        std::mem::swap(partner.slot(), value);
         Some(partner.win())
     }
 }

@@ -174,8 +174,8 @@ impl Turns {
         if self.is_taken && !is_made {
             return None;
         }
-        let accepted = self.waiters.accept()?;
-        *accepted.slot = !is_made;
+        let mut accepted = self.waiters.accept()?;
+        *accepted.slot() = !is_made;
         self.is_taken |= !is_made;
         Some(accepted.win())
     }

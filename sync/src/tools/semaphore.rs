@@ -184,9 +184,10 @@ impl SemaphoreState {
     /// The rule: the first waiter gets the permits it wants, if there are enough.
     fn grant(&mut self) -> Served {
         let permits = self.permits;
-        let accepted = self.waiters.accept_if(|want| want.count <= permits)?;
-        self.permits -= accepted.slot.count;
-        accepted.slot.granted = true;
+        let mut accepted = self.waiters.accept_if(|want| want.count <= permits)?;
+        let want = accepted.slot();
+        want.granted = true;
+        self.permits -= want.count;
         Some(accepted.win())
     }
 

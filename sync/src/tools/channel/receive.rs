@@ -1,5 +1,7 @@
 //! The wait of a receiver.
 
+#![allow(unsafe_code)]
+
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -94,7 +96,9 @@ impl<T> Branch for Receive<'_, T> {
 
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
         let (_, node) = self.node();
-        node.left_value(won).slot.take().ok_or(Closed)
+        // SAFETY: `won` is *routed*: a partner has won the claim for this node.
+        let left = unsafe { node.left_value(won) };
+        left.slot.take().ok_or(Closed)
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {

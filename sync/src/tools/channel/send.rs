@@ -1,5 +1,7 @@
 //! The wait of a sender.
 
+#![allow(unsafe_code)]
+
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -107,7 +109,8 @@ impl<T> Branch for Send<'_, T> {
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
         let (_, node) = self.node();
         // A value that is still in the slot was refused: the channel was closed.
-        let refused = node.left_value(won).slot.take();
+        // SAFETY: `won` is *routed*: a partner has won the claim for this node.
+        let refused = unsafe { node.left_value(won) }.slot.take();
         refused.map_or(Ok(()), |value| Err(SendError(value)))
     }
 

@@ -336,14 +336,14 @@ unsafe fn look<T>(channel: *const ()) -> backlog::Look {
 }
 
 /// Ends a receiver's wait with a value.
-fn hand_over<T>(receiver: Accepted<'_, Option<T>>, value: T) -> Option<Waker> {
-    *receiver.slot = Some(value);
+fn hand_over<T>(mut receiver: Accepted<'_, Option<T>>, value: T) -> Option<Waker> {
+    *receiver.slot() = Some(value);
     receiver.win()
 }
 
 /// Ends a sender's wait, and takes its value.
-fn take_from<T>(sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
-    let value = sender.slot.take();
+fn take_from<T>(mut sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
+    let value = sender.slot().take();
     let value = value.expect("a sender's offer holds its value until it is accepted");
     (value, sender.win())
 }

@@ -281,7 +281,7 @@ impl Listed<'_> {
             let handed = self
                 .list()
                 .accept()
-                .map(|next| (waiter_in(next.slot).owner, next.win()));
+                .map(|mut next| (waiter_in(next.slot()).owner, next.win()));
             if let Some((next, waker)) = handed {
                 self.update(|word| Some((word & !OWNER) | next));
                 self.note_waiters();

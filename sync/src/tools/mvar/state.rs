@@ -109,12 +109,12 @@ impl<T> MVarState<T> {
             self.value = self.behind.pop();
         }
         if self.value.is_none() {
-            let put = self.puts.accept()?;
-            self.value = put.slot.take();
+            let mut put = self.puts.accept()?;
+            self.value = put.slot().take();
             return Some(put.win());
         }
-        let want = self.takes.accept()?;
-        let MVarWaiter { mode, value } = want.slot;
+        let mut want = self.takes.accept()?;
+        let MVarWaiter { mode, value } = want.slot();
         let handed = hand_out(&mut self.value, &mut self.is_lent, (*mode, value));
         *value = handed;
         Some(want.win())

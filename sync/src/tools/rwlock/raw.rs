@@ -134,8 +134,8 @@ impl RwLockState {
     /// The rule: the first waiter enters, if that is possible.
     fn admit(&mut self) -> Served {
         let inside = self.inside;
-        let accepted = self.waiters.accept_if(|want| is_open(inside, want.mode))?;
-        let RwLockWaiter { mode, unit } = *accepted.slot;
+        let mut accepted = self.waiters.accept_if(|want| is_open(inside, want.mode))?;
+        let RwLockWaiter { mode, unit } = *accepted.slot();
         let waker = accepted.win();
         self.enter(mode, unit);
         self.note_holder();
