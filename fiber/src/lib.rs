@@ -1,6 +1,6 @@
 //! Threads whose stacks are small and whose switches are cheap: straight-line code on Weald's scheduler.
 //!
-//! The shape is that of `std::thread`: [`spawn`], [`Builder`], [`JoinHandle`], [`scope`], [`park`],
+//! The shape is that of `std::thread`: [`spawn`], [`Builder`], [`JoinHandle`], [`scope()`], [`park`],
 //! [`yield_now`], [`sleep`], [`current`]. What differs:
 //!
 //! - A thread waits with [`wait()`](weald_kernel::Wait::wait): on a lock, a channel, a timer, a process, any

@@ -96,8 +96,8 @@ impl Builder {
         self
     }
 
-    /// A function that returns which unit of a runtime runs now (a fiber, for example). If it returns `None`, and by
-    /// default, the unit is the thread. A commit inside a closure of [`update`](crate::TreeHandle::update) is refused.
+    /// A function that returns which unit of a runtime runs now (a fiber, for example). By default, and
+    /// where it returns `None`, the unit is the thread. A commit inside a closure of [`update`](crate::TreeHandle::update) is refused.
     /// If several units share a thread, this function tells that closure from the units that run while the closure
     /// waits. It is called on the caller's thread.
     #[must_use]
@@ -106,9 +106,9 @@ impl Builder {
         self
     }
 
-    /// A function that is asked before each change, in its author's task, whether the task may go on; by default it
-    /// may. A runtime that gives each task a budget of operations counts commits by this function. If the function
-    /// returns `false`, it has arranged that the task, which polls with this waker, is polled again.
+    /// A function that is asked before each change, in its author's unit, whether the unit may go on; by default it
+    /// may. A runtime that gives each unit a budget of operations counts commits by this function. If the function
+    /// returns `false`, it has arranged that the unit, which polls with this waker, is polled again.
     #[must_use]
     pub fn pacing(mut self, may_go_on: impl Fn(&Waker) -> bool + Send + Sync + 'static) -> Self {
         self.pacing = Box::new(may_go_on);

@@ -21,7 +21,7 @@ impl Describe for Activity {
     }
 
     /// The client gets the answers to its earlier requests.
-    fn stands_still(&self) {
+    fn takes_long(&self) {
         self.send_now();
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const UNFLUSHED: u8 = 2;
 pub(crate) const BLOCKED: u8 = 4;
 /// Set when bytes have arrived that belong to no request yet.
 pub(crate) const HEAD: u8 = 8;
-/// Set when the last request had a body; its [`Reading`] knows whether the end has arrived.
+/// Set when the last request had a body; its [`Reading`](crate::reading::Reading) knows whether the end has arrived.
 pub(crate) const BODY: u8 = 16;
 /// Set when the service has returned a response to the last request.
 pub(crate) const ANSWERED: u8 = 32;

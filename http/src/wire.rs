@@ -44,7 +44,7 @@ const MOST_BUFFERS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Departure {
     No,
-    /// It has ended its direction, which counts as a departure, or both directions. So many bytes were not read.
+    /// It has ended its direction, which counts as a departure, or both directions. This many bytes were not read.
     Ended {
         unread: u64,
     },

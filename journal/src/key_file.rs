@@ -185,7 +185,7 @@ struct EntryReader {
 }
 
 impl EntryReader {
-    /// At least so many bytes, or all that are left.
+    /// At least this many bytes, or all that are left.
     fn bytes(&mut self, len: usize) -> io::Result<&[u8]> {
         if self.bytes.len() - self.taken < len {
             let mut bytes = Zeroizing::new(vec![0; len.max(STEP)]);

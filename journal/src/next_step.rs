@@ -88,7 +88,7 @@ pub(crate) enum NextStep {
 pub(crate) enum Preparation {
     /// The next segment.
     Segment,
-    /// Room for so many bytes of keys.
+    /// Room for this many bytes of keys.
     Keys(u64),
     /// To write the next frame of a large record ahead.
     Ahead,
@@ -245,7 +245,7 @@ impl State {
             .flatten()
     }
 
-    /// What the author of a record with so many bytes waits for, unless there is room, or will be none. With a number, if
+    /// What the author of a record with this many bytes waits for, unless there is room, or will be none. With a number, if
     /// its changes are written ahead.
     pub(crate) fn ask_for_room(
         &mut self,

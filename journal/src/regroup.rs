@@ -16,7 +16,7 @@ use weald_forest::journal::Position;
 /// The longest wait.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// So many syncs wait for nobody after a wait in vain.
+/// This many syncs wait for nobody after a wait in vain.
 const SKIPPED: u32 = 32;
 
 /// The writers that the last sync woke, and those that have come since. Part of the journal's state.
@@ -81,7 +81,7 @@ impl Regroup {
 mod tests {
     use super::*;
 
-    /// After a sync that has served so many, with so much of the wait left that no test takes longer.
+    /// After a sync that has served this many writers, with so much of the wait left that no test takes longer.
     fn after_a_sync_of(served: usize) -> Regroup {
         let mut regroup = Regroup::default();
         (0..served).for_each(|_| regroup.has_come(Position(1)));

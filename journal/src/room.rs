@@ -29,7 +29,7 @@ impl Core {
         }))
     }
 
-    /// What the author of a record with so many bytes waits for.
+    /// What the author of a record with this many bytes waits for.
     pub(crate) fn when_room(
         self: &Arc<Self>,
         bytes: usize,

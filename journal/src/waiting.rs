@@ -62,7 +62,7 @@ pub(crate) struct Waiting {
 /// What an author waits for before its large record.
 #[derive(Debug)]
 enum Want {
-    /// So many bytes of room.
+    /// This many bytes of room.
     Room(u64),
     Ahead(Asked),
 }

@@ -15,7 +15,7 @@ use std::ptr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 thread_local! {
-    /// Of which journal this thread runs wakers; null, if of none.
+    /// The journal whose wakers this thread runs; null, if it runs none.
     static WAKES: Cell<*const Wakes> = const { Cell::new(ptr::null()) };
 }
 

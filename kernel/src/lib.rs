@@ -2,8 +2,8 @@
 //!
 //! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
 //! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
-//! one. There is one exception, the table `FEATURES`: the scheduler calls later layers through it (callbacks, forks, the
-//! runtime), and a runnable that is dropped calls the scheduler through it.
+//! one, except through the table `FEATURES`: there the scheduler and the API call later layers (callbacks, forks, the
+//! runtime), and the job calls the scheduler when a runnable or the last reference to a job is dropped.
 //!
 //! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else `post_to_any`
 //! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from` (`scheduler::workers::worker`)

@@ -54,7 +54,7 @@ impl Describe for Still {
         "still".to_owned()
     }
 
-    fn stands_still(&self) {
+    fn takes_long(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -150,7 +150,7 @@ fn others_go_on_and_it_is_named(
         .unwrap();
     until(|| !reports("weald::monitor", name).is_empty());
     let report = &reports("weald::monitor", name)[0].text;
-    // Outside of jobs no line of the user's is behind it, and one of Weald's would say nothing.
+    // Outside of jobs no line of user code is behind it, and one of Weald's would say nothing.
     let whose = match name.contains(" of the maker") {
         true => format!("{name} spawned at kernel/tests/foreign_code.rs:"),
         false => format!("{name}, which comes from outside of units, has blocked"),

@@ -21,7 +21,7 @@ use weald_kernel::{JoinError, Spawn, blocking, current_name, offload};
 const CHILD: &str = "WEALD_TEST_PANIC_HOOK";
 const MANY: &str = "many panics on blocking threads";
 
-/// Prints a panic in a hook of the user's own.
+/// Prints a panic in a user's own hook.
 fn set_own_hook() {
     panic::set_hook(Box::new(|info| {
         let name = current_name().map(|name| name.to_string());

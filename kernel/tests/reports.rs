@@ -126,7 +126,7 @@ fn a_subscriber_panics() {
 }
 
 /// A description that is told is no report: it may flush what others wait for.
-fn is_told_that_it_stands_still(runtime: &Runtime) {
+fn is_told_that_it_takes_long(runtime: &Runtime) {
     #[derive(Debug)]
     struct Tells(Mutex<mpsc::Sender<()>>);
     impl Describe for Tells {
@@ -134,7 +134,7 @@ fn is_told_that_it_stands_still(runtime: &Runtime) {
             "told".to_owned()
         }
 
-        fn stands_still(&self) {
+        fn takes_long(&self) {
             let _again = self.0.lock().unwrap().send(());
         }
     }
@@ -161,7 +161,7 @@ fn a_subscriber_blocks() {
     let (second, go_second) = blocker(&runtime, "the second");
     still_serves(&runtime);
     until(|| runtime.metrics().detached >= 2);
-    is_told_that_it_stands_still(&runtime);
+    is_told_that_it_takes_long(&runtime);
     drop((go_first, go_second));
     runtime.block_on(first).unwrap();
     runtime.block_on(second).unwrap();

@@ -12,8 +12,6 @@
 //!
 //! All `unsafe` of the trees is in this crate: a type whose safety needs an argument has it at its head.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 // Atomics, also those of loom.
 mod sys;
 

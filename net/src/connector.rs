@@ -149,7 +149,7 @@ impl TcpStream {
     /// Cancel-safe: dropping the future closes all sockets.
     ///
     /// # Errors
-    /// Errors from [`lookup_host`](crate::lookup_host()); [`ConnectError`](crate::ConnectError) with what each address
+    /// Errors from [`lookup_host`](crate::lookup_host()); [`ConnectError`] with what each address
     /// said.
     #[track_caller]
     pub fn connect_host(

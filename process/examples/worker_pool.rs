@@ -1,4 +1,4 @@
-//! A worker pool: so many workers, each of which does one job at a time, and a queue of the jobs that wait for one.
+//! A worker pool: a number of workers, each of which does one job at a time, and a queue of the jobs that wait for one.
 //!
 //! A caller waits for its answer alone. Its reply goes with the job from the pool to a worker, so no table of open jobs
 //! is needed: a worker that crashes drops the reply of its job, and the caller is told at once why. The supervisor

@@ -8,7 +8,7 @@
 //! - A step that returns nothing is over; the next step of its loop goes to the end of the queue.
 //! - A sleep belongs to its step: a step that returns [`pause`] is over only when that time has passed and
 //!   the closure that [`Pause::then`] added has run. Until then its loop takes no further step.
-//! - A loop that a step [starts](Loop::start) is a task of its own; the step's loop does not wait for it.
+//! - A loop that a step [starts](Loop::start) is a callback of its own; the step's loop does not wait for it.
 //!   A loop that a step returns is awaited.
 //!
 //! Ready callbacks run in the order in which they became ready. The stack stays flat, however

@@ -1,4 +1,4 @@
-//! Reports name callbacks and a receptor's threads by the line of the user's code that started them.
+//! Reports name callbacks and a receptor's threads by the line of user code that started them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

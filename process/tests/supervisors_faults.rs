@@ -1,5 +1,5 @@
 //! What a supervisor says of children that fail: errors that keep their type, the report that it gives up, and names by
-//! lines of the user's code.
+//! lines of user code.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

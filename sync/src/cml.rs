@@ -3,7 +3,7 @@
 //! They are thin: each is a channel or a chain of latches with another interface, and shows how to build more.
 //! From J. H. Reppy, Concurrent Programming in ML, Cambridge University Press 1999. CML's other words have
 //! other names here: `sync` is [`Event::sync`](crate::Event::sync), awaiting, or
-//! [`Wait::wait`](crate::Wait::wait); `select` is `choose(..).sync()` or [`select!`](crate::select);
+//! [`Wait::wait`](crate::Wait::wait); `select` is `choose(..).sync()` or [`select!`](crate::select!);
 //! `timeOutEvt` and `atTimeEvt` are [`after`](crate::after) and [`at`](crate::at); polls are `try_send`,
 //! `try_receive` and [`Event::try_sync`](crate::Event::try_sync).
 

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | [`never()`] | is never ready; the same as a choice of none |
 //! | `None` | is the same; `Some(event)` is the event: a guard for an arm of a choice |
-//! | [`always`] | is ready at once |
+//! | [`always()`] | is ready at once |
 //! | [`Event::wrap`](crate::Event::wrap) | applies a function after the choice |
-//! | [`guard`] | is what a function returns at each sync, before anything is tried |
+//! | [`guard()`] | is what a function returns at each sync, before anything is tried |
 //! | [`with_nack`] | the same; the function gets an event that is ready when another one was chosen |
-//! | [`choose`] | is ready when any of several events is; exactly one is chosen |
-//! | [`one_of`] | the same for outputs of different types; [`select!`](crate::select) is built from it |
+//! | [`choose()`] | is ready when any of several events is; exactly one is chosen |
+//! | [`one_of`] | the same for outputs of different types; [`select!`](crate::select!) is built from it |
 //! | [`of_future`], [`of_source`] | the end of a future |
 //! | [`Event::boxed`](crate::Event::boxed) | of any kind, for lists |
 //!

@@ -31,8 +31,12 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
     });
     tally.step("tests", || cargo("test --workspace"));
     tally.step("documentation", || {
-        let mut doc = checkout.cargo("doc --workspace --no-deps");
-        passed(run_and_quote(doc.env("RUSTDOCFLAGS", "-D warnings")))
+        // First as users read it, without links to what is private; then with the heads of private items.
+        let documented = |items| {
+            let mut doc = checkout.cargo(&format!("doc --workspace --no-deps {items}"));
+            run_and_quote(doc.env("RUSTDOCFLAGS", "-D warnings"))
+        };
+        passed(documented("").and_then(|()| documented("--document-private-items")))
     });
     for (name, modelled) in [
         ("models of the kernel", loom::KERNEL),

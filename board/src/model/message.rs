@@ -2,7 +2,7 @@
 //!
 //! | attribute | what it has |
 //! |---|---|
-//! | `post` | what it says; erasable ([`Post`](super::post::Post)) |
+//! | `post` | what it says; erasable ([`Post`]) |
 //! | `time` | when it was written; indexed |
 //! | `owner` | the hash of its author's secret |
 //! | `active` | of a topic: when somebody last answered |

@@ -11,7 +11,7 @@ pub(crate) use super::ask::Answer;
 use super::ask::Ask;
 use super::problem::Problem;
 
-/// The build, so that a page of another one is not taken for this one's.
+/// The build, so that a page of another build is not taken for a page of this one.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// An answer of JSON that is no longer than this is not moved while it is made.

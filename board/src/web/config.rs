@@ -23,7 +23,7 @@ pub enum Storage {
     Open(Store),
 }
 
-/// How often somebody may do something: so many times at once, and once more each time that the interval has
+/// How often somebody may do something: this many times at once, and once more each time that the interval has
 /// passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {

@@ -175,7 +175,7 @@ impl Submission {
     }
 }
 
-/// The room for a record with at least so many bytes, or the wait for it.
+/// The room for a record with at least this many bytes, or the wait for it.
 fn ask_for_room(
     forest: &ForestState,
     (bytes, changes, blobs): (usize, &[Piece], &[Blob]),

@@ -18,7 +18,8 @@ pub(crate) struct Deferred {
     /// Usually one version is let go, and a single version takes no list.
     last: Option<RootRef>,
     others: Vec<RootRef>,
-    /// Versions that may take long to free. An author of their tree frees them, if it can be told which.
+    /// Versions that may take long to free. An author of their tree frees them, if one has an answer with which
+    /// they can go.
     large: Vec<RootRef>,
     abandoned: Vec<Box<dyn Any + Send>>,
 }

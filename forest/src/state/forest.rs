@@ -43,7 +43,7 @@ pub(crate) struct ForestState {
     has_fallen: AtomicBool,
 }
 
-/// Asked before each change, in its author's task, whether the task may go on; if not, it is polled again.
+/// Asked before each change, in its author's unit, whether the unit may go on; if not, it is polled again.
 pub(crate) type Pacing = Box<dyn Fn(&Waker) -> bool + Send + Sync>;
 
 /// Whether commits go into a journal, so that each change is encoded as its record.

@@ -80,7 +80,7 @@ fn check(journal: &DiskJournal, lens: &[usize]) {
     assert!(found == known, "{} of {} records", found.len(), known.len());
 }
 
-/// How many bytes the next write of the journal has: so many of its operations.
+/// How many bytes the next write of the journal has: this many of its operations.
 fn writes(disk: &SimulatedDisk, journal: &DiskJournal) -> u64 {
     let before = disk.operations();
     journal.work(Work::Write);

@@ -1,6 +1,6 @@
 //! Announced blocking: [`blocking`], whose closure runs on a blocking thread and may borrow from its caller.
 //!
-//! [`block_in_place`](crate::block_in_place) is for a closure that must stay on its OS thread.
+//! [`block_in_place`] is for a closure that must stay on its OS thread.
 //!
 //! # Safety
 //! **lent**: the closure borrows from the frame of [`blocking`], but a blocking thread runs it. [`lend`] returns, in

@@ -41,9 +41,9 @@ pub trait Attachment: Send + Sync + 'static {
     /// in a part of its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
     fn survived(&self) {}
 
-    /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned: some
-    /// code of the user's blocks there. What is left to do should be done elsewhere. Called on any thread. Must not wait.
-    fn stands_still(&self) {}
+    /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned: user
+    /// code blocks there. What is left to do should be done elsewhere. Called on any thread. Must not wait.
+    fn takes_long(&self) {}
 
     /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.
     fn is_watched(&self) -> bool {
@@ -56,7 +56,7 @@ pub(crate) struct AttachedValue {
     value: Arc<dyn Any + Send + Sync>,
     ended: fn(&(dyn Any + Send + Sync), Ending),
     survived: fn(&(dyn Any + Send + Sync)),
-    stands_still: fn(&(dyn Any + Send + Sync)),
+    takes_long: fn(&(dyn Any + Send + Sync)),
     is_watched: fn(&(dyn Any + Send + Sync)) -> bool,
     was_told: bool,
 }
@@ -73,9 +73,9 @@ impl AttachedValue {
                 let value = value.downcast_ref::<A>();
                 value.expect("it was made of this type").survived();
             },
-            stands_still: |value| {
+            takes_long: |value| {
                 let value = value.downcast_ref::<A>();
-                value.expect("it was made of this type").stands_still();
+                value.expect("it was made of this type").takes_long();
             },
             is_watched: |value| {
                 let value = value.downcast_ref::<A>();
@@ -87,10 +87,10 @@ impl AttachedValue {
 }
 
 impl AttachedValue {
-    /// What tells it that the job stands still, if it was told of the end.
-    pub(super) fn stands_still(&self) -> Option<impl FnOnce() + Send + 'static> {
-        let (value, stands_still) = (self.value.clone(), self.stands_still);
-        self.was_told.then_some(move || stands_still(&*value))
+    /// The call that tells it that the job takes long, if it was told of the end.
+    pub(super) fn takes_long(&self) -> Option<impl FnOnce() + Send + 'static> {
+        let (value, takes_long) = (self.value.clone(), self.takes_long);
+        self.was_told.then_some(move || takes_long(&*value))
     }
 }
 

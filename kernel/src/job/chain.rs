@@ -43,7 +43,7 @@ pub(crate) struct MessageChain<T> {
 
 // SAFETY: a chain owns its values, and a table that is `Send` except for pointers into the chain.
 unsafe impl<T: Send> Send for MessageChain<T> {}
-// SAFETY: a shared chain gives no access to its values, nor to its table.
+// SAFETY: through a shared chain nodes and the table are only read (`len`, `scan_since`), and no value is.
 unsafe impl<T: Send> Sync for MessageChain<T> {}
 
 /// How far a scan of a chain has come: the last node that it has passed, and how many it has passed.

@@ -92,7 +92,7 @@ pub(crate) struct Extensions {
     pub(crate) attachment: Option<AttachedValue>,
 }
 
-/// What extensions hold of the user's, whose destructors are code of the user's.
+/// The user values in a job's extensions. Their destructors are user code.
 #[expect(dead_code, reason = "it is only dropped")]
 pub(crate) struct UserValues {
     wakers: [Option<Waker>; 3],
@@ -102,7 +102,7 @@ pub(crate) struct UserValues {
 }
 
 impl Extensions {
-    /// Takes the values of the user's. The caller drops them when it no longer holds the lock.
+    /// Takes the user values. The caller drops them when it no longer holds the lock.
     pub(crate) fn take_user_values(&mut self) -> UserValues {
         UserValues {
             wakers: [self.joiner.take(), self.receiver.take(), self.parker.take()],
@@ -155,25 +155,25 @@ impl ExtensionsWord {
             .then(|| lock(&extensions(word).extensions))
     }
 
-    /// Whether they hold anything of the user's.
+    /// Whether they hold any user values.
     pub(crate) fn has_user_values(&self) -> bool {
         self.lock_existing().is_some_and(|it| it.has_user_values())
     }
 
-    /// Tells the job's description that the job stands still, and its attachment if the job has ended.
-    pub(crate) fn tell_that_it_stands_still(&self) {
+    /// Tells the job's description that the job takes long, and its attachment if the job has ended.
+    pub(crate) fn tell_that_it_takes_long(&self) {
         let Some(extensions) = self.lock_existing() else {
             return;
         };
         let description = extensions.description.clone();
         let attached = extensions.attachment.as_ref();
-        let attached = attached.and_then(AttachedValue::stands_still);
+        let attached = attached.and_then(AttachedValue::takes_long);
         drop(extensions);
         if let Some(description) = description {
-            report::call_for_user(move || description.stands_still());
+            report::call_for_user(move || description.takes_long());
         }
-        if let Some(stands_still) = attached {
-            report::call_for_user(stands_still);
+        if let Some(takes_long) = attached {
+            report::call_for_user(takes_long);
         }
     }
 

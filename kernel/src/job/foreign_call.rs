@@ -1,7 +1,7 @@
 //! Calls of foreign wakers: user code that the runtime calls because a timer, a descriptor or the end of a job fires
-//! it. Other code of the user's that somebody else must not wait for is called in the same way: drops of what a job has
-//! left, if the last reference to the job went on a thread that must not run user code, the monitor's ([`leave`]); and what
-//! a crate above asks for ([`Unit::call_apart`](crate::Unit::call_apart)).
+//! it. Other user code is called in the same way, if nobody must wait for it: the drops of what a job has left, if the last
+//! reference to the job went on a thread that must not run user code, such as the monitor's ([`leave`]); and what a crate
+//! above asks for ([`Unit::call_apart`](crate::Unit::call_apart)).
 //!
 //! Invariants:
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
@@ -105,7 +105,7 @@ impl ForeignCalls {
     }
 }
 
-/// A waker that is woken or dropped, or other code of the user's: once, when this value is polled or dropped.
+/// A waker that is woken or dropped, or other user code that is called: once, when this value is polled or dropped.
 pub(crate) struct ForeignCall(Option<Called>);
 
 enum Called {
@@ -114,7 +114,7 @@ enum Called {
     Code(JobName, CodeKind, Box<dyn FnOnce() + Send>),
 }
 
-/// What a called code is.
+/// What kind of code is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeKind {
     /// A drop: no cancel ends a wait in it.
@@ -123,7 +123,7 @@ pub(crate) enum CodeKind {
 }
 
 impl Called {
-    /// Whether it is a drop of the user's, in which no cancel ends a wait.
+    /// Whether it is a drop of a user value, in which no cancel ends a wait.
     fn is_destructor(&self) -> bool {
         matches!(
             self,
@@ -152,8 +152,8 @@ impl Called {
         }
     }
 
-    /// What tells the kind of the job that makes the call: its site, if this is none. The wakers of one executor that were
-    /// registered outside of jobs are a kind.
+    /// The kind of the job that makes the call. None: the job's spawn site is its kind. The wakers of one executor that were
+    /// registered outside of jobs are one kind.
     fn kind(&self, registrar: Option<&LateName>) -> Option<WorkKind> {
         match self {
             Called::Waker(_, waker) if registrar.is_none() => {
@@ -171,7 +171,7 @@ impl ForeignCall {
         ForeignCall(Some(Called::Waker(by, waker)))
     }
 
-    /// A call of `code`, which belongs to the job `of`. `name` is made of the name of that.
+    /// A call of `code`, which belongs to the job `of`. `name` makes the call's name of that job's name.
     pub(crate) fn of_code(
         of: JobName,
         name: impl FnOnce(&str) -> String,
@@ -263,8 +263,8 @@ impl Drop for ForeignCall {
     }
 }
 
-/// The last reference to `job` goes, on a thread that must not run user code. What the job has left of the user's is dropped
-/// in a job of its own.
+/// The last reference to `job` goes, on a thread that must not run user code. The user values that the
+/// job has left are dropped in a job of its own.
 pub(super) fn leave(job: &Header) {
     let runtime = job.runtime();
     if let Some(left) = left_by(job) {
@@ -285,7 +285,7 @@ pub(super) fn let_go(job: JobRef) {
     report::without_user_code(|| drop(job));
 }
 
-/// The drop of what the job has left of the user's, if it has left anything.
+/// The drop of the user values that the job has left, if there are any.
 fn left_by(job: &Header) -> Option<ForeignCall> {
     let mut extensions = job.extensions.lock_existing()?;
     if !extensions.has_user_values() {

@@ -31,9 +31,9 @@
 //! The argument is made here once, by situation; the blocks below and in the neighbouring files point to it.
 //!
 //! - **alive**: a block lives while its reference count is above zero. Each [`JobRef`](crate::job::JobRef) holds
-//!   one count; one more belongs to the job itself from spawn until [`Runnable::complete`].
+//!   one count; one more belongs to the job itself from spawn until [`Runnable::complete`](crate::job::runnable::Runnable::complete).
 //! - **one runner**: the body (future, then output) is touched only by the holder of the one
-//!   [`Runnable`], which the state word passes from thread to thread with release and acquire.
+//!   [`Runnable`](crate::job::runnable::Runnable), which the state word passes from thread to thread with release and acquire.
 //! - **output**: once the job is done, the state says who owns the body: the join handle, if `HANDLE` was
 //!   set at completion; otherwise the thread that completed the job.
 //! - **not Send**: the future of a pinned job is polled and dropped on its own thread only: every wake sends

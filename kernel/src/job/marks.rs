@@ -57,7 +57,7 @@ pub(crate) struct MarkTable {
     /// How many nodes the chain has.
     pub(crate) length: usize,
     places: Vec<Place>,
-    /// With so many places, the table forgets the marks that were dropped.
+    /// With this many places, the table forgets the marks that were dropped.
     full: usize,
 }
 

@@ -292,7 +292,7 @@ impl ForeignStarts {
         self.arrivals.take().map(free).count()
     }
 
-    /// Looks, and sleeps in between, until it had so many.
+    /// Looks, and sleeps in between, until it had this many.
     fn look_until(&self, lease: Lease, wanted: usize) -> usize {
         let parking = Arc::new(Notify::new());
         let mut searching = self.sleepers.start_search();

@@ -2,7 +2,7 @@
 //!
 //! The standard library's hook names the OS thread, which runs any number of units. The first runtime wraps the hook
 //! that it finds: the wrapper calls it, and then writes the unit's name below. It does so only if it has found the
-//! standard library's hook. A hook of the user's own decides what is printed, and may ask for [`current_name`].
+//! standard library's hook. A user's own hook decides what is printed, and may ask for [`current_name`].
 //!
 //! The standard library's hook writes, and may take a backtrace, on the thread that panics and under a lock. So for
 //! each line of code at most ten panic messages of units a second are printed, and a report counts the others. Panics

@@ -84,6 +84,15 @@ impl<T> RingShared<T> {
             }
         }
     }
+
+    /// A hint, unless the owner asks: for a thief that is slow between the two loads it may exceed the capacity.
+    #[expect(clippy::cast_possible_truncation, reason = "both are 64 bits")]
+    fn len(&self) -> usize {
+        // Acquire: as in `take`. The head first, so that it is not above the tail.
+        let head = self.head.load(Ordering::Acquire);
+        let tail = self.tail.load(Ordering::Acquire);
+        tail.saturating_sub(head) as usize
+    }
 }
 
 impl<T> RingOwner<T> {
@@ -132,14 +141,5 @@ impl<T> RingThief<T> {
         let taken = self.0.head.load(Ordering::Acquire);
         let put = self.0.tail.load(Ordering::Acquire);
         QueueCounts { taken, put }
-    }
-}
-
-impl<T> RingShared<T> {
-    #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
-    fn len(&self) -> usize {
-        let head = self.head.load(Ordering::Acquire);
-        let tail = self.tail.load(Ordering::Acquire);
-        tail.saturating_sub(head) as usize
     }
 }

@@ -32,7 +32,8 @@ const SLEEPING_MASK: usize = SEARCHING - 1;
 
 /// The searching and the sleeping workers; an `S` is the means to wake one.
 pub(crate) struct Sleepers<S> {
-    /// Searching workers in the upper half, sleeping ones in the lower.
+    /// Searching workers in the upper half, sleeping ones in the lower. Every change is SeqCst, and none has to be: the
+    /// fences of the protocol order it.
     counts: AtomicUsize,
     sleepers: Mutex<Vec<(usize, S)>>,
     workers: usize,

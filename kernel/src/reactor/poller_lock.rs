@@ -49,12 +49,14 @@ impl PollerLock {
     /// Whether a thread waits in the poller, is about to wait there, or is about to leave.
     #[inline]
     pub(crate) fn is_taken(&self) -> bool {
+        // SeqCst: as in `take`.
         self.taken.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for PollerGuard<'_> {
     fn drop(&mut self) {
+        // SeqCst: as in `take`.
         self.0.taken.store(false, Ordering::SeqCst);
     }
 }

@@ -26,7 +26,7 @@ pub trait Describe: fmt::Debug + Send + Sync + 'static {
     ///
     /// Called on any thread, while the job may be running, and some time after a job was found to block or compute. It
     /// must not wait or call the runtime.
-    fn stands_still(&self) {}
+    fn takes_long(&self) {}
 }
 
 /// See the head of the file.

@@ -1,5 +1,5 @@
 //! The releasing thread: it drops values of the user whose last holder must not run user code (the monitor), and makes
-//! calls of the user's that the monitor has to make.
+//! the calls of user code that the monitor would have to make.
 //!
 //! There is one for the whole program, which starts with the first runtime and never ends. It is not the reporting
 //! thread, so that a subscriber that blocks keeps no work from being done. A release that blocks holds up all later

@@ -15,7 +15,7 @@
 //!
 //! The caller may be a job of the runtime itself, or a closure that a job waits for ([`crate::runtime::own_runs`]). The
 //! shutdown then does not wait for that job or its thread. The job is cancelled like the others, ends at its next wait,
-//! and its thread then ends what is pinned to it. Its worker goes to another thread at once, as in [`blocking`].
+//! and its thread then ends what is pinned to it. Its worker goes to another thread at once, as in [`blocking`](crate::blocking()).
 
 use std::{
     sync::{
@@ -133,7 +133,7 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let cancelled = asked.iter().filter(is_cancelled).count();
     // The wakers first, because somebody waits for them.
     shared.wake_leftovers();
-    // The last references to most jobs. What those have left of the user's may block when it is dropped.
+    // The last references to most jobs. The user values that those have left may block when they are dropped.
     drop((found, asked));
     let leftovers = shared.leftovers.await_all(time_limit());
     not_stopped.extend(leftovers.held);

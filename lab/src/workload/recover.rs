@@ -132,7 +132,7 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     })
 }
 
-/// Makes so many commits, each of which replaces a hundred bytes, and tells what is left of them.
+/// Makes this many commits, each of which replaces a hundred bytes, and tells what is left of them.
 async fn size(
     (handle, forest): (&TreeHandle, &DiskForest),
     commits: usize,

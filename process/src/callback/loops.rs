@@ -12,19 +12,19 @@ use weald_kernel::{
 
 use super::then::{Follow, Rest, Steps, Then};
 
-/// A loop. [Started](Loop::start), it is a task of its own; returned by a step, it is awaited.
+/// A loop. [Started](Loop::start), it is a callback of its own; returned by a step, it is awaited.
 #[must_use = "a loop does nothing unless it is started, or returned by a step"]
 pub struct Loop<F>(F);
 
 impl<F: FnMut() -> Option<Then> + Send + 'static> Loop<F> {
-    /// Starts the loop, as a task of its own; its first step is ready now.
+    /// Starts the loop, as a callback of its own; its first step is ready now.
     #[track_caller]
     pub fn start(self) -> Handle {
-        let mut task = Task {
+        let mut run = LoopRun {
             base: self.0,
             top: None,
         };
-        rounds(Owner::current(), When::Ready, move || task.round())
+        rounds(Owner::current(), When::Ready, move || run.round())
     }
 }
 
@@ -41,7 +41,7 @@ impl<F> fmt::Debug for Loop<F> {
 }
 
 /// A started loop, and what its steps await.
-struct Task<F> {
+struct LoopRun<F> {
     base: F,
     top: Option<Box<Frame>>,
 }
@@ -79,7 +79,7 @@ impl Awaited {
     }
 }
 
-impl<F: FnMut() -> Option<Then>> Task<F> {
+impl<F: FnMut() -> Option<Then>> LoopRun<F> {
     /// Takes one step of the frame on top, or of the loop itself.
     fn round(&mut self) -> Next {
         let then = match &mut self.top {

@@ -52,7 +52,7 @@ impl<M: Machine> MachineRef<M> {
         Ok(MachineRef(process.into_pid()))
     }
 
-    /// The machine that has this pid, such as one that a [`Name`](crate::Name) leads to.
+    /// The machine that has this pid, such as one that a [`Name`] leads to.
     pub fn of(pid: Pid<MachineMessage<M>>) -> MachineRef<M> {
         MachineRef(pid)
     }

@@ -52,7 +52,7 @@ impl<S: Server> ServerRef<S> {
         Ok(ServerRef(process.into_pid()))
     }
 
-    /// The server that has this pid, such as one that a [`Name`](crate::Name) leads to.
+    /// The server that has this pid, such as one that a [`Name`] leads to.
     pub fn of(pid: Pid<ServerMessage<S>>) -> ServerRef<S> {
         ServerRef(pid)
     }

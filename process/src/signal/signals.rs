@@ -117,7 +117,7 @@ pub(crate) trait Trap: Send + Sync {
 pub(crate) trait Watcher: Send {
     fn tell(self: Box<Self>, reason: ExitReason);
 
-    /// The unit whose code that calls, if it calls code of the user's.
+    /// The unit whose code it calls, if it calls user code.
     fn calls_code_of(&self) -> Option<Unit>;
 }
 

@@ -36,7 +36,7 @@ pub fn choose<A: Alternatives>(alternatives: A) -> A::Choice {
 }
 
 /// The event that is any one of a tuple of up to twelve, whose outputs may differ: nested
-/// [`Either`](crate::Either)s say which one was chosen. For more than two, [`select!`](crate::select) reads
+/// [`Either`](crate::Either)s say which one was chosen. For more than two, [`select!`](crate::select!) reads
 /// better.
 ///
 /// ```

@@ -13,7 +13,7 @@ use crate::{
 
 const PRESENT: &str = "an absent branch has no base events, and so takes no step";
 
-/// `None` is [`never`](crate::never()) ready. So an arm of [`select!`](crate::select) can be left out for a while, for
+/// `None` is [`never`](crate::never()) ready. So an arm of [`select!`](crate::select!) can be left out for a while, for
 /// example when its stream has ended:
 ///
 /// ```

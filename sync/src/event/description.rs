@@ -67,7 +67,7 @@ pub trait Event {
     /// The event whose output passes through `f` after the choice: in the unit that syncs, after all other
     /// events were given up, and outside any lock. If `f` panics, the choice remains made. If `f` returns a
     /// future, the sync yields that future: `event.wrap(f).await.await`. A handler of
-    /// [`select!`](crate::select) may also wait.
+    /// [`select!`](crate::select!) may also wait.
     ///
     /// ```
     /// use weald_sync::{Event, Wait, always};

@@ -15,7 +15,7 @@ pub struct Ticket<'a> {
 }
 
 impl<'a> Ticket<'a> {
-    /// The ticket of the base event with this number, out of so many. `first`: the owner's hold from the claim's
+    /// The ticket of the base event with this number, out of `bases`. `first`: the owner's hold from the claim's
     /// creation, if no base event had it. It is dropped with the ticket, unless it was used.
     #[inline(always)]
     pub(crate) fn new(

@@ -19,7 +19,7 @@ type OnPanic = fn(Box<dyn Any + Send>);
 
 static ON_PANIC: OnceLock<OnPanic> = OnceLock::new();
 
-/// Whether waking the waker runs no code of the user's.
+/// Whether waking the waker runs no user code.
 type IsOwn = fn(&Waker) -> bool;
 
 static IS_OWN: OnceLock<IsOwn> = OnceLock::new();

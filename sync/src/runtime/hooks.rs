@@ -50,7 +50,7 @@ pub trait Hooks: Sync {
         std::mem::forget(payload);
     }
 
-    /// Whether waking `waker` runs no code of the user's. Where one operation wakes several wakers, those that run some
+    /// Whether waking `waker` runs no user code. Where one operation wakes several wakers, those that run some
     /// are woken last, because they may block.
     fn is_own(&self, _waker: &Waker) -> bool {
         true

@@ -224,7 +224,7 @@ impl Reason {
         Reason { name, ..self }
     }
 
-    /// The same, at a line of the user's code.
+    /// The same, at a line of user code.
     #[must_use]
     pub const fn at(self, site: Option<&'static Location<'static>>) -> Reason {
         Reason { site, ..self }

@@ -1,6 +1,6 @@
 //! Check: every public `async fn` of a library says what happens to its work when its future is dropped.
 //!
-//! - Its doc mentions it ("Cancel-safe", "dropped"), or refers to another item (`As [`…`]`, "see [`…`]", "The same").
+//! - Its doc mentions it ("Cancel-safe", "dropped"), or refers to another item ("As" or "see" with a link, "The same").
 //! - Or the head of the file, or the doc of a type in it, has a section `# Cancel safety`.
 //! - The crates are those that a program links for their functions; tests and models do not count.
 

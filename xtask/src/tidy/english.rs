@@ -7,10 +7,11 @@ use super::Finding;
 use super::repository::{File, Repository};
 
 /// A phrase, in lower case, and what to write instead.
-const PHRASES: [(&str, &str); 5] = [
+const PHRASES: [(&str, &str); 6] = [
     (", say,", "\"for example\""),
     ("all but for", "\"all except\""),
     ("as was said", "a link, or nothing"),
+    ("of the user's", "\"user code\" or \"user values\""),
     ("of themselves", "\"by themselves\" or \"their own\""),
     ("so to say", "nothing"),
 ];
@@ -59,6 +60,7 @@ mod tests {
             ("a.rs", "//! A leaf.\n// One, say, of many.\n"),
             ("a.rs", "//! A leaf.\n/// All but for the last.\n"),
             ("a.md", "# A page\nIt runs of themselves.\n"),
+            ("a.rs", "//! A leaf.\n// Code of the user's.\n"),
         ] {
             let made_up = MadeUp::new(&[(path, text)]);
             made_up.assert_one(check, &format!("{path}:2"), "Readers stumble over");

@@ -83,7 +83,7 @@ fn slider(ask: &Ask, shown: Version) -> Result<Option<SliderView>, Problem> {
     }))
 }
 
-/// Where the slider leads: so many versions before the one that was the newest when the page was made.
+/// Where the slider leads: this many versions before the one that was the newest when the page was made.
 fn place_of_step(ask: &Ask) -> Result<String, Problem> {
     let name = ask.board_name()?;
     let number = |field: &str| ask.query.text(field).parse::<usize>().ok();

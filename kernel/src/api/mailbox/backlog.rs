@@ -59,7 +59,7 @@ fn note_taken(job: &JobRef, messages: usize, taken: TakenMessages) {
     note_long(job, messages, None, waited);
 }
 
-/// A selective receive is about to wait, with so many messages that it does not want.
+/// A selective receive is about to wait, with this many messages that it does not want.
 pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, messages: usize) {
     if messages >= LEAST {
         let since = *receive.passed_many.get_or_insert_with(Instant::now);

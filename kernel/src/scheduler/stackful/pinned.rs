@@ -126,7 +126,8 @@ impl PinnedQueue {
 
     fn push_foreign(&self, job: Runnable) {
         let mut incoming = lock(&self.incoming);
-        if self.closed.load(Ordering::Acquire) && !self.is_here() {
+        // Relaxed, as the store: the lock of `incoming` orders the two.
+        if self.closed.load(Ordering::Relaxed) && !self.is_here() {
             drop(incoming);
             report::stranded(LateName::of(job.header()));
             job.into_ptr();
@@ -270,7 +271,7 @@ impl PinnedQueue {
     /// From now on only the queue's own thread may queue jobs. The queue's thread only.
     pub(crate) fn close(&self) {
         let _incoming = lock(&self.incoming);
-        self.closed.store(true, Ordering::Release);
+        self.closed.store(true, Ordering::Relaxed);
     }
 }
 

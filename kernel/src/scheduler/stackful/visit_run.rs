@@ -80,6 +80,8 @@ impl VisitRun {
         if self.word.load(Ordering::Relaxed) == RunWord::NONE.0 {
             return None;
         }
+        // AcqRel, as where the word is marked: the run and its mark are of one thread each. What the list has of the run is
+        // behind the list's lock.
         let ended = self.word.swap(RunWord::NONE.0, Ordering::AcqRel);
         RunWord(ended & !MARK).job().filter(|_| ended & MARK != 0)
     }

@@ -327,7 +327,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
         if let Some(shared) = cx.shared() {
             shared.process.assert_here();
         }
-        header.extensions.tell_that_it_stands_still();
+        header.extensions.tell_that_it_takes_long();
         cx.end_poll_of_wait();
         let parked = cx.fork_wait();
         let suspended = match unwinds {

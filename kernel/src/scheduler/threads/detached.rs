@@ -12,7 +12,7 @@
 //! priority, because the parts of a fork wait for each other. As many roots of forks as there are cores are in this
 //! position; a further one is taken for a job that computes. A thread in a fork is reported only if it blocks.
 //!
-//! A job that has announced that it blocks is watched again when it [goes on](DetachedThreads::go_on), so it may be
+//! A job that has announced that it blocks is watched again when the [announcement ends](DetachedThreads::end_announcement), so it may be
 //! reported a second time.
 //!
 //! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
@@ -167,9 +167,9 @@ impl DetachedThreads {
         true
     }
 
-    /// The job of this run goes on after what it had announced: it is watched from now on, as a run that begins.
+    /// The job of this run has done what it had announced. It is watched from now on, as a run that begins.
     /// `is_forking`: whether it is in a fork.
-    pub(crate) fn go_on(&self, run: ListedRun, is_forking: bool) {
+    pub(crate) fn end_announcement(&self, run: ListedRun, is_forking: bool) {
         let mut threads = lock(&self.threads);
         let found = threads.iter_mut().find(|thread| thread.is_in(run));
         let Some(thread) = found.filter(|thread| thread.announced) else {
@@ -215,9 +215,9 @@ impl DetachedThreads {
         let found = threads
             .iter_mut()
             .find(|thread| thread.run.job.ptr() == job.ptr());
-        let may_go_on =
+        let may_return =
             |it: &&mut DetachedThread| matches!(it.run.cause, Cause::WentOn | Cause::Visits);
-        if let Some(thread) = found.filter(|it| may_go_on(it) && !it.announced) {
+        if let Some(thread) = found.filter(|it| may_return(it) && !it.announced) {
             if !matches!(thread.run.activity, Activity::ComputeLowered(_)) {
                 thread.run.activity = Activity::Fork;
             }
@@ -250,15 +250,15 @@ impl DetachedThreads {
         };
         if let Some(thread) = ended {
             lock(&self.ended).extend(thread.unreported());
-            // It may be the last reference, since others drop theirs at any time: then this is code of the user's, and
-            // nobody watches the thread now.
+            // It may be the last reference, since others drop theirs at any time: then this is user code, and nobody
+            // watches the thread now.
             report::without_user_code(|| drop(thread));
         }
         may_serve
     }
 
-    /// Returns the job of this run if it has ended, has left something of the user's, and only this list refers to it. It is
-    /// watched from now on as a run that begins.
+    /// Returns the job of this run if it has ended, has left user values, and only this list refers to it. It is watched
+    /// from now on as a run that begins.
     pub(super) fn begin_destructors(&self, run: ListedRun) -> Option<JobRef> {
         let mut threads = lock(&self.threads);
         let thread = threads.iter_mut().find(|thread| thread.is_in(run))?;

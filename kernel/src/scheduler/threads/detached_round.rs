@@ -1,5 +1,5 @@
 //! The part of the monitor's round that looks at the detached threads. It starts threads for the
-//! [quarantine](crate::scheduler::threads::quarantine). It reports each job that exceeds `stuck_after` on a detached
+//! [quarantine]. It reports each job that exceeds `stuck_after` on a detached
 //! thread, unless the job computes in a fork, and each that does not end although it was asked to. Called by the
 //! monitor only.
 
@@ -51,7 +51,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         };
         match overdue.cause {
             // It runs on its own thread only, so its kind delays no worker.
-            Cause::Visits => job.extensions.tell_that_it_stands_still(),
+            Cause::Visits => job.extensions.tell_that_it_takes_long(),
             _ => note_offence(shared, &overdue.job, overdue.counts_in_fork, now),
         }
         let name = LateName::of(job);
@@ -140,7 +140,7 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
 /// the parts of a fork has announced that it does; nor a thread whose worker no spare thread can take; nor one root of
 /// a fork too many.
 pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, now: Instant) {
-    job.header().extensions.tell_that_it_stands_still();
+    job.header().extensions.tell_that_it_takes_long();
     let counts = counts_in_fork && !job.header().is_forked() && has_quarantine(shared);
     if counts || !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);

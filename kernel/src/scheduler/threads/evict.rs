@@ -20,7 +20,7 @@ pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let is_pinned_here = |job: &JobRef| {
         job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().has_own_stack())
     };
-    // Not kept while they run: what a job leaves of the user's is then dropped at its end, under its name.
+    // Not kept while they run: the user values that a job leaves are then dropped at its end, under its name.
     let pinned_jobs = || {
         let mut jobs = shared.live_jobs();
         jobs.retain(is_pinned_here);

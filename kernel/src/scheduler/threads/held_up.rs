@@ -110,7 +110,7 @@ pub(super) struct LastLook {
 }
 
 impl LastLook {
-    /// Calls [`report`], unless it was called a moment ago. Called by the monitor each round.
+    /// Calls [`report()`], unless it was called a moment ago. Called by the monitor each round.
     pub(super) fn report_at_times(&mut self, shared: &Shared) -> bool {
         if self.at.is_none_or(|at| at.elapsed() >= BETWEEN_LOOKS) {
             self.is_soon = report(shared);

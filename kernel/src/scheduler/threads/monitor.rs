@@ -81,7 +81,6 @@ use crate::{
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
     sys::lock,
-    timer::clock::TICK,
 };
 
 /// The pause between rounds while another worker could take what is overdue: two rounds and a wake-up take two ticks.
@@ -230,7 +229,7 @@ fn observe(
         false => blocks_like_others(shared, worker, watched),
     };
     let is_taken = is_stuck && retake(shared, worker, watched, memory);
-    if !is_taken && stuck >= WATCHFUL.min(TICK) && taker != Taker::None {
+    if !is_taken && stuck >= WATCHFUL && taker != Taker::None {
         let moved = Moved::by(memory, taker == Taker::Busy);
         take_overdue(shared, worker, running, moved);
         if memory.is_enough() {

@@ -38,7 +38,7 @@ impl MonitorSleep {
     }
 
     /// Called by a detached thread that is watched again, after it has noted that in the list.
-    pub(crate) fn detached_goes_on(&self) {
+    pub(crate) fn begin_to_watch(&self) {
         // Pairs with the fence in `sleep_until_a_worker_wakes`: the list was changed before this load.
         fence(Ordering::SeqCst);
         self.worker_woke();

@@ -42,5 +42,5 @@ pub(crate) fn end(job: &JobRef) {
     let bound = shared.config.stuck_after;
     shared.detached.end_panic_hook(listed, job, bound);
     // It may sleep, because until now there was nothing to watch.
-    shared.monitor.detached_goes_on();
+    shared.monitor.begin_to_watch();
 }

@@ -100,7 +100,8 @@ pub(super) enum Offer {
 /// All threads of a runtime.
 pub(crate) struct ThreadPool {
     inner: Mutex<PoolLists>,
-    /// How many threads want a worker: the length of `wanting`, read by workers at each look.
+    /// How many threads want a worker: the length of `wanting`, read by workers at each look. Relaxed: a worker that does
+    /// not see it yet sees it at its next look, and one that falls asleep is woken, under the fences of the sleepers.
     wanted: AtomicUsize,
     pub(crate) outboxes: Outboxes,
     visitors: Mutex<Vec<Visitor>>,
@@ -299,7 +300,7 @@ impl ThreadPool {
     pub(super) fn take_idle(&self) -> Option<Arc<PoolThread>> {
         let mut inner = lock(&self.inner);
         if let Some(member) = inner.wanting.pop() {
-            self.wanted.store(inner.wanting.len(), Ordering::Release);
+            self.wanted.store(inner.wanting.len(), Ordering::Relaxed);
             return Some(member);
         }
         inner.spares.pop()
@@ -327,7 +328,7 @@ impl ThreadPool {
             return IdleAs::Spare;
         }
         inner.wanting.push(member.clone());
-        self.wanted.store(inner.wanting.len(), Ordering::Release);
+        self.wanted.store(inner.wanting.len(), Ordering::Relaxed);
         drop(inner);
         // A sleeping worker sees the request only when it is woken.
         shared.wake_one();
@@ -340,7 +341,7 @@ impl ThreadPool {
         let before = inner.spares.len() + inner.wanting.len();
         inner.spares.retain(|other| !Arc::ptr_eq(other, member));
         inner.wanting.retain(|other| !Arc::ptr_eq(other, member));
-        self.wanted.store(inner.wanting.len(), Ordering::Release);
+        self.wanted.store(inner.wanting.len(), Ordering::Relaxed);
         inner.spares.len() + inner.wanting.len() < before
     }
 }

@@ -14,7 +14,7 @@ use crate::sys::Ordering;
 
 /// A thread that completes this many operations between two looks, one in some 10 µs, sends.
 const MANY: u32 = 100;
-/// After so many looks without a send, although it ran, a thread is no longer a sender; that is some
+/// After this many looks without a send, although it ran, a thread is no longer a sender; that is some
 /// 10 to 40 ms.
 const SILENT_LOOKS: u32 = 16;
 

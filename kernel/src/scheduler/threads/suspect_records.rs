@@ -13,15 +13,16 @@ use crate::{
 
 /// A kind is suspect for this long after its last offence.
 pub(super) const MEMORY: Duration = Duration::from_secs(1);
-/// So many long runs of one kind within [`MEMORY`] make it suspect. So many of one job are reported as the job's.
+/// The number of long runs of one kind within [`MEMORY`] that make it suspect. As many of one job are reported as the
+/// job's.
 const LONG_RUNS: u32 = 4;
-/// So many long runs of one kind are reported as the kind's. They are more than [`LONG_RUNS`], so that a single job
+/// The number of long runs of one kind that are reported as the kind's. They are more than [`LONG_RUNS`], so that a single job
 /// that has them is reported first, by its own name.
 const KIND_NAMED: u32 = 4 * LONG_RUNS;
-/// So many offenders that were exempt make a kind strict.
+/// The number of exempt offenders that make a kind strict.
 pub(super) const EXEMPT_OFFENDERS: u32 = 8;
-/// So many suspect kinds of a family make the family suspect; so many families with suspect kinds make all work
-/// suspect that has a family.
+/// The number of suspect kinds of a family that make the family suspect; and of families with suspect kinds that make all
+/// work suspect that has a family.
 pub(super) const WIDENING: usize = 4;
 /// The most jobs of one kind whose long runs are counted, or that are reported for them.
 const COUNTED_JOBS: usize = 64;

@@ -221,7 +221,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// Drops what `ended` has of the user's in its extensions, if the caller holds the last reference. To be called while
+/// Drops the user values in the extensions of `ended`, if the caller holds the last reference. To be called while
 /// the run word names the job: a destructor that blocks is then reported as this job's, and holds up no job that the
 /// worker took next.
 #[inline(always)]
@@ -231,7 +231,7 @@ pub(crate) fn drop_last_extensions(ended: &JobRef) {
     }
 }
 
-/// Drops what `ended` has of the user's in its extensions.
+/// Drops the user values in the extensions of `ended`.
 #[inline(always)]
 pub(crate) fn drop_extensions(ended: &JobRef) {
     if let Some(extensions) = ended.header().extensions.lock_existing() {
@@ -331,7 +331,7 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
 }
 
 /// Tells the job's attachment that the job, whose poll is over, has survived a panic. To be called while the run word
-/// names the job, because the attachment may call code of the user's.
+/// names the job, because the attachment may call user code.
 #[inline(always)]
 pub(crate) fn tell_if_survived(cx: &Context, job: &Runnable) {
     if cx.noted().has_panicked() {

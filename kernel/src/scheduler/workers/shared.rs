@@ -345,7 +345,7 @@ impl Shared {
             let own = seen.drain(..).filter(|job: &JobRef| {
                 job.header().runtime() == self.id && !job.header().state.is_done()
             });
-            // The last reference to another may go here, which is code of the user's.
+            // The last reference to another may go here, and its drop runs user code.
             report::without_user_code(|| wanted.extend(own.filter(&is_wanted)));
         }
         let address = |job: &JobRef| job.ptr().as_raw().addr();

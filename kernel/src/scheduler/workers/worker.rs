@@ -346,7 +346,7 @@ impl<'a> WorkerLoop<'a> {
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
-                    self.cx.set_job(None); // Destructors of the user's must not find this job running.
+                    self.cx.set_job(None); // User destructors must not find this job running.
                     run::drop_last_extensions(&ended);
                     let next = self.take_next(RunEnd::Yes);
                     if next.is_err() {

@@ -16,7 +16,7 @@ impl Signals {
         state.was_watched = state.is_watched();
         state.end = Some(reason.clone());
         let trap = state.trap.take();
-        // Outside of the lock: a reason is a value of the user's.
+        // Outside of the lock: a reason is a user value.
         let rare = state.rare.as_mut();
         let rare = rare.map(|rare| (mem::take(&mut rare.answers), rare.admission.take()));
         let (answers, admission) = rare.unzip();
@@ -64,7 +64,7 @@ impl Attachment for Signals {
             let Some(unit) = unit else { return };
             let reason = ExitReason::of_ending(ending, asked, || unit.name());
             for ((_, key), release) in held {
-                // This tells the watchers of a group, by code of the user's.
+                // This tells the watchers of a group, by user code.
                 telling::isolated(|| release(&key, self.id));
             }
             return self.tell_end(self.lock(), reason);
@@ -90,7 +90,7 @@ impl Attachment for Signals {
         }
     }
 
-    fn stands_still(&self) {
+    fn takes_long(&self) {
         let untold = self.lock().untold.clone();
         if let Some(untold) = untold {
             untold.tell_apart();

@@ -54,7 +54,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// What the running job does until this is dropped is announced, if it is the outermost such announcement.
+/// An announcement that the running job may block, until this is dropped. Only the outermost one counts.
 struct Announced {
     is_outermost: bool,
 }
@@ -62,13 +62,13 @@ struct Announced {
 impl Drop for Announced {
     fn drop(&mut self) {
         if self.is_outermost {
-            go_on();
+            end_announcement();
         }
     }
 }
 
-/// What the running job had announced is over.
-fn go_on() {
+/// The running job no longer does what it had announced.
+fn end_announcement() {
     context::with(|cx| {
         // A thread that serves a worker, or none of the runtime, is not detached.
         let is_listed = || cx.outbox().is_some() || visits::here(cx).is_some();
@@ -79,9 +79,9 @@ fn go_on() {
                 Some((visit, _)) => ListedRun::OfVisit(visit.thread, job.ptr()),
                 None => ListedRun::OfThread(shared.thread_number()),
             };
-            shared.detached.go_on(listed, is_forking);
+            shared.detached.end_announcement(listed, is_forking);
             // It may sleep, because until now there was nothing to watch.
-            shared.monitor.detached_goes_on();
+            shared.monitor.begin_to_watch();
         }
     });
 }
@@ -90,7 +90,7 @@ fn go_on() {
 fn hand_off_worker(job: JobRef) -> Announced {
     if job.header().state.is_done() {
         // Others may wait for what is left to do at its end.
-        job.header().extensions.tell_that_it_stands_still();
+        job.header().extensions.tell_that_it_takes_long();
     }
     let is_outermost = context::with(|cx| {
         let Some((worker, lease)) = cx.worker() else {

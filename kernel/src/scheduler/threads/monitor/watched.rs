@@ -10,7 +10,7 @@ use crate::scheduler::{
     workers::run_word::RunWord,
 };
 
-/// A thread that is found blocked at so many looks of one run blocks, even if it has run in between.
+/// A thread that is found blocked at this many looks of one run blocks, even if it has run in between.
 const BLOCKED_LOOKS: u32 = 4;
 
 /// What the monitor knows of one worker.
@@ -97,7 +97,7 @@ impl Watched {
         }
     }
 
-    /// What is known of the thread's operations; it has completed so many by now. Without an earlier look, what it
+    /// What is known of the thread's operations; it has completed this many by now. Without an earlier look, what it
     /// completed before this run cannot be told from what it completed in the run, so nothing shows that it sends.
     pub(super) fn sends_after(&self, operations: u32) -> Sends {
         let mut sends = self.sends.unwrap_or(Sends::at_first(operations));

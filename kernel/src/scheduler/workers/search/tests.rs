@@ -8,7 +8,7 @@ use crate::{
     timer::clock::ClockKind,
 };
 
-/// Lets a worker look around, then search in vain for so many rounds, then find something. Whether the time of
+/// Lets a worker look around, then search in vain for this many rounds, then find something. Whether the time of
 /// the last look has changed.
 fn search_counts_as_work(in_vain: usize) -> bool {
     let config = Config {
