@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A file with readiness is read through the reactor; any other, such as a regular file on standard input, on a
 //!   thread that may block.
-//! - No bytes are lost by a wait that is dropped or not chosen: what was read stays here until it is taken.
+//! - No bytes and no error are lost by a wait that is dropped or not chosen: what was read stays here until it is taken.
 
 use std::{
     fmt, fs,
@@ -34,6 +34,8 @@ pub struct ReadEnd {
     buffer: Vec<u8>,
     /// The bytes of the buffer that were read and not yet taken.
     unread: std::ops::Range<usize>,
+    /// The error of a read, until it is taken.
+    failure: Option<io::Error>,
     on_thread: Option<OnThread<Vec<u8>>>,
 }
 
@@ -43,6 +45,7 @@ impl ReadEnd {
             opened,
             buffer: Vec::new(),
             unread: 0..0,
+            failure: None,
             on_thread: None,
         }
     }
@@ -82,7 +85,7 @@ impl ReadEnd {
     /// Reads the bytes that are available, at least one, into `buffer`. Zero means the end: nobody can write any
     /// longer; or that `buffer` is empty, and then the read does not wait.
     ///
-    /// Cancel-safe. In a choice bytes are taken only if this event is chosen.
+    /// Cancel-safe. In a choice bytes are taken only if this event is chosen, and an error is met again by the next read.
     ///
     /// # Errors
     /// Errors from the operating system.
@@ -93,7 +96,7 @@ impl ReadEnd {
         let reading = Reading {
             end: self,
             buffer,
-            filled: None,
+            is_filled: false,
         };
         Waiting::new(of_source(reading).open())
     }
@@ -139,6 +142,9 @@ impl ReadEnd {
         if !self.unread.is_empty() {
             return Poll::Ready(Ok(()));
         }
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Err(failure));
+        }
         if self.on_thread.is_none()
             && let Some(source) = &self.opened.source
         {
@@ -180,7 +186,8 @@ fn read_on_thread(opened: &Opened) -> OnThread<Vec<u8>> {
 struct Reading<'a> {
     end: &'a mut ReadEnd,
     buffer: &'a mut [u8],
-    filled: Option<io::Result<()>>,
+    /// Whether there are unread bytes, the end or a failure.
+    is_filled: bool,
 }
 
 impl Source for Reading<'_> {
@@ -188,16 +195,19 @@ impl Source for Reading<'_> {
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        if this.filled.is_none() && !this.buffer.is_empty() {
-            this.filled = Some(ready!(this.end.poll_fill(cx)));
+        if !this.is_filled && !this.buffer.is_empty() {
+            this.end.failure = ready!(this.end.poll_fill(cx)).err();
+            this.is_filled = true;
         }
         Poll::Ready(())
     }
 
     fn take(self: Pin<&mut Self>) -> io::Result<usize> {
         let this = self.get_mut();
-        this.filled.take().unwrap_or(Ok(()))?;
-        Ok(this.end.take(this.buffer))
+        match this.end.failure.take_if(|_| this.is_filled) {
+            Some(failure) => Err(failure),
+            None => Ok(this.end.take(this.buffer)),
+        }
     }
 }
 
@@ -228,5 +238,46 @@ impl AsyncBufRead for ReadEnd {
 impl fmt::Debug for ReadEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ReadEnd").field(&self.opened.path).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        io::{ErrorKind, Write},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    /// The read of a choice that had something, and was not chosen.
+    #[test]
+    fn an_error_of_a_read_that_is_not_chosen_is_met_by_the_next_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        client.write_all(b"unread").unwrap();
+        // So its end is a reset, which the system tells once.
+        drop(server);
+        let runtime = weald_kernel::Runtime::builder().workers(1).build();
+        runtime.unwrap().block_on(async {
+            let mut end = ReadEnd::from_fd(client.into()).unwrap();
+            for taken in [false, true] {
+                let mut buffer = [0; 8];
+                let mut reading = Reading {
+                    end: &mut end,
+                    buffer: &mut buffer,
+                    is_filled: false,
+                };
+                poll_fn(|cx| Pin::new(&mut reading).poll_ready(cx)).await;
+                if taken {
+                    let error = Pin::new(&mut reading).take().unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+                }
+            }
+            let mut buffer = [0; 8];
+            assert_eq!(end.read(&mut buffer).await.unwrap(), 0, "it is told once");
+        });
     }
 }
