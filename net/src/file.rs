@@ -5,6 +5,7 @@ use std::{
     fs::{self, Metadata, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     os::{fd::AsRawFd, unix::fs::FileExt},
+    panic::Location,
     path::Path,
     sync::Arc,
 };
@@ -131,27 +132,33 @@ impl File {
     /// # Errors
     /// Errors from the operating system, in a [`PathError`](crate::fs::PathError) that names the path. Fails if the
     /// runtime shuts down, as all other methods do.
-    pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> impl Future<Output = io::Result<File>> {
         let mut options = OpenOptions::new();
         options.read(true);
-        File::open_with(path, options).await
+        File::open_with(path, options)
     }
 
     /// Opens `path` for writing; an existing file is truncated.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn create(path: impl AsRef<Path>) -> io::Result<File> {
+    #[track_caller]
+    pub fn create(path: impl AsRef<Path>) -> impl Future<Output = io::Result<File>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
-        File::open_with(path, options).await
+        File::open_with(path, options)
     }
 
     /// Opens `path` with `options`.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
+    #[track_caller]
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: OpenOptions,
+    ) -> impl Future<Output = io::Result<File>> {
         let path: Arc<Path> = path.as_ref().into();
         let name = OperationName::file("opening", path.clone());
         let open = move || {
@@ -160,7 +167,7 @@ impl File {
                 .map_err(|error| at_path("opening", &path, error))?;
             OpenedFile::of(file, path)
         };
-        offload_operation(name, open).await?.watch()
+        async move { offload_operation(name, open).await?.watch() }
     }
 
     /// The file as a stream from its position on, for example for its [`lines`](ReadEnd::lines) or for the body of a
@@ -182,6 +189,7 @@ impl File {
     ///
     /// # Errors
     /// Errors from the operating system, if this is a clone of a FIFO or a terminal.
+    #[track_caller]
     pub fn into_reader(self) -> io::Result<ReadEnd> {
         let source = match self.source.map(Arc::try_unwrap) {
             Some(Ok(source)) => Some(source),
@@ -196,6 +204,7 @@ impl File {
             source,
             file: self.file,
             path: self.path,
+            site: Location::caller(),
         }))
     }
 
@@ -212,15 +221,26 @@ impl File {
     }
 
     /// Calls `act` with the file, on a thread that may block. `name` is how reports call it.
-    async fn with<R: Send + 'static>(
+    #[track_caller]
+    fn with<R: Send + 'static>(
         &self,
         name: &'static str,
         act: impl FnOnce(&fs::File) -> io::Result<R> + Send + 'static,
-    ) -> io::Result<R> {
+    ) -> impl Future<Output = io::Result<R>> {
+        self.with_at(Location::caller(), name, act)
+    }
+
+    /// As [`with`](File::with), asked by the line `site`.
+    fn with_at<R: Send + 'static>(
+        &self,
+        site: &'static Location<'static>,
+        name: &'static str,
+        act: impl FnOnce(&fs::File) -> io::Result<R> + Send + 'static,
+    ) -> impl Future<Output = io::Result<R>> {
         let (file, path) = (self.file.clone(), self.path.clone());
-        let operation = OperationName::file(name, path.clone());
+        let operation = OperationName::file(name, path.clone()).asked_at(site);
         let work = move || act(&file).map_err(|error| at_path(name, &path, error));
-        offload_operation(operation, work).await
+        offload_operation(operation, work)
     }
 
     /// Reads at most `limit` bytes at the file's position. Empty at the end of the file. From a FIFO or a terminal it
@@ -228,25 +248,29 @@ impl File {
     ///
     /// # Errors
     /// Errors from the operating system; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if there is no room for the bytes.
-    pub async fn read(&self, limit: usize) -> io::Result<Vec<u8>> {
-        match &self.source {
-            Some(_) if limit == 0 => Ok(Vec::new()),
-            Some(source) => {
-                let mut buffer = vec![0; limit.min(READ)];
-                let read = source.operate(Interest::Read, |descriptor: &Descriptor| {
-                    descriptor.read_now(&mut buffer).map(Done::Maybe)
-                });
-                let read = read.await;
-                let count = read.map_err(|error| at_path("reading", &self.path, error))?;
-                buffer.truncate(count);
-                Ok(buffer)
-            }
-            None => {
-                let read = move |file: &fs::File| match is_regular(file)? {
-                    true => read_regular(file, limit),
-                    false => read_available(Blocking(file), limit),
-                };
-                self.with("reading", read).await
+    #[track_caller]
+    pub fn read(&self, limit: usize) -> impl Future<Output = io::Result<Vec<u8>>> {
+        let site = Location::caller();
+        async move {
+            match &self.source {
+                Some(_) if limit == 0 => Ok(Vec::new()),
+                Some(source) => {
+                    let mut buffer = vec![0; limit.min(READ)];
+                    let read = source.operate(Interest::Read, |descriptor: &Descriptor| {
+                        descriptor.read_now(&mut buffer).map(Done::Maybe)
+                    });
+                    let read = read.await;
+                    let count = read.map_err(|error| at_path("reading", &self.path, error))?;
+                    buffer.truncate(count);
+                    Ok(buffer)
+                }
+                None => {
+                    let read = move |file: &fs::File| match is_regular(file)? {
+                        true => read_regular(file, limit),
+                        false => read_available(Blocking(file), limit),
+                    };
+                    self.with_at(site, "reading", read).await
+                }
             }
         }
     }
@@ -255,115 +279,131 @@ impl File {
     ///
     /// # Errors
     /// As [`read`](File::read).
-    pub async fn read_at(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+    #[track_caller]
+    pub fn read_at(&self, offset: u64, limit: usize) -> impl Future<Output = io::Result<Vec<u8>>> {
         let read = move |file: &fs::File| match is_regular(file)? {
             true => read_regular(At { file, offset }, limit),
             false => read_available(At { file, offset }, limit),
         };
-        self.with("reading", read).await
+        self.with("reading", read)
     }
 
     /// Reads from the file's position to its end.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn read_to_end(&self) -> io::Result<Vec<u8>> {
-        if self.source.is_some() {
-            let mut all = Vec::new();
-            loop {
-                let bytes = self.read(READ).await?;
-                if bytes.is_empty() {
-                    return Ok(all);
+    #[track_caller]
+    pub fn read_to_end(&self) -> impl Future<Output = io::Result<Vec<u8>>> {
+        let site = Location::caller();
+        async move {
+            if self.source.is_some() {
+                let mut all = Vec::new();
+                loop {
+                    let bytes = self.read(READ).await?;
+                    if bytes.is_empty() {
+                        return Ok(all);
+                    }
+                    all.try_reserve(bytes.len())?;
+                    all.extend(bytes);
                 }
-                all.try_reserve(bytes.len())?;
-                all.extend(bytes);
             }
+            self.with_at(site, "reading", |mut file| {
+                let mut buffer = Vec::new();
+                // The standard library knows how long a regular file is.
+                match is_regular(file)? {
+                    true => file.read_to_end(&mut buffer)?,
+                    false => Blocking(file).read_to_end(&mut buffer)?,
+                };
+                Ok(buffer)
+            })
+            .await
         }
-        self.with("reading", |mut file| {
-            let mut buffer = Vec::new();
-            // The standard library knows how long a regular file is.
-            match is_regular(file)? {
-                true => file.read_to_end(&mut buffer)?,
-                false => Blocking(file).read_to_end(&mut buffer)?,
-            };
-            Ok(buffer)
-        })
-        .await
     }
 
     /// Writes all of `bytes` at the file's position.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn write_all(&self, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
-        let bytes = bytes.into();
-        let Some(source) = &self.source else {
-            let write = move |file: &fs::File| Blocking(file).write_all(&bytes);
-            return self.with("writing", write).await;
-        };
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let write = source.operate(Interest::Write, |descriptor: &Descriptor| {
-                descriptor.write_now(rest).map(Done::Maybe)
-            });
-            let written = match write.await {
-                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
-                written => written,
+    #[track_caller]
+    pub fn write_all(&self, bytes: impl Into<Vec<u8>>) -> impl Future<Output = io::Result<()>> {
+        let (site, bytes) = (Location::caller(), bytes.into());
+        async move {
+            let Some(source) = &self.source else {
+                let write = move |file: &fs::File| Blocking(file).write_all(&bytes);
+                return self.with_at(site, "writing", write).await;
             };
-            let count = written.map_err(|error| at_path("writing", &self.path, error))?;
-            rest = &rest[count..];
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let write = source.operate(Interest::Write, |descriptor: &Descriptor| {
+                    descriptor.write_now(rest).map(Done::Maybe)
+                });
+                let written = match write.await {
+                    Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                    written => written,
+                };
+                let count = written.map_err(|error| at_path("writing", &self.path, error))?;
+                rest = &rest[count..];
+            }
+            Ok(())
         }
-        Ok(())
     }
 
     /// Writes all of `bytes` at `offset`, whatever the file's position is.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn write_all_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
+    #[track_caller]
+    pub fn write_all_at(
+        &self,
+        offset: u64,
+        bytes: impl Into<Vec<u8>>,
+    ) -> impl Future<Output = io::Result<()>> {
         let bytes = bytes.into();
         self.with("writing", move |file| file.write_all_at(&bytes, offset))
-            .await
     }
 
     /// Moves the file's position. Returns the new position, counted from the start of the file.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn seek(&self, to: SeekFrom) -> io::Result<u64> {
-        self.with("seeking in", move |mut file| file.seek(to)).await
+    #[track_caller]
+    pub fn seek(&self, to: SeekFrom) -> impl Future<Output = io::Result<u64>> {
+        self.with("seeking in", move |mut file| file.seek(to))
     }
 
     /// Waits until everything written, and all metadata, is on the storage device.
     ///
     /// # Errors
     /// Errors from the operating system. After an error the state of the storage device is unknown.
-    pub async fn sync_all(&self) -> io::Result<()> {
-        self.with("syncing", fs::File::sync_all).await
+    #[track_caller]
+    pub fn sync_all(&self) -> impl Future<Output = io::Result<()>> {
+        self.with("syncing", fs::File::sync_all)
     }
 
     /// Waits until everything written can be read back after a loss of power.
     ///
     /// # Errors
     /// As [`sync_all`](File::sync_all).
-    pub async fn sync_data(&self) -> io::Result<()> {
-        self.with("syncing", fs::File::sync_data).await
+    #[track_caller]
+    pub fn sync_data(&self) -> impl Future<Output = io::Result<()>> {
+        self.with("syncing", fs::File::sync_data)
     }
 
     /// Truncates the file, or extends it with zeros, to `length` bytes.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn set_len(&self, length: u64) -> io::Result<()> {
+    #[track_caller]
+    pub fn set_len(&self, length: u64) -> impl Future<Output = io::Result<()>> {
         self.with("resizing", move |file| file.set_len(length))
-            .await
     }
 
     /// Length, times and kind.
     ///
     /// # Errors
     /// Errors from the operating system.
-    pub async fn metadata(&self) -> io::Result<Metadata> {
-        self.with("describing", fs::File::metadata).await
+    #[track_caller]
+    pub fn metadata(&self) -> impl Future<Output = io::Result<Metadata>> {
+        self.with("describing", fs::File::metadata)
     }
 }

@@ -17,7 +17,8 @@
 //! return stop no other. Such calls have a bound of their own
 //! ([`held_operations`](weald_kernel::Builder::held_operations)). Beyond that bound, a call that has waited for a
 //! second in which none returned fails with [`ResourceBusy`](io::ErrorKind::ResourceBusy), which contains a
-//! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job.
+//! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job, or
+//! outside of jobs with the line that asked.
 
 use std::{
     fs::{self, DirEntry, Metadata},
@@ -34,31 +35,31 @@ use crate::{
     path_error::{at_path, at_paths},
 };
 
-/// Calls `act` with an owned path, on a thread that may block. `name` is how reports and errors call it.
-async fn with_path<R: Send + 'static>(
+/// Calls `act` with `path`, on a thread that may block. `name` is how reports and errors call it.
+#[track_caller]
+fn with_path<R: Send + 'static>(
     name: &'static str,
-    path: impl AsRef<Path>,
+    path: Arc<Path>,
     act: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
-) -> io::Result<R> {
-    let path: Arc<Path> = path.as_ref().into();
+) -> impl Future<Output = io::Result<R>> {
     let operation = OperationName::file(name, path.clone());
     let work = move || act(&path).map_err(|error| at_path(name, &path, error));
-    offload_operation(operation, work).await
+    offload_operation(operation, work)
 }
 
 /// As [`with_path`], for a call on two paths.
-async fn with_paths<R: Send + 'static>(
+#[track_caller]
+fn with_paths<R: Send + 'static>(
     name: &'static str,
-    (from, to): (impl AsRef<Path>, impl AsRef<Path>),
+    (from, to): (Arc<Path>, Arc<Path>),
     act: impl FnOnce(&Path, &Path) -> io::Result<R> + Send + 'static,
-) -> io::Result<R> {
-    let (from, to): (Arc<Path>, Arc<Path>) = (from.as_ref().into(), to.as_ref().into());
+) -> impl Future<Output = io::Result<R>> {
     let operation = OperationName::file(name, from.clone());
     let work = move || {
         let done = act(&from, &to);
         done.map_err(|error| at_paths(name, (&from, Some(&to)), error))
     };
-    offload_operation(operation, work).await
+    offload_operation(operation, work)
 }
 
 /// The content of a file, or the stream that it turned out to be.
@@ -74,10 +75,11 @@ enum Whole {
 /// Errors from the operating system, in a [`PathError`], as those of all functions here, unless the program has no
 /// descriptor or memory left ([`is_exhausted`](crate::is_exhausted)). Fails if the runtime shuts down, as all other
 /// functions do.
-pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+#[track_caller]
+pub fn read(path: impl AsRef<Path>) -> impl Future<Output = io::Result<Vec<u8>>> {
     let path: Arc<Path> = path.as_ref().into();
     let opened = path.clone();
-    let whole = with_path("reading", &path, move |_path| {
+    let whole = with_path("reading", path, move |_path| {
         let mut opened = OpenedFile::of(fs::File::open(&opened)?, opened)?;
         if opened.may_wait {
             return Ok(Whole::Stream(opened));
@@ -86,9 +88,11 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         opened.file.read_to_end(&mut bytes)?;
         Ok(Whole::Bytes(bytes))
     });
-    match whole.await? {
-        Whole::Bytes(bytes) => Ok(bytes),
-        Whole::Stream(opened) => opened.watch()?.read_to_end().await,
+    async move {
+        match whole.await? {
+            Whole::Bytes(bytes) => Ok(bytes),
+            Whole::Stream(opened) => opened.watch()?.read_to_end().await,
+        }
     }
 }
 
@@ -96,19 +100,27 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Errors from the operating system; [`InvalidData`](io::ErrorKind::InvalidData) if the file is not UTF-8.
-pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
-    let text = String::from_utf8(read(path).await?);
-    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+#[track_caller]
+pub fn read_to_string(path: impl AsRef<Path>) -> impl Future<Output = io::Result<String>> {
+    let bytes = read(path);
+    async move {
+        let text = String::from_utf8(bytes.await?);
+        text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
 }
 
 /// Replaces the contents of the file by `bytes`. Not atomic: a loss of power may leave a part.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn write(path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
+#[track_caller]
+pub fn write(
+    path: impl AsRef<Path>,
+    bytes: impl Into<Vec<u8>>,
+) -> impl Future<Output = io::Result<()>> {
     let path: Arc<Path> = path.as_ref().into();
     let (opened, bytes) = (path.clone(), bytes.into());
-    let begun = with_path("writing", &path, move |_path| {
+    let begun = with_path("writing", path, move |_path| {
         let mut opened = OpenedFile::of(fs::File::create(&opened)?, opened)?;
         if opened.may_wait {
             return Ok(Some((opened, bytes)));
@@ -116,83 +128,112 @@ pub async fn write(path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> io::Res
         opened.file.write_all(&bytes)?;
         Ok(None)
     });
-    // The rest is for a FIFO or a terminal, which is written through the reactor.
-    let Some((opened, bytes)) = begun.await? else {
-        return Ok(());
-    };
-    opened.watch()?.write_all(bytes).await
+    async move {
+        // The rest is for a FIFO or a terminal, which is written through the reactor.
+        let Some((opened, bytes)) = begun.await? else {
+            return Ok(());
+        };
+        opened.watch()?.write_all(bytes).await
+    }
 }
 
 /// Length, times and kind of the file at `path`; symbolic links are followed.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    with_path("describing", path, |path| fs::metadata(path)).await
+#[track_caller]
+pub fn metadata(path: impl AsRef<Path>) -> impl Future<Output = io::Result<Metadata>> {
+    with_path("describing", path.as_ref().into(), |path| {
+        fs::metadata(path)
+    })
 }
 
 /// As [`metadata`], but of a symbolic link itself.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    with_path("describing", path, |path| fs::symlink_metadata(path)).await
+#[track_caller]
+pub fn symlink_metadata(path: impl AsRef<Path>) -> impl Future<Output = io::Result<Metadata>> {
+    with_path("describing", path.as_ref().into(), |path| {
+        fs::symlink_metadata(path)
+    })
 }
 
 /// The absolute path, with all symbolic links resolved.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    with_path("resolving", path, |path| fs::canonicalize(path)).await
+#[track_caller]
+pub fn canonicalize(path: impl AsRef<Path>) -> impl Future<Output = io::Result<PathBuf>> {
+    with_path("resolving", path.as_ref().into(), |path| {
+        fs::canonicalize(path)
+    })
 }
 
 /// All entries of a directory, in the system's order.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<Vec<DirEntry>> {
-    with_path("listing", path, |path| fs::read_dir(path)?.collect()).await
+#[track_caller]
+pub fn read_dir(path: impl AsRef<Path>) -> impl Future<Output = io::Result<Vec<DirEntry>>> {
+    with_path("listing", path.as_ref().into(), |path| {
+        fs::read_dir(path)?.collect()
+    })
 }
 
 /// Creates a directory and its missing parents.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    with_path("creating", path, |path| fs::create_dir_all(path)).await
+#[track_caller]
+pub fn create_dir_all(path: impl AsRef<Path>) -> impl Future<Output = io::Result<()>> {
+    with_path("creating", path.as_ref().into(), |path| {
+        fs::create_dir_all(path)
+    })
 }
 
 /// Creates a directory.
 ///
 /// # Errors
 /// Errors from the operating system, such as [`AlreadyExists`](io::ErrorKind::AlreadyExists).
-pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    with_path("creating", path, |path| fs::create_dir(path)).await
+#[track_caller]
+pub fn create_dir(path: impl AsRef<Path>) -> impl Future<Output = io::Result<()>> {
+    with_path("creating", path.as_ref().into(), |path| {
+        fs::create_dir(path)
+    })
 }
 
 /// Removes an empty directory.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
-    with_path("removing", path, |path| fs::remove_dir(path)).await
+#[track_caller]
+pub fn remove_dir(path: impl AsRef<Path>) -> impl Future<Output = io::Result<()>> {
+    with_path("removing", path.as_ref().into(), |path| {
+        fs::remove_dir(path)
+    })
 }
 
 /// Removes a directory with everything in it; symbolic links are not followed.
 ///
 /// # Errors
 /// Errors from the operating system. After an error some of the contents may be gone.
-pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    with_path("removing", path, |path| fs::remove_dir_all(path)).await
+#[track_caller]
+pub fn remove_dir_all(path: impl AsRef<Path>) -> impl Future<Output = io::Result<()>> {
+    with_path("removing", path.as_ref().into(), |path| {
+        fs::remove_dir_all(path)
+    })
 }
 
 /// Removes a file.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
-    with_path("removing", path, |path| fs::remove_file(path)).await
+#[track_caller]
+pub fn remove_file(path: impl AsRef<Path>) -> impl Future<Output = io::Result<()>> {
+    with_path("removing", path.as_ref().into(), |path| {
+        fs::remove_file(path)
+    })
 }
 
 /// Copies the file `from` to `to`, with its permissions. Returns the number of bytes. A copy from or to a FIFO or a
@@ -200,14 +241,27 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// Errors from the operating system. After an error `to` may be incomplete.
-pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
-    with_paths("copying", (from, to), |from, to| fs::copy(from, to)).await
+#[track_caller]
+pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> impl Future<Output = io::Result<u64>> {
+    with_paths(
+        "copying",
+        (from.as_ref().into(), to.as_ref().into()),
+        |from, to| fs::copy(from, to),
+    )
 }
 
 /// Renames a file; an existing file with the new name is replaced.
 ///
 /// # Errors
 /// Errors from the operating system.
-pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
-    with_paths("renaming", (from, to), |from, to| fs::rename(from, to)).await
+#[track_caller]
+pub fn rename(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+) -> impl Future<Output = io::Result<()>> {
+    with_paths(
+        "renaming",
+        (from.as_ref().into(), to.as_ref().into()),
+        |from, to| fs::rename(from, to),
+    )
 }

@@ -22,6 +22,7 @@ use crate::{descriptor::Sharing, opened::Opened, read_end::ReadEnd, write_end::W
 /// # Ok(())
 /// # }
 /// ```
+#[track_caller]
 pub fn stdin() -> io::Result<ReadEnd> {
     Ok(ReadEnd::of(Opened::standard(
         io::stdin().as_fd(),
@@ -42,6 +43,7 @@ pub fn stdin() -> io::Result<ReadEnd> {
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();
 /// ```
+#[track_caller]
 pub fn stdout() -> io::Result<WriteEnd> {
     Ok(WriteEnd::of(Opened::standard(
         io::stdout().as_fd(),
@@ -53,6 +55,7 @@ pub fn stdout() -> io::Result<WriteEnd> {
 ///
 /// # Errors
 /// As [`stdout`].
+#[track_caller]
 pub fn stderr() -> io::Result<WriteEnd> {
     Ok(WriteEnd::of(Opened::standard(
         io::stderr().as_fd(),
@@ -78,9 +81,11 @@ pub fn stderr() -> io::Result<WriteEnd> {
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();
 /// ```
+#[track_caller]
 pub fn pipe() -> io::Result<(ReadEnd, WriteEnd)> {
     let (reader, writer) = io::pipe()?;
-    let own = |end: OwnedFd| Opened::new(end.into(), Sharing::Own, "a pipe".as_ref());
-    let (reader, writer) = (own(reader.into())?, own(writer.into())?);
+    let (reader, writer): (OwnedFd, OwnedFd) = (reader.into(), writer.into());
+    let reader = Opened::new(reader.into(), Sharing::Own, "a pipe".as_ref())?;
+    let writer = Opened::new(writer.into(), Sharing::Own, "a pipe".as_ref())?;
     Ok((ReadEnd::of(reader), WriteEnd::of(writer)))
 }

@@ -56,17 +56,19 @@ impl ReadEnd {
     /// # Errors
     /// Errors from the operating system; [`NoTurn`](weald_kernel::NoTurn) if all threads are held. Fails if the runtime
     /// shuts down.
-    pub async fn open(path: impl AsRef<Path>) -> io::Result<ReadEnd> {
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> impl Future<Output = io::Result<ReadEnd>> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
-        let opened = Opened::open(path.as_ref(), options).await?;
-        Ok(ReadEnd::of(opened))
+        let opened = Opened::open(path.as_ref(), options);
+        async move { Ok(ReadEnd::of(opened.await?)) }
     }
 
     /// Reads from `descriptor`, which may be inherited or shared: it stays in its mode.
     ///
     /// # Errors
     /// Errors from the operating system. Fails if the current runtime has shut down.
+    #[track_caller]
     pub fn from_fd(descriptor: OwnedFd) -> io::Result<ReadEnd> {
         let name = format!("descriptor {descriptor:?}");
         let opened = Opened::new(descriptor.into(), Sharing::Shared, name.as_ref())?;
@@ -173,7 +175,7 @@ impl ReadEnd {
 
 fn read_on_thread(opened: &Opened) -> OnThread<Vec<u8>> {
     let file = opened.file.clone();
-    let name = OperationName::file("reading", opened.path.clone());
+    let name = OperationName::file("reading", opened.path.clone()).asked_at(opened.site);
     Box::pin(offload_operation(name, move || {
         let mut buffer = vec![0; READ];
         let count = Blocking(&file).read(&mut buffer)?;

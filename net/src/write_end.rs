@@ -46,17 +46,19 @@ impl WriteEnd {
     ///
     /// # Errors
     /// As [`ReadEnd::open`](crate::ReadEnd::open).
-    pub async fn open(path: impl AsRef<Path>) -> io::Result<WriteEnd> {
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> impl Future<Output = io::Result<WriteEnd>> {
         let mut options = fs::OpenOptions::new();
         options.append(true);
-        let opened = Opened::open(path.as_ref(), options).await?;
-        Ok(WriteEnd::of(opened))
+        let opened = Opened::open(path.as_ref(), options);
+        async move { Ok(WriteEnd::of(opened.await?)) }
     }
 
     /// Writes to `descriptor`, which may be inherited or shared: it stays in its mode.
     ///
     /// # Errors
     /// Errors from the operating system. Fails if the current runtime has shut down.
+    #[track_caller]
     pub fn from_fd(descriptor: OwnedFd) -> io::Result<WriteEnd> {
         let name = format!("descriptor {descriptor:?}");
         let opened = Opened::new(descriptor.into(), Sharing::Shared, name.as_ref())?;
@@ -127,7 +129,7 @@ impl WriteEnd {
 
 fn write_on_thread(opened: &Opened, bytes: Vec<u8>) -> OnThread<()> {
     let file = opened.file.clone();
-    let name = OperationName::file("writing", opened.path.clone());
+    let name = OperationName::file("writing", opened.path.clone()).asked_at(opened.site);
     Box::pin(offload_operation(name, move || {
         Blocking(&file).write_all(&bytes)
     }))

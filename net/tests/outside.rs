@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 

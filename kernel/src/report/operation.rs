@@ -5,7 +5,7 @@
 use std::{fmt, panic::Location, path::Path, sync::Arc, time::Duration};
 
 use crate::report::{
-    JobName, LateName, LateNames, OUTSIDE_OF_UNITS, ReportKind, ReportOrigin, make, of_program_late,
+    JobName, LateName, LateNames, ReportKind, ReportOrigin, make, of_program_late,
 };
 
 /// A call of the system that may block for ever, as reports name it: what it does, to which file or host name, and for
@@ -25,11 +25,13 @@ enum Subject {
 }
 
 impl OperationName {
-    /// An operation on the file at `path`; `act` is a participle, such as `reading`.
+    /// An operation on the file at `path`; `act` is a participle, such as `reading`. Outside of jobs it is named by the
+    /// caller's line.
+    #[track_caller]
     pub fn file(act: &'static str, path: Arc<Path>) -> OperationName {
         OperationName {
             subject: Subject::File { act, path },
-            site: OUTSIDE_OF_UNITS,
+            site: Location::caller(),
             asked_by: None,
         }
     }
@@ -44,6 +46,13 @@ impl OperationName {
         }
     }
 
+    /// Names another line than the caller's, for code that knows which one asked.
+    #[must_use]
+    pub fn asked_at(mut self, site: &'static Location<'static>) -> OperationName {
+        self.site = site;
+        self
+    }
+
     pub(crate) fn is_lookup(&self) -> bool {
         matches!(self.subject, Subject::Host(_))
     }
@@ -56,10 +65,7 @@ impl OperationName {
 
     /// Who asked, if no job did.
     fn outside_of_jobs(&self) -> String {
-        match std::ptr::eq(self.site, OUTSIDE_OF_UNITS) {
-            true => "a thread outside of any job".to_owned(),
-            false => format!("a thread outside of any job, at {},", self.site),
-        }
+        format!("a thread outside of any job, at {},", self.site)
     }
 
     /// The operation as the name of a job, for a report about several holders of threads.
@@ -114,7 +120,7 @@ pub(crate) fn abandoned_operation(operation: &OperationName, held: Duration) {
 fn lasting_operation(operation: &OperationName, held: Duration, ending: fmt::Arguments<'_>) {
     let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     let asked_by = operation.asked_by.as_ref();
-    let origin = asked_by.map_or(ReportOrigin::Program, |job| ReportOrigin::Site(job.site));
+    let origin = ReportOrigin::Site(asked_by.map_or(operation.site, |job| job.site));
     make(
         ReportKind::HeldOperation { held_ms },
         origin,

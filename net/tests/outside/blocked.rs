@@ -2,18 +2,24 @@
 
 use std::{
     fs::OpenOptions,
-    io::Read,
+    io::{Read, Write},
     path::{Path, PathBuf},
+    pin::Pin,
     process::Command,
 };
 
+use futures_util::FutureExt;
 use weald_kernel::Runtime;
 use weald_net::{
+    ReadEnd,
     fs::{self, File},
     lookup_host,
 };
 
-use crate::tools::{until, watch};
+use crate::{
+    reports::{collect_reports, reports},
+    tools::{until, watch},
+};
 
 /// A FIFO in a folder of its own, which is removed on drop.
 pub(super) struct Fifo {
@@ -145,4 +151,48 @@ fn an_open_fifo_is_read_and_written_without_a_thread() {
     read.sort_unstable();
     assert_eq!(read.pop().unwrap(), b"x");
     assert!(read.iter().all(Vec::is_empty), "{read:?}");
+}
+
+#[test]
+fn an_operation_on_a_file_that_no_job_asked_for_is_named_with_the_line_that_did() {
+    let _watch = watch();
+    collect_reports();
+    let fifo = Fifo::new("asked");
+    let mut both = None;
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    std::thread::scope(|scope| {
+        let (runtime, path) = (&runtime, &fifo.path);
+        let mut lines = Vec::new();
+        let mut ask = |line: u32, asked: Pin<Box<dyn Future<Output = ()> + Send>>| {
+            lines.push(line);
+            scope.spawn(move || runtime.block_on(asked));
+        };
+        let at = || path.clone();
+        ask(line!(), Box::pin(fs::read(at()).map(drop)));
+        ask(line!(), Box::pin(fs::read_to_string(at()).map(drop)));
+        ask(line!(), Box::pin(File::open(at()).map(drop)));
+        ask(line!(), Box::pin(ReadEnd::open(at()).map(drop)));
+        for line in lines {
+            let by =
+                format!("a thread outside of any job, at net/tests/outside/blocked.rs:{line}:");
+            let is_named = |report: &crate::reports::Report| report.text.contains(&by);
+            until(|| reports("weald::blocking", "fifo").iter().any(is_named));
+        }
+        // The opened file has no end before this one has.
+        let writer = both.insert(fifo.open_both());
+        until(|| runtime.metrics().blocking == 0);
+        let file = File::from_std(writer.try_clone().unwrap());
+        let (line, read) = (line!(), async move { file.read(1).await.map(drop) });
+        let read = scope.spawn(move || runtime.block_on(read).unwrap());
+        let by = format!("a thread outside of any job, at net/tests/outside/blocked.rs:{line}:");
+        let is_named = |report: &crate::reports::Report| report.text.contains(&by);
+        until(|| {
+            reports("weald::blocking", "descriptor")
+                .iter()
+                .any(is_named)
+        });
+        writer.write_all(b"x").unwrap();
+        read.join().unwrap();
+        both = None;
+    });
 }
