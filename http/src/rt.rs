@@ -54,7 +54,7 @@ mod futures;
 mod named;
 
 pub use futures::Futures;
-pub use named::{Named, NamedFuture};
+pub use named::{Named, NamedBody, NamedFuture};
 
 /// The most bytes read at once.
 const MAX_READ: usize = 16 << 10;

@@ -12,7 +12,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{HeaderMap, Method, Request, Uri, Version, header};
+use http::{HeaderMap, Method, Request, Response, Uri, Version, header};
+use http_body::{Body, Frame, SizeHint};
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 use weald_kernel::{Describe, WorkKind};
@@ -27,9 +28,12 @@ use crate::{
 /// requests of one route block or compute for too long, others of that route run in quarantine; and when several routes
 /// do, so do all requests whose routes are not known to be served without delay.
 ///
-/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which the service is called. Its clone is
-/// made in the job of the connection, so it should be cheap. With HTTP/1 the job of the connection has the name, in place
-/// of a name of its own, until the next request begins.
+/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which the service is called. With HTTP/1
+/// the job of the connection has the name, in place of a name of its own, until the next request begins. The body of the
+/// answer is a part of the request: one that blocks or computes makes its route suspect.
+///
+/// The clone for a request is made in the job of the connection, before the request has its name, so it must be cheap: one
+/// that blocks holds up all streams of its connection, and is none of its route's.
 ///
 /// Make one for each server, and pass a clone to hyper for each connection:
 ///
@@ -84,8 +88,11 @@ impl<S> Named<S> {
     }
 }
 
-impl<S: Service<Request<B>> + Clone, B> Service<Request<B>> for Named<S> {
-    type Response = S::Response;
+impl<S, B, R> Service<Request<B>> for Named<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone,
+{
+    type Response = Response<NamedBody<R>>;
     type Error = S::Error;
     type Future = NamedFuture<S, B>;
 
@@ -109,9 +116,12 @@ impl<S: Service<Request<B>> + Clone, B> Service<Request<B>> for Named<S> {
             call: CallState::Asked {
                 asked: Some((self.service.clone(), request)),
             },
-            named: Arc::new(named),
-            route,
             told: Told::New,
+            judged: Some(Judged {
+                named: Arc::new(named),
+                route,
+                has_answered: false,
+            }),
         }
     }
 }
@@ -151,7 +161,41 @@ enum Told {
     Described,
     /// The service is polled.
     Begun,
-    Answered,
+}
+
+/// A request until its end, which is that of the answer's body. Its drop judges the route: also of a request that was
+/// dropped before its answer, because its client has reset the stream.
+#[derive(Debug)]
+struct Judged {
+    named: Arc<NamedRequest>,
+    route: Route,
+    has_answered: bool,
+}
+
+impl Judged {
+    /// The running job does what this request asks for.
+    fn describe_job(&self) {
+        let (kind, known_routes) = (&self.named.kind, &self.named.client.known_routes);
+        kind.set_family(self.route.family);
+        kind.set_known(known_routes.contains(self.route.kind));
+        kind.set(self.route.kind);
+        weald_kernel::describe_job(self.named.clone(), kind.clone());
+    }
+}
+
+impl Drop for Judged {
+    fn drop(&mut self) {
+        let (kind, known_routes) = (&self.named.kind, &self.named.client.known_routes);
+        match kind.take_offence() {
+            true => known_routes.remove(self.route.kind),
+            false if self.has_answered => known_routes.add(self.route.kind),
+            false => {}
+        }
+        // The job of a connection goes on. Work of the kind 0 is that of all jobs that have not yet said what they do.
+        if !self.named.is_stream {
+            kind.set(0);
+        }
+    }
 }
 
 pin_project! {
@@ -159,22 +203,40 @@ pin_project! {
     pub struct NamedFuture<S: Service<Request<B>>, B> {
         #[pin]
         call: CallState<S, Request<B>, S::Future>,
-        named: Arc<NamedRequest>,
-        route: Route,
         told: Told,
+        // Until the answer has it. Dropped after the call, whose destructor may block.
+        judged: Option<Judged>,
+    }
+}
+
+pin_project! {
+    /// The body of an answer of [`Named`].
+    #[derive(Debug)]
+    pub struct NamedBody<R> {
+        #[pin]
+        body: R,
+        // Dropped after the body, whose destructor may block.
+        judged: Judged,
+    }
+}
+
+impl<R: Body> Body for NamedBody<R> {
+    type Data = R::Data;
+    type Error = R::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<R::Data>, R::Error>>> {
+        self.project().body.poll_frame(cx)
     }
 
-    impl<S: Service<Request<B>>, B> PinnedDrop for NamedFuture<S, B> {
-        // Also of a request that was dropped before its answer, because its client has reset the stream.
-        fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            let known_routes = &this.named.client.known_routes;
-            match this.named.kind.take_offence() {
-                true => known_routes.remove(this.route.kind),
-                false if *this.told == Told::Answered => known_routes.add(this.route.kind),
-                false => {}
-            }
-        }
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -191,23 +253,22 @@ pin_project! {
 impl<S: Service<Request<B>>, B> std::fmt::Debug for NamedFuture<S, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NamedFuture")
-            .field("named", &self.named)
+            .field("judged", &self.judged)
             .finish_non_exhaustive()
     }
 }
 
-impl<S: Service<Request<B>>, B> Future for NamedFuture<S, B> {
-    type Output = Result<S::Response, S::Error>;
+impl<S, B, R> Future for NamedFuture<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+{
+    type Output = Result<Response<NamedBody<R>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let (kind, route) = (&this.named.kind, *this.route);
-        let known_routes = &this.named.client.known_routes;
         if *this.told == Told::New {
-            kind.set_family(route.family);
-            kind.set_known(known_routes.contains(route.kind));
-            kind.set(route.kind);
-            weald_kernel::describe_job(this.named.clone(), kind.clone());
+            let judged = this.judged.as_ref();
+            judged.expect(NOT_POLLED_AGAIN).describe_job();
             *this.told = Told::Described;
         }
         if *this.told == Told::Described {
@@ -217,7 +278,7 @@ impl<S: Service<Request<B>>, B> Future for NamedFuture<S, B> {
         let future = loop {
             match this.call.as_mut().project() {
                 CallStateProjection::Asked { asked } => {
-                    let (service, request) = asked.take().expect("a panic is not polled again");
+                    let (service, request) = asked.take().expect(NOT_POLLED_AGAIN);
                     let future = service.call(request);
                     this.call.set(CallState::Called { future });
                 }
@@ -225,12 +286,76 @@ impl<S: Service<Request<B>>, B> Future for NamedFuture<S, B> {
             }
         };
         let output = ready!(future.poll(cx));
-        *this.told = Told::Answered;
-        // The rest of a stream is the body of the answer, which may compute, too. Work of the kind 0 is that of all
-        // jobs that have not yet said what they do.
-        if !this.named.is_stream {
-            kind.set(0);
+        let mut judged = this.judged.take().expect(NOT_POLLED_AGAIN);
+        judged.has_answered = true;
+        Poll::Ready(output.map(|response| response.map(|body| NamedBody { body, judged })))
+    }
+}
+
+const NOT_POLLED_AGAIN: &str = "a future that has ended or panicked is not polled again";
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Mutex, mpsc},
+        thread,
+    };
+
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use hyper::service::service_fn;
+    use weald_kernel::Runtime;
+
+    use super::*;
+
+    /// A body without frames, which blocks until it hears something.
+    struct Blocks(Arc<Mutex<mpsc::Receiver<()>>>);
+
+    impl Body for Blocks {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.lock().unwrap().recv().unwrap();
+            Poll::Ready(None)
         }
-        Poll::Ready(output)
+    }
+
+    /// The monitor has seen the body when it has given its worker to another thread.
+    #[test]
+    fn a_body_that_blocks_is_judged_as_a_part_of_its_request() {
+        let runtime = Arc::new(Runtime::builder().workers(1).build().unwrap());
+        let (end, ended) = mpsc::channel();
+        let ended = Arc::new(Mutex::new(ended));
+        let named = Named::new(service_fn(move |_request: Request<Empty<Bytes>>| {
+            let body = Blocks(ended.clone());
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        }));
+        let known_routes = named.client.known_routes.clone();
+        let route = route("GET", "/blocks").kind;
+        known_routes.add(route);
+        let job = runtime.spawn(async move {
+            let request = Request::get("/blocks").body(Empty::new()).unwrap();
+            let mut response = named.call(request).await.unwrap();
+            let kind = response.body().judged.named.kind.clone();
+            assert_eq!(kind.get(), route);
+            let body = response.body_mut();
+            let end = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+            assert!(end.await.is_none());
+            drop(response);
+            assert_eq!(kind.get(), 0, "the connection goes on");
+        });
+        while runtime.metrics().detached == 0 {
+            thread::yield_now();
+        }
+        end.send(()).unwrap();
+        runtime.block_on(job).unwrap();
+        // It is on probation after the first offence, and goes at the second.
+        known_routes.remove(route);
+        assert!(!known_routes.contains(route));
     }
 }
