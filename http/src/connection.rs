@@ -34,6 +34,7 @@ use crate::{
     phase::Phase,
     refusal,
     registry::{ConnectionPermit, Entry},
+    service_slot::ServiceSlot,
     tracked_io::TrackedIo,
     unserved::Unserved,
     watchdog::{PhaseId, Watchdog},
@@ -217,7 +218,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             permit,
         };
         let handler = Handler {
-            service,
+            service: ServiceSlot::new(service),
             activity: self.activity.clone(),
         };
         let builder = self.limits.builder();
@@ -244,8 +245,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             (true, false) => parts.io.first,
             (false, false) => [parts.read_buf, parts.io.first].concat().into(),
         };
+        let service = parts.service.service.into_inner();
         self.stage = Stage::Idle {
-            service: parts.service.service,
+            service: service.expect("no request is in progress"),
             permit: parts.io.permit,
             first: Box::default(),
         };

@@ -1,6 +1,7 @@
 //! Calls the service once per request, and records when the response has been sent or dropped.
 //!
-//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic or an error
+//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. If its route is
+//! suspect, the clone is made when the connection has its place in quarantine. A panic or an error
 //! of the service is answered with 500 here, and reported while the request is still in flight, so that the report
 //! names it. If the client is the cause of an error, because it ends in the middle of a body or sends a malformed one,
 //! the answer is a 400.
@@ -28,6 +29,7 @@ use crate::{
     refusal,
     request_body::RequestBody,
     response_body::{self, BoxError, Known, TrackedBody, is_clients},
+    service_slot::{ServiceSlot, TakenService},
 };
 
 /// A tower service that a server can serve. Implemented for every type that fits.
@@ -58,7 +60,7 @@ where
 
 /// The service as hyper calls it.
 pub(crate) struct Handler<S> {
-    pub(crate) service: S,
+    pub(crate) service: ServiceSlot<S>,
     pub(crate) activity: Arc<Activity>,
 }
 
@@ -95,13 +97,16 @@ impl<S: Serve> Handler<S> {
         // This is not the closure's result, because that would be moved twice more.
         let mut state = CallState::Panicked;
         let _panicked = weald_kernel::catch_panic(|| {
-            let mut service = self.service.clone();
             let recall = || self.activity.recall_route();
-            let is_ready = match weald_kernel::poll_place_after(cx, recall) {
-                Poll::Ready(()) => service.poll_ready(cx),
-                Poll::Pending => Poll::Pending,
-            };
-            state = match is_ready {
+            if weald_kernel::poll_place_after(cx, recall).is_pending() {
+                state = CallState::Moves {
+                    taken: self.service.take(),
+                    request: Some(Box::new(request)),
+                };
+                return;
+            }
+            let mut service = self.service.make_clone();
+            state = match service.poll_ready(cx) {
                 Poll::Ready(Ok(())) => CallState::Called {
                     future: service.call(request),
                 },
@@ -141,6 +146,8 @@ pin_project! {
 pin_project! {
     #[project = CallStateProjection]
     enum CallState<S, F> {
+        // Until the connection has its place.
+        Moves { taken: TakenService<S>, request: Option<Box<Request<RequestBody>>> },
         // Until the service is ready.
         NotReady { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
@@ -158,7 +165,7 @@ fn drop_safely<S, F>(mut state: Pin<&mut CallState<S, F>>) {
 
 impl<S, B> Future for ResponseFuture<S, B>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>> + Clone,
     B: Body,
 {
     type Output = Result<Response<TrackedBody<B>>, Infallible>;
@@ -178,7 +185,7 @@ where
 
 impl<S, B> ResponseFuture<S, B>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>> + Clone,
     B: Body,
 {
     /// Responds, unless the service has left some of the request's body. Then hyper first looks whether the rest has
@@ -211,6 +218,11 @@ where
         }
         loop {
             match this.state.as_mut().project() {
+                CallStateProjection::Moves { taken, request } => {
+                    ready!(weald_kernel::poll_place(cx));
+                    let (service, request) = (taken.make_clone(), request.take());
+                    this.state.set(CallState::NotReady { service, request });
+                }
                 CallStateProjection::NotReady { service, request } => {
                     ready!(weald_kernel::poll_place(cx));
                     if let Err(error) = ready!(service.poll_ready(cx)) {

@@ -66,6 +66,7 @@ mod in_flight;
 mod refusal;
 mod request_body;
 mod response_body;
+mod service_slot;
 mod tracked_io;
 mod unserved;
 mod wire;

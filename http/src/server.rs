@@ -46,7 +46,7 @@ use crate::{
 /// wait. They wait as long as a client may take to send a head, and are then answered with 503, which is reported. When
 /// clones block or compute again and again, the next ones are made in quarantine, and one that has to wait for a thread
 /// there has no such limit, as a request has none; those that wait for an instance have.
-/// The clone for a request is made before the request may be put into quarantine, so a clone should be cheap.
+/// The clone for a request counts as a part of it, so one that blocks or computes makes its route suspect.
 ///
 /// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
 /// does so later, the connection ends. It ends with a reset if the client speaks HTTP/1.0 and would take the end of the

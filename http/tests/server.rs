@@ -24,6 +24,7 @@ mod server {
     mod gone_clients;
     mod kept_bodies;
     mod left_bodies;
+    mod listeners;
     mod many;
     mod mistaken;
     mod names;

@@ -100,3 +100,29 @@ impl Backoff {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::path_error::at_path;
+
+    /// Errors of Weald stand in others: in one that names a path, and in those of a listener of one's own.
+    #[test]
+    fn an_error_that_says_deep_inside_that_the_runtime_is_gone_is_final() {
+        let gone = || io::Error::from(weald_kernel::ShutDown);
+        let at = |reason| at_path("listening at", Path::new("a.socket"), reason);
+        for error in [
+            gone(),
+            io::Error::other(gone()),
+            io::Error::other(io::Error::other(gone())),
+            at(gone()),
+            io::Error::other(at(io::Error::other(gone()))),
+        ] {
+            assert!(is_final(&error), "{error:?}");
+        }
+        let another = io::Error::other(at(io::Error::other("a client without a PROXY header")));
+        assert!(!is_final(&another));
+    }
+}

@@ -79,7 +79,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// permit, unless somebody has taken the socket over, or a destructor has panicked.
     fn end_hyper(&self, hyper: Pin<Box<Hyper<T, S>>>) -> Option<ConnectionPermit> {
         let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
-        drop(self.leaving(parts.service.service));
+        drop(self.leaving(parts.service.service.into_inner()));
         Some(parts.io.permit)
     }
 
@@ -101,7 +101,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     let [refusal, better] = refusal::UNKNOWN_VERSION;
                     self.wire.replace_held(refusal, better);
                 }
-                drop(self.leaving(parts.service.service));
+                drop(self.leaving(parts.service.service.into_inner()));
                 let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
                 let lingers = match is_refused || has_more || self.activity.awaits_body() {
                     true => Lingers::Yes,
@@ -131,9 +131,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         over.map(|()| ControlFlow::Break(()))
     }
 
-    fn leaving(&self, service: S) -> LeavingService<S> {
+    fn leaving(&self, service: Option<S>) -> LeavingService<S> {
         LeavingService {
-            service: Some(service),
+            service,
             activity: self.activity.clone(),
             originals: self.originals.clone(),
         }
@@ -150,7 +150,7 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
             } => {
                 self.remains = Remains {
                     _permit: Some(permit),
-                    _leaving: Some(self.leaving(service)),
+                    _leaving: Some(self.leaving(Some(service))),
                 };
             }
             Stage::Serving(hyper) => drop(self.end_hyper(hyper)),

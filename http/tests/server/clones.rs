@@ -520,3 +520,85 @@ fn a_connection_whose_clone_blocks_is_not_asked_to_make_room() {
         assert!(server.end().await.not_stopped.is_empty());
     });
 }
+
+/// A refused client is given time to notice, for longer than the server lives.
+#[test]
+fn a_service_does_not_outlive_its_server_with_a_client_that_lingers() {
+    run(1, async {
+        let token = Arc::new(());
+        let held = token.clone();
+        let service = tower::service_fn(move |_request: Request<RequestBody>| {
+            let held = held.clone();
+            async move {
+                drop(held);
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+            }
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send("GET / HTTP/1.1\r\n\r\n").await;
+        while client.more().await {}
+        assert!(server.end().await.not_stopped.is_empty());
+        until_yielding(|| Arc::strong_count(&token) == 1).await;
+        // It has not ended its direction before.
+        drop(client);
+    });
+}
+
+/// Its clones block for requests of one route.
+struct SticksOnRoute(Blocker);
+
+impl Clone for SticksOnRoute {
+    fn clone(&self) -> SticksOnRoute {
+        let name = weald_kernel::current_name().and_then(|job| job.name);
+        if name.is_some_and(|name| name.starts_with("GET /sticks ")) {
+            self.0.block();
+        }
+        SticksOnRoute(self.0.clone())
+    }
+}
+
+impl Service<Request<RequestBody>> for SticksOnRoute {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<RequestBody>) -> Self::Future {
+        ready(Ok(Response::new(Full::new("done.".into()))))
+    }
+}
+
+/// There are more requests of the route than threads, so if each took one from a worker, nobody would be served.
+#[test]
+fn a_clone_for_a_request_that_blocks_makes_its_route_suspect() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).spare_threads(8).build();
+    runtime.unwrap().block_on(async {
+        let blocker = Blocker::default();
+        let server = start(SticksOnRoute(blocker.clone()), |server| server);
+        let mut stuck = Vec::new();
+        for _ in 0..40 {
+            let client = Client::connect(server.address).await;
+            client.send(&HELLO.replace(" / ", " /sticks ")).await;
+            stuck.push(client);
+        }
+        until_yielding(|| blocker.begun() >= 4).await;
+        for _ in 0..100 {
+            is_served(server.address).await;
+        }
+        assert!(blocker.begun() < 10, "{} have a thread", blocker.begun());
+        blocker.open();
+        for client in &mut stuck {
+            client.until("done.").await;
+            // Its connection still has an instance.
+            client.send(HELLO).await;
+            client.until("done.").await;
+        }
+        drop(stuck);
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
