@@ -2,7 +2,6 @@
 
 use weald_tree::{EditError, NodeId, Read};
 
-use crate::journal::ReadError;
 use crate::level::{Level, Position};
 use crate::version::{CommitId, Committed, MAX_BYTES, Version};
 
@@ -113,7 +112,7 @@ pub enum LostBytes {
     #[error(
         "which could not be read; commit again, or delete the attribute from what is committed: {0}"
     )]
-    Unreadable(ReadError),
+    Unreadable(String),
 }
 
 /// Why a version is not known to be durable.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use weald_forest::journal::Record;
 
 use crate::body::LongBody;
-use crate::log::Item;
+use crate::item::Item;
 use crate::place::{Place, SegmentId};
 
 /// For so long nobody else waits for an author who does not append what was written ahead for it.

@@ -21,8 +21,9 @@ use weald_forest::journal::{AppendError, Level, Marks};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
+use crate::item::Item;
 use crate::keys::Keys;
-use crate::log::{Batch, Item};
+use crate::log::Batch;
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::next_step::{NextStep, State};
 use crate::place::{Place, SegmentId};

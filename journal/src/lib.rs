@@ -52,6 +52,7 @@ mod reserve;
 // The end of the journal in memory, and what is to be done next.
 mod ahead;
 mod body;
+mod item;
 mod leading;
 mod log;
 mod next_step;

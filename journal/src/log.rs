@@ -16,6 +16,7 @@ use crate::body::{Before, Body, LongBody, RecordBody, Share, frames_before};
 use crate::chain::Chain;
 use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
 use crate::head::{HEAD, Head};
+use crate::item::Item;
 use crate::place::{Place, SegmentId};
 use crate::reserve;
 
@@ -46,17 +47,6 @@ impl Batch {
         let is_bytes = |item: &Item| matches!(item, Item::Bytes(..));
         self.keys.is_empty() && self.erasures.is_empty() && self.items.iter().all(is_bytes)
     }
-}
-
-/// Bytes that lie one after the other in one segment.
-#[derive(Debug)]
-pub(crate) enum Item {
-    /// Finished frames.
-    Bytes(Place, Vec<u8>),
-    /// A frame whose body is a part of these pieces, from the offset on, with this length.
-    Frame(Place, Kind, LongBody, (usize, usize)),
-    /// A frame with this part of a blob.
-    Sealed(Place, Sealing, usize),
 }
 
 /// A frame of a long record: its first byte in the record, and its length.

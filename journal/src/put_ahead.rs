@@ -8,7 +8,8 @@ use crate::ahead::{Asked, WrittenAhead};
 use crate::body::Share;
 use crate::frame::{HEADER, Kind};
 use crate::head::HEAD;
-use crate::log::{Item, Log};
+use crate::item::Item;
+use crate::log::Log;
 use crate::place::{Place, SegmentId};
 
 /// Of a segment so much is left to others, at least; if it has less, they have the next one as well.

@@ -9,7 +9,7 @@ use super::request::{Action, CommitRequest, TreeEdit};
 use crate::content::erasable::{Blobs, Referred};
 use crate::content::references::references_in;
 use crate::error::{CommitError, LostBytes};
-use crate::journal::{BlobId, Journal, Later};
+use crate::journal::{BlobId, Journal, Later, ReadError};
 use crate::state::forest::ForestState;
 
 /// Reads back what a commit refers to and memory does not have; `None`, if it has all of that.
@@ -49,7 +49,7 @@ async fn read(
     (blobs, id): (&Blobs, BlobId),
     now: SystemTime,
 ) -> Result<(), LostBytes> {
-    let failed = |error| LostBytes::Unreadable(error);
+    let failed = |error: ReadError| LostBytes::Unreadable(error.to_string());
     let kept = journal.keep_blob(id).await.map_err(failed)?;
     let (tree, place) = kept.ok_or(LostBytes::Gone)?;
     blobs.add_absent(tree, place);
