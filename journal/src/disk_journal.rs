@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::Waker;
 use std::thread::{self, JoinHandle, ThreadId};
 
 use weald_forest::CommitId;
@@ -24,7 +23,7 @@ use crate::medium::Medium;
 use crate::open;
 use crate::room::MAX_RECORD;
 use crate::search;
-use crate::searching::{Outcome, Searcher, Searching};
+use crate::searching::Searching;
 use crate::settings::Settings;
 use crate::waiting::Due;
 
@@ -197,17 +196,6 @@ impl std::fmt::Debug for DiskJournal {
             .field("durable", &state.log.synced.position())
             .field("failed", &state.failed)
             .finish_non_exhaustive()
-    }
-}
-
-/// The record with an id is looked for.
-impl Searcher for (Arc<Core>, CommitId) {
-    fn search(&self) -> Outcome {
-        search::search(&self.0, self.1)
-    }
-
-    fn wake(&self, waker: Waker) {
-        self.0.wakes.run(|| waker.wake());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Searches all records: for the one with an id, and for the one that ends at a position.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use weald_forest::journal::{Position, Stored};
 use weald_forest::{CommitId, Version};
@@ -12,6 +13,18 @@ use crate::head::HEAD;
 use crate::medium::Medium;
 use crate::place::{Place, SegmentId};
 use crate::reader::{FrameReader, RecordReader, damaged};
+use crate::searching::{Outcome, Searcher};
+
+/// The record with an id is looked for.
+impl Searcher for (Arc<Core>, CommitId) {
+    fn search(&self) -> Outcome {
+        search(&self.0, self.1)
+    }
+
+    fn wake(&self, waker: Waker) {
+        self.0.wakes.run(|| waker.wake());
+    }
+}
 
 /// Where a record's id lies in it: after the version.
 const ID: std::ops::Range<usize> = 16..32;
