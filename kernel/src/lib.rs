@@ -130,7 +130,6 @@ mod reactor {
 //   (`steal_any`, which chooses the deque); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
 // - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
 //   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
-// - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
 // - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`);

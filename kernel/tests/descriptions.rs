@@ -347,7 +347,7 @@ fn a_description_that_panics_ends_neither_the_monitor_nor_a_worker() {
     assert!(runtime.block_on(blocks).unwrap());
 }
 
-/// A hook of the user's own asks for the name of the unit that panics.
+/// A user's own hook asks for the name of the unit that panics.
 fn ask_for_names_in_the_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
