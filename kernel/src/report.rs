@@ -25,7 +25,7 @@ use std::{any::Any, fmt, io, panic::Location, time::Duration};
 use weald_sync::{backlog::LongChannel, reason::Reason};
 
 use record::{Details, ReportKind, ReportOrigin, ReportRecord};
-use subscriber::Audience;
+use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
 pub(crate) use just_below::{JustBelow, just_below};
@@ -295,10 +295,11 @@ pub(crate) fn caught_panic(named: &JobName, message: &str) {
     });
 }
 
-/// Whether the message of a panic at `place` may be printed: at most ten a second are. If not, it is counted.
+/// Whether the message of a panic at `place` may be printed: at most ten a second are, of all runtimes together, as all
+/// go to stderr. If not, it is counted.
 pub(crate) fn admits_panic_at(place: &Location<'_>) -> bool {
     let origin = ReportOrigin::Code(place.to_string());
-    reporter::admits(&ReportKind::PanicMessage, &origin)
+    reporter::admits(&ReportKind::PanicMessage, &origin, AudienceId::PROGRAM)
 }
 
 /// A callback panicked, and its owner has no panic handler.
@@ -391,7 +392,7 @@ fn make_late(
     origin: ReportOrigin,
     details: impl FnOnce() -> Details + Send + 'static,
 ) {
-    if reporter::admits(&kind, &origin) {
+    if reporter::admits(&kind, &origin, AudienceId::here()) {
         reporter::submit(ReportRecord {
             kind,
             origin,
@@ -401,14 +402,14 @@ fn make_late(
     }
 }
 
-/// Sends a report off, unless there were too many of its kind from the same origin. Nothing waits for it.
+/// Sends a report off, unless its audience got too many of its kind from the same origin. Nothing waits for it.
 fn make(
     kind: ReportKind,
     origin: ReportOrigin,
     named: Option<&JobName>,
     text: impl FnOnce() -> String,
 ) {
-    if !reporter::admits(&kind, &origin) {
+    if !reporter::admits(&kind, &origin, AudienceId::here()) {
         return;
     }
     let details = Details::new(named, text());

@@ -235,6 +235,19 @@ fn a_flood_at_the_end() {
     assert_eq!(tally.sum(), 1000);
 }
 
+/// Both have jobs of one spawn line that panic.
+fn a_flood_beside_another_subscriber() {
+    let [many, one] = [(); 2].map(|()| Arc::<Tally>::default());
+    let runtimes = [many.runtime(), one.runtime()];
+    panics_unjoined(&runtimes[0], 100);
+    // Within the second to which the limit applies, before the others are counted.
+    until(|| many.sum() >= 10);
+    panics_unjoined(&runtimes[1], 1);
+    until(|| many.sum() + one.sum() == 101);
+    assert_eq!(one.reports.load(Ordering::SeqCst), 1);
+    assert_eq!(many.sum(), 100);
+}
+
 fn no_subscriber() {
     let runtime = tools::runtime(1);
     let (job, go) = blocker(&runtime, "a silent\nblocker");
@@ -288,6 +301,7 @@ fn child() {
         "blocks" => a_subscriber_blocks(),
         "flood" => a_flood(),
         "flood at the end" => a_flood_at_the_end(),
+        "two floods" => a_flood_beside_another_subscriber(),
         "none" => no_subscriber(),
         "default" => the_default_runtime(),
         "not stopped" => not_stopped(),
@@ -368,6 +382,11 @@ fn a_subscriber_that_blocks_delays_reports_and_nothing_else() {
 #[test]
 fn a_flood_of_reports_is_limited_and_counted() {
     assert!(lines(&run("flood")).is_empty());
+}
+
+#[test]
+fn a_flood_in_a_runtime_takes_no_report_from_the_subscriber_of_another() {
+    assert!(lines(&run("two floods")).is_empty());
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The queue of reports: bounded, and limited in rate for each kind and origin.
+//! The queue of reports: bounded, and limited in rate for each kind, origin and audience.
 //!
 //! Invariants:
-//! - In one second at most [`MOST_A_SECOND`] reports of one kind from one origin enter the queue, and at most
-//!   [`CAPACITY`] reports are in it.
+//! - In one second at most [`MOST_A_SECOND`] reports of one kind from one origin for one audience enter the queue, and
+//!   at most [`CAPACITY`] reports are in it.
 //! - Every report either enters the queue or is counted. Every count enters the queue too, at the latest a second after
 //!   its first report, if [`ReportQueue::pop`] is called then ([`ReportQueue::next_count`] returns when).
 //! - No subscriber is dropped in here: each leaves with an entry.
@@ -15,10 +15,10 @@ use std::{
 
 use crate::report::{
     record::{LeftOut, ReportKind, ReportOrigin, ReportRecord},
-    subscriber::Audience,
+    subscriber::{Audience, AudienceId},
 };
 
-/// How many reports of one kind from one origin are made in [`WINDOW`].
+/// How many reports of one kind from one origin for one audience are made in [`WINDOW`].
 const MOST_A_SECOND: u32 = 10;
 /// The time to which the limit applies.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -33,9 +33,9 @@ pub(super) enum QueueEntry {
     Flush(u64),
 }
 
-type Key = (Discriminant<ReportKind>, ReportOrigin);
+type Key = (Discriminant<ReportKind>, ReportOrigin, AudienceId);
 
-/// The reports of one kind from one origin in the current second.
+/// The reports of one kind from one origin for one audience in the current second.
 struct Window {
     begun: Instant,
     passed: u32,
@@ -80,9 +80,16 @@ pub(super) struct ReportQueue {
 }
 
 impl ReportQueue {
-    /// Whether a report is within the limit of its kind and origin. If not, it is counted.
-    pub(super) fn admit(&mut self, kind: &ReportKind, origin: &ReportOrigin, now: Instant) -> bool {
-        let window = self.window(kind, origin, now);
+    /// Whether a report of the calling thread, with the limits of `audience`, is within that of its kind and origin. If
+    /// not, it is counted.
+    pub(super) fn admit(
+        &mut self,
+        kind: &ReportKind,
+        origin: &ReportOrigin,
+        audience: AudienceId,
+        now: Instant,
+    ) -> bool {
+        let window = self.window((kind, origin, audience), now);
         if now.saturating_duration_since(window.begun) >= WINDOW {
             window.begun = now;
             window.passed = 0;
@@ -95,7 +102,7 @@ impl ReportQueue {
         is_within
     }
 
-    /// Queues a report that was admitted; returns it if the queue is full. It is counted then.
+    /// Queues a report of the calling thread that was admitted; returns it if the queue is full. It is counted then.
     pub(super) fn push_report(
         &mut self,
         report: ReportRecord,
@@ -106,7 +113,8 @@ impl ReportQueue {
             self.entries.push_back(QueueEntry::Report(report));
             return None;
         }
-        self.window(&report.kind, &report.origin, now).leave_out();
+        let key = (&report.kind, &report.origin, AudienceId::here());
+        self.window(key, now).leave_out();
         Some(report)
     }
 
@@ -142,10 +150,14 @@ impl ReportQueue {
         self.next_look
     }
 
-    fn window(&mut self, kind: &ReportKind, origin: &ReportOrigin, now: Instant) -> &mut Window {
+    fn window(
+        &mut self,
+        (kind, origin, audience): (&ReportKind, &ReportOrigin, AudienceId),
+        now: Instant,
+    ) -> &mut Window {
         let look_at = now + WINDOW;
         let next_look = &mut self.next_look;
-        let key = (mem::discriminant(kind), origin.clone());
+        let key = (mem::discriminant(kind), origin.clone(), audience);
         self.windows.entry(key).or_insert_with(|| {
             *next_look = Some(next_look.map_or(look_at, |earlier| earlier.min(look_at)));
             Window {
@@ -198,7 +210,7 @@ mod tests {
 
     /// Makes a report; whether it is within the limit.
     fn make(queue: &mut ReportQueue, origin: &ReportOrigin, now: Instant) -> bool {
-        let admitted = queue.admit(&ReportKind::NoThread, origin, now);
+        let admitted = queue.admit(&ReportKind::NoThread, origin, AudienceId::PROGRAM, now);
         if admitted {
             queue.push_report(report(origin), now);
         }
@@ -239,10 +251,11 @@ mod tests {
         let (mut queue, now) = (ReportQueue::default(), Instant::now());
         while make(&mut queue, &callback(1), now) {}
         assert!(make(&mut queue, &callback(2), now));
-        assert!(queue.admit(&ReportKind::NoStack, &callback(1), now));
+        let mut admit = |kind| queue.admit(&kind, &callback(1), AudienceId::PROGRAM, now);
+        assert!(admit(ReportKind::NoStack));
         // The numbers of a report do not make it one of another kind.
         let stuck = |stuck_ms| ReportKind::Stuck { stuck_ms };
-        let passed = (0..20).filter(|n| queue.admit(&stuck(*n), &callback(1), now));
+        let passed = (0..20).filter(|n| admit(stuck(*n)));
         assert_eq!(passed.count(), 10);
     }
 

@@ -111,7 +111,7 @@ impl ReportKind {
     }
 }
 
-/// Where the reported unit comes from. Reports of one kind from one origin share a limit.
+/// Where the reported unit comes from. Reports of one kind from one origin for one audience share a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReportOrigin {
     /// The job's spawn site.

@@ -26,6 +26,7 @@ use crate::{
         queue::{QueueEntry, ReportQueue},
         record::{ReportKind, ReportOrigin, ReportRecord},
         releases,
+        subscriber::AudienceId,
     },
     sys::lock,
 };
@@ -83,12 +84,13 @@ fn start_in(state: &mut ReporterState) {
     }
 }
 
-/// Whether a report is within the limit of its kind and origin. If not, it is counted.
-pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin) -> bool {
+/// Whether a report of the calling thread, with the limits of `audience`, is within that of its kind and origin. If not,
+/// it is counted.
+pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin, audience: AudienceId) -> bool {
     let now = Instant::now();
     let mut state = lock(&REPORTER.state);
     let is_counting = state.queue.next_count().is_some();
-    let is_admitted = state.queue.admit(kind, origin, now);
+    let is_admitted = state.queue.admit(kind, origin, audience, now);
     drop(state);
     if !is_counting {
         // The count may have to be written although no report is queued; see `admits_panic_at`.

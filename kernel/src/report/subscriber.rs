@@ -4,15 +4,58 @@
 //! subscribers that it may be meant for. One is current where the report is made. If a thread of the runtime makes the
 //! report, the other was current where the runtime was started. Only the reporting thread calls them. It also drops
 //! them, because a subscriber's destructor is user code.
+//!
+//! A runtime that was started under a subscriber of its own has an [`AudienceId`] of its own, so that its reports have
+//! limits of their own: otherwise a flood in one runtime would keep another's subscriber from hearing of anything at all.
+//! Runtimes without one share their limits, however many there are, because one reader gets all their reports.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tracing::{Dispatch, dispatcher, subscriber::NoSubscriber};
 
 use crate::report::releases;
 
 /// The subscriber that was current where a runtime was started.
-pub(crate) struct RuntimeSubscriber(Option<Dispatch>);
+pub(crate) struct RuntimeSubscriber {
+    /// None only while it is dropped.
+    subscriber: Option<Dispatch>,
+    id: AudienceId,
+}
+
+/// Tells the audiences of reports apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct AudienceId(u64);
+
+impl AudienceId {
+    /// The program's global subscriber, or stderr.
+    pub(super) const PROGRAM: AudienceId = AudienceId(0);
+
+    /// Of a report that the calling thread makes.
+    pub(super) fn here() -> AudienceId {
+        let id = OF_THREAD.try_with(|entered| entered.borrow().as_ref().map(|runtime| runtime.id));
+        id.ok().flatten().unwrap_or(AudienceId::PROGRAM)
+    }
+
+    fn of(subscriber: &Dispatch) -> AudienceId {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        match is_of_a_scope(subscriber) {
+            true => AudienceId(LAST.fetch_add(1, Ordering::Relaxed) + 1),
+            false => AudienceId::PROGRAM,
+        }
+    }
+}
+
+/// Whether it is neither the program's global subscriber nor none. `tracing` tells that in the text for debugging only,
+/// which calls no code of the subscriber's.
+fn is_of_a_scope(subscriber: &Dispatch) -> bool {
+    format!("{subscriber:?}").starts_with("Dispatch::Scoped")
+}
 
 thread_local! {
     /// The subscriber of the runtime whose thread this is.
@@ -22,9 +65,11 @@ thread_local! {
 impl RuntimeSubscriber {
     /// The calling thread's current one.
     pub(crate) fn current() -> Arc<RuntimeSubscriber> {
-        Arc::new(RuntimeSubscriber(Some(dispatcher::get_default(
-            Dispatch::clone,
-        ))))
+        let subscriber = dispatcher::get_default(Dispatch::clone);
+        Arc::new(RuntimeSubscriber {
+            id: AudienceId::of(&subscriber),
+            subscriber: Some(subscriber),
+        })
     }
 
     /// From now on the calling thread makes reports for the runtime, until the guard is dropped.
@@ -35,7 +80,7 @@ impl RuntimeSubscriber {
 
 impl Drop for RuntimeSubscriber {
     fn drop(&mut self) {
-        if let Some(subscriber) = self.0.take() {
+        if let Some(subscriber) = self.subscriber.take() {
             releases::push(Box::new(subscriber));
         }
     }
@@ -63,7 +108,9 @@ impl Audience {
     pub(super) fn here() -> Audience {
         let of_runtime = OF_THREAD.try_with(|entered| {
             let entered = entered.borrow();
-            entered.as_ref().and_then(|runtime| runtime.0.clone())
+            entered
+                .as_ref()
+                .and_then(|runtime| runtime.subscriber.clone())
         });
         Audience {
             of_runtime: of_runtime.ok().flatten(),
@@ -79,5 +126,19 @@ impl Audience {
             .cloned()
             .chain([dispatcher::get_default(Dispatch::clone)])
             .find(is_one)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_that_were_started_under_subscribers_of_their_own_have_limits_of_their_own() {
+        let id = || RuntimeSubscriber::current().id;
+        assert_eq!((id(), id()), (AudienceId::PROGRAM, AudienceId::PROGRAM));
+        let under_its_own = || dispatcher::with_default(&Dispatch::new(NoSubscriber::new()), id);
+        let (first, second) = (under_its_own(), under_its_own());
+        assert!(first != second && ![first, second].contains(&AudienceId::PROGRAM));
     }
 }
