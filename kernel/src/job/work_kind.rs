@@ -15,6 +15,9 @@ use std::sync::{
 /// several kinds of one family offend within a second, all work of the family is suspect, and when several families do,
 /// all work that has one. Only work that is [known](WorkKind::set_known) is exempt.
 ///
+/// Kinds without a family are suspect together once 16 of them have offended within a second. Until then each of them
+/// holds a worker for [`Builder::stuck_after`](crate::Builder::stuck_after) first.
+///
 /// A value is a handle: the job sets its kind through one, and the runtime reads it through a clone. Both cost one
 /// instruction.
 ///

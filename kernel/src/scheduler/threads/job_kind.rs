@@ -90,10 +90,11 @@ impl CurrentWork {
         }
     }
 
-    /// The kinds that include others, widest first; none if the work has no family.
+    /// The kinds that include others, widest first; none if the work says nothing.
     pub(super) fn wider(self) -> impl Iterator<Item = JobKind> {
-        let widths = [Width::Families, Width::Family(self.family)];
-        let widths = widths.into_iter().filter(move |_| self.family != 0);
+        let families = (self.family != 0).then_some(Width::Families);
+        let family = (self.number != 0).then_some(Width::Family(self.family));
+        let widths = families.into_iter().chain(family);
         widths.map(move |width| self.within(width))
     }
 }
@@ -103,7 +104,7 @@ impl CurrentWork {
 pub(super) enum Width {
     /// Work of this number.
     Work(u64),
-    /// All work of this family.
+    /// All work of this family; of 0, all that has none and says what it is.
     Family(u64),
     /// All work that belongs to a family.
     Families,
@@ -120,7 +121,7 @@ impl JobKind {
     pub(super) fn includes(self, work: CurrentWork) -> bool {
         let includes = match self.width {
             Width::Work(number) => number == work.number,
-            Width::Family(family) => work.family == family,
+            Width::Family(family) => work.number != 0 && work.family == family,
             Width::Families => work.family != 0,
         };
         includes && self.code == work.code

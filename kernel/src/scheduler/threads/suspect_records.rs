@@ -24,6 +24,9 @@ pub(super) const EXEMPT_OFFENDERS: u32 = 8;
 /// The number of suspect kinds of a family that make the family suspect; and of families with suspect kinds that make all
 /// work suspect that has a family.
 pub(super) const WIDENING: usize = 4;
+/// So many suspect kinds without a family make all work of their code suspect that has a number and no family. They are
+/// more, because nothing says that such kinds have anything in common.
+pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
 /// The most jobs of one kind whose long runs are counted, or that are reported for them.
 const COUNTED_JOBS: usize = 64;
 
@@ -253,21 +256,28 @@ impl Records {
         noted
     }
 
-    /// A kind has become suspect: its family does too, if enough of its kinds are, and all families, if enough are.
+    /// A kind has become suspect: its family does too, if enough of its kinds are, and all families, if enough are. Kinds
+    /// without one are a family, too.
     fn widen(&mut self, work: CurrentWork, ends_long: bool, now: Instant) {
-        if work.family == 0 {
+        if work.number == 0 {
             return;
         }
+        let enough = match work.family {
+            0 => WIDENING_WITHOUT_FAMILY,
+            _ => WIDENING,
+        };
         let suspects = self.records.iter().filter(|record| record.is_suspect);
         let suspects = suspects.filter(|record| record.kind.code == work.code);
-        let of_family = suspects.clone().filter(|it| it.family == work.family);
+        let of_family = suspects
+            .clone()
+            .filter(|it| it.family == work.family && it.kind.width != Width::Work(0));
         let mut families: Vec<u64> = suspects.map(|record| record.family).collect();
         families.sort_unstable();
         families.dedup();
         families.retain(|family| *family != 0);
         let wide = match (families.len(), of_family.count()) {
-            (WIDENING.., _) => Width::Families,
-            (_, WIDENING..) => Width::Family(work.family),
+            (WIDENING.., _) if work.family != 0 => Width::Families,
+            (_, suspects) if suspects >= enough => Width::Family(work.family),
             _ => return,
         };
         self.change((work.within(wide), work.family), now, |record| {

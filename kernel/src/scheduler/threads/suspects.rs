@@ -14,7 +14,8 @@
 //!
 //! Kinds of work may come from outside, as paths of requests do; then each job of a burst may be of a kind of its own.
 //! So work may have a *family*. When some kinds of a family have offended, the family is a suspect kind too; when some
-//! families have offended, so is all work of that code that has a family ([`job_kind`](super::job_kind)). *Known* work,
+//! families have offended, so is all work of that code that has a family ([`job_kind`](super::job_kind)). Work without a
+//! family is one too, once many more of its kinds have offended. *Known* work,
 //! which was seen to end soon, is exempt from these wide kinds, as proven jobs are from other kinds, until too much
 //! known work has offended. If other work offends while a wide kind already keeps it from the workers, only the record
 //! of the wide kind notes the offence. So a burst leaves few records.
@@ -167,7 +168,9 @@ mod tests {
     use super::*;
     use crate::{
         job::{JobRef, testing, work_kind::WorkKind},
-        scheduler::threads::suspect_records::{EXEMPT_OFFENDERS, MEMORY, WIDENING},
+        scheduler::threads::suspect_records::{
+            EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_WITHOUT_FAMILY,
+        },
     };
 
     /// A job that says that it does this work, all of one code.
@@ -243,24 +246,37 @@ mod tests {
     }
 
     #[test]
-    fn kinds_without_a_family_stand_for_themselves() {
+    fn kinds_without_a_family_stand_for_themselves_until_very_many_are_suspect() {
         let suspects = Suspects::default();
-        (1..100).for_each(|number| _ = offended(&suspects, number, 0));
+        for number in 1..=WIDENING_WITHOUT_FAMILY as u64 {
+            assert!(!is_kept(&suspects, 99, 0), "{number}");
+            offended(&suspects, number, 0);
+            assert!(is_kept(&suspects, number, 0));
+        }
         assert!(is_kept(&suspects, 99, 0));
-        assert!(!is_kept(&suspects, 100, 0));
-        assert!(!is_kept(&suspects, 100, 1));
+        assert!(!is_kept(&suspects, 99, 1), "another family");
+        assert!(!is_kept(&suspects, 0, 0), "no work");
+        let (known, kind) = at_work(98, 0);
+        kind.set_known(true);
+        assert!(!suspects.includes(known.header()));
+        suspects.expire(Instant::now() + MEMORY);
+        assert!(!suspects.is_any());
     }
 
     /// What keeps the looks at the records short.
     #[test]
     fn a_burst_of_many_kinds_leaves_few_suspects() {
-        for (numbers, families) in [(1_000, 1), (1_000, 1_000)] {
+        for (first, families, most) in [
+            (1, 1, WIDENING),
+            (1, 1_000, WIDENING),
+            (0, 1, WIDENING_WITHOUT_FAMILY),
+        ] {
             let suspects = Suspects::default();
-            for number in 1..=numbers {
-                offended(&suspects, number, 1 + number % families);
+            for number in 1..=1_000 {
+                offended(&suspects, number, first + number % families);
             }
             let count = suspects.suspects.load(Ordering::Relaxed);
-            assert!(count <= WIDENING + 1, "{count}");
+            assert!(count <= most + 1, "{count}");
         }
     }
 
