@@ -313,10 +313,16 @@ pub(crate) fn callback_panicked(callback: &str, site: &'static Location<'static>
 }
 
 /// A foreign waker panicked when it was woken or dropped.
-pub(crate) fn waker_panicked(message: &str) {
-    of_program(ReportKind::WakerPanicked, || {
-        format!("a waker panicked: {message}")
-    });
+/// `unit` called or dropped it: a job that calls wakers is named after the job that left the waker.
+pub(crate) fn waker_panicked(unit: Option<LateName>, message: String) {
+    match unit {
+        Some(unit) => of_job_late(ReportKind::WakerPanicked, unit, move |unit| {
+            format!("a waker panicked in {unit}: {message}")
+        }),
+        None => of_program(ReportKind::WakerPanicked, || {
+            format!("a waker panicked: {message}")
+        }),
+    }
 }
 
 /// A pinned job cannot be dropped, because its thread is gone.

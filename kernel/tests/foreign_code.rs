@@ -235,12 +235,43 @@ impl Wake for Panics {
 fn a_waker_that_panics_when_a_tool_calls_it_is_reported() {
     let _watch = watch();
     collect_reports();
-    let _runtime = runtime(1);
-    let (sender, mut receiver) = weald_sync::oneshot::channel();
-    let mut receives = Box::pin(receiver.receive().into_future());
-    poll_once(&mut receives, &Waker::from(Arc::new(Panics)));
-    sender.send(1).unwrap();
-    until(|| !reports("weald::panic", "a waker panicked: a waker in a tool panics").is_empty());
+    let runtime = runtime(1);
+    for in_a_job in [false, true] {
+        let (sender, mut receiver) = weald_sync::oneshot::channel();
+        let mut receives = Box::pin(receiver.receive().into_future());
+        poll_once(&mut receives, &Waker::from(Arc::new(Panics)));
+        let sends = move || sender.send(1).unwrap();
+        let reported = match in_a_job {
+            false => {
+                sends();
+                "a waker panicked: a waker in a tool panics"
+            }
+            true => {
+                let sends = async move { sends() };
+                let user = weald_kernel::Spawn::new().name("the user of a tool");
+                runtime.block_on(async { user.spawn(sends).await }).unwrap();
+                "a waker panicked in `the user of a tool` spawned at kernel/tests/foreign_code.rs:"
+            }
+        };
+        until(|| !reports("weald::panic", reported).is_empty());
+    }
+}
+
+#[test]
+fn a_waker_that_panics_when_a_timer_fires_it_is_named_after_the_job_that_left_it() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let leaves = async {
+        let mut sleep = Box::pin(sleep(Duration::from_millis(1)));
+        poll_once(&mut sleep, &Waker::from(Arc::new(Panics)));
+        sleep
+    };
+    let maker = weald_kernel::Spawn::new().name("one that leaves a waker");
+    let _kept = runtime.block_on(async { maker.spawn(leaves).await });
+    let named = "a waker panicked in `a waker of one that leaves a waker, fired by a timer` spawned at \
+                 kernel/tests/foreign_code.rs:";
+    until(|| !reports("weald::panic", named).is_empty());
 }
 
 /// Notes, when it is dropped, whether it is in a job; then panics.

@@ -32,6 +32,13 @@ impl LateName {
         LateName::with(job, extensions.as_deref())
     }
 
+    /// As [`of`](LateName::of), for a caller that may hold the lock of the extensions: without it, the name is missing.
+    pub(crate) fn try_of(job: &Header) -> LateName {
+        let named = |extensions: &Extensions| LateName::with(job, Some(extensions));
+        let named = job.extensions.try_with(named);
+        named.unwrap_or_else(|| LateName::with(job, None))
+    }
+
     fn with(job: &Header, extensions: Option<&Extensions>) -> LateName {
         let description = extensions.and_then(|extensions| extensions.description.clone());
         LateName::new(JobName::known(job, extensions), description)

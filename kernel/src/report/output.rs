@@ -93,12 +93,14 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
             tracing::error!(target: MONITOR, "{text}");
         }
         ReportKind::NoStack => tracing::error!(target: STACK, "{text}"),
-        ReportKind::UnobservedPanic | ReportKind::WatchedPanic | ReportKind::CaughtPanic => {
+        ReportKind::UnobservedPanic
+        | ReportKind::WatchedPanic
+        | ReportKind::CaughtPanic
+        | ReportKind::WakerPanicked => {
             tracing::error!(target: PANIC, job, %site, type_name, "{text}");
         }
         ReportKind::PanicMessage => tracing::error!(target: PANIC, "{text}"),
         ReportKind::CallbackPanicked => tracing::error!(target: PANIC, callback = %site, "{text}"),
-        ReportKind::WakerPanicked => tracing::error!(target: PANIC, "{text}"),
         ReportKind::Stranded | ReportKind::NotStopped => {
             tracing::error!(target: SHUTDOWN, "{text}");
         }

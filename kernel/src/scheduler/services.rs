@@ -14,7 +14,7 @@ use std::{any::Any, panic::Location};
 
 use crate::{
     job::{JobPtr, JobRef, foreign_call::ForeignCall, runnable::Runnable},
-    report::JobName,
+    report::{JobName, LateName},
     timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
@@ -32,6 +32,8 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) make_call: fn(u16, ForeignCall),
     /// Calls a closure as the running job's code, although the job's future is being dropped.
     pub(crate) call_in_drop: fn(&mut dyn FnMut()),
+    /// How reports name the unit whose code the calling thread runs, if it runs one. Waits for nothing.
+    pub(crate) running_unit: fn() -> Option<LateName>,
     /// An unwinding of the running job for a cancel was caught, and went no further.
     pub(crate) deliver_cancel_again: fn(),
 }
