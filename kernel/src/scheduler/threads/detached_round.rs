@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    job::JobRef,
+    job::{Header, JobRef},
     report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
@@ -35,6 +35,9 @@ pub(super) fn run(shared: &Arc<Shared>) {
     start_for_quarantine(shared, &round);
     for overdue in &round.overdue {
         let job = overdue.job.header();
+        if is_before_callbacks(job) {
+            continue;
+        }
         let may_fork = matches!(overdue.cause, Cause::WentOn | Cause::Visits);
         let is_excused = may_fork && !overdue.counts_in_fork;
         if is_excused && is_fork(shared, &overdue.job) {
@@ -147,9 +150,12 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
     }
 }
 
+    if is_before_callbacks(job.header()) {
+        return;
+    }
 /// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are reported.
 pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
-    if is_excused(shared, job) {
+    if is_excused(shared, job) || is_before_callbacks(job.header()) {
         return;
     }
     let noted = shared.suspects.note_long_run(job.header(), Instant::now());
@@ -170,6 +176,16 @@ fn is_excused(shared: &Shared, job: &JobRef) -> bool {
 }
 
 fn has_quarantine(shared: &Shared) -> bool {
+/// Whether the job is a runner of callbacks and has not begun one yet. It then runs code of Weald's only, so no user's is to
+/// blame: its thread waits for the lock of the worker, of which a thread that has no core is the holder.
+pub(super) fn is_before_callbacks(job: &Header) -> bool {
+    let has_callback = || {
+        let extensions = job.extensions.lock_existing();
+        extensions.is_some_and(|extensions| extensions.callback.is_some())
+    };
+    job.serves_many() && !has_callback()
+}
+
     shared.config.spare_threads > 0
 }
 

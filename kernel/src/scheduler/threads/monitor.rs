@@ -379,6 +379,9 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     let Some((job, code)) = running_job(worker, watched.running) else {
         return;
     };
+    if detached_round::is_before_callbacks(job.header()) {
+        return;
+    }
     // A fork is no excuse, even one that computes: no thread is left for others.
     detached_round::note_offence(shared, &job, true, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());

@@ -4,13 +4,14 @@ use std::sync::{atomic::AtomicBool, mpsc};
 
 use super::*;
 use crate::{
-    job::testing,
+    FEATURES,
+    job::{name::CallbackName, testing},
     scheduler::{
         stackful::pinned::PinnedQueue,
         threads::{detached_run::ListedRun, panic_hook_end},
         workers::{config::Config, context, worker::WorkerLoop},
     },
-    timer::clock::ClockKind,
+    timer::{clock::ClockKind, entry_queue::EntryQueue},
 };
 
 /// Long enough for no thread to have run for half of it.
@@ -261,4 +262,40 @@ fn a_panic_does_not_end_the_monitor() {
     shared.stop();
     // Its end drops the sender.
     while calls.recv().is_ok() {}
+}
+
+/// A runner that has not begun a callback waits for a lock of the kernel.
+#[test]
+fn a_runner_of_callbacks_is_to_blame_only_for_callbacks() {
+    while_a_job_runs(|shared, _, _| {
+        let runnable = FEATURES.callbacks.runner(shared.id(), EntryQueue::new());
+        // SAFETY: the runnable keeps the job.
+        let runner = unsafe { JobRef::new_for(runnable.ptr()) };
+        let cause = Cause::Retaken;
+        let run = |number| {
+            let run = DetachedRun {
+                job: runner.clone(),
+                activity: Activity::Block,
+                cause,
+                since: Instant::now().checked_sub(2 * BOUND).unwrap(),
+                sends: Sends::here(),
+                code: RunningCode::Own,
+            };
+            shared.detached.add(number, run);
+            detached_round::run(shared);
+            assert!(shared.detached.has_found(cause));
+            shared.detached.end(ListedRun::OfThread(number));
+        };
+        run(1);
+        detached_round::note_offence(shared, &runner, true, Instant::now());
+        assert!(!shared.suspects.is_any());
+        runner.header().extensions.lock().callback = Some(CallbackName {
+            type_name: || "a callback",
+            site: std::panic::Location::caller(),
+        });
+        run(2);
+        assert!(shared.suspects.is_any());
+        // It never ran.
+        runnable.into_ptr();
+    });
 }
