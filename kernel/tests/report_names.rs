@@ -13,6 +13,7 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread,
+    time::Duration,
 };
 
 use futures_channel::mpsc::unbounded;
@@ -20,7 +21,7 @@ use futures_util::StreamExt;
 use reports::{Report, collect_reports, reports};
 use tools::{runtime, until, watch};
 use weald_kernel::{
-    Spawn,
+    Runtime, Spawn,
     callback::{self, CallbackPanic, Owner, When},
     fork, spawn,
 };
@@ -230,4 +231,28 @@ fn a_job_that_was_woken_by_the_one_before_it_is_named() {
     }
     until(|| !reports("weald::monitor", "`the end of the circle`").is_empty());
     drop(release);
+}
+
+#[test]
+fn a_job_that_outlasts_a_shutdown_is_named_by_that_only() {
+    let _watch = watch();
+    collect_reports();
+    let builder = Runtime::builder().workers(1);
+    // Long enough for the monitor to see that the job does not end.
+    let deadline = Duration::from_millis(500);
+    let runtime = builder.shutdown_deadline(deadline).build().unwrap();
+    let (go, may_go) = mpsc::channel::<()>();
+    let blocks = async move {
+        let _gone = may_go.recv();
+    };
+    let named = Spawn::new().name("outlasts the shutdown");
+    runtime.block_on(async { named.spawn(blocks).detach() });
+    let name = "`outlasts the shutdown`";
+    until(|| !reports("weald::monitor", name).is_empty());
+    drop(runtime);
+    until(|| !reports("weald::shutdown", name).is_empty());
+    let of_monitor = reports("weald::monitor", name);
+    assert_eq!(of_monitor.len(), 1, "{of_monitor:?}");
+    assert!(of_monitor[0].text.contains("has blocked or computed"));
+    drop(go);
 }

@@ -75,6 +75,10 @@ pub(super) fn run(shared: &Arc<Shared>) {
         let name = LateName::of(kill.job.header());
         match kill.has_come {
             true => report::hangs_at_end(name, kill.pending),
+        // A shutdown that such a job outlasts names it itself.
+        if shared.is_closing() {
+            break;
+        }
             false => report::pending_kill(name, kill.pending),
         }
     }
