@@ -7,6 +7,7 @@
 //! for its name (`late_name`).
 
 mod abort;
+mod hooks;
 mod just_below;
 mod kills;
 mod late_name;
@@ -28,6 +29,7 @@ use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
+pub(crate) use hooks::{long_panic_hook, panic_hook_runs};
 pub(crate) use just_below::{JustBelow, just_below};
 pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
 pub use late_name::Describe;
@@ -136,13 +138,6 @@ pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
             "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
              holds no thread, or let long computations yield."
         )
-    });
-}
-
-/// A job's panic hook, which may print a backtrace, takes long.
-pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, retake: Retake) {
-    of_job_late(ReportKind::PanicHookRuns, named, move |named| {
-        format!("{named} panicked, and its panic hook has run for {stuck:.1?}; {retake}.")
     });
 }
 

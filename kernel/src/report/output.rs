@@ -78,7 +78,7 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
             tracing::warn!(target: BLOCKING, job, %site, held_ms, "{text}");
         }
         ReportKind::NoBlockingThread => tracing::error!(target: BLOCKING, "{text}"),
-        ReportKind::JustBelow | ReportKind::HoldsPinnedJobs => {
+        ReportKind::JustBelow | ReportKind::LongPanicHook | ReportKind::HoldsPinnedJobs => {
             tracing::warn!(target: MONITOR, job, %site, type_name, "{text}");
         }
         ReportKind::PanicHookRuns => tracing::info!(target: MONITOR, job, %site, "{text}"),
@@ -134,6 +134,7 @@ fn count_to_tracing(left_out: &LeftOut) {
         | ReportKind::PendingKill { .. }
         | ReportKind::JustBelow
         | ReportKind::PanicHookRuns
+        | ReportKind::LongPanicHook
         | ReportKind::HoldsPinnedJobs => {
             tracing::warn!(target: MONITOR, left_out = count, %origin, "{left_out}");
         }

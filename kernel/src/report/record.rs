@@ -20,6 +20,7 @@ pub(crate) enum ReportKind {
     },
     JustBelow,
     PanicHookRuns,
+    LongPanicHook,
     LongMailbox {
         messages: usize,
     },
@@ -70,6 +71,7 @@ impl ReportKind {
                 | ReportKind::HeldOperation { .. }
                 | ReportKind::JustBelow
                 | ReportKind::PanicHookRuns
+                | ReportKind::LongPanicHook
                 | ReportKind::LongMailbox { .. }
                 | ReportKind::LongChannel { .. }
                 | ReportKind::HoldsPinnedJobs
@@ -89,6 +91,7 @@ impl ReportKind {
             ReportKind::NoBlockingThread => "no blocking thread",
             ReportKind::JustBelow => "jobs with long runs",
             ReportKind::PanicHookRuns => "panic hooks that take long",
+            ReportKind::LongPanicHook => "panic hooks that block",
             ReportKind::LongMailbox { .. } => "long mailboxes",
             ReportKind::LongChannel { .. } => "long channels",
             ReportKind::NoSpareThread { .. } => "no spare thread",

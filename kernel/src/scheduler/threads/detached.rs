@@ -308,7 +308,7 @@ impl DetachedThreads {
         let threads = lock(&self.threads);
         let is_due = |thread: &DetachedThread| {
             let is_told = thread.reported && (thread.kill_reported || thread.killed.is_none());
-            !is_told && !thread.run.job.header().state.is_waiting()
+            (!is_told || thread.awaits_hook()) && !thread.run.job.header().state.is_waiting()
         };
         threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }

@@ -71,14 +71,17 @@ pub(super) fn run(shared: &Arc<Shared>) {
             }
         }
     }
+    for hook in &round.long_hooks {
+        report::long_panic_hook(LateName::of(hook.job.header()), hook.held);
+    }
     for kill in &round.unended {
-        let name = LateName::of(kill.job.header());
-        match kill.has_come {
-            true => report::hangs_at_end(name, kill.pending),
         // A shutdown that such a job outlasts names it itself.
         if shared.is_closing() {
             break;
         }
+        let name = LateName::of(kill.job.header());
+        match kill.has_come {
+            true => report::hangs_at_end(name, kill.pending),
             false => report::pending_kill(name, kill.pending),
         }
     }
@@ -147,6 +150,9 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
 /// the parts of a fork has announced that it does; nor a thread whose worker no spare thread can take; nor one root of
 /// a fork too many.
 pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, now: Instant) {
+    if is_before_callbacks(job.header()) {
+        return;
+    }
     job.header().extensions.tell_that_it_takes_long();
     let counts = counts_in_fork && !job.header().is_forked() && has_quarantine(shared);
     if counts || !is_excused(shared, job) {
@@ -154,9 +160,6 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
     }
 }
 
-    if is_before_callbacks(job.header()) {
-        return;
-    }
 /// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are reported.
 pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     if is_excused(shared, job) || is_before_callbacks(job.header()) {
@@ -173,13 +176,6 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     report::just_below(LateName::of(job.header()), who, bound, is_moved);
 }
 
-/// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
-/// spare threads for a quarantine.
-fn is_excused(shared: &Shared, job: &JobRef) -> bool {
-    is_fork(shared, job) || !has_quarantine(shared)
-}
-
-fn has_quarantine(shared: &Shared) -> bool {
 /// Whether the job is a runner of callbacks and has not begun one yet. It then runs code of Weald's only, so no user's is to
 /// blame: its thread waits for the lock of the worker, of which a thread that has no core is the holder.
 pub(super) fn is_before_callbacks(job: &Header) -> bool {
@@ -190,6 +186,13 @@ pub(super) fn is_before_callbacks(job: &Header) -> bool {
     job.serves_many() && !has_callback()
 }
 
+/// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
+/// spare threads for a quarantine.
+fn is_excused(shared: &Shared, job: &JobRef) -> bool {
+    is_fork(shared, job) || !has_quarantine(shared)
+}
+
+fn has_quarantine(shared: &Shared) -> bool {
     shared.config.spare_threads > 0
 }
 

@@ -98,6 +98,13 @@ pub(crate) struct PendingKill {
     pub(crate) has_come: bool,
 }
 
+/// A panic hook that was reported when it exceeded the bound, and still runs.
+pub(crate) struct LongHook {
+    /// The job whose panic it runs for.
+    pub(crate) job: JobRef,
+    pub(crate) held: Duration,
+}
+
 /// What one look at the detached threads has found.
 pub(crate) struct Round {
     /// How long a run may take.
@@ -110,6 +117,8 @@ pub(crate) struct Round {
     pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,
+    /// The panic hooks that no longer look like one that prints a backtrace.
+    pub(crate) long_hooks: Vec<LongHook>,
     /// Those that were reported before they were asked to end, and have not ended within the bound.
     pub(crate) unended: Vec<PendingKill>,
 }
@@ -122,6 +131,7 @@ impl Round {
             busy: 0,
             long: Vec::new(),
             overdue: Vec::new(),
+            long_hooks: Vec::new(),
             unended: Vec::new(),
         }
     }

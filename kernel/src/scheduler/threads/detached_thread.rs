@@ -10,10 +10,13 @@ use std::{
 
 use crate::scheduler::threads::{
     detached_run::{
-        Activity, Cause, DetachedRun, ListedRun, Overdue, PendingKill, Round, RunningCode,
+        Activity, Cause, DetachedRun, ListedRun, LongHook, Overdue, PendingKill, Round, RunningCode,
     },
     thread_times::ThreadTimes,
 };
+
+/// A panic hook that has run for this long, or for the bound if that is more, blocks: backtraces take less.
+const LONG_HOOK: Duration = Duration::from_millis(500);
 
 /// A detached thread, and what the monitor has seen of it.
 pub(super) struct DetachedThread {
@@ -38,6 +41,8 @@ pub(super) struct DetachedThread {
     blocked: Option<Instant>,
     /// Whether it is one root of a fork too many, so that the fork excuses nothing.
     pub(super) counts_in_fork: bool,
+    /// Whether a report has told that the panic hook, which was reported, still runs.
+    hook_reported: bool,
     /// Whether a report has named the jobs that it holds up.
     pub(super) held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
@@ -64,6 +69,7 @@ impl DetachedThread {
             asked_at: Duration::ZERO,
             blocked: None,
             counts_in_fork: false,
+            hook_reported: false,
             held_up_reported: false,
             killed: None,
             ends: None,
@@ -95,6 +101,7 @@ impl DetachedThread {
         self.announced = false;
         self.blocked = None;
         self.counts_in_fork = false;
+        self.hook_reported = false;
         self.held_up_reported = false;
         self.kill_reported = false;
     }
@@ -218,6 +225,22 @@ impl DetachedThread {
         due
     }
 
+    /// Whether the monitor has to look whether a panic hook that was reported still runs.
+    pub(super) fn awaits_hook(&self) -> bool {
+        let is_hook = self.run.code == RunningCode::PanicHook;
+        is_hook && self.reported && !self.announced && !self.hook_reported
+    }
+
+    /// The panic hook that was reported, if a report is to tell now that it still runs.
+    fn look_at_hook(&mut self, held: Duration, bound: Duration) -> Option<LongHook> {
+        if !self.awaits_hook() || held < LONG_HOOK.max(bound) {
+            return None;
+        }
+        self.hook_reported = true;
+        let job = self.run.job.clone();
+        Some(LongHook { job, held })
+    }
+
     pub(super) fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
         let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
@@ -231,6 +254,7 @@ impl DetachedThread {
             }
         }
         if self.reported {
+            round.long_hooks.extend(self.look_at_hook(held, bound));
             return;
         }
         if self.is_in_fork() {
@@ -293,11 +317,12 @@ impl DetachedThread {
         let since = *self.blocked.get_or_insert_with(Instant::now);
         if since.elapsed() >= round.bound {
             self.reported = true;
+            self.run.code = RunningCode::of(&self.run.job);
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
                 held: since.elapsed(),
                 cause: self.run.cause,
-                code: RunningCode::of(&self.run.job),
+                code: self.run.code,
                 counts_in_fork: true,
                 killed: None,
             });
@@ -375,6 +400,24 @@ mod tests {
         assert_eq!((round.busy, round.overdue.len()), (1, 0));
         let round = look(&mut thread, Some(times(75, false)), 3 * BOUND);
         assert_eq!((round.busy, round.overdue.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_panic_hook_that_goes_on_is_reported_twice_and_does_not_let_the_monitor_sleep_between() {
+        let mut thread = in_quarantine();
+        thread.run.job.header().set_in_panic_hook(true);
+        let looks = |thread: &mut DetachedThread, held| {
+            let round = look(thread, Some(times(0, true)), held);
+            (round.overdue.len(), round.long_hooks.len())
+        };
+        assert_eq!(looks(&mut thread, BOUND), (1, 0));
+        assert_eq!(looks(&mut thread, LONG_HOOK - BOUND), (0, 0));
+        assert!(thread.awaits_hook());
+        assert_eq!(looks(&mut thread, LONG_HOOK), (0, 1));
+        assert!(!thread.awaits_hook());
+        assert_eq!(looks(&mut thread, 2 * LONG_HOOK), (0, 0));
+        thread.begin_again(Activity::Compute);
+        assert_eq!(looks(&mut thread, LONG_HOOK), (1, 0), "another run");
     }
 
     #[test]
