@@ -422,7 +422,6 @@ pub use runtime::{
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };
-pub use scheduler::workers::context::note_wait;
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
@@ -431,7 +430,7 @@ pub use scheduler::{
             yield_with_stack,
         },
     },
-    workers::{config::available_workers, search::prefer_stealing},
+    workers::{config::available_workers, context::note_wait, search::prefer_stealing},
 };
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};
