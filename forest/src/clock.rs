@@ -6,6 +6,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::wake::wake;
+
 /// Where a forest gets the time from. See [`Builder::clock`](crate::Builder::clock).
 pub trait Clock: Send + Sync + 'static {
     /// The wall-clock time, which commits record. It may go back; the times of commits do not.
@@ -58,7 +60,7 @@ fn run_alarms(asked: &mpsc::Receiver<(Duration, Waker)>) {
         while let Some(next) = pending.first_entry()
             && next.key().0 <= start.elapsed()
         {
-            next.remove().wake();
+            wake(Some(next.remove()));
         }
         let next = pending.first_key_value().map(|((at, _), _)| *at);
         let asked = match next {

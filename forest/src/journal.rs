@@ -6,7 +6,7 @@
 //!
 //! - [`MemoryJournal`] is one in memory; it also plays a slow or a failing medium.
 //! - [`conformance`] is what every journal must pass.
-//! - [`Marks`] and [`notice`] are tools for authors of journals.
+//! - [`Marks`], [`notice`] and [`catch_foreign`] are tools for authors of journals.
 
 pub mod conformance;
 mod contract;
@@ -22,6 +22,7 @@ pub use crate::content::erasable::{
 };
 pub use crate::error::AppendError;
 pub use crate::level::{Level, Position};
+pub use crate::wake::catch_foreign;
 pub use contract::{
     Appended, Capabilities, Checkpoint, CheckpointError, Durability, Entry, Follower, Journal,
     Later, ReadError, Resolved, Room, StoredCheckpoint,

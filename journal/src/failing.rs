@@ -4,11 +4,10 @@
 //! writer.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{MutexGuard, PoisonError};
 
-use weald_forest::journal::{AppendError, notice};
+use weald_forest::journal::{AppendError, catch_foreign, notice};
 
 use crate::core::{Core, Failure};
 use crate::names;
@@ -37,16 +36,15 @@ impl Core {
         doing: &'static str,
         act: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let caught = catch_unwind(AssertUnwindSafe(act));
-        let outcome = caught.unwrap_or_else(|_| {
+        let outcome = catch_foreign(act).unwrap_or_else(|| {
             let error = io::Error::other("the medium has panicked");
             Err(Failure::Medium(doing, error))
         });
         if !matches!(outcome, Err(Failure::Medium(..))) {
             return outcome;
         }
-        match catch_unwind(AssertUnwindSafe(|| self.is_overtaken())) {
-            Ok(true) => Err(Failure::Fenced),
+        match catch_foreign(|| self.is_overtaken()) {
+            Some(true) => Err(Failure::Fenced),
             _ => outcome,
         }
     }

@@ -1,14 +1,13 @@
 //! A search on a thread of its own: a future that may be polled where nothing may wait for a medium.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::{io, thread};
 
 use weald_forest::Version;
-use weald_forest::journal::Position;
+use weald_forest::journal::{Position, catch_foreign};
 
 use crate::error::Unreadable;
 
@@ -36,8 +35,8 @@ pub(crate) trait Searcher: Send + Sync + 'static {
 }
 
 fn find(searcher: &impl Searcher, state: &Mutex<SearchState>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| searcher.search()));
-    let outcome = outcome.unwrap_or_else(|_| {
+    let outcome = catch_foreign(|| searcher.search());
+    let outcome = outcome.unwrap_or_else(|| {
         let error = io::Error::other("the medium has panicked");
         Err(error.into())
     });
@@ -47,8 +46,7 @@ fn find(searcher: &impl Searcher, state: &Mutex<SearchState>) {
         state.waker.take()
     };
     if let Some(waker) = waker {
-        // A foreign waker may panic.
-        let _ = catch_unwind(AssertUnwindSafe(|| searcher.wake(waker)));
+        catch_foreign(|| searcher.wake(waker));
     }
 }
 

@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
-use weald_forest::journal::{AppendError, Position};
+use weald_forest::journal::{AppendError, Position, catch_foreign};
 use weald_forest::{CommitId, Version};
 
 use crate::ahead::Asked;
@@ -96,8 +95,7 @@ impl Due {
             state.waker.take()
         });
         if let Some(waker) = waker {
-            // A foreign waker may panic, and others wait.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            catch_foreign(|| waker.wake());
         }
     }
 }

@@ -37,6 +37,22 @@ struct Running {
     is_held: bool,
 }
 
+/// This thread runs wakers until it is dropped, even if something panics.
+struct Waking;
+
+impl Waking {
+    fn of(wakes: &Wakes) -> Self {
+        WAKES.set(wakes);
+        Self
+    }
+}
+
+impl Drop for Waking {
+    fn drop(&mut self) {
+        WAKES.set(ptr::null());
+    }
+}
+
 /// Ends what it began, even if something panics.
 struct End<'a>(&'a Wakes, fn(&mut Running));
 
@@ -67,9 +83,8 @@ impl Wakes {
         }
         self.wait(|state| !state.is_held).threads += 1;
         let _end = End(self, |state| state.threads -= 1);
-        WAKES.set(self);
+        let _waking = Waking::of(self);
         wake();
-        WAKES.set(ptr::null());
     }
 
     /// Waits for other threads, which may have wakers to run. If this thread runs some itself, it does not count
@@ -105,6 +120,7 @@ impl Wakes {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -136,6 +152,15 @@ mod tests {
             assert_eq!(is_done.recv(), Ok("without"));
             assert_eq!(is_done.recv(), Ok("woken"));
         });
+        assert_eq!(wakes.state().threads, 0);
+    }
+
+    #[test]
+    fn a_thread_runs_no_wakers_any_more_after_a_panic() {
+        let wakes = Wakes::default();
+        let panics = AssertUnwindSafe(|| wakes.run(|| panic!("a defect")));
+        assert!(catch_unwind(panics).is_err());
+        assert!(!is_waking());
         assert_eq!(wakes.state().threads, 0);
     }
 }

@@ -1,7 +1,6 @@
 //! Acceptance, the first of the two stages of a commit: the combiner gives the commit its number, appends it to the
 //! journal, and applies it when the journal has accepted it and all commits before it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -17,6 +16,7 @@ use crate::error::CommitError;
 use crate::journal::{AppendError, Appended, Digest, Durability, Erasure, Level, Position, Record};
 use crate::state::forest::ForestState;
 use crate::version::{CommitId, Committed, Version};
+use crate::wake::catch_foreign;
 
 impl Combiner {
     /// Numbers a commit that is possible and appends it to the journal, which may still refuse it. It is applied at
@@ -105,10 +105,8 @@ impl Combiner {
             return None;
         }
         let when = || journal.inner.when_reached(position, journal.most);
-        let when = forest
-            .reentrancy
-            .in_journal(|| catch_unwind(AssertUnwindSafe(when)));
-        let when = when.unwrap_or_else(|_| Box::pin(std::future::ready(Durability::Unknown)));
+        let when = forest.reentrancy.in_journal(|| catch_foreign(when));
+        let when = when.unwrap_or_else(|| Box::pin(std::future::ready(Durability::Unknown)));
         Some(Progress::Settling(position, when))
     }
 
@@ -136,7 +134,7 @@ impl Combiner {
         // A number may be taken again after a refusal; an id is not, because the journal is asked by it.
         self.ids += 1;
         let now = *self.now.get_or_insert_with(|| {
-            let now = catch_unwind(AssertUnwindSafe(|| forest.clock.now()));
+            let now = catch_foreign(|| forest.clock.now());
             now.unwrap_or(SystemTime::UNIX_EPOCH)
         });
         let number = self.commit_number + 1;
@@ -171,14 +169,14 @@ impl Combiner {
             blobs: &prepared.blobs(),
             erases: prepared.erases(),
         };
-        forest.reentrancy.in_journal(|| {
-            match catch_unwind(AssertUnwindSafe(|| journal.append(&record))) {
-                Ok(Ok(Appended::Accepted(position))) => Ok(Progress::Accepted(Some(position))),
-                Ok(Ok(Appended::Sent(answer))) => Ok(Progress::Sent(answer)),
-                Ok(Err(AppendError::Unknown)) | Err(_) => Ok(resolve(journal, commit.id)),
-                Ok(Err(error)) => Err(error),
-            }
-        })
+        forest
+            .reentrancy
+            .in_journal(|| match catch_foreign(|| journal.append(&record)) {
+                Some(Ok(Appended::Accepted(position))) => Ok(Progress::Accepted(Some(position))),
+                Some(Ok(Appended::Sent(answer))) => Ok(Progress::Sent(answer)),
+                Some(Err(AppendError::Unknown)) | None => Ok(resolve(journal, commit.id)),
+                Some(Err(error)) => Err(error),
+            })
     }
 
     /// Applies what the journal has accepted since, and drops what it has refused. Requests that had to wait for that

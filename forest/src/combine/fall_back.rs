@@ -6,7 +6,6 @@
 //! - Bytes that were erased stay erased.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Context;
 
@@ -15,6 +14,7 @@ use super::rollback::{Before, TagBefore};
 use crate::journal::Position;
 use crate::state::forest::{Fall, ForestState};
 use crate::state::tree::TreeState;
+use crate::wake::catch_foreign;
 
 impl Combiner {
     /// Keeps the state before a commit, until the commit is durable.
@@ -71,12 +71,12 @@ impl Combiner {
                 let mut cx = Context::from_waker(&watch.waker);
                 failed.as_mut().poll(&mut cx).is_ready()
             };
-            catch_unwind(AssertUnwindSafe(look))
+            catch_foreign(look)
         });
-        if !matches!(has_failed, Ok(false)) {
+        if has_failed != Some(false) {
             // The future is not polled again after it was ready or has panicked.
             watch.failed = Some(Box::pin(std::future::pending()));
-            watch.is_due |= has_failed.is_ok();
+            watch.is_due |= has_failed.is_some();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The combiner's part of write leases, and of large commits that are given back to their authors.
 
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::journal::notice;
 use crate::state::forest::ForestState;
 use crate::state::root::RootRef;
 use crate::state::tree::TreeState;
+use crate::wake::catch_foreign;
 
 impl Combiner {
     /// Queues a request behind the lease that is in its way, and serves those that this sets free.
@@ -58,7 +59,7 @@ impl Combiner {
 
     /// The reading of the clock. A clock that panics appears to stand still, so its panic loses no request.
     pub(super) fn uptime(&mut self, forest: &ForestState) -> Duration {
-        let now = catch_unwind(AssertUnwindSafe(|| forest.clock.uptime()));
+        let now = catch_foreign(|| forest.clock.uptime());
         self.uptime = self.uptime.max(now.unwrap_or_default());
         self.uptime
     }

@@ -7,7 +7,6 @@
 //!   is answered.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -16,6 +15,7 @@ use super::pending::Pending;
 use super::request::{Answer, Garbage};
 use crate::journal::{AppendError, Digest, Durability, Journal, Later, Position, Resolved};
 use crate::version::{CommitId, Committed};
+use crate::wake::catch_foreign;
 
 /// How far a record has got.
 pub(crate) enum Progress {
@@ -139,13 +139,13 @@ impl Queue {
 
 /// Asks what became of a commit.
 pub(crate) fn resolve(journal: &dyn Journal, id: CommitId) -> Progress {
-    let answer = catch_unwind(AssertUnwindSafe(|| journal.resolve(id)));
-    let answer = answer.unwrap_or_else(|_| Box::pin(std::future::ready(Resolved::Unknown)));
+    let answer = catch_foreign(|| journal.resolve(id));
+    let answer = answer.unwrap_or_else(|| Box::pin(std::future::ready(Resolved::Unknown)));
     Progress::Resolving(answer)
 }
 
 /// Polls what a journal returned. One that panics does not know.
 fn poll<T>(answer: &mut Later<'static, T>, cx: &mut Context<'_>, unknown: T) -> Poll<T> {
-    let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx)));
+    let polled = catch_foreign(|| answer.as_mut().poll(cx));
     polled.unwrap_or(Poll::Ready(unknown))
 }

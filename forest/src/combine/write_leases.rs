@@ -9,7 +9,6 @@
 //! - There is nearly never a lease, and then the check costs one comparison.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -19,6 +18,7 @@ use super::pending::Pending;
 use super::request::{Bid, CommitRequest};
 use crate::clock::Clock;
 use crate::state::forest::ForestState;
+use crate::wake::catch_foreign;
 
 /// How long the first lease of an update lasts when others wait.
 pub(crate) const LIMIT: Duration = Duration::from_millis(10);
@@ -114,7 +114,7 @@ impl WriteLeases {
         if lease.waiting.len() == 1 {
             let deadline = lease.since + lease.bid.limit;
             // If the clock panics the lease is not revoked; it ends when its holder releases it.
-            let _ = catch_unwind(AssertUnwindSafe(|| clock.wake_at(deadline, alarm.clone())));
+            catch_foreign(|| clock.wake_at(deadline, alarm.clone()));
         }
     }
 

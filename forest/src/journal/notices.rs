@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::wake::catch_foreign;
+
 /// How many threads subscribers may hold, over all forests.
 const MOST: usize = 4;
 
@@ -40,7 +42,7 @@ pub fn notice(event: impl FnOnce() + Send + 'static) {
     let dispatch = tracing::dispatcher::get_default(Clone::clone);
     let log = move || {
         let _held = held;
-        tracing::dispatcher::with_default(&dispatch, event);
+        catch_foreign(|| tracing::dispatcher::with_default(&dispatch, event));
     };
     let thread = thread::Builder::new().name("forest-notice".into());
     // Without a thread, the event is left out.

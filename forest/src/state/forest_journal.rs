@@ -4,11 +4,11 @@
 //! positions.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::reentrancy::Reentrancy;
 use crate::journal::{AppendError, Durability, Journal, Later, Level, Position};
+use crate::wake::catch_foreign;
 
 /// How many positions may be remembered before those that are durable are forgotten.
 const MANY: usize = 256;
@@ -55,8 +55,8 @@ impl ForestJournal {
     /// news. Called by the combiner only.
     pub(crate) fn settled(&self, reentrancy: &Reentrancy) -> Option<u64> {
         // A journal is foreign code: it may panic, or ask the forest.
-        let reached = || catch_unwind(AssertUnwindSafe(|| self.inner.reached(self.most)));
-        let reached = reentrancy.in_journal(reached).ok()?;
+        let reached = || catch_foreign(|| self.inner.reached(self.most));
+        let reached = reentrancy.in_journal(reached)?;
         let mut positions = self.positions();
         let done = positions.partition_point(|(_, position)| *position <= reached);
         let (last, _) = positions.drain(..done).next_back()?;
@@ -65,7 +65,7 @@ impl ForestJournal {
 
     /// Why the journal takes nothing any more.
     pub(crate) fn refusal(&self, reentrancy: &Reentrancy) -> AppendError {
-        let refusal = || catch_unwind(AssertUnwindSafe(|| self.inner.refusal()));
+        let refusal = || catch_foreign(|| self.inner.refusal());
         let refusal = reentrancy.in_journal(refusal);
         refusal.unwrap_or(AppendError::Poisoned)
     }

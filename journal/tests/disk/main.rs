@@ -28,6 +28,7 @@ mod faults;
 mod full;
 mod garbage;
 mod hooked;
+mod hostile_wakers;
 mod leading;
 mod long_names;
 mod lost;
