@@ -9,7 +9,7 @@ mod tools;
 use std::task::Poll;
 use std::time::SystemTime;
 
-use tools::{ByHand, put};
+use tools::{ByHand, Wait, put};
 use weald_forest::journal::{Appended, Journal, Record};
 use weald_forest::{
     Attributes, Commit, CommitError, CommitId, Committed, Forest, Level, MemoryJournal, NodeId,
@@ -116,6 +116,29 @@ fn an_opening_begins_behind_the_ids_of_all_versions() {
     ByHand::new(commit).ready().unwrap();
     let (next, _) = append(&opened(&durable).get("a").unwrap(), 1);
     assert!(next > lost, "{next} after {lost}");
+}
+
+/// The ids that an opening leaves out are in its checkpoint. The next opening leaves out its own only.
+#[test]
+fn openings_with_checkpoints_leave_out_no_more_ids_than_those_without() {
+    let mut last = Vec::new();
+    for has_checkpoints in [false, true] {
+        let journal = MemoryJournal::synced_by_hand();
+        with_tree(&journal, "a");
+        for _ in 0..40 {
+            let forest = opened(&journal);
+            if has_checkpoints {
+                let checkpoint = ByHand::new(forest.checkpoint()).ready().unwrap();
+                journal.put_checkpoint(checkpoint).wait().unwrap();
+            }
+        }
+        last.push(append(&opened(&journal).get("a").unwrap(), 1).0);
+    }
+    assert_eq!(last[0], last[1]);
+    assert!(
+        last[0].get() < 42 * LOST && last[0].get() > 41 * LOST,
+        "{last:?}"
+    );
 }
 
 #[test]

@@ -108,6 +108,7 @@ impl Builder {
             last,
             time,
             position,
+            checkpoint,
             ids,
             mut openings,
             ..
@@ -121,9 +122,10 @@ impl Builder {
         let state = state.go_on(openings, blobs);
         let state = state.ok_or(RecoverError::Exhausted("incarnations"))?;
         for (number, recovered) in trees {
-            // Each opening since the newest version of the tree may have given out ids that were lost.
-            let newest = recovered.newest();
-            let before = state.openings.partition_point(|last| last.number < newest);
+            // Each opening since the newest version of the tree may have given out ids that were lost. What those before
+            // the checkpoint have skipped is in it.
+            let known = recovered.newest().max(checkpoint);
+            let before = state.openings.partition_point(|last| last.number < known);
             let lost = LOST.checked_mul((state.openings.len() - before) as u64);
             let (name, ids) = (Arc::clone(&recovered.name), recovered.ids().clone());
             let history = recovered.finish(keep).map_err(|error| RecoverError::Tree {

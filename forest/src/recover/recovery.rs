@@ -47,6 +47,8 @@ pub(super) struct Recovery {
     pub(super) last: Version,
     pub(super) time: SystemTime,
     pub(super) position: Option<Position>,
+    /// The number of the checkpoint's version; 0, if there was none. It has the ids that its opening had skipped.
+    pub(super) checkpoint: u64,
     pub(super) ids: CommitIds,
     /// The last versions of the openings before the one of `last`.
     pub(super) openings: Vec<Version>,
@@ -70,6 +72,7 @@ impl Recovery {
             last: nothing,
             time: SystemTime::UNIX_EPOCH,
             position: None,
+            checkpoint: 0,
             ids: CommitIds::default(),
             openings: Vec::new(),
         }
@@ -203,7 +206,7 @@ impl Recovery {
             FrameError::Read(error) => RecoverError::Read(error),
             FrameError::Record(error) => RecoverError::Checkpoint(error),
         })?;
-        self.position = Some(at);
+        (self.position, self.checkpoint) = (Some(at), self.last.number);
         Ok(())
     }
 
