@@ -33,6 +33,9 @@ pub(super) enum QueueEntry {
     Flush(u64),
 }
 
+/// The reports that have a limit together: those of one kind from one origin for one audience.
+pub(super) type ReportClass<'a> = (&'a ReportKind, &'a ReportOrigin, AudienceId);
+
 type Key = (Discriminant<ReportKind>, ReportOrigin, AudienceId);
 
 /// The reports of one kind from one origin for one audience in the current second.
@@ -80,16 +83,9 @@ pub(super) struct ReportQueue {
 }
 
 impl ReportQueue {
-    /// Whether a report of the calling thread, with the limits of `audience`, is within that of its kind and origin. If
-    /// not, it is counted.
-    pub(super) fn admit(
-        &mut self,
-        kind: &ReportKind,
-        origin: &ReportOrigin,
-        audience: AudienceId,
-        now: Instant,
-    ) -> bool {
-        let window = self.window((kind, origin, audience), now);
+    /// Whether a report of the calling thread is within the limit of its class. If not, it is counted.
+    pub(super) fn admit(&mut self, class: ReportClass<'_>, now: Instant) -> bool {
+        let window = self.window(class, now);
         if now.saturating_duration_since(window.begun) >= WINDOW {
             window.begun = now;
             window.passed = 0;
@@ -150,11 +146,7 @@ impl ReportQueue {
         self.next_look
     }
 
-    fn window(
-        &mut self,
-        (kind, origin, audience): (&ReportKind, &ReportOrigin, AudienceId),
-        now: Instant,
-    ) -> &mut Window {
+    fn window(&mut self, (kind, origin, audience): ReportClass<'_>, now: Instant) -> &mut Window {
         let look_at = now + WINDOW;
         let next_look = &mut self.next_look;
         let key = (mem::discriminant(kind), origin.clone(), audience);
@@ -210,7 +202,7 @@ mod tests {
 
     /// Makes a report; whether it is within the limit.
     fn make(queue: &mut ReportQueue, origin: &ReportOrigin, now: Instant) -> bool {
-        let admitted = queue.admit(&ReportKind::NoThread, origin, AudienceId::PROGRAM, now);
+        let admitted = queue.admit((&ReportKind::NoThread, origin, AudienceId::PROGRAM), now);
         if admitted {
             queue.push_report(report(origin), now);
         }
@@ -251,7 +243,7 @@ mod tests {
         let (mut queue, now) = (ReportQueue::default(), Instant::now());
         while make(&mut queue, &callback(1), now) {}
         assert!(make(&mut queue, &callback(2), now));
-        let mut admit = |kind| queue.admit(&kind, &callback(1), AudienceId::PROGRAM, now);
+        let mut admit = |kind| queue.admit((&kind, &callback(1), AudienceId::PROGRAM), now);
         assert!(admit(ReportKind::NoStack));
         // The numbers of a report do not make it one of another kind.
         let stuck = |stuck_ms| ReportKind::Stuck { stuck_ms };

@@ -90,7 +90,7 @@ pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin, audience: Audienc
     let now = Instant::now();
     let mut state = lock(&REPORTER.state);
     let is_counting = state.queue.next_count().is_some();
-    let is_admitted = state.queue.admit(kind, origin, audience, now);
+    let is_admitted = state.queue.admit((kind, origin, audience), now);
     drop(state);
     if !is_counting {
         // The count may have to be written although no report is queued; see `admits_panic_at`.
