@@ -186,6 +186,8 @@ pub trait Follower: Send {
 /// | `append`, and the polls of its answer | the thread that has the right to commit, one at a time | no |
 /// | `resolve`, and the polls of its answer | the same | no |
 /// | `reached`, `when_reached`, `when_room`, `when_failed`, `refusal` | any thread, at any time | no; their futures do |
+/// | `keep_blob`, `blob` | any thread, at any time: authors before a commit that takes a reference from the history | their futures do |
+/// | `has_blob` | any thread, at any time: the caller that makes a checkpoint | its future does |
 /// | all others | any thread, at any time; the forest itself only while it is recovered | their futures do |
 ///
 /// While it is called by the thread that has the right to commit, a commit to the same forest is refused with

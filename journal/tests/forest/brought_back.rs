@@ -329,6 +329,18 @@ fn a_commit_that_refers_to_bytes_that_were_trimmed_is_refused() {
 }
 
 #[test]
+fn a_commit_that_refers_to_bytes_that_were_erased_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (forest, past) = begin(&disk);
+    let people = forest.get("people").unwrap();
+    block_on(people.erase(people.view().tree().root().id(), NAME)).unwrap();
+    let gone = [Some(LostBytes::Gone), Some(LostBytes::Gone)];
+    assert_eq!(refusals(&forest, &past), gone);
+    drop((people, forest));
+    assert_eq!(refusals(&open(&disk), &past), gone);
+}
+
+#[test]
 fn a_commit_whose_bytes_could_not_be_read_is_refused_and_made_when_they_can_be() {
     let disk = SimulatedDisk::new();
     let (forest, past) = begin(&disk);
