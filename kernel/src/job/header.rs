@@ -109,8 +109,8 @@ pub(crate) mod flag {
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// The bits of [`Header::body`] that say where the job may run, without any on every worker; and `SERVES_MANY`.
-/// `Header::placement` turns them into a value.
+/// Bits of [`Header::body`]. All except `SERVES_MANY` say where the job may run, and `Header::placement` turns them into a
+/// value: without any of them every worker may run it. `SERVES_MANY` is no placement.
 pub(crate) mod placement_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
