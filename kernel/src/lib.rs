@@ -445,6 +445,6 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         abandon: scheduler::workers::run::cancel,
         make_call: scheduler::workers::waker::make_call,
         call_in_drop: scheduler::workers::run::call_in_drop,
-        running_unit: scheduler::threads::blocking_call::running_unit,
+        running_unit: scheduler::workers::current::running_unit,
         deliver_cancel_again: scheduler::stackful::wait::deliver_cancel_again_unless_unwinding,
     };

@@ -19,7 +19,6 @@ use weald_sync::reason::{Kind, Reason};
 use crate::{
     job::JobRef,
     report::{JobName, LateName, OperationName},
-    scheduler::workers::context,
     sys::lock,
 };
 
@@ -106,18 +105,13 @@ pub(crate) fn name_of_served() -> Option<JobName> {
         .ok()?
 }
 
-/// The unit whose code the calling thread runs: a job, or the caller whose closure runs here. Waits for nothing.
-pub(crate) fn running_unit() -> Option<LateName> {
-    let job = context::again().job_ref();
-    let running = job.map(|job| LateName::try_of(job.header()));
-    running.or_else(|| {
-        let served = served_here()?;
-        match &served.caller {
-            Caller::Job(job) => Some(LateName::try_of(job.header())),
-            future @ Caller::Future { .. } => Some(future.name()),
-            Caller::Operation(_) => None,
-        }
-    })
+/// The unit that called the closure that runs here, if this is a blocking thread. Waits for nothing.
+pub(crate) fn unit_of_served() -> Option<LateName> {
+    match &served_here()?.caller {
+        Caller::Job(job) => Some(LateName::try_of(job.header())),
+        future @ Caller::Future { .. } => Some(future.name()),
+        Caller::Operation(_) => None,
+    }
 }
 
 /// The closure that the calling thread runs, if it is a blocking thread.

@@ -1,10 +1,12 @@
 //! The current runtime: the one that the running job visits, else the one that the calling thread works for, or else
-//! the default one.
+//! the default one. And the unit whose code the calling thread runs.
 
 use crate::{
     FEATURES,
+    report::LateName,
     scheduler::{
         stackful::visit,
+        threads::blocking_call,
         workers::{
             context::{self, Context},
             shared::Shared,
@@ -29,4 +31,11 @@ pub(crate) fn with_current<R>(act: impl FnOnce(&Shared) -> R) -> R {
 #[inline]
 pub(crate) fn of_thread(cx: &Context) -> Option<&Shared> {
     visit::visited(cx).or_else(|| cx.shared())
+}
+
+/// The unit whose code the calling thread runs: a job, or the caller whose closure runs here. Waits for nothing.
+pub(crate) fn running_unit() -> Option<LateName> {
+    let job = context::again().job_ref();
+    let running = job.map(|job| LateName::try_of(job.header()));
+    running.or_else(blocking_call::unit_of_served)
 }
