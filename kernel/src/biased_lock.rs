@@ -58,6 +58,13 @@ pub(crate) enum OwnerFence {
 }
 
 /// A lock that is biased to the thread with the current lease. See the head of this file.
+///
+/// # Safety
+/// *Owner*: a thread enters with a lease that this lock has issued to it and that it has not given back, and while it is
+/// not inside already; otherwise there could be two `&mut` to the value. The lock issues a lease to one thread at a time:
+/// that which is handed the worker. The thread keeps it in its context and in its worker loop, where it stands beside
+/// the worker, and copies of it do not leave the thread. That a thread is not inside follows from the invariant at
+/// the head of this file; in a debug build each entry checks it.
 pub(crate) struct BiasedLock<T> {
     /// The number of the current lease, and the bits `FOREIGN` and `FENCED`. Written under `foreign`.
     word: AtomicUsize,
@@ -161,16 +168,22 @@ impl<T> BiasedLock<T> {
         (lock, first)
     }
 
-    /// Lets the owner in. Called by the thread that was given `lease`, while it is not inside.
+    /// Lets the owner in.
+    ///
+    /// # Safety
+    /// *Owner* ([`BiasedLock`]).
     #[inline(always)]
-    pub(crate) fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
+    pub(crate) unsafe fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
         self.try_enter(lease)
             .or_else(|word| self.enter_slow(word, lease))
     }
 
     /// One attempt of [`enter`](BiasedLock::enter), for a caller that has another path without it.
+    ///
+    /// # Safety
+    /// *Owner* ([`BiasedLock`]).
     #[inline(always)]
-    pub(crate) fn enter_at_once(&self, lease: Lease) -> Option<OwnerGuard<'_, T>> {
+    pub(crate) unsafe fn enter_at_once(&self, lease: Lease) -> Option<OwnerGuard<'_, T>> {
         let entered = self.try_enter(lease);
         if entered.is_err() {
             // Release: as in `back_off`.
@@ -182,6 +195,9 @@ impl<T> BiasedLock<T> {
     /// One attempt; the error is the conflicting word.
     #[inline(always)]
     fn try_enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, usize> {
+        // Only this thread writes the flag while it has the lease.
+        #[cfg(not(loom))]
+        debug_assert!(!lease.busy().load(Ordering::Relaxed), "inside already");
         lease.busy().store(true, Ordering::Relaxed);
         // If the light fence does nothing here, the word has `FENCED`, and differs from the lease's
         // number.
@@ -351,15 +367,19 @@ mod tests {
     fn an_owner_that_needs_a_full_fence_never_enters_at_once() {
         barrier::register();
         let (lock, first) = BiasedLock::with_fence(0, OwnerFence::Full);
-        let enters_at_once = |lease| lock.enter_at_once(lease).is_some();
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        let enters_at_once = |lease| unsafe { lock.enter_at_once(lease) }.is_some();
         assert!(!enters_at_once(first));
-        *lock.enter(first).unwrap() += 1;
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        *unsafe { lock.enter(first) }.unwrap() += 1;
         drop(lock.enter_foreign());
         assert!(!enters_at_once(first), "after a foreign thread");
         let next = lock.enter_foreign().revoke();
         assert!(!enters_at_once(next), "after a revocation");
-        assert_eq!(lock.enter(first).err(), Some(Revoked));
-        *lock.enter(next).unwrap() += 1;
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        assert_eq!(unsafe { lock.enter(first) }.err(), Some(Revoked));
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        *unsafe { lock.enter(next) }.unwrap() += 1;
         let foreign = lock.enter_foreign();
         assert!(foreign.is_current(next));
         assert_eq!(*foreign, 2);
@@ -370,13 +390,28 @@ mod tests {
         barrier::register();
         let (lock, lease) = BiasedLock::with_fence((), OwnerFence::Light);
         let is_busy = || lease.busy().load(Ordering::Relaxed);
-        let inside = lock.enter_at_once(lease);
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        let inside = unsafe { lock.enter_at_once(lease) };
         assert!(inside.is_some() && is_busy());
         drop(inside);
         assert!(!is_busy());
         let foreign = lock.enter_foreign();
-        assert!(lock.enter_at_once(lease).is_none() && !is_busy());
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        assert!(unsafe { lock.enter_at_once(lease) }.is_none() && !is_busy());
         drop(foreign);
-        assert!(lock.enter_at_once(lease).is_some() && !is_busy());
+        // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
+        assert!(unsafe { lock.enter_at_once(lease) }.is_some() && !is_busy());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "inside already")]
+    fn a_debug_build_notices_an_owner_that_enters_twice() {
+        barrier::register();
+        let (lock, lease) = BiasedLock::with_fence((), OwnerFence::Light);
+        // SAFETY: *owner*; the guard gives no access to the value.
+        let _inside = unsafe { lock.enter(lease) };
+        // SAFETY: not *owner*, which the lock notices before it lets anyone in.
+        let _twice = unsafe { lock.enter(lease) };
     }
 }

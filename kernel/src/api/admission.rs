@@ -1,5 +1,7 @@
 //! Admission: whether something may be spawned, and why not.
 
+#![allow(unsafe_code)]
+
 use crate::{
     job::{NoMemory, Room},
     scheduler::workers::{context, limit, shared::Shared},
@@ -66,7 +68,8 @@ pub(crate) fn admit(shared: &Shared) -> Result<(), SpawnError> {
 fn count(shared: &Shared) -> Result<(), limit::Reached> {
     context::with(|cx| {
         if let Some((worker, lease)) = cx.worker_of(shared.id()) {
-            if let Ok(mut core) = worker.core.enter(lease) {
+            // SAFETY: *owner*: the worker of this thread's context.
+            if let Ok(mut core) = unsafe { worker.core.enter(lease) } {
                 return shared.limit.take_one(&mut core.spare_admissions);
             }
             cx.clear_worker();

@@ -282,7 +282,8 @@ fn poll_link(
         return poll_links(job, links, cx);
     };
     // A single message is the common case: it need not go through the chain.
-    if message::is_single(newest) && here.spend_if_any() {
+    // SAFETY: `taken` owns the stack.
+    if unsafe { message::is_single(newest) } && here.spend_if_any() {
         return Some(newest);
     }
     poll_several(job, links, taken, cx)

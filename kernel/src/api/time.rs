@@ -171,7 +171,8 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
             waker,
         );
         if let Some((worker, lease)) = here {
-            if let Ok(mut core) = worker.core.enter(lease) {
+            // SAFETY: *owner*: the worker of this thread's context.
+            if let Ok(mut core) = unsafe { worker.core.enter(lease) } {
                 core.wheel.insert(entry);
                 return entry;
             }
@@ -205,7 +206,8 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
         if worker.index != usize::from(entry_here.place().worker) {
             return false;
         }
-        let Ok(mut core) = worker.core.enter(lease) else {
+        // SAFETY: *owner*: the worker of this thread's context.
+        let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
             return false;
         };
         core.admit(&worker.arrivals);

@@ -3,6 +3,8 @@
 //! A unit can be killed, asked whether it has ended, and given an [`Attachment`], by which a crate above learns how it
 //! ended. Links and monitors of processes are built on this, so they work for every kind of unit.
 
+#![allow(unsafe_code)]
+
 use std::{fmt, sync::Arc};
 
 use crate::{
@@ -40,7 +42,8 @@ pub fn serves_worker() -> bool {
         return false;
     };
     // The monitor may have retaken the worker, which the thread does not know before it takes the lock.
-    let serves = worker.core.enter(lease).is_ok();
+    // SAFETY: *owner*: the worker of this thread's context.
+    let serves = unsafe { worker.core.enter(lease) }.is_ok();
     if !serves {
         cx.clear_worker();
     }

@@ -126,7 +126,8 @@ impl Runner {
     fn queue_incoming(&mut self) -> bool {
         let cx = context::again();
         if let Some((worker, lease)) = cx.worker() {
-            if let Ok(mut core) = worker.core.enter(lease) {
+            // SAFETY: *owner*: the worker of this thread's context.
+            if let Ok(mut core) = unsafe { worker.core.enter(lease) } {
                 while let Some(entry) = self.incoming.pop() {
                     // SAFETY: claim: the incoming queue held the scheduler's.
                     unsafe { entry.get() }.set_worker(worker.index);
@@ -257,7 +258,8 @@ unsafe fn finish_run(callback: CallbackPtr, is_unshared: bool, when: Option<When
 fn next_ready() -> Option<CallbackPtr> {
     let cx = context::again();
     let (worker, lease) = cx.worker()?;
-    let Ok(mut core) = worker.core.enter(lease) else {
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         cx.clear_worker();
         return None;
     };

@@ -108,7 +108,8 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     unsafe { (*entry.links.get()).deadline = tick };
     let cx = context::again();
     if let Some((worker, lease)) = cx.worker_of(shared.id()) {
-        if let Ok(mut core) = worker.core.enter(lease) {
+        // SAFETY: *owner*: the worker of this thread's context.
+        if let Ok(mut core) = unsafe { worker.core.enter(lease) } {
             entry.set_worker(worker.index);
             if !worker.arrivals.is_closed() {
                 // SAFETY: the caller's promise; under the worker's lock.
@@ -154,7 +155,8 @@ fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
     let Some((worker, lease)) = cx.worker_of(runtime) else {
         return false;
     };
-    let Ok(mut core) = worker.core.enter(lease) else {
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         return false;
     };
     // SAFETY: claim: the callers have one.

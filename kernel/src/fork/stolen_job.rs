@@ -20,7 +20,7 @@ use crate::{
         fork_deque::ForkDeque,
         fork_deques, forked_wait,
         root_fork::{Origin, RootFork},
-        stack_job::{EntryHeader, StolenEntry},
+        stack_job::StolenEntry,
     },
     job::{self, Room, Spec, flag, runnable::Runnable, transition::Inbox},
     report,
@@ -100,6 +100,8 @@ pub(super) fn steal_from(
                 root: fork_deque.root_of_forks(),
                 ancestry: Arc::from(ancestry),
             };
+            // SAFETY: it has just been stolen.
+            let entry = unsafe { StolenEntry::new(entry) };
             let (runnable, job) = make_job(shared, entry, fork_deque.site(), origin);
             (StolenJob { number, job }, runnable)
         },
@@ -108,7 +110,7 @@ pub(super) fn steal_from(
 
 fn make_job(
     shared: &Shared,
-    entry: *mut EntryHeader,
+    entry: StolenEntry,
     site: &'static Location<'static>,
     origin: Origin,
 ) -> (Runnable, JoinHandle<()>) {
@@ -120,8 +122,6 @@ fn make_job(
         flags: flag::FORKED,
         refs: 1,
     };
-    // SAFETY: the caller has just stolen `entry`.
-    let entry = unsafe { StolenEntry::new(entry) };
     let stolen = StolenBody {
         runtime: shared.id(),
         entry,

@@ -26,6 +26,12 @@ use crate::{
 ///
 /// Invariants: `held` is null if there is no node. Otherwise it is the last node, whose `next` is the first, or, with
 /// [`TABLE`] set, an owned [`MarkTable`] that has the last node. Every node is owned by the ring.
+///
+/// # Safety
+/// The blocks below name these situations:
+/// - *owned*: a node of the ring, or of a stack that is on its way into the ring. It is alive, because only a removal
+///   gives it away; and no thread changes its link meanwhile, because that takes `&mut` to the ring.
+/// - *scan*: the node of a [`Scan`] is *owned*, by the promise of the caller.
 pub(crate) struct MessageLinks {
     held: *mut Link,
 }
@@ -63,8 +69,11 @@ impl Scan {
 // SAFETY: an address; only a chain follows it.
 unsafe impl Send for Scan {}
 
-fn next_of(link: *mut Link) -> *mut Link {
-    // SAFETY: callers pass nodes that their chain owns.
+/// # Safety
+/// The node is *owned* ([`MessageLinks`]).
+#[inline(always)]
+unsafe fn next_of(link: *mut Link) -> *mut Link {
+    // SAFETY: the caller's promise.
     unsafe { (*link).next }
 }
 
@@ -86,8 +95,11 @@ fn prefetch(place: *mut Link) {
     let _ = place;
 }
 
-fn set_next(link: *mut Link, next: *mut Link) {
-    // SAFETY: callers pass nodes that their chain owns.
+/// # Safety
+/// The node is *owned* ([`MessageLinks`]), and the caller has `&mut` to its ring, or owns its stack.
+#[inline(always)]
+unsafe fn set_next(link: *mut Link, next: *mut Link) {
+    // SAFETY: the caller's promise.
     unsafe { (*link).next = next };
 }
 
@@ -140,8 +152,10 @@ impl MessageLinks {
         let (mut first, mut behind) = (newest, ptr::null_mut());
         loop {
             prefetch(first.wrapping_byte_sub(AHEAD));
-            let older = next_of(first);
-            set_next(first, behind);
+            // SAFETY: *owned*: of the stack.
+            let older = unsafe { next_of(first) };
+            // SAFETY: as above.
+            unsafe { set_next(first, behind) };
             behind = first;
             if older.is_null() {
                 break;
@@ -152,12 +166,15 @@ impl MessageLinks {
         let last = self.last();
         let front = match last.is_null() {
             true => first,
-            false => next_of(last),
+            // SAFETY: *owned*.
+            false => unsafe { next_of(last) },
         };
         if !last.is_null() {
-            set_next(last, first);
+            // SAFETY: *owned*.
+            unsafe { set_next(last, first) };
         }
-        set_next(newest, front);
+        // SAFETY: *owned*: of the stack.
+        unsafe { set_next(newest, front) };
         match self.table_mut() {
             Some(table) => (table.last, table.length) = (newest, table.length + count),
             None => self.held = newest,
@@ -171,8 +188,10 @@ impl MessageLinks {
             return table.length;
         }
         let last = self.held;
-        let first = (!last.is_null()).then(|| next_of(last));
-        let next = |node: &*mut Link| (*node != last).then(|| next_of(*node));
+        // SAFETY: *owned*: called with nodes of the ring only.
+        let behind = |node: *mut Link| unsafe { next_of(node) };
+        let first = (!last.is_null()).then(|| behind(last));
+        let next = |node: &*mut Link| (*node != last).then(|| behind(*node));
         std::iter::successors(first, next).count()
     }
 
@@ -188,20 +207,29 @@ impl MessageLinks {
             return None;
         }
         match self.has_table() {
-            false => Some(self.remove_plain(self.held)),
-            true => Some(self.remove_after(self.last())),
+            // SAFETY: *owned*: the last node.
+            false => Some(unsafe { self.remove_plain(self.held) }),
+            // SAFETY: as above.
+            true => Some(unsafe { self.remove_after(self.last()) }),
         }
     }
 
     /// Takes the node behind `before`, in a chain without marks.
+    ///
+    /// # Safety
+    /// `before` is *owned*.
     #[inline(always)]
-    fn remove_plain(&mut self, before: *mut Link) -> NonNull<Link> {
-        let node = next_of(before);
+    unsafe fn remove_plain(&mut self, before: *mut Link) -> NonNull<Link> {
+        // SAFETY: *owned*, by the caller's promise.
+        let node = unsafe { next_of(before) };
         prefetch(node.wrapping_byte_add(AHEAD));
         if node == before {
             self.held = ptr::null_mut();
         } else {
-            set_next(before, next_of(node));
+            // SAFETY: *owned*: it is behind `before`.
+            let after = unsafe { next_of(node) };
+            // SAFETY: *owned*, by the caller's promise.
+            unsafe { set_next(before, after) };
             if node == self.held {
                 self.held = before;
             }
@@ -210,19 +238,28 @@ impl MessageLinks {
     }
 
     /// Takes the node behind `before`.
+    ///
+    /// # Safety
+    /// `before` is *owned*.
     #[inline(never)]
-    fn remove_after(&mut self, before: *mut Link) -> NonNull<Link> {
+    unsafe fn remove_after(&mut self, before: *mut Link) -> NonNull<Link> {
         let Some(table) = self.table_mut() else {
-            return self.remove_plain(before);
+            // SAFETY: *owned*, by the caller's promise.
+            return unsafe { self.remove_plain(before) };
         };
-        let node = NonNull::new(next_of(before)).expect("the nodes form a ring");
+        // SAFETY: as above.
+        let node = unsafe { next_of(before) };
+        let node = NonNull::new(node).expect("the nodes form a ring");
         if node.as_ptr() == before {
             // Every mark stands before the oldest message now, and needs no table for that.
             drop(self.take_table());
             return node;
         }
         let was_oldest = before == table.last;
-        set_next(before, next_of(node.as_ptr()));
+        // SAFETY: *owned*: it is behind `before`.
+        let after = unsafe { next_of(node.as_ptr()) };
+        // SAFETY: *owned*, by the caller's promise.
+        unsafe { set_next(before, after) };
         if node.as_ptr() == table.last {
             table.last = before;
         }
@@ -247,11 +284,15 @@ impl MessageLinks {
 
     /// Puts `mark` behind the newest message. O(n) the first time after the chain was empty.
     pub(crate) fn mark_newest(&mut self, mark: &mut Mark) {
-        self.set_mark(mark, Scan(self.last(), 0));
+        // SAFETY: *scan*: the last node, or none.
+        unsafe { self.set_mark(mark, Scan(self.last(), 0)) };
     }
 
-    /// Puts `mark` where `scan` has come. Nothing was removed since, except by that scan.
-    pub(crate) fn set_mark(&mut self, mark: &mut Mark, scan: Scan) {
+    /// Puts `mark` where `scan` has come.
+    ///
+    /// # Safety
+    /// *Scan*: the scan is of this chain, and nothing was removed since it began, except by that scan.
+    pub(crate) unsafe fn set_mark(&mut self, mark: &mut Mark, scan: Scan) {
         // A scan that has passed nothing began before the oldest message, where a mark needs no place.
         let (Some(node), false) = (NonNull::new(scan.0), self.is_empty()) else {
             return;
@@ -284,8 +325,11 @@ impl<T> MessageChain<T> {
     }
 
     /// Takes the first message after `scan` for which `wanted` is true, or else moves the scan to the
-    /// end. Nothing was removed since the scan began.
-    pub(crate) fn take_if(
+    /// end.
+    ///
+    /// # Safety
+    /// *Scan* ([`MessageLinks`]): the scan is of this chain, and nothing was removed since it began.
+    pub(crate) unsafe fn take_if(
         &mut self,
         scan: &mut Scan,
         mut wanted: impl FnMut(&T) -> bool,
@@ -299,10 +343,12 @@ impl<T> MessageChain<T> {
             false => scan.0,
         };
         loop {
-            let node = next_of(before);
-            // SAFETY: the chain owns the node, whose value is alive.
+            // SAFETY: *scan*, or *owned*: a node that this loop has passed.
+            let node = unsafe { next_of(before) };
+            // SAFETY: *owned*: the node's value is alive.
             if wanted(unsafe { &(*node.cast::<NodeLayout<T>>()).value }) {
-                let link = self.links.remove_after(before);
+                // SAFETY: as for `node`.
+                let link = unsafe { self.links.remove_after(before) };
                 // SAFETY: the links belong to nodes of `T`.
                 return Some(unsafe { MessageNode::<T>::from_link(link) }.into_value());
             }

@@ -67,9 +67,12 @@ pub(crate) fn note_queued(job: JobPtr) {
     memory::note_joined(neighbourhood(job));
 }
 
-/// Whether a stack taken from a job's word has only one node. The caller owns the stack.
+/// Whether a stack taken from a job's word has only one node.
+///
+/// # Safety
+/// The caller owns the stack.
 #[inline(always)]
-pub(crate) fn is_single(newest: NonNull<Link>) -> bool {
-    // SAFETY: the caller owns the stack.
+pub(crate) unsafe fn is_single(newest: NonNull<Link>) -> bool {
+    // SAFETY: the caller's promise.
     unsafe { newest.as_ref() }.next.is_null()
 }

@@ -1,6 +1,8 @@
 //! Models of callbacks: exactly one side runs or drops a closure, once; its block is freed once, after the last use.
 //! Callbacks that foreign threads start are taken once, and no worker sleeps while some have arrived.
 
+#![allow(unsafe_code)]
+
 use crate::{
     biased_lock::{BiasedLock, Lease},
     queue::sleepers::{Before, Sleepers},
@@ -288,7 +290,8 @@ impl ForeignStarts {
 
     /// As `search::fire_due` with `WorkerCore::admit`.
     fn look(&self, lease: Lease) -> usize {
-        let _core = self.lock.enter(lease).unwrap();
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        let _core = unsafe { self.lock.enter(lease) }.unwrap();
         self.arrivals.take().map(free).count()
     }
 
@@ -324,7 +327,6 @@ fn pending() -> EntryPtr {
     EntryPtr::new(0, 1, Waker::noop().clone())
 }
 
-#[allow(unsafe_code)]
 fn free(entry: EntryPtr) {
     // SAFETY: the entry was just taken off, and no other thread knows it.
     unsafe { entry.free() };

@@ -4,6 +4,8 @@
 //! The core consists of cells that loom watches: a model fails if two threads hold the lock at once, or if one of them
 //! does not see what the other did under it.
 
+#![allow(unsafe_code)]
+
 use std::{
     ptr,
     sync::{
@@ -87,7 +89,8 @@ impl Worker {
 
     /// As `ready::ready` inside a job: into the next slot, else to the injector.
     fn send(&self, lease: Lease, number: usize) {
-        match self.core.enter(lease) {
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        match unsafe { self.core.enter(lease) } {
             Ok(core) => {
                 let displaced = core.next.replace(Some(self.jobs.queue(number)));
                 assert_eq!(displaced, None);
@@ -98,7 +101,8 @@ impl Worker {
 
     /// As `ready::ready_last` inside a job: into the ring, else to the injector.
     fn spawn(&self, lease: Lease, number: usize) {
-        match self.core.enter(lease) {
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        match unsafe { self.core.enter(lease) } {
             Ok(mut core) => assert_eq!(core.ring().push(self.jobs.queue(number)), Ok(())),
             Err(Revoked) => self.injector.push(self.jobs.batch([number])),
         }
@@ -140,7 +144,8 @@ impl Worker {
 
     /// As `WorkerLoop::take_next`: takes the next job, and names its run.
     fn take_next(&self, lease: Lease, run: usize) -> Result<Option<usize>, Revoked> {
-        let mut core = self.core.enter(lease)?;
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        let mut core = unsafe { self.core.enter(lease) }?;
         let job = core.next.take().or_else(|| core.ring().pop());
         let run = if job.is_some() { run } else { NONE };
         self.run.store(run, Ordering::Relaxed);
@@ -228,16 +233,19 @@ fn retake_against_timer_inserts(lock: fn(Core) -> (BiasedLock<Core>, Lease)) {
         let old = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let core = worker.core.enter(lease)?;
+                // SAFETY: *owner*: this thread has the lease, or had it.
+                let core = unsafe { worker.core.enter(lease) }?;
                 core.timers.set(core.timers.get() + 1);
                 Ok::<_, Revoked>(())
             })
         };
         let new = worker.retake(1).expect("the owner stays in its run");
-        drop(worker.core.enter(new).expect("the lease is new"));
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        drop(unsafe { worker.core.enter(new) }.expect("the lease is new"));
         foreign.join().unwrap();
         let inserted = 1 + usize::from(old.join().unwrap().is_ok());
-        let core = worker.core.enter(new).expect("the lease was not revoked");
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        let core = unsafe { worker.core.enter(new) }.expect("the lease was not revoked");
         assert_eq!(core.timers.get(), inserted);
     });
 }
@@ -275,7 +283,8 @@ fn the_return_of_an_old_owner_against_the_new_one_and_a_foreign_thread() {
         let new = worker.retake(1).expect("the owner stays in its run");
         let returning = {
             let worker = worker.clone();
-            thread::spawn(move || assert!(worker.core.enter(old).is_err()))
+            // SAFETY: *owner*: this thread has the lease, or had it.
+            thread::spawn(move || assert!(unsafe { worker.core.enter(old) }.is_err()))
         };
         let foreign = {
             let worker = worker.clone();
@@ -285,7 +294,8 @@ fn the_return_of_an_old_owner_against_the_new_one_and_a_foreign_thread() {
             })
         };
         {
-            let core = worker.core.enter(new).expect("the lease was not revoked");
+            // SAFETY: *owner*: this thread has the lease, or had it.
+            let core = unsafe { worker.core.enter(new) }.expect("the lease was not revoked");
             core.timers.set(core.timers.get() + 1);
         }
         returning.join().unwrap();
@@ -307,8 +317,10 @@ fn a_retake_against_a_renewal() {
         let renewed = owner.join().unwrap();
         let leases: Vec<_> = taken.into_iter().chain(renewed).collect();
         assert_eq!(leases.len(), 1);
-        assert!(worker.core.enter(leases[0]).is_ok());
-        assert!(worker.core.enter(lease).is_err());
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        assert!(unsafe { worker.core.enter(leases[0]) }.is_ok());
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        assert!(unsafe { worker.core.enter(lease) }.is_err());
     });
 }
 
@@ -338,7 +350,8 @@ fn a_retake_against_a_retake() {
             [taken.into_iter().collect(), worker.injected()].concat(),
             [0]
         );
-        assert!(worker.core.enter(lease).is_err());
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        assert!(unsafe { worker.core.enter(lease) }.is_err());
     });
 }
 
@@ -377,7 +390,8 @@ fn a_reused_flag_against_a_foreign_thread() {
         let returning = {
             let worker = worker.clone();
             thread::spawn(move || {
-                assert!(worker.core.enter(first).is_err());
+                // SAFETY: *owner*: this thread has the lease, or had it.
+                assert!(unsafe { worker.core.enter(first) }.is_err());
                 worker.core.end(first);
             })
         };
@@ -390,7 +404,8 @@ fn a_reused_flag_against_a_foreign_thread() {
         };
         let newest = worker.core.enter_foreign().revoke();
         {
-            let core = worker.core.enter(newest).expect("the lease is new");
+            // SAFETY: *owner*: this thread has the lease, or had it.
+            let core = unsafe { worker.core.enter(newest) }.expect("the lease is new");
             core.timers.set(core.timers.get() + 1);
         }
         returning.join().unwrap();

@@ -185,7 +185,8 @@ impl Timers {
     fn disarm(&self, lease: Lease) {
         // SAFETY: the future, which this function stands for, has not given up its claim.
         let entry = unsafe { self.entry.get() };
-        let is_linked = self.core.enter(lease).is_ok_and(|mut core| {
+        // SAFETY: *owner*: this thread has the lease, or had it.
+        let is_linked = unsafe { self.core.enter(lease) }.is_ok_and(|mut core| {
             Timers::admit(&mut core, &self.arrivals);
             let is_linked = entry.state.is_linked();
             if is_linked {

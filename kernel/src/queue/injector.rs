@@ -20,6 +20,10 @@ pub(crate) trait Linked {
 }
 
 /// A list of jobs, owned by the holder of this value.
+///
+/// # Safety
+/// *Owned*: a job in a batch is valid until it is popped, and only the batch touches its link; see
+/// [`push`](JobBatch::push).
 pub(crate) struct JobBatch<T: Linked> {
     first: *mut T,
     last: *mut T,
@@ -47,11 +51,10 @@ impl<T: Linked> JobBatch<T> {
     /// # Safety
     /// `job` is valid until it is popped and is in no other list, and the caller gives up its ownership.
     pub(crate) unsafe fn push(&mut self, job: *mut T) {
-        next_of(job).store(ptr::null_mut(), Ordering::Relaxed);
-        match self.last.is_null() {
-            true => self.first = job,
-            false => next_of(self.last).store(job, Ordering::Relaxed),
-        }
+        // SAFETY: the caller's promise.
+        let link = unsafe { next_of(job) };
+        link.store(ptr::null_mut(), Ordering::Relaxed);
+        self.link_last(job);
         self.last = job;
         self.len += 1;
     }
@@ -62,7 +65,9 @@ impl<T: Linked> JobBatch<T> {
         if job.is_null() {
             return None;
         }
-        self.first = next_of(job).load(Ordering::Relaxed);
+        // SAFETY: *owned*.
+        let next = unsafe { next_of(job) };
+        self.first = next.load(Ordering::Relaxed);
         if self.first.is_null() {
             self.last = ptr::null_mut();
         }
@@ -75,17 +80,29 @@ impl<T: Linked> JobBatch<T> {
         if other.first.is_null() {
             return;
         }
-        match self.last.is_null() {
-            true => self.first = other.first,
-            false => next_of(self.last).store(other.first, Ordering::Relaxed),
-        }
+        self.link_last(other.first);
         self.last = other.last;
         self.len += other.len;
     }
+
+    /// Links `job` behind the last job, if there is one; otherwise it becomes the first.
+    #[inline(always)]
+    fn link_last(&mut self, job: *mut T) {
+        if self.last.is_null() {
+            self.first = job;
+            return;
+        }
+        // SAFETY: *owned*.
+        let link = unsafe { next_of(self.last) };
+        link.store(job, Ordering::Relaxed);
+    }
 }
 
-fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
-    // SAFETY: jobs in a batch, or about to enter one, are valid and owned by the batch (see `push`).
+/// # Safety
+/// *Owned* ([`JobBatch`]), for as long as the result is used.
+#[inline(always)]
+unsafe fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
+    // SAFETY: the caller's promise.
     unsafe { &*job }.next()
 }
 

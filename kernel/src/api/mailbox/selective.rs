@@ -1,5 +1,7 @@
 //! Selective receives: each takes the oldest wanted message, of all messages or of those behind a mark.
 
+#![allow(unsafe_code)]
+
 use std::{
     fmt,
     pin::Pin,
@@ -15,6 +17,9 @@ use crate::{
 
 /// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so nothing else is received between two of
 /// its polls. Cancel-safe: dropping it loses no message.
+// # Safety
+// *scan*: `scan` is of the mailbox's chain. The receive has borrowed the mailbox since the scan began, so nothing but
+// this scan has removed a message.
 #[must_use = "a receive does nothing unless it is awaited"]
 pub struct SelectiveReceive<'a, M, F> {
     pub(super) mailbox: &'a mut Mailbox<M>,
@@ -38,7 +43,9 @@ impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
         }
         loop {
             this.mailbox.refill();
-            let found = this.mailbox.chain.take_if(&mut this.scan, &mut this.wanted);
+            let chain = &mut this.mailbox.chain;
+            // SAFETY: *scan*; it has taken nothing yet, because the receive ends with the message that it takes.
+            let found = unsafe { chain.take_if(&mut this.scan, &mut this.wanted) };
             if let Some(message) = found {
                 return Poll::Ready(message);
             }
@@ -65,7 +72,8 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveSince<'_, M, F> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.receive).poll(cx);
         let links = &mut this.receive.mailbox.chain.links;
-        links.set_mark(this.mark, this.receive.scan);
+        // SAFETY: *scan*.
+        unsafe { links.set_mark(this.mark, this.receive.scan) };
         if polled.is_pending() {
             // More messages may wait than it has passed: there may be others before the mark.
             let waiting = links.len_if_marked();
@@ -95,7 +103,8 @@ impl<M> Mailbox<M> {
     /// The oldest message for which `wanted` is true, if there is one now. Never waits.
     pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
         self.refill();
-        self.chain.take_if(&mut Scan::START.clone(), wanted)
+        // SAFETY: the scan begins here.
+        unsafe { self.chain.take_if(&mut Scan::START.clone(), wanted) }
     }
 
     /// A mark behind all messages that have come: a receive with it looks only at later ones.
@@ -134,8 +143,10 @@ impl<M> Mailbox<M> {
     pub fn take_since(&mut self, mark: &mut Mark, wanted: impl FnMut(&M) -> bool) -> Option<M> {
         self.refill();
         let mut scan = self.chain.links.scan_since(mark);
-        let found = self.chain.take_if(&mut scan, wanted);
-        self.chain.links.set_mark(mark, scan);
+        // SAFETY: the scan begins here.
+        let found = unsafe { self.chain.take_if(&mut scan, wanted) };
+        // SAFETY: only this scan has removed anything since.
+        unsafe { self.chain.links.set_mark(mark, scan) };
         found
     }
 }

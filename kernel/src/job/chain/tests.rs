@@ -1,5 +1,7 @@
 //! A chain behaves like a deque, keeps marks between messages, and drops its messages although some panic.
 
+#![allow(clippy::borrowed_box, reason = "the messages are boxes")]
+
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
@@ -11,7 +13,8 @@ fn stack(values: std::ops::Range<u32>) -> *mut Link {
     values.fold(std::ptr::null_mut(), |older, value| {
         let link =
             MessageNode::new(Box::new(value), JobPtr::from_raw(NonNull::dangling())).into_link();
-        set_next(link.as_ptr(), older);
+        // SAFETY: a new node.
+        unsafe { set_next(link.as_ptr(), older) };
         link.as_ptr()
     })
 }
@@ -32,7 +35,8 @@ fn a_chain_drops_its_messages_although_some_panic() {
     let job = JobPtr::from_raw(NonNull::dangling());
     for number in 1..=5 {
         let link = MessageNode::new(Message(number, &dropped), job).into_link();
-        set_next(link.as_ptr(), std::ptr::null_mut());
+        // SAFETY: a new node.
+        unsafe { set_next(link.as_ptr(), std::ptr::null_mut()) };
         // SAFETY: a stack of one new node.
         unsafe { chain.links.append_stack(link.as_ptr()) };
     }
@@ -62,7 +66,8 @@ proptest! {
                 _ => {
                     let wanted = |value: u32| value % 10 == number;
                     let mut scan = Scan::START;
-                    let taken = chain.take_if(&mut scan, |value| wanted(**value));
+                    // SAFETY: it begins here.
+                    let taken = unsafe { chain.take_if(&mut scan, |value| wanted(**value)) };
                     let place = naive.iter().position(|value| wanted(*value));
                     let expected = place.and_then(|place| naive.remove(place));
                     prop_assert_eq!(taken.map(|value| *value), expected);
@@ -72,10 +77,12 @@ proptest! {
                         unsafe { chain.links.append_stack(stack(next..next + 3)) };
                         naive.extend(next..next + 3);
                         let mut seen = Vec::new();
-                        let _none = chain.take_if(&mut scan, |value| {
+                        let note = |value: &Box<u32>| {
                             seen.push(**value);
                             false
-                        });
+                        };
+                        // SAFETY: nothing was removed since it began.
+                        let _none = unsafe { chain.take_if(&mut scan, note) };
                         prop_assert_eq!(seen, (next..next + 3).collect::<Vec<_>>());
                         next += 3;
                     }
@@ -140,7 +147,9 @@ proptest! {
                     prop_assert_eq!(chain.pop().map(|value| *value), naive.pop_front());
                 },
                 2 => {
-                    let taken = chain.take_if(&mut Scan::START.clone(), |v| **v % 10 == number);
+                    let wanted = |value: &Box<u32>| **value % 10 == number;
+                    // SAFETY: it begins here.
+                    let taken = unsafe { chain.take_if(&mut Scan::START.clone(), wanted) };
                     let (_, expected) = naive_scan(&mut naive, &mut 0, |v| v % 10 == number);
                     prop_assert_eq!(taken.map(|value| *value), expected);
                 }
@@ -154,11 +163,14 @@ proptest! {
                     let NaiveMark { mark, bound } = &mut marks[which];
                     let mut scan = chain.links.scan_since(mark);
                     let mut seen = Vec::new();
-                    let taken = chain.take_if(&mut scan, |value| {
+                    let wanted = |value: &Box<u32>| {
                         seen.push(**value);
                         **value % 10 == number
-                    });
-                    chain.links.set_mark(mark, scan);
+                    };
+                    // SAFETY: it begins here.
+                    let taken = unsafe { chain.take_if(&mut scan, wanted) };
+                    // SAFETY: only this scan has removed anything since.
+                    unsafe { chain.links.set_mark(mark, scan) };
                     let expected = naive_scan(&mut naive, bound, |v| v % 10 == number);
                     prop_assert_eq!((seen, taken.map(|value| *value)), expected);
                 }

@@ -63,7 +63,8 @@ pub(crate) fn run_if_next(job: &JobRef) {
 /// Takes `job` out of the next slot, if it is there and no look is due. The run word then names it.
 fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
     let (_, lease) = cx.worker()?;
-    let mut core = worker.core.enter(lease).ok()?;
+    // SAFETY: *owner*: the worker of this thread's context.
+    let mut core = unsafe { worker.core.enter(lease) }.ok()?;
     if !core.take_if_next(job) {
         return None;
     }
@@ -77,7 +78,8 @@ fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
         return run::count_ends(cx, ended);
     };
-    match worker.core.enter(lease) {
+    // SAFETY: *owner*: the worker of this thread's context.
+    match unsafe { worker.core.enter(lease) } {
         Ok(mut core) => {
             core.ended += ended;
             worker.restore_running(before);

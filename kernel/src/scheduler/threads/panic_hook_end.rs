@@ -7,6 +7,8 @@
 //! Invariant: the monitor never sees that the hook has ended and the run of the hook not. The two change under the lock
 //! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
 
+#![allow(unsafe_code)]
+
 use crate::{
     job::JobRef,
     scheduler::{
@@ -19,7 +21,8 @@ use crate::{
 pub(crate) fn end(job: &JobRef) {
     let cx = context::again();
     if let Some((worker, lease)) = cx.worker() {
-        if let Ok(_core) = worker.core.enter(lease) {
+        // SAFETY: *owner*: the worker of this thread's context.
+        if let Ok(_core) = unsafe { worker.core.enter(lease) } {
             job.header().set_in_panic_hook(false);
             return worker.renew_running();
         }

@@ -63,7 +63,8 @@ pub(crate) fn ready_and_true(job: Runnable) -> bool {
     if cx.job().is_none() {
         return ready_in_batch(job);
     }
-    let Some(mut core) = worker.core.enter_at_once(lease) else {
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
         return ready_contended(job);
     };
     match core.next.replace(job.into_ptr()) {
@@ -100,7 +101,8 @@ fn ready_contended(job: Runnable) -> bool {
     let Some((worker, lease)) = cx.worker_of(job.header().runtime()) else {
         return ready_foreign(job);
     };
-    let Ok(mut core) = worker.core.enter(lease) else {
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         cx.clear_worker();
         return ready_foreign(job);
     };
@@ -118,7 +120,8 @@ pub(crate) fn ready_last(job: Runnable) {
         ready_foreign(job);
         return;
     };
-    let Ok(mut core) = worker.core.enter(lease) else {
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         cx.clear_worker();
         ready_foreign(job);
         return;

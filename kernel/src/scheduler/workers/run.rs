@@ -284,7 +284,8 @@ fn uncount(job: &Header) {
     let here = context::here();
     let owned = here.worker_for(job);
     if let (Some((worker, lease)), Some(shared)) = (owned, here.shared()) {
-        if let Ok(mut core) = worker.core.enter(lease) {
+        // SAFETY: *owner*: the worker of this thread's context.
+        if let Ok(mut core) = unsafe { worker.core.enter(lease) } {
             shared.limit.give_back(&mut core.spare_admissions);
             return;
         }

@@ -260,7 +260,8 @@ pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoke
     match worker_loop.enter() {
         Ok(mut core) => {
             while let Some(job) = batch.pop() {
-                push(&mut core, job);
+                // SAFETY: the batch held the job's right to run.
+                unsafe { push(&mut core, job) };
             }
             drop(core);
             if count > 1 && worker_loop.worker().sharing.is_shared() {
@@ -276,9 +277,13 @@ pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoke
 }
 
 /// Puts a job that came from elsewhere into the ring.
-fn push(core: &mut WorkerCore, job: *mut Header) {
+///
+/// # Safety
+/// The caller has the job's right to run, and gives it up.
+unsafe fn push(core: &mut WorkerCore, job: *mut Header) {
     if let Err(job) = core.ring.push(job) {
-        core.overflow(job);
+        // SAFETY: the caller's promise.
+        unsafe { core.overflow(job) };
     }
 }
 
@@ -371,11 +376,13 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
         return Ok(false);
     }
     // The lock first: jobs that were stolen before a revoked lease is noticed would be in no queue.
-    let mut core = worker.core.enter(lease)?;
+    // SAFETY: *owner*: the worker of this thread's context.
+    let mut core = unsafe { worker.core.enter(lease) }?;
     let mut batch = [ptr::null_mut(); ring::CAPACITY / 2];
     let count = victim.thief.steal(&mut batch);
     for job in &batch[..count] {
-        push(&mut core, *job);
+        // SAFETY: the victim's ring held the job's right to run.
+        unsafe { push(&mut core, *job) };
     }
     Ok(count > 0)
 }

@@ -1,10 +1,10 @@
 //! The worker, and the loop of the thread that owns it.
 //!
 //! A worker is not a thread; it is the P of Go's scheduler: queues and a timer wheel ([`WorkerCore`]), behind a
-//! [`BiasedLock`]. The thread that holds the current lease owns the worker; a thread owns at most one. When a
-//! thread is stuck in a job, the monitor retakes the worker ([`crate::scheduler::threads::monitor`]): it revokes the
-//! lease and hands the worker to a spare thread. The stuck thread notices when it next takes the lock. Until its
-//! poll ends it runs without a worker, and what it makes runnable enters through the injector.
+//! [`BiasedLock`]. The thread that holds the current lease owns the worker; a thread owns at most one. When a thread
+//! is stuck in a job, the monitor retakes the worker ([`crate::scheduler::threads::monitor`]): it revokes the lease
+//! and hands the worker to a spare thread. The stuck thread notices when it next takes the lock. Until its poll ends
+//! it runs without a worker, and what it makes runnable enters through the injector.
 //!
 //! The loop ([`WorkerLoop::serve`]):
 //! 1. find a job: if no look is due, in the pinned queue, the next slot or the ring. Otherwise, or if these are empty,
@@ -13,10 +13,11 @@
 //!    job that just ran; repeat until no job is at hand.
 //!
 //! The run word names the job that the owner runs. It is set before the job runs, and replaced before the job can be
-//! freed; both under the lock. So a foreign thread that holds the lock can rely on the word: that job lives until the
-//! foreign thread leaves.
+//! freed; both under the lock. So that job lives for as long as a foreign thread holds the lock.
 //!
 //! The reactor ([`crate::reactor`]) belongs to no worker: `look`, `find` and the monitor poll it; `sleep` waits in it.
+
+#![allow(unsafe_code)]
 
 use std::cell::Cell;
 
@@ -241,11 +242,11 @@ impl<'a> WorkerLoop<'a> {
     /// Locks the core of the worker; fails if the lease was revoked, or there is none.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<OwnerGuard<'a, WorkerCore>, Revoked> {
-        let lease = self.lease.get();
-        if lease == Lease::NONE {
+        if !self.is_held() {
             return Err(Revoked);
         }
-        self.worker.get().core.enter(lease)
+        // SAFETY: *owner*: the lease of this thread's worker.
+        unsafe { self.worker.get().core.enter(self.lease.get()) }
     }
 
     /// The loop. Returns when the thread must stop serving; the context then names no worker.

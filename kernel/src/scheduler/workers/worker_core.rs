@@ -165,13 +165,17 @@ impl WorkerCore {
         if behind == Behind::Ring && self.overflow.len() == 0 && self.ring.push(job).is_ok() {
             return None;
         }
-        self.overflow(job);
+        // SAFETY: as for the ring: the queue takes the job's right to run from the caller.
+        unsafe { self.overflow(job) };
         (self.overflow.len() >= OVERFLOW_MAX).then(|| self.take_overflow())
     }
 
     /// Puts a job into the overflow queue.
-    pub(crate) fn overflow(&mut self, job: *mut Header) {
-        // SAFETY: the caller gives up the job's right to run; the overflow queue takes it.
+    ///
+    /// # Safety
+    /// The caller has the job's right to run, and gives it up.
+    pub(crate) unsafe fn overflow(&mut self, job: *mut Header) {
+        // SAFETY: the caller's promise: a job that may run is alive and in no other queue.
         unsafe { self.overflow.push(job) };
     }
 
@@ -319,7 +323,8 @@ impl WorkerCore {
         // The overflow queue may grow beyond its bound here; the next look sends it off.
         let woken = woken.as_raw().as_ptr();
         if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
-            self.overflow(woken);
+            // SAFETY: the next slot held the job's right to run.
+            unsafe { self.overflow(woken) };
         }
         self.surplus = true;
         Some(waiting)
@@ -384,7 +389,8 @@ impl WorkerCore {
         if let Some(woken) = self.next.take_if(|_| chance(2) == 0)
             && let Err(woken) = self.ring.push(woken.as_raw().as_ptr())
         {
-            self.overflow(woken);
+            // SAFETY: the next slot held the job's right to run.
+            unsafe { self.overflow(woken) };
         }
         for _ in 0..chance(self.ring.len().max(1)) {
             if let Some(job) = self.ring.pop() {
