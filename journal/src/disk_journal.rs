@@ -392,8 +392,8 @@ impl Journal for DiskJournal {
             if self.when_reached(at, Level::Durable).await == Durability::Unknown {
                 return Err(CheckpointError::Failed("the journal has failed".into()));
             }
-            if newest != Some(at) && !search::is_record(&self.core, at) {
-                return Err(CheckpointError::NoSuchPosition);
+            if newest != Some(at) {
+                search::must_be_record(&self.core, at)?;
             }
             self.core.put_checkpoint(checkpoint)
         })

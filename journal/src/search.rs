@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use weald_forest::journal::{Position, Stored};
+use weald_forest::journal::{CheckpointError, Position, Stored};
 use weald_forest::{CommitId, Version};
 
 use crate::core::Core;
@@ -85,22 +85,32 @@ fn search_segment(
     Ok(None)
 }
 
-/// Whether a record ends at a position up to which everything is written.
-pub(crate) fn is_record(core: &Core, at: Position) -> bool {
+/// A checkpoint is only of a position at which a record ends. Everything is written up to there.
+pub(crate) fn must_be_record(core: &Core, at: Position) -> Result<(), CheckpointError> {
+    match is_record(core, at) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CheckpointError::NoSuchPosition),
+        Err(error) => Err(CheckpointError::Failed(error.to_string())),
+    }
+}
+
+fn is_record(core: &Core, at: Position) -> Result<bool, Unreadable> {
     let Place { segment, offset } = Place::of(at);
+    if !core.state().log.chain.has(segment) {
+        return Ok(false);
+    }
     let mut frames = FrameReader::new(Arc::clone(&core.medium));
     let mut place = Place {
         segment,
         offset: HEAD,
     };
-    while place.offset < offset {
-        let Ok(Some((header, _))) = frames.frame(place) else {
-            return false;
-        };
+    while place.offset < offset && core.state().log.chain.go_on(place).is_none() {
+        let frame = frames.frame(place)?;
+        let (header, _) = frame.ok_or_else(|| damaged(place, "it is no frame"))?;
         place = place.plus(HEADER + header.len);
         if place.offset == offset {
-            return matches!(header.kind, Kind::Whole | Kind::Last);
+            return Ok(matches!(header.kind, Kind::Whole | Kind::Last));
         }
     }
-    false
+    Ok(false)
 }

@@ -11,7 +11,7 @@ use weald_journal::{
 };
 
 use crate::erasing::{self, blob};
-use crate::records::{all, append, flush, is_durable, must_append, open, small};
+use crate::records::{all, append, flush, is_durable, must_append, open, put_checkpoint, small};
 
 pub(crate) type Hook = fn() -> io::Result<()>;
 
@@ -425,4 +425,29 @@ fn a_follower_misses_no_record_that_is_written_while_it_looks_and_finds_a_mark_o
     };
     assert_eq!(entries.len(), 1);
     assert!(BESIDE.lock().unwrap().is_none());
+}
+
+#[test]
+fn a_checkpoint_whose_position_cannot_be_looked_up_says_why() {
+    let hooks = Hooks::default();
+    let disk = SimulatedDisk::new();
+    let journal = DiskJournal::open_on(Hooked(disk.clone(), hooks.clone()), small()).unwrap();
+    let at = must_append(&journal, 1, 100);
+    flush(&journal);
+    hooks.on_open(Some(|| Err(io::Error::other("too many open files"))));
+    let put = || put_checkpoint(&journal, at, &[b"all"]);
+    let refused = put().unwrap_err().to_string();
+    assert!(refused.contains("too many open files"), "{refused}");
+    hooks.on_open(None);
+    // Damage is no missing record either.
+    let name = "0000000000000001-00000001.segment";
+    let whole = disk.file(name).unwrap();
+    let mut damaged = whole.clone();
+    let begin = usize::try_from(at.0 & 0xFFFF_FFFF).unwrap();
+    damaged[begin - 5] ^= 1;
+    disk.set_file(name, Some(&damaged));
+    let refused = put().unwrap_err().to_string();
+    assert!(refused.contains(name), "{refused}");
+    disk.set_file(name, Some(&whole));
+    put().unwrap();
 }
