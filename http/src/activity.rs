@@ -6,6 +6,7 @@
 //! changed.
 
 mod body;
+mod instance;
 mod orders;
 mod routes;
 

@@ -21,7 +21,6 @@ use bytes::Bytes;
 use hyper::server::conn::http1::UpgradeableConnection;
 use weald_net::Transport;
 
-use self::ending::Remains;
 use crate::{
     activity::Activity,
     admitted::Admitted,
@@ -29,6 +28,7 @@ use crate::{
     crowd::{self, Member},
     description,
     handler::{Handler, Serve},
+    leaving::Remains,
     limits::Limits,
     originals::Originals,
     phase::Phase,

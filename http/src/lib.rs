@@ -9,7 +9,8 @@
 //! reset must not destroy an unread answer), `description` (names in reports).
 //!
 //! After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced by
-//! `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`.
+//! `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its
+//! service goes in `leaving`.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -63,6 +64,7 @@ mod closing;
 mod connection;
 mod handler;
 mod in_flight;
+mod leaving;
 mod refusal;
 mod request_body;
 mod response_body;

@@ -3,7 +3,7 @@
 use std::{
     ops::ControlFlow,
     pin::Pin,
-    sync::{Arc, Weak},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -11,49 +11,12 @@ use weald_net::Transport;
 
 use super::{Connection, Hyper, Stage};
 use crate::{
-    activity::Activity,
     closing::{self, Closing, Lingers},
     handler::Serve,
-    originals::Originals,
+    leaving::{LeavingService, Remains},
     refusal,
     registry::ConnectionPermit,
 };
-
-/// What an idle connection has left at its end. It is dropped after the socket: others can make room no sooner than this
-/// one, and the destructor of a service may block.
-pub(super) struct Remains<S: Clone + Send + 'static> {
-    _permit: Option<ConnectionPermit>,
-    _leaving: Option<LeavingService<S>>,
-}
-
-/// The service of a connection that ends. Its drop leaves it for new connections, or drops it if they have others or the
-/// server has ended.
-pub(super) struct LeavingService<S: Clone + Send + 'static> {
-    service: Option<S>,
-    activity: Arc<Activity>,
-    originals: Weak<Originals<S>>,
-}
-
-impl<S: Clone + Send + 'static> Default for Remains<S> {
-    fn default() -> Remains<S> {
-        Remains {
-            _permit: None,
-            _leaving: None,
-        }
-    }
-}
-
-impl<S: Clone + Send + 'static> Drop for LeavingService<S> {
-    fn drop(&mut self) {
-        let (service, originals) = (self.service.take(), self.originals.upgrade());
-        self.activity.begin_ending();
-        let _dropped = weald_kernel::catch_panic(|| match (service, originals) {
-            (Some(service), Some(originals)) => originals.take_back(service),
-            (service, _) => drop(service),
-        });
-        self.activity.end_ending();
-    }
-}
 
 impl<T: Transport, S: Serve> Connection<T, S> {
     /// Responds with 408.
@@ -132,11 +95,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     }
 
     fn leaving(&self, service: Option<S>) -> LeavingService<S> {
-        LeavingService {
-            service,
-            activity: self.activity.clone(),
-            originals: self.originals.clone(),
-        }
+        LeavingService::new(service, &self.activity, &self.originals)
     }
 }
 
@@ -148,10 +107,7 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
             Stage::Idle {
                 service, permit, ..
             } => {
-                self.remains = Remains {
-                    _permit: Some(permit),
-                    _leaving: Some(self.leaving(Some(service))),
-                };
+                self.remains = Remains::new(permit, self.leaving(Some(service)));
             }
             Stage::Serving(hyper) => drop(self.end_hyper(hyper)),
             Stage::Closing(_) | Stage::Over => {}

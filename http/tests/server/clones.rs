@@ -189,8 +189,10 @@ fn a_connection_that_waits_for_an_instance_ends_with_the_server() {
         // Before anything is asserted, or a failure would wait for it.
         blocker.open();
         assert_eq!(answer, "");
-        let steps = drained.not_stopped.iter().map(|connection| connection.step);
-        assert!(steps.eq([Step::Opening; 2]), "{drained:?}");
+        assert!(!drained.not_stopped.is_empty(), "{drained:?}");
+        let mut steps = drained.not_stopped.iter().map(|connection| connection.step);
+        // On a busy machine the server may not have accepted the second one.
+        assert!(steps.all(|step| step == Step::Opening), "{drained:?}");
         let text = drained.not_stopped[0].to_string();
         assert!(
             text.ends_with(", whose connection waits for its clone of the service"),
