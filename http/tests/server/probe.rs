@@ -1,6 +1,9 @@
 //! The cases of Http11Probe (github.com/MDA2AV/Http11Probe), a public test of servers: what is refused, and that no
 //! byte of one request is ever taken for another.
 //!
+//! All cases of its commit 95bc6a9 are there that are a server's to answer. Those left out ask for a service: one that
+//! reads cookies (`COOK-ECHO`, `COOK-MULTI-HEADER`, `COOK-PARSED-…`) or keeps dates and tags of what it serves (`CAP-…`).
+//!
 //! Each line of `probe.txt` is `name | recommended | ours | bytes | why`. Recommended are the statuses that the probe
 //! accepts, and `close` if it accepts a connection that closes, with one answer or none. Ours is the status of each answer, or
 //! `close`, then `+` if the connection serves another request afterwards. Where ours is not recommended, the line says
