@@ -5,7 +5,8 @@
 //! reads cookies (`COOK-ECHO`, `COOK-MULTI-HEADER`, `COOK-PARSED-…`) or keeps dates and tags of what it serves (`CAP-…`).
 //!
 //! Each line of `probe.txt` is `name | recommended | ours | bytes | why`. Recommended are the statuses that the probe
-//! accepts, and `close` if it accepts a connection that closes, with one answer or none. Ours is the status of each answer, or
+//! accepts, `close` if it accepts a connection that closes without an answer, and `once` if it accepts one that closes
+//! after a single answer, because only a second one would show that the server was deceived. Ours is the status of each answer, or
 //! `close`, then `+` if the connection serves another request afterwards. Where ours is not recommended, the line says
 //! why. In the bytes, `\r`, `\n`, `\t`, `\0`, `\\` and `\xNN` are escapes, `{x*9}` is nine times `x`, and `{end}` ends
 //! what the client sends; without it a request for `/end` follows, so that the connection ends in any case.
@@ -67,15 +68,19 @@ impl Case {
         }
     }
 
+    /// Whether the probe accepts each of our answers.
     fn is_recommended(&self) -> bool {
-        let statuses = self.ours.trim_end_matches('+');
-        let is_kind = |recommended: &&str| match *recommended {
-            "2xx" => statuses.starts_with('2'),
-            // Also after an answer.
-            "close" => !self.ours.ends_with('+'),
-            exact => statuses.starts_with(exact),
+        let is_accepted = |ours: &str| {
+            let statuses = ours.trim_end_matches('+');
+            self.recommended
+                .iter()
+                .any(|recommended| match *recommended {
+                    "2xx" => statuses.starts_with('2'),
+                    "once" => ours.len() == 3,
+                    exact => statuses.starts_with(exact),
+                })
         };
-        self.recommended.iter().any(is_kind)
+        self.ours.split(" or ").all(is_accepted)
     }
 }
 
