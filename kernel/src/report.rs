@@ -7,6 +7,7 @@
 //! for its name (`late_name`).
 
 mod abort;
+mod backlogs;
 mod hooks;
 mod just_below;
 mod kills;
@@ -23,12 +24,13 @@ mod subscriber;
 
 use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
-use weald_sync::{backlog::LongChannel, reason::Reason};
+use weald_sync::reason::Reason;
 
 use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
+pub(crate) use backlogs::{long_channel, long_mailbox, unread_mailbox};
 pub(crate) use hooks::{long_panic_hook, panic_hook_runs};
 pub(crate) use just_below::{JustBelow, just_below};
 pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
@@ -137,37 +139,6 @@ pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
         format!(
             "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
              holds no thread, or let long computations yield."
-        )
-    });
-}
-
-/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time. `waited`: how long
-/// the oldest one has waited, at least, if that is known.
-pub(crate) fn long_mailbox(
-    named: &JobName,
-    messages: usize,
-    mark: usize,
-    waited: Option<Duration>,
-) {
-    of_job(ReportKind::LongMailbox { messages }, named, || {
-        let oldest = waited.map(|waited| format!(", the oldest for at least {waited:.1?}"));
-        let oldest = oldest.unwrap_or_default();
-        format!(
-            "{named} found {messages} messages in its mailbox, more than the mark of {mark}{oldest}: its senders are faster. \
-             Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
-             again."
-        )
-    });
-}
-
-/// A channel has more values than the runtime's mark, for the first time.
-pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
-    let (values, waited) = (channel.values, channel.waited);
-    let origin = ReportOrigin::Site(channel.site);
-    make(ReportKind::LongChannel { values }, origin, None, || {
-        format!(
-            "{channel} holds {values} values, more than the mark of {mark}, the oldest for at least {waited:.1?}: its \
-             senders are faster. Give it a bound, or raise Builder::mailbox_mark. It is not reported again."
         )
     });
 }

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{Latch, runtime, until, watch};
 use weald_kernel::{Address, JoinHandle, Mailbox, Runtime, Spawn, UnreadMailbox, sleep, yield_now};
 use weald_sync::channel;
@@ -78,6 +78,45 @@ fn the_oldest_message_of_a_mailbox_that_nobody_looks_at_has_an_age() {
     runtime.block_on(job).unwrap();
     assert!(runtime.unread_mailboxes().is_empty());
     until(|| runtime.metrics().oldest_message.is_none());
+}
+
+#[test]
+fn a_mailbox_that_grows_although_nobody_looks_is_named_once_with_an_estimate_of_its_length() {
+    let _watch = watch();
+    collect_reports();
+    let builder = Runtime::builder().workers(1).mailbox_mark(20 * MARK);
+    let runtime = builder.build().unwrap();
+    let (begin, end) = (Latch::default(), Latch::default());
+    let name = "one that never looks";
+    let (job, address) = inattentive(&runtime, name, (&begin, &end), 1);
+    until(|| begin.waiters() == 1);
+    let post = |messages: usize| (0..messages).for_each(|_| address.post(1).unwrap());
+    post(1);
+    // A sample must have seen that one.
+    assert_eq!(only_unread(&runtime).messages, 0);
+    post(10 * MARK);
+    let half = only_unread(&runtime).messages;
+    assert!((9 * MARK..=11 * MARK).contains(&half), "{half}");
+    flushed();
+    assert!(reports("weald::mailbox", name).is_empty());
+    post(20 * MARK);
+    for _ in 0..10 {
+        let all = only_unread(&runtime).messages;
+        assert!((29 * MARK..=31 * MARK).contains(&all), "{all}");
+    }
+    let metrics = runtime.metrics();
+    assert_eq!(metrics.long_mailboxes, 1);
+    assert!(metrics.longest_mailbox >= 29 * MARK);
+    until(|| !reports("weald::mailbox", name).is_empty());
+    begin.open();
+    until(|| end.waiters() == 1);
+    // They are gone, and the next ones are others.
+    post(1);
+    assert_eq!(only_unread(&runtime).messages, 0);
+    flushed();
+    assert_eq!(reports("weald::mailbox", name).len(), 1);
+    end.open();
+    runtime.block_on(job).unwrap();
 }
 
 /// Without a call, too: while workers run, and when all sleep.

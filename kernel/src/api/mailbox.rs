@@ -15,6 +15,7 @@ mod source;
 use std::{
     marker::PhantomData,
     ptr::NonNull,
+    sync::atomic::Ordering,
     task::{Context, Poll},
 };
 
@@ -38,11 +39,14 @@ use crate::{
         transition::Posted,
     },
     report::JobName,
-    scheduler::workers::{
-        cancel,
-        context::{self, note_wait},
-        ready::ready_and_true,
-        waker,
+    scheduler::{
+        threads::queue_watch::post_marks,
+        workers::{
+            cancel,
+            context::{self, note_wait},
+            ready::ready_and_true,
+            waker,
+        },
     },
 };
 
@@ -162,7 +166,13 @@ unsafe fn post_link_to_any(job: &JobRef, link: NonNull<Link>) -> bool {
         Posted::Queued => {
             message::note_queued(job.ptr());
             // A message that wakes its receiver is counted by the run that receives it.
-            unit::with(unit::Unit::count_free);
+            let operations = unit::with(|unit| {
+                unit.count_free();
+                unit.count().load(Ordering::Relaxed)
+            });
+            if post_marks::is_marked(operations) {
+                backlog::mark_post(job);
+            }
             true
         }
         // SAFETY: `Posted::Schedule` gives the caller the job's runnable.

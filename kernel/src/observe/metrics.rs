@@ -57,9 +57,11 @@ pub struct Metrics {
     /// How often a ready callback was moved from a busy worker, so that an idle worker could run it.
     pub moved_callbacks: u64,
     /// Mailboxes whose receivers found at least [`mailbox_mark`](crate::Builder::mailbox_mark) messages, and have not
-    /// received them yet; [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) lists them.
+    /// received them yet, and those that got so many into which nobody has looked.
+    /// [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) and
+    /// [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) list them.
     pub long_mailboxes: usize,
-    /// The most messages that the receiver of one of these found.
+    /// The most messages that the receiver of one of these found, or got.
     pub longest_mailbox: usize,
     /// How long the oldest message in a mailbox has waited, at least, if any waits. Messages that nobody has taken out
     /// of a mailbox count, and those of long mailboxes. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes)

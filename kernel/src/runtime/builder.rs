@@ -62,8 +62,9 @@ impl Builder {
         self
     }
 
-    /// A mailbox is reported when its receiver finds at least this many messages at once, once for each job. At least
-    /// 1,024. See [`Runtime::long_mailboxes`]. A channel that holds this many values is reported once, too; see
+    /// A mailbox is reported when its receiver finds at least this many messages at once, or has got so many, by an
+    /// estimate, and not looked; once for each job. At least 1,024. See [`Runtime::long_mailboxes`] and
+    /// [`Runtime::unread_mailboxes`]. A channel that holds this many values is reported once, too; see
     /// [`Runtime::long_channels`]. Default: 100,000.
     pub fn mailbox_mark(mut self, messages: usize) -> Builder {
         self.config.mailbox_mark = messages;

@@ -2,7 +2,7 @@
 //!
 //! A receiver takes all messages that came since its last receive, and walks through them anyway to reverse them into
 //! their order. So it knows how many there are; a sender does not. A selective receive counts what it passes. A queue
-//! whose receiver never looks has no length here, but an age: the runtime samples mailboxes, see
+//! whose receiver never looks has an age, and its length is estimated: the runtime samples mailboxes, see
 //! [`crate::scheduler::threads::queue_watch`].
 
 use std::time::{Duration, Instant};
@@ -40,6 +40,17 @@ pub struct UnreadMailbox {
     pub job: JobName,
     /// How long the oldest of these messages has waited, at least.
     pub waited: Duration,
+    /// How many others have come since then, as an estimate from one in 1,024 sends; zero if they are fewer than some
+    /// thousand.
+    pub messages: usize,
+}
+
+/// A post to the mailbox of `job`, which has other messages, stands for many.
+#[cold]
+pub(super) fn mark_post(job: &JobRef) {
+    if let Some(shared) = shared::find(job.header().runtime()) {
+        shared.queues.mark_post(job);
+    }
 }
 
 /// The receiver of `job`'s mailbox has found this many messages, which it took just now.
@@ -129,11 +140,12 @@ impl UnreadMailbox {
     /// The unread mailboxes of a runtime, the one with the oldest message first.
     pub(crate) fn among(shared: &Shared) -> Vec<UnreadMailbox> {
         let mut unread = shared.queues.unread(&shared.clock);
-        unread.sort_by_key(|(_, since)| *since);
+        unread.sort_by_key(|unread| unread.since);
         let now = shared.clock.now();
-        let unread = unread.into_iter().map(|(job, since)| UnreadMailbox {
-            job: JobName::of(job.header()),
-            waited: now.saturating_duration_since(since),
+        let unread = unread.into_iter().map(|unread| UnreadMailbox {
+            job: JobName::of(unread.job.header()),
+            waited: now.saturating_duration_since(unread.since),
+            messages: unread.messages,
         });
         unread.collect()
     }

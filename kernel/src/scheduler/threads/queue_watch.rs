@@ -4,6 +4,9 @@
 //! time ([`UnreadTimes`]); taking the messages clears the bit. Messages that a receiver has taken are not seen here. If
 //! they were many, the receiver has noted them itself, with the time ([`Backlog`]).
 //!
+//! If the mailbox has got very many messages since a sample found its oldest one, it is named: [`PostMarks`] estimates
+//! their number.
+//!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
 //!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
@@ -12,8 +15,10 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod post_marks;
+
 use std::{
-    sync::TryLockError,
+    sync::{Arc, TryLockError},
     time::{Duration, Instant},
 };
 
@@ -22,8 +27,8 @@ use weald_sync::backlog;
 use crate::{
     job::{Header, JobRef, extensions::Backlog},
     memory::JobWalk,
-    report,
-    scheduler::threads::unread_times::UnreadTimes,
+    report::{self, LateName},
+    scheduler::threads::{queue_watch::post_marks::PostMarks, unread_times::UnreadTimes},
     sys::{Mutex, MutexGuard, lock},
     timer::clock::{Clock, ClockKind},
 };
@@ -43,28 +48,38 @@ const QUICK: Duration = Duration::from_micros(100);
 /// The figures of all mailboxes of a runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MailboxFigures {
-    /// How many receivers found more messages than the runtime's mark, and have not received them yet.
+    /// How many receivers found more messages than the runtime's mark, and have not received them yet, or have got more
+    /// and not looked.
     pub(crate) long: usize,
-    /// The most messages that one of them found.
+    /// The most messages that one of them found, or got.
     pub(crate) longest: usize,
     /// Since when the oldest message has waited, as far as is known.
     pub(crate) oldest: Option<Instant>,
 }
 
-/// Jobs with unread mailboxes, and since when they were found so.
-type Unreads = Vec<(JobRef, Instant)>;
+/// An unread mailbox.
+pub(crate) struct UnreadJob {
+    pub(crate) job: JobRef,
+    /// When it was found to be unread.
+    pub(crate) since: Instant,
+    /// An estimate of the messages that have come since.
+    pub(crate) messages: usize,
+}
 
 /// What the samples of a runtime have found.
 pub(crate) struct QueueWatch {
     /// A channel with at least this many values is reported.
     mark: usize,
+    marks: Arc<PostMarks>,
     samples: Mutex<Samples>,
 }
 
-#[derive(Default)]
 struct Samples {
     /// The number of the runtime.
     runtime: u16,
+    /// A mailbox that got at least this many messages, while nobody looked, is reported.
+    mark: usize,
+    marks: Arc<PostMarks>,
     unread: UnreadTimes<Instant>,
     /// The sample that is under way.
     walk: Option<Walk>,
@@ -101,13 +116,25 @@ impl Header {
 impl QueueWatch {
     /// For the runtime with this number and [`mailbox_mark`](crate::Builder::mailbox_mark).
     pub(crate) fn new(runtime: u16, mark: usize) -> QueueWatch {
+        let marks = Arc::new(PostMarks::new());
         QueueWatch {
             mark,
+            marks: marks.clone(),
             samples: Mutex::new(Samples {
                 runtime,
-                ..Samples::default()
+                mark,
+                marks,
+                unread: UnreadTimes::default(),
+                walk: None,
+                figures: MailboxFigures::default(),
+                last: None,
             }),
         }
+    }
+
+    /// A post to the mailbox of `job` is marked; see [`PostMarks`]. Any thread.
+    pub(crate) fn mark_post(&self, job: &JobRef) {
+        self.marks.mark(address(job));
     }
 
     /// Some steps of a sample, if one is due. Called by the monitor each round. The monitor does not wait for a whole
@@ -170,7 +197,7 @@ impl QueueWatch {
     }
 
     /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
-    pub(crate) fn unread(&self, clock: &Clock) -> Unreads {
+    pub(crate) fn unread(&self, clock: &Clock) -> Vec<UnreadJob> {
         let mut unread = Vec::new();
         lock(&self.samples).take(clock, Some(&mut unread));
         unread
@@ -186,7 +213,7 @@ impl Samples {
 
     /// A whole sample. Adds the unread mailboxes to `found`. Lets go of the jobs of each step before the next: a thread
     /// that waits for a core in here would keep the memory of all jobs that end meanwhile.
-    fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) {
+    fn take(&mut self, clock: &Clock, mut found: Option<&mut Vec<UnreadJob>>) {
         if self.walk.take().is_some() {
             self.unread.restart_sample();
         }
@@ -204,7 +231,7 @@ impl Samples {
         &mut self,
         clock: &Clock,
         jobs: &mut Vec<JobRef>,
-        mut found: Option<&mut Unreads>,
+        mut found: Option<&mut Vec<UnreadJob>>,
     ) -> bool {
         let began = Instant::now();
         let walk = self.walk.get_or_insert_default();
@@ -218,12 +245,28 @@ impl Samples {
                 continue;
             }
             walk.figures.count_backlog(job);
-            let unread = &mut self.unread;
-            let since = unread.look(address(job), &job.header().state, || clock.now());
+            let (unread, mut is_new) = (&mut self.unread, false);
+            let since = unread.look(address(job), &job.header().state, || {
+                is_new = true;
+                clock.now()
+            });
+            if since.is_none() || is_new {
+                self.marks.forget(address(job));
+            }
             let Some(since) = since else { continue };
             walk.figures.count(since);
+            let messages = self.marks.messages(address(job));
+            if messages >= self.mark.max(1) {
+                walk.figures.count_unread(job, messages);
+                let waited = clock.now().saturating_duration_since(since);
+                name_unread(job, messages, self.mark, waited);
+            }
             if let Some(found) = &mut found {
-                found.push((job.clone(), since));
+                found.push(UnreadJob {
+                    job: job.clone(),
+                    since,
+                    messages,
+                });
             }
         }
         walk.took += began.elapsed();
@@ -254,10 +297,32 @@ impl MailboxFigures {
             self.longest = self.longest.max(backlog.messages);
         }
     }
+
+    /// Counts the messages into which the job has not looked, which are many.
+    fn count_unread(&mut self, job: &JobRef, messages: usize) {
+        self.long += usize::from(job.header().backlog().is_none());
+        self.longest = self.longest.max(messages);
+    }
 }
 
 fn address(job: &JobRef) -> usize {
     job.ptr().as_raw().addr().get()
+}
+
+/// Reports the mailbox of `job`, unless it was reported before.
+fn name_unread(job: &JobRef, messages: usize, mark: usize, waited: Duration) {
+    let mut extensions = job.header().extensions.lock();
+    if extensions.backlog.is_some() {
+        return;
+    }
+    // The receiver, if it looks, finds that this is named; it lists the messages itself then.
+    extensions.backlog = Some(Backlog {
+        messages,
+        found: Instant::now(),
+        unwanted: false,
+    });
+    drop(extensions);
+    report::unread_mailbox(LateName::of(job.header()), messages, mark, waited);
 }
 
 /// Reports the channels that are longer than `mark`, each once.

@@ -1,0 +1,54 @@
+//! Reports of queues that grow.
+
+use std::time::Duration;
+
+use weald_sync::backlog::LongChannel;
+
+use super::{JobName, LateName, ReportKind, ReportOrigin, make, of_job, of_job_late};
+
+/// An age that is less says nothing.
+const LEAST_AGE: Duration = Duration::from_millis(1);
+
+/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time. `waited`: how long
+/// the oldest one has waited, at least, if that is known.
+pub(crate) fn long_mailbox(
+    named: &JobName,
+    messages: usize,
+    mark: usize,
+    waited: Option<Duration>,
+) {
+    of_job(ReportKind::LongMailbox { messages }, named, || {
+        let waited = waited.filter(|waited| *waited >= LEAST_AGE);
+        let oldest = waited.map(|waited| format!(", the oldest for at least {waited:.1?}"));
+        let oldest = oldest.unwrap_or_default();
+        format!(
+            "{named} found {messages} messages in its mailbox, more than the mark of {mark}{oldest}: its senders are faster. \
+             Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
+             again."
+        )
+    });
+}
+
+/// A job has more messages than the runtime's mark, of which it has taken none for `waited`, for the first time. Made by a
+/// sample, which has estimated their number.
+pub(crate) fn unread_mailbox(named: LateName, messages: usize, mark: usize, waited: Duration) {
+    of_job_late(ReportKind::LongMailbox { messages }, named, move |named| {
+        format!(
+            "{named} has not looked into its mailbox for {waited:.1?}, and got some {messages} messages meanwhile, more \
+             than the mark of {mark}. It waits for something else, blocks or never receives: let it receive, drop its \
+             mailbox, or raise Builder::mailbox_mark. It is not reported again."
+        )
+    });
+}
+
+/// A channel has more values than the runtime's mark, for the first time.
+pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
+    let (values, waited) = (channel.values, channel.waited);
+    let origin = ReportOrigin::Site(channel.site);
+    make(ReportKind::LongChannel { values }, origin, None, || {
+        format!(
+            "{channel} holds {values} values, more than the mark of {mark}, the oldest for at least {waited:.1?}: its \
+             senders are faster. Give it a bound, or raise Builder::mailbox_mark. It is not reported again."
+        )
+    });
+}
