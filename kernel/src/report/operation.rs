@@ -102,9 +102,11 @@ pub(crate) fn held_operation(operation: &OperationName, held: Duration) {
             "if it is a FIFO, nobody has opened its other end; else check the device or the server"
         }
     };
-    let ending =
-        format_args!("asked for it. It holds a thread of its own, and others go on: {remedy}.");
-    lasting_operation(operation, held, ending);
+    lasting_operation(
+        operation,
+        held,
+        format_args!("asked for it. It holds a thread of its own, and others go on: {remedy}."),
+    );
 }
 
 /// An operation has held its thread for long, and its future was dropped.
