@@ -9,8 +9,7 @@ use crate::medium::{LockError, is_unreadable};
 /// What is stored is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the file {file} is damaged at byte {offset}: {what}. Nothing was changed; put the file back from a copy of \
-     the directory"
+    "the file {file} is damaged at byte {offset}: {what}. Put the file back from a copy of the directory"
 )]
 pub struct Damage {
     /// The file.
@@ -25,8 +24,8 @@ pub struct Damage {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Something that was durable is damaged.
-    #[error("{medium}: {damage}")]
+    /// Something that was durable is damaged. No record, key or checkpoint has changed.
+    #[error("{medium}: {damage}. No record, key or checkpoint has changed")]
     Damaged {
         /// The directory.
         medium: String,

@@ -72,14 +72,42 @@ impl From<OpenForestError> for Failure {
 
 impl From<RecoverError> for Failure {
     fn from(error: RecoverError) -> Self {
-        Self::Damaged(format!(
-            "the forest cannot be read from its journal: {error}. Put the directory back from a copy."
-        ))
+        let mut text = format!("the forest cannot be read from its journal: {error}.");
+        // The error of a damaged file says what to put back.
+        if !text.contains("from a copy") {
+            text.push_str(" Put the directory back from a copy.");
+        }
+        Self::Damaged(text)
     }
 }
 
 impl From<VersionError> for Failure {
     fn from(error: VersionError) -> Self {
         Self::Absent(format!("{error}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weald_forest::journal::ReadError;
+    use weald_journal::Damage;
+
+    use super::*;
+
+    #[test]
+    fn what_to_put_back_is_said_once() {
+        let damage = Damage {
+            file: "1.segment".into(),
+            offset: 5,
+            what: "it is no frame",
+        };
+        let errors = [
+            RecoverError::Read(ReadError::Failed(damage.to_string())),
+            RecoverError::NameTwice("notes".into()),
+        ];
+        for error in errors {
+            let (code, text) = Failure::from(error).told().unwrap();
+            assert_eq!((code, text.matches("from a copy").count()), (3, 1), "{text}");
+        }
     }
 }

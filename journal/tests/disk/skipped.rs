@@ -7,7 +7,10 @@ use weald_journal::{DiskJournal, ReadOnlyJournal, Settings, SimulatedDisk};
 
 use crate::erasing::{append, blob};
 use crate::hooked::{Hook, Hooked, Hooks};
-use crate::records::{flush, small};
+use crate::records::{flush, must_append, open, put_checkpoint, small};
+
+/// The length of the head of a segment.
+const HEAD: usize = 128;
 
 /// The lengths of the values of two nodes, as far as they were read.
 fn lens(journal: &dyn Journal) -> Result<Vec<Option<usize>>, ReadError> {
@@ -58,5 +61,32 @@ fn only_what_is_missing_or_cannot_be_read_is_skipped() {
             let has = pollster::block_on(journal.has_blob(blob(1, 0).id));
             assert_eq!(has, Ok(true), "nothing was removed");
         }
+    }
+}
+
+/// A value is read only after the opening has begun its segment; records are read before.
+#[test]
+fn only_an_opening_that_finds_damage_before_it_changes_anything_says_that_nothing_has_changed() {
+    for has_checkpoint in [false, true] {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        append(&journal, 1, (&[blob(1, 30)], None)).unwrap();
+        let at = must_append(&journal, 2, 100);
+        flush(&journal);
+        if has_checkpoint {
+            put_checkpoint(&journal, at, &[b"all"]).unwrap();
+        }
+        drop(journal);
+        drop(open(&disk).unwrap());
+        let name = "0000000000000001-00000001.segment";
+        let mut segment = disk.file(name).unwrap();
+        segment[HEAD + 20] ^= 1;
+        disk.set_file(name, Some(&segment));
+        let error = match open(&disk) {
+            Ok(journal) => lens(&journal).unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains("from a copy"), "{error}");
+        assert_eq!(error.contains("has changed"), !has_checkpoint, "{error}");
     }
 }
