@@ -10,8 +10,13 @@
 //!
 //! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
 //! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
-//! `combine/publish` → `state/deferred`; and, until it is durable, `combine/submission` (`poll_level`) →
-//! `state/forest_journal` → `journal/mark`.
+//! `combine/at_risk` → `combine/apply` → `combine/publish` → `state/deferred`; and, until it is durable,
+//! `combine/submission/reaching` (`poll_level`) → `state/forest_journal` (`when_reached`) → the journal's `when_reached`,
+//! which waits on its `journal/mark` (`when`), until the journal raises that (`raise`). `weald-journal` has the part
+//! between.
+//!
+//! To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and
+//! `note_opening` there, which appends the record of the opening.
 //!
 //! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms, and a
 //! forest on disk.

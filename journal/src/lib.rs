@@ -8,8 +8,13 @@
 //!   refuses whatever a real one may.
 //! - `docs/journal.md` says what the bytes mean, what a medium must do, and what happens after each kind of end.
 //!
-//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `next_step` → `core` (`write`, `sync`) →
-//! `directory` → `wakes`; to follow an opening `open` → `recover`.
+//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `threads` (`serve`, the life of a thread) →
+//! `next_step` (what is to be done) → `core` (`write`) → `directory`. The forest then calls `disk_journal`
+//! (`when_reached`). An author that waits until its commit is buffered may write it itself (`lead`). For one that waits
+//! until it is durable a sync is due: `threads` → `core` (`sync`) → `wakes` (`run`) → the mark of the forest (`raise`).
+//!
+//! To follow an opening read `open` (its steps) → `recover` → `needed_keys` → `disk_forest` (`recover`), and then
+//! `recover/open` of the forest.
 //!
 //! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 

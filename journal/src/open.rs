@@ -1,4 +1,7 @@
 //! Opens a journal: takes the lock, recovers, and begins a segment.
+//!
+//! The numbers in `open` are those of the steps of "Opening" in `docs/journal.md`. No step before 7, the cut, changes a
+//! record. `recover.rs` has steps 2 to 5.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -34,6 +37,7 @@ const SEGMENTS: u64 = 1024;
 /// Opens the journal of a medium for writing.
 pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, OpenError> {
     let name = medium.name();
+    // 1. The lock, and the note of the new epoch.
     let lock = medium.lock().map_err(|error| OpenError::Locked {
         medium: name.clone(),
         error,
@@ -54,11 +58,15 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let noted = write_note(&*medium, &*lock, &note, &mut reserve);
     noted.map_err(failed("noting the writer failed"))?;
     unfinished::remove_left(&*medium).map_err(failed("removing what is not whole failed"))?;
+    // 2 to 4. The heads, the end, and whether what follows it is damage or a torn tail.
     let mut found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
+    // 4. The newest checkpoint, and the records before the last opening.
     recover::check_the_rest(&medium, &mut found)
         .map_err(|error: Unreadable| error.at_opening(&name))?;
+    // 5. The bytes behind the last mark are written again.
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
+    // 6. The keys. The new key file is made with the segment.
     let masters = &settings.masters;
     let mut keys = match found.journal {
         Some(journal) => needed_keys::keys(&*medium, (journal, masters), found.end, &found.needed)
@@ -82,8 +90,10 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
         last: found.last,
         keys: 0,
     };
+    // 7. The first segment: the cut.
     let begun = begin_with_keys(&*medium, &mut keys, &mut reserve, head);
     let (file, head, reserved) = begun.map_err(|(doing, error)| failed(doing)(error))?;
+    // 8. What is not needed any more.
     for useless in &found.useless {
         let removed = medium.remove(useless);
         removed.map_err(failed("removing a file of no use failed"))?;
@@ -195,7 +205,7 @@ fn begin_with_keys(
             *is_renewed = true;
         }
         head.keys = keys.number();
-        let begun = begin(medium, &Head { capacity, ..head });
+        let begun = begin_segment(medium, &Head { capacity, ..head });
         begun.map_err(|error| ("beginning a segment failed", error))
     };
     let (regular, mut is_renewed, had) = (head.capacity, false, reserve.len());
@@ -218,7 +228,7 @@ fn begin_with_keys(
 }
 
 /// Makes the first segment of an opening: whole and durable before it has its name.
-fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
+fn begin_segment(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     let name = names::segment(head.segment);
     let file = unfinished::make(medium, &name, |unfinished| {
         let file = fill(medium, unfinished, head.capacity)?;

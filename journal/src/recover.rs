@@ -1,7 +1,7 @@
 //! Finds out what a journal has when it is opened: where its records end, and whether anything is damaged.
 //!
 //! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` and `check_the_rest` change nothing; `make_durable` writes again what was
-//! found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs` (`begin`).
+//! found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs` (`begin_segment`).
 
 use std::collections::BTreeSet;
 use std::io;

@@ -72,7 +72,7 @@ impl Submission {
     /// Waits until the journal has room for a commit, before anything is done for it.
     fn enter(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
         if matches!(request, Request::Commit(_))
-            && let Err(room) = ask_for_room(&self.shared.forest, (0, &[], &[]), waker)
+            && let Err(room) = ask_whether_full(&self.shared.forest, waker)
         {
             self.stage = Stage::Crowded(room, Some(request));
             return None;
@@ -173,6 +173,12 @@ impl Submission {
         }
         Some(commit)
     }
+}
+
+/// The wait until the journal is not full any more, if it is. That is asked before it is known what the record will be: a
+/// record of no bytes stands for any.
+fn ask_whether_full(forest: &ForestState, waker: &Waker) -> Result<Room, Later<'static, Room>> {
+    ask_for_room(forest, (0, &[], &[]), waker)
 }
 
 /// The room for a record with at least this many bytes, or the wait for it.

@@ -142,7 +142,7 @@ impl Builder {
                 return Err(RecoverError::NameTwice(name.to_string()));
             }
         }
-        let (number, time, opened) = begin(&state, last.number, time).await?;
+        let (number, time, opened) = note_opening(&state, last.number, time).await?;
         let is_noted = opened.is_some();
         let start = Start {
             number,
@@ -157,7 +157,7 @@ impl Builder {
 
 /// Notes the opening in the journal, so that the next one begins behind all numbers that this one gives out. Returns
 /// its number, its time, and its position.
-async fn begin(
+async fn note_opening(
     state: &ForestState,
     last: u64,
     time: SystemTime,
