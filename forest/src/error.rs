@@ -271,8 +271,8 @@ pub enum AppendError {
     },
     /// Another writer has taken over, or a file by which it would be known is gone; this one appends nothing more.
     #[error(
-        "another program has opened it for writing and taken it over, or its file `lock` was removed or exchanged, as with \
-         its directory; if there is another program, end one of the two before the forest is opened here again"
+        "another program has opened it for writing and taken it over, or its file `lock` was removed or exchanged, as \
+         with its directory; if there is another program, end one of the two before the forest is opened here again"
     )]
     Fenced,
     /// It was opened for reading only.

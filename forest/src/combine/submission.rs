@@ -175,8 +175,8 @@ impl Submission {
     }
 }
 
-/// The wait until the journal is not full any more, if it is. That is asked before it is known what the record will be: a
-/// record of no bytes stands for any.
+/// The wait until the journal is not full any more, if it is. That is asked before it is known what the record will be:
+/// a record of no bytes stands for any.
 fn ask_whether_full(forest: &ForestState, waker: &Waker) -> Result<Room, Later<'static, Room>> {
     ask_for_room(forest, (0, &[], &[]), waker)
 }
