@@ -19,6 +19,7 @@ use super::claim::Won;
 /// - *Left*: the one exception to *locked*. A partner takes a node out before it wins the claim of the node's wait, and
 ///   touches the node no more. So the owner that has found its claim won for this node needs no lock.
 /// - *Pinned*: a linked node does not move, and dropping it aborts, so a linked node is always alive.
+/// - *Linked*: *locked* and *pinned*, for a node that is in the list.
 pub(crate) struct Node<V> {
     home: UnsafeCell<*const List<V>>,
     /// Written when the node is bound, so a wait that is ready at once pays nothing for the links.
@@ -142,14 +143,20 @@ impl<V> List<V> {
         // SAFETY: *pinned*: the node is not moved through this pointer.
         let node: *mut Node<V> = unsafe { node.get_unchecked_mut() };
         if self.first.is_null() {
-            set_links(node, node, node);
+            // SAFETY: *locked*, *bound*; it is pinned.
+            unsafe { set_links(node, node, node) };
             self.first = node;
             return;
         }
-        let (first, last) = (self.first, links(self.first).previous);
-        set_links(node, last, first);
-        links(last).next = node;
-        links(first).previous = node;
+        let first = self.first;
+        // SAFETY: *linked*.
+        let last = unsafe { links(first) }.previous;
+        // SAFETY: *locked*, *bound*; it is pinned.
+        unsafe { set_links(node, last, first) };
+        // SAFETY: *linked*.
+        unsafe { links(last) }.next = node;
+        // SAFETY: *linked*.
+        unsafe { links(first) }.previous = node;
     }
 
     /// Takes a node out. False if it was already taken out.
@@ -164,7 +171,9 @@ impl<V> List<V> {
         let linked = node.is_linked();
         if linked {
             // SAFETY: *pinned*: the node is not moved through this pointer.
-            self.unlink(unsafe { node.get_unchecked_mut() });
+            let node: *mut Node<V> = unsafe { node.get_unchecked_mut() };
+            // SAFETY: *linked*.
+            unsafe { self.unlink(node) };
         }
         linked
     }
@@ -189,7 +198,8 @@ impl<V> List<V> {
     /// Takes out the first node, and returns its value, which is valid as long as the list's lock is held.
     pub(crate) fn pop(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
-        self.unlink(first.as_ptr());
+        // SAFETY: *linked*.
+        unsafe { self.unlink(first.as_ptr()) };
         // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it, or to find its
         // claim won, after which the caller touches it no more (*left*).
         Some(unsafe { value(first) })
@@ -215,7 +225,8 @@ impl<V> List<V> {
     /// Takes out the first node for which `wanted` is true, as [`List::pop`].
     pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
-        self.unlink(node.as_ptr());
+        // SAFETY: *linked*.
+        unsafe { self.unlink(node.as_ptr()) };
         // SAFETY: as in `pop`.
         Some(unsafe { value(node) })
     }
@@ -227,7 +238,9 @@ impl<V> List<V> {
             if wanted(unsafe { value(node) }) {
                 return Some(node);
             }
-            node = NonNull::new(links(node.as_ptr()).next).filter(|n| n.as_ptr() != self.first)?;
+            // SAFETY: *linked*.
+            let next = unsafe { links(node.as_ptr()) }.next;
+            node = NonNull::new(next).filter(|n| n.as_ptr() != self.first)?;
         }
     }
 
@@ -236,13 +249,16 @@ impl<V> List<V> {
         let Some(first) = NonNull::new(self.first) else {
             return;
         };
-        let last = links(first.as_ptr()).previous;
+        // SAFETY: *linked*.
+        let last = unsafe { links(first.as_ptr()) }.previous;
         let mut node = first;
         loop {
-            let next = links(node.as_ptr()).next;
+            // SAFETY: *linked*.
+            let next = unsafe { links(node.as_ptr()) }.next;
             // SAFETY: *locked*; *pinned*.
             if !keep(unsafe { value(node) }) {
-                self.unlink(node.as_ptr());
+                // SAFETY: *linked*.
+                unsafe { self.unlink(node.as_ptr()) };
             }
             match NonNull::new(next) {
                 Some(next) if node.as_ptr() != last => node = next,
@@ -269,18 +285,24 @@ impl<V> List<V> {
         assert!(ptr::eq(bound, home), "the node belongs to another list");
     }
 
-    fn unlink(&mut self, node: *mut Node<V>) {
-        let Links { next, previous } = *links(node);
+    /// # Safety
+    /// *Linked*: the node is in this list.
+    unsafe fn unlink(&mut self, node: *mut Node<V>) {
+        // SAFETY: *linked*, by the caller's promise.
+        let Links { next, previous } = *unsafe { links(node) };
         if next == node {
             self.first = ptr::null_mut();
         } else {
-            links(previous).next = next;
-            links(next).previous = previous;
+            // SAFETY: *linked*.
+            unsafe { links(previous) }.next = next;
+            // SAFETY: *linked*.
+            unsafe { links(next) }.previous = previous;
             if self.first == node {
                 self.first = next;
             }
         }
-        set_links(node, ptr::null_mut(), ptr::null_mut());
+        // SAFETY: *linked*, by the caller's promise.
+        unsafe { set_links(node, ptr::null_mut(), ptr::null_mut()) };
     }
 }
 
@@ -295,9 +317,12 @@ unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
     unsafe { &mut *node.value.get() }
 }
 
-/// The links of a node of a list to which the caller has `&mut`.
-fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
-    // SAFETY: *locked*; *pinned*: callers pass linked nodes, or a node that they are linking.
+/// The links of a node of a list to which the caller has `&mut`, for as long as the caller has it.
+///
+/// # Safety
+/// *Linked*; or the node is bound to the list, and the caller has its pin. The caller has no other reference to the links.
+unsafe fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
+    // SAFETY: *locked*; *pinned*.
     let links = unsafe { (*node).links.get() };
     // SAFETY: as above.
     let links = unsafe { &mut *links };
@@ -305,8 +330,11 @@ fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
     unsafe { links.assume_init_mut() }
 }
 
-fn set_links<V>(node: *mut Node<V>, previous: *mut Node<V>, next: *mut Node<V>) {
-    *links(node) = Links { next, previous };
+/// # Safety
+/// As of [`links`].
+unsafe fn set_links<V>(node: *mut Node<V>, previous: *mut Node<V>, next: *mut Node<V>) {
+    // SAFETY: the caller's promise.
+    *unsafe { links(node) } = Links { next, previous };
 }
 
 /// Splits a pinned wait into its tool and its node.
