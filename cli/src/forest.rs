@@ -7,6 +7,7 @@ mod failure;
 mod times;
 
 mod moment;
+mod term;
 mod text;
 
 // The forest, and its trees at a moment.

@@ -1,9 +1,16 @@
-//! Requests to a board, of any content: each gets an answer, and none says that the server has failed.
+//! Requests to a board, of any content: each gets an answer, and none says that the server has failed. A board that a
+//! moderator has brought in leaves with all its messages, and what leaves can arrive again.
 //!
 //! The board lives as long as the program, so what one input has written is there for the next one.
 
 #![no_main]
-#![allow(unsafe_code, reason = "AddressSanitizer asks a C function for its options")]
+#![allow(
+    unsafe_code,
+    reason = "AddressSanitizer asks a C function for its options"
+)]
+
+#[path = "board/import.rs"]
+mod import;
 
 use std::ffi::c_char;
 use std::fmt::Write as _;
@@ -12,8 +19,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 
+use import::{Import, lines, sound};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use weald_board::model::Hashed;
 use weald_board::{Config, serve};
 
 /// AddressSanitizer must keep frames on the real stacks, between which the kernel switches. It does not look there for
@@ -115,8 +124,18 @@ const HEADERS: [(&str, &str); 14] = [
     ("Accept-Encoding", ""),
 ];
 
+/// What the moderator signs in with.
+const PASSPHRASE: &str = "correct horse battery";
+
+#[derive(Arbitrary, Debug)]
+enum Input<'a> {
+    Asked(Asked<'a>),
+    Import(Import<'a>),
+}
+
 #[derive(Arbitrary, Debug)]
 struct Asked<'a> {
+    is_moderator: bool,
     method: u8,
     path: Vec<Part<'a>>,
     query: Vec<(u8, &'a str)>,
@@ -147,14 +166,42 @@ enum Value<'a> {
     List(Vec<&'a str>),
 }
 
-fuzz_target!(|asked: Asked<'_>| {
-    static BOARD: OnceLock<SocketAddr> = OnceLock::new();
-    let address = *BOARD.get_or_init(board);
-    answer(address, &request(&asked));
+fuzz_target!(|input: Input<'_>| {
+    static BOARD: OnceLock<(SocketAddr, String)> = OnceLock::new();
+    let (address, key) = BOARD.get_or_init(board);
+    match input {
+        Input::Asked(asked) => _ = answer(*address, &request(&asked, key)),
+        Input::Import(import) => _ = arrive(*address, key, &import),
+    }
 });
 
-/// Starts a board that has two messages.
-fn board() -> SocketAddr {
+/// Brings a board in. If it is taken, it leaves with all messages, and arrives again under another name. Returns whether
+/// it was taken.
+fn arrive(address: SocketAddr, key: &str, import: &Import<'_>) -> bool {
+    let sent = lines(import);
+    let (status, _) = post(address, "/api/import", key, &sent);
+    if status != 201 {
+        return false;
+    }
+    let place = format!("GET /api/boards/i{}/export HTTP/1.0\r\n", import.name);
+    let head = format!("{place}Host: localhost\r\nAuthorization: Bearer {key}\r\n\r\n");
+    let (status, left) = whole(address, head.as_bytes());
+    let count = sent.split('\n').filter(|line| !line.is_empty()).count();
+    assert_eq!(
+        (status, left.lines().count()),
+        (200, count),
+        "{sent} {left}"
+    );
+    let name = format!("\"name\":\"i{}\"", import.name);
+    assert!(left.contains(&name), "{left}");
+    let other = left.replacen(&name, &format!("\"name\":\"j{}\"", import.name), 1);
+    let (status, why) = post(address, "/api/import", key, &other);
+    assert_eq!(status, 201, "{why} {other}");
+    true
+}
+
+/// Starts a board that has two messages, and signs a moderator in. Returns the moderator's key.
+fn board() -> (SocketAddr, String) {
     let (sender, address) = mpsc::channel();
     thread::spawn(move || {
         weald::block_on(async move {
@@ -164,6 +211,7 @@ fn board() -> SocketAddr {
                 writes: None,
                 tries: None,
                 has_get_writes: true,
+                moderator: Some(Hashed::of(PASSPHRASE)),
                 ..Config::default()
             };
             let board = serve(config).await.expect("a board in memory starts");
@@ -184,10 +232,48 @@ fn board() -> SocketAddr {
         let status = answer(address, request.as_bytes());
         assert!((200..500).contains(&status), "{path}: {status}");
     }
-    address
+    let who = serde_json::json!({ "name": "Ada", "passphrase": PASSPHRASE });
+    let (status, told) = post(address, "/api/moderators", "", &who.to_string());
+    assert_eq!(status, 201, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("an answer in JSON");
+    let key = told["key"].as_str().expect("the session's key").to_owned();
+    assert!(arrive(address, &key, &sound()), "a sound board is taken");
+    (address, key)
 }
 
-fn request(asked: &Asked<'_>) -> Vec<u8> {
+/// Sends a body with the key of a moderator, if there is one yet. Returns the status and the answer.
+fn post(address: SocketAddr, path: &str, key: &str, body: &str) -> (u16, String) {
+    let mut request = format!("POST {path} HTTP/1.0\r\nHost: localhost\r\n");
+    if !key.is_empty() {
+        _ = write!(request, "Authorization: Bearer {key}\r\n");
+    }
+    let length = body.len();
+    _ = write!(
+        request,
+        "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    whole(address, request.as_bytes())
+}
+
+/// Sends a request of HTTP/1.0, whose answer ends with the connection. Returns the status and the body.
+fn whole(address: SocketAddr, request: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).expect("the board listens");
+    // As in `answer`.
+    let _is_read = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _is_whole = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let status: u16 = status.unwrap_or_else(|| panic!("no answer, but {answer:?}"));
+    assert!(status < 500, "{answer}");
+    (status, body.to_owned())
+}
+
+fn request(asked: &Asked<'_>, key: &str) -> Vec<u8> {
     let mut head = METHODS[usize::from(asked.method) % METHODS.len()].to_owned();
     head.push(' ');
     for part in &asked.path {
@@ -203,6 +289,9 @@ fn request(asked: &Asked<'_>) -> Vec<u8> {
     head.push('?');
     pairs(&mut head, &asked.query);
     head += " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    if asked.is_moderator {
+        _ = write!(head, "Authorization: Bearer {key}\r\n");
+    }
     for (at, value) in &asked.headers {
         let (name, begin) = HEADERS[usize::from(*at) % HEADERS.len()];
         let value: String = value.chars().filter(|c| !c.is_control()).collect();

@@ -1,4 +1,4 @@
-//! What the program reads on its command line and from stdin: a moment, and the text of an import.
+//! What the program reads on its command line and from stdin: a moment, what is to be found, and the text of an import.
 //!
 //! The files of the program are compiled in here, because a program is no library.
 
@@ -20,10 +20,15 @@ mod failure {
 mod import_text;
 #[path = "../../cli/src/forest/moment.rs"]
 mod moment;
+#[path = "../../cli/src/forest/term.rs"]
+mod term;
 #[path = "../../cli/src/forest/times.rs"]
 mod times;
 
+use std::sync::OnceLock;
+
 use failure::Failure;
+use weald_forest::{Forest, Query, TreeHandle};
 
 fuzz_target!(|text: &str| {
     if let Some(time) = times::read(text) {
@@ -34,6 +39,10 @@ fuzz_target!(|text: &str| {
     }
     if let Err(failure) = moment::Moment::read(Some(text)) {
         told(&failure);
+    }
+    match term::read(text) {
+        Ok(query) => finds(text, &query),
+        Err(failure) => told(&failure),
     }
     match import_text::several(text) {
         Ok(trees) => {
@@ -56,6 +65,34 @@ fuzz_target!(|text: &str| {
         }
     }
 });
+
+/// What is to be found is the node that has just that attribute; and if only the beginning is said, also one whose value
+/// is longer.
+fn finds(text: &str, query: &Query) {
+    static TREE: OnceLock<TreeHandle> = OnceLock::new();
+    let tree = TREE.get_or_init(|| {
+        let forest = Forest::builder().build();
+        pollster::block_on(forest.create("found")).expect("a forest in memory makes a tree")
+    });
+    let at = text.find('=').expect("what is read has a value");
+    let (name, value) = (&text[..at], &text[at + 1..]);
+    let (name, is_beginning) = match name.strip_suffix('^') {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    for (value, expected) in [
+        (value.to_owned(), true),
+        (format!("{value}x"), is_beginning),
+    ] {
+        let mut edit = tree.edit();
+        let root = edit.root();
+        // An attribute may be too long, or have no name.
+        if edit.put_attribute(root, name, &value).is_ok() {
+            let found = edit.find(query).expect("nobody takes the tree away");
+            assert_eq!(found == [root], expected, "{text:?} {value:?}");
+        }
+    }
+}
 
 /// A failure tells what is wrong.
 fn told(failure: &Failure) {

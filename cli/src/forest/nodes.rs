@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::moment::Moment;
 use super::opened::{Opened, Seen, node};
 use super::text::{self, label};
-use super::times;
+use super::{term, times};
 use crate::args::forest::NodePlace;
 use crate::output::{Lines, print};
 
@@ -174,7 +174,7 @@ pub(crate) fn find(
     let seen = opened.seen(name, &Moment::read(at)?)?;
     let mut query: Option<Query> = None;
     for term in terms {
-        let one = read_term(term)?;
+        let one = term::read(term)?;
         query = Some(match query {
             Some(all) => all.and(one),
             None => one,
@@ -209,18 +209,6 @@ pub(crate) fn find(
         }
         _ => Ok(()),
     }
-}
-
-fn read_term(term: &str) -> Result<Query, Failure> {
-    let (name, value) = term.split_once('=').ok_or_else(|| {
-        Failure::Usage(format!(
-            "`{term}` says nothing of a value. Write NAME=VALUE, or NAME^=BEGINNING."
-        ))
-    })?;
-    Ok(match name.strip_suffix('^') {
-        Some(name) => Query::prefix(name, value),
-        None => Query::equal(name, value),
-    })
 }
 
 /// Prints trees as JSON.
