@@ -278,8 +278,8 @@ pub(crate) fn callback_panicked(callback: &str, site: &'static Location<'static>
     });
 }
 
-/// A foreign waker panicked when it was woken or dropped.
-/// `unit` called or dropped it: a job that calls wakers is named after the job that left the waker.
+/// A foreign waker panicked when it was woken or dropped, by `unit`. A job that calls wakers for others has the name of
+/// the job that left the waker.
 pub(crate) fn waker_panicked(unit: Option<LateName>, message: String) {
     match unit {
         Some(unit) => of_job_late(ReportKind::WakerPanicked, unit, move |unit| {

@@ -34,7 +34,7 @@ impl Shared {
         self.sleepers.announce(worker, parking, Before::Running);
     }
 
-    /// As `search::look`. Returns the last trim that the thread has seen.
+    /// As `search::take_part_in_trim`. Returns the last trim that the thread has seen.
     fn look(&self, worker: usize, seen: usize) -> usize {
         let trim = self.trims.last();
         if trim != seen {

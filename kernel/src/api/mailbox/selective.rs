@@ -44,7 +44,7 @@ impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
         loop {
             this.mailbox.refill();
             let chain = &mut this.mailbox.chain;
-            // SAFETY: *scan*; it has taken nothing yet, because the receive ends with the message that it takes.
+            // SAFETY: *scan*. If it is polled after it has returned a message: the scan stands before what it took.
             let found = unsafe { chain.take_if(&mut this.scan, &mut this.wanted) };
             if let Some(message) = found {
                 return Poll::Ready(message);

@@ -62,7 +62,6 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     if shared.is_stopped() {
         return Err(ServeEnd::Stopped);
     }
-    // Before the thread may lose its worker: a trim waits for a sleeper's caches.
     take_part_in_trim(worker_loop);
     if shared.pool.is_wanted() && may_hand_off(worker_loop) {
         return Err(ServeEnd::Wanted);

@@ -18,8 +18,8 @@ use crate::{
     timer::{due::Due, entry::EntryPtr},
 };
 
-/// How long sleeping workers have to give back their caches. They respond as soon as the system runs them, unless one of
-/// them finds a job first, which may take any time: hence the limit.
+/// How long sleeping workers have to give back their caches. They do it first when they wake, but the system decides when
+/// they run: hence the limit.
 const TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// Frees the cancelled timers in the wheel of every worker, even of one that sleeps or is stuck. The lock of a worker

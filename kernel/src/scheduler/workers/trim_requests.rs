@@ -3,7 +3,7 @@
 //!
 //! - A trim takes the next number, and all sleepers from their list. It wakes them, and waits until each of them has
 //!   seen that number or a later one.
-//! - A worker that looks around, and finds a number that its thread has not seen, gives back the thread's caches, and
+//! - A worker that wakes, before it does anything else, or that looks around, and finds a number that its thread has not seen, gives back the thread's caches, and
 //!   then notes the number. A thread that gets a worker notes what the thread has seen.
 //! - A worker that falls asleep compares the numbers after its announcement, and does not park if they differ.
 //!

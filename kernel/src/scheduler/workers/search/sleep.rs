@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::scheduler::workers::search::{handle_ready, sees_work};
+use crate::scheduler::workers::search::{handle_ready, sees_work, take_part_in_trim};
 use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
@@ -67,6 +67,8 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     drop(poller_guard);
     shared.sleepers.retract(worker.index);
     worker_loop.searching.set(true);
+    // Before anything is found to do, and before the thread may lose its worker: a trim waits for it.
+    take_part_in_trim(worker_loop);
     // The sleep is not a part of the work that follows.
     worker_loop.last_look.set(shared.clock.now());
     shared.monitor.worker_woke();
