@@ -125,6 +125,12 @@ impl Lease {
         busy: NonNull::dangling(),
     };
 
+    /// Whether the lease's thread, which calls this, is inside.
+    pub(crate) fn is_inside(&self) -> bool {
+        // Relaxed: only this thread writes the flag while it has the lease.
+        self.busy().load(Ordering::Relaxed)
+    }
+
     #[inline(always)]
     fn busy(&self) -> &AtomicBool {
         // SAFETY: the flag lives as long as the lock that issued the lease.

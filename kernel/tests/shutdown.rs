@@ -404,6 +404,28 @@ fn a_child_of_a_scope_that_drops_its_runtime_waits_for_nobody() {
     assert!(parent.wait().unwrap_err().is_cancelled());
 }
 
+/// The parent holds its thread, because it unwinds.
+#[test]
+fn a_child_that_drops_its_runtime_when_a_scope_ends_by_a_panic_waits_for_nobody() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder.shutdown_deadline(LONG).build().unwrap();
+    let ((give, given), (hold, held)) = (mpsc::channel::<Runtime>(), mpsc::channel());
+    let parent = runtime.spawn(scope(async move |scope| {
+        let child = async move {
+            let _runtime = given.recv().unwrap();
+            hold.send(()).unwrap();
+            std::future::pending::<()>().await;
+        };
+        scope.spawn(child).detach();
+        held.recv().unwrap();
+        panic!("on purpose");
+    }));
+    give.send(runtime).unwrap();
+    let ended: Result<(), _> = parent.wait();
+    assert!(ended.unwrap_err().is_panic());
+}
+
 /// The only worker is held, so that the shutdown ends the jobs itself, and it has no time for all.
 #[test]
 fn jobs_that_are_only_very_many_are_counted_and_not_named() {
@@ -439,7 +461,7 @@ fn jobs_that_are_only_very_many_are_counted_and_not_named() {
     let named = report.not_stopped.len();
     // Besides the blocker at most the one that is being ended.
     assert!(named == 1 || named == 2, "{named}");
-    assert!(report.left > 0 && report.cancelled > 0);
+    assert!(report.left > 0);
     assert!(report.cancelled + report.left + named > MANY);
     until(|| drops.count() == MANY);
     drop(release);

@@ -13,6 +13,7 @@ use std::{
     panic, ptr,
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::Instant,
 };
 
 use crate::{
@@ -109,17 +110,17 @@ fn is_standard(hook: &Hook) -> bool {
 }
 
 /// While it lives, the job's panic hook runs.
-struct InHook(JobRef);
+struct InHook(JobRef, Instant);
 
 impl InHook {
     fn enter(job: JobRef) -> InHook {
         Header::set_in_panic_hook(job.header(), true);
-        InHook(job)
+        InHook(job, Instant::now())
     }
 }
 
 impl Drop for InHook {
     fn drop(&mut self) {
-        panic_hook_end::end(&self.0);
+        panic_hook_end::end(&self.0, self.1.elapsed());
     }
 }

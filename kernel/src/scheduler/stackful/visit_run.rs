@@ -18,6 +18,8 @@ pub(crate) struct VisitRun {
     word: AtomicUsize,
     /// How many runs there were. Changed by the thread only.
     runs: AtomicU64,
+    /// The word of the run that was renewed last. Changed by the thread only.
+    renewed: AtomicUsize,
 }
 
 /// What the thread ran at a moment.
@@ -46,6 +48,7 @@ impl VisitRun {
             thread: number.unsigned_abs(),
             word: AtomicUsize::new(RunWord::NONE.0),
             runs: AtomicU64::new(0),
+            renewed: AtomicUsize::new(RunWord::NONE.0),
         }
     }
 
@@ -57,13 +60,16 @@ impl VisitRun {
         self.word.swap(RunWord::new(job, run).0, Ordering::SeqCst);
     }
 
-    /// What the run goes on with counts as another run. False if the run is in the list, or there is none. The thread
-    /// only.
+    /// What the run goes on with counts as another run, unless it does already. False if the run is in the list, or there
+    /// is none. The thread only.
     pub(crate) fn renew(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         let Some(job) = SeenRun(word).job() else {
             return false;
         };
+        if word == self.renewed.load(Ordering::Relaxed) {
+            return true;
+        }
         let run = self.runs.load(Ordering::Relaxed) + 1;
         self.runs.store(run, Ordering::Relaxed);
         let (renewed, failure) = (RunWord::new(job, run).0, Ordering::Relaxed);
@@ -71,6 +77,7 @@ impl VisitRun {
         let exchanged = self
             .word
             .compare_exchange(word, renewed, Ordering::SeqCst, failure);
+        self.renewed.store(renewed, Ordering::Relaxed);
         exchanged.is_ok()
     }
 
@@ -132,6 +139,7 @@ mod tests {
         let second = visit.seen();
         assert!(visit.renew() && !visit.mark(second), "renewed");
         let third = visit.seen();
+        assert!(visit.renew() && visit.seen() == third, "only once");
         assert!(third.job() == Some(job.ptr()));
         assert!(visit.mark(third) && !visit.mark(third) && !visit.mark_own());
         assert!(visit.seen().job().is_none());

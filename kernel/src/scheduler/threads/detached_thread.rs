@@ -41,6 +41,8 @@ pub(super) struct DetachedThread {
     blocked: Option<Instant>,
     /// Whether it is one root of a fork too many, so that the fork excuses nothing.
     pub(super) counts_in_fork: bool,
+    /// Whether a panic hook has ended since the thread was detached, and what followed was watched anew.
+    renewed: bool,
     /// Whether a report has told that the panic hook, which was reported, still runs.
     hook_reported: bool,
     /// Whether a report has named the jobs that it holds up.
@@ -69,6 +71,7 @@ impl DetachedThread {
             asked_at: Duration::ZERO,
             blocked: None,
             counts_in_fork: false,
+            renewed: false,
             hook_reported: false,
             held_up_reported: false,
             killed: None,
@@ -106,13 +109,14 @@ impl DetachedThread {
         self.kill_reported = false;
     }
 
-    /// The panic hook of the job has ended: what follows is watched as a run that begins, unless the job has announced
+    /// The panic hook of the job has ended: what follows is watched as a run that begins, once, unless the job has announced
     /// that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound. Returns what is to
     /// be reported of the run so far.
     pub(super) fn end_panic_hook(&mut self, bound: Duration) -> Option<Overdue> {
         self.note_code(bound);
         self.run.job.header().set_in_panic_hook(false);
-        if self.announced || self.reported && self.run.code == RunningCode::Own {
+        let is_own = self.reported && self.run.code == RunningCode::Own;
+        if self.announced || is_own || mem::replace(&mut self.renewed, true) {
             return None;
         }
         let (so_far, kill_reported) = (self.unreported(), self.kill_reported);

@@ -1,30 +1,51 @@
 //! The end of a job's panic hook, on the thread that ran it.
 //!
 //! The time of a hook is none of the job's, but the poll goes on behind it: the panic unwinds the job, which may catch
-//! it. So what follows is timed as a run that begins. Otherwise the monitor, if it looked between the hook's end and
-//! the poll's, would take the job for stuck since before the hook.
+//! it. So what follows a long hook is timed as a run that begins, once in a run: a job that panics again and again is
+//! stuck as any other is. Otherwise the monitor, if it looked between the hook's end and the poll's, would take the job
+//! for stuck since before the hook.
 //!
 //! Invariant: the monitor never sees that the hook has ended and the run of the hook not. The two change under the lock
 //! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
 
 #![allow(unsafe_code)]
 
+use std::{cell::Cell, time::Duration};
+
 use crate::{
     job::JobRef,
     scheduler::{
         threads::{detached_run::ListedRun, visits},
-        workers::context,
+        workers::{context, run_word::RunWord},
     },
 };
 
-/// The panic hook has ended that ran for a panic of `job`, which the calling thread runs.
-pub(crate) fn end(job: &JobRef) {
+thread_local! {
+    /// The run of a worker that a hook on this thread has renewed last.
+    static RENEWED: Cell<RunWord> = const { Cell::new(RunWord::NONE) };
+}
+
+/// The panic hook has ended that ran for a panic of `job`, which the calling thread runs, and `took` so long.
+pub(crate) fn end(job: &JobRef, took: Duration) {
     let cx = context::again();
+    let is_short = |bound: Duration| took < bound / 4;
+    let bound = cx.shared().map(|shared| shared.config.stuck_after);
+    if bound.is_some_and(is_short) {
+        return job.header().set_in_panic_hook(false);
+    }
     if let Some((worker, lease)) = cx.worker() {
-        // SAFETY: *owner*: the worker of this thread's context.
+        if lease.is_inside() {
+            // The kernel itself panicked under the lock.
+            return job.header().set_in_panic_hook(false);
+        }
+        // SAFETY: *owner*: the worker of this thread's context, and the thread is not inside.
         if let Ok(_core) = unsafe { worker.core.enter(lease) } {
             job.header().set_in_panic_hook(false);
-            return worker.renew_running();
+            if worker.running() != RENEWED.get() {
+                RENEWED.set(worker.running().renewed());
+                worker.restore_running(RENEWED.get());
+            }
+            return;
         }
         cx.clear_worker();
     }

@@ -26,6 +26,12 @@ impl RunWord {
         RunWord(self.0.wrapping_add(1 << Self::ADDRESS_BITS))
     }
 
+    /// The same run, of which a part begins that the monitor times by itself. Neither the next run nor [`next`](Self::next)
+    /// has this word.
+    pub(crate) fn renewed(self) -> RunWord {
+        RunWord(self.0 ^ (1 << (usize::BITS - 1)))
+    }
+
     /// The job, if one runs.
     pub(crate) fn job(self) -> Option<JobPtr> {
         let address = self.0 & ((1 << Self::ADDRESS_BITS) - 1);

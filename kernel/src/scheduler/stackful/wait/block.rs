@@ -177,7 +177,7 @@ pub(super) fn hold_in_job<F: Future>(
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
     let parker = Parker::woken();
     let waker = parker.waker();
-    let mut knows_stop = false;
+    let mut known = Shutdown::No;
     tell_if_survived(context::here());
     loop {
         unwind_if_cancelled(job.header());
@@ -211,7 +211,7 @@ pub(super) fn hold_in_job<F: Future>(
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
         let _announced = hand_off_worker(job.clone());
-        park_in_job(&job, &parker, &mut knows_stop, gives_way);
+        park_in_job(&job, &parker, &mut known, gives_way);
     }
 }
 
@@ -236,23 +236,33 @@ impl Drop for Waiting {
     }
 }
 
-/// No worker fires timers in a runtime that has stopped, and the thread that shuts it down may wait in a destructor
-/// itself. Returns whether it has stopped.
-fn fire_timers_if_stopped(runtime: u16) -> bool {
-    let shared = crate::scheduler::workers::shared::find(runtime);
-    let stopped = shared.filter(|shared| shared.is_stopped());
-    stopped
-        .iter()
-        .for_each(|shared| shared.fire_due_after_stop());
-    stopped.is_some()
+/// How far a shutdown of a runtime has come.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Shutdown {
+    No,
+    Begun,
+    Stopped,
 }
 
-/// Parks until the parker is woken, or the wait is over for another reason. `knows_stop`: whether the future was polled, or
-/// is about to be, since the runtime has stopped.
+/// How far the shutdown of this runtime has come. No worker fires timers once it has stopped, and the thread that shuts it
+/// down may wait in a destructor itself: so this does.
+fn look_at_shutdown(runtime: u16) -> Shutdown {
+    match crate::scheduler::workers::shared::find(runtime) {
+        Some(shared) if shared.is_stopped() => {
+            shared.fire_due_after_stop();
+            Shutdown::Stopped
+        }
+        Some(shared) if shared.is_closing() => Shutdown::Begun,
+        _ => Shutdown::No,
+    }
+}
+
+/// Parks until the parker is woken, or the wait is over for another reason. `known`: how far the runtime's shutdown had come
+/// when the future was polled, or was woken to be.
 fn park_in_job(
     job: &JobRef,
     parker: &Arc<Parker>,
-    knows_stop: &mut bool,
+    known: &mut Shutdown,
     gives_way: &dyn Fn() -> bool,
 ) {
     let header = job.header();
@@ -266,10 +276,11 @@ fn park_in_job(
         let mut is_told = is_watched || !unwinding && !header.is_being_ended();
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
-            let is_stopped = fire_timers_if_stopped(header.runtime());
-            if is_stopped && !*knows_stop {
-                // The future looks again: a scope does not wait for what a stopped runtime ends itself.
-                *knows_stop = true;
+            let shutdown = look_at_shutdown(header.runtime());
+            if shutdown > *known {
+                // The future looks again: a scope waits neither for what a stopped runtime ends itself, nor for what shuts
+                // it down.
+                *known = shutdown;
                 parker.waker().wake();
             }
             parker.park_timeout(LOOK);

@@ -151,10 +151,15 @@ fn a_job_that_goes_on_behind_a_long_panic_hook_keeps_its_worker() {
         let mut watched = Watched::new(worker.running());
         exceed_bound(&mut watched);
         job.header().set_in_panic_hook(true);
-        panic_hook_end::end(job);
+        panic_hook_end::end(job, BOUND);
         assert!(!job.header().is_in_panic_hook());
         assert!(revoke(shared, worker, &watched).is_none());
         assert!(worker.running().job() == Some(job.ptr()));
+        // Another one in the same run changes nothing.
+        let mut watched = Watched::new(worker.running());
+        exceed_bound(&mut watched);
+        panic_hook_end::end(job, BOUND);
+        assert!(revoke(shared, worker, &watched).is_some());
     });
 }
 
