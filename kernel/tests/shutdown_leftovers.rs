@@ -32,8 +32,7 @@ use weald_kernel::{
     offload, sleep, spawn,
 };
 
-/// A thread for what is left begins before this, also on a busy machine: only what has begun is named.
-const DEADLINE: Duration = Duration::from_millis(500);
+const DEADLINE: Duration = Duration::from_millis(50);
 const LATER: Duration = Duration::from_secs(3_600);
 
 /// Blocks at its blocker when it is dropped, and when it is woken.
@@ -80,10 +79,13 @@ fn hold_in_callback(held: impl Send + 'static) {
     callback::once(Owner::runtime(), later, move || drop(held)).detach();
 }
 
-/// The names of the leftovers in the report, if there is nothing else.
-fn names(report: &ShutdownReport) -> Vec<&str> {
+/// The names of the leftovers in the report. There are at least this many leftovers; on a busy machine the threads for them
+/// may not have begun, and then the report only counts them.
+fn names(report: &ShutdownReport, least: usize) -> Vec<&str> {
     let names = report.not_stopped.iter();
-    names.map(|named| named.name.as_deref().unwrap()).collect()
+    let names: Vec<_> = names.map(|named| named.name.as_deref().unwrap()).collect();
+    assert!(names.len() + report.left >= least, "{report:?}");
+    names
 }
 
 #[test]
@@ -96,19 +98,11 @@ fn a_callback_whose_closure_blocks_when_it_is_dropped_is_named_and_holds_up_no_o
     });
     let report = runtime.shutdown(DEADLINE);
     let is_blocker = |name: &&str| name.starts_with("callback ") && name.contains("Blocks");
-    assert_eq!(
-        names(&report)
-            .iter()
-            .filter(|name| is_blocker(name))
-            .count(),
-        1
-    );
-    assert!(
-        report.not_stopped[0]
-            .site
-            .file()
-            .ends_with("shutdown_leftovers.rs")
-    );
+    let names = names(&report, 1);
+    assert!(names.len() <= 1 && names.iter().all(is_blocker));
+    let is_of_this_file = |file: &str| file.ends_with("shutdown_leftovers.rs");
+    let mut sites = report.not_stopped.iter().map(|named| named.site.file());
+    assert!(sites.all(is_of_this_file));
     until(|| Arc::strong_count(&dropped) == 1);
     assert_eq!(blocker.begun(), 1);
     blocker.open();
@@ -139,9 +133,7 @@ fn a_waker_that_blocks_is_named_and_others_are_called_all_the_same() {
     let counts = Waker::from(Arc::new(Counts(woken.clone())));
     runtime.block_on(async { poll_once(&mut last, &counts) });
     let report = runtime.shutdown(DEADLINE);
-    let names = names(&report);
-    assert!(names.len() >= 2, "{names:?}");
-    for name in names {
+    for name in names(&report, 2) {
         assert_eq!(name, "a waker fired by a timer");
     }
     until(|| blocker.begun() == 2 && woken.load(Ordering::SeqCst) == 1);
@@ -169,7 +161,9 @@ fn a_waker_that_waits_for_a_descriptor_and_blocks_is_named() {
     let polled = source.poll_operate(Interest::Read, &mut Context::from_waker(&waker), read);
     assert!(polled.is_pending());
     let report = runtime.shutdown(DEADLINE);
-    assert_eq!(names(&report), ["a waker fired by a descriptor"]);
+    for name in names(&report, 1) {
+        assert_eq!(name, "a waker fired by a descriptor");
+    }
     until(|| blocker.begun() == 1);
     blocker.open();
 }
@@ -193,7 +187,7 @@ fn an_offloaded_closure_that_blocks_when_it_is_dropped_is_named() {
     runtime.block_on(async { poll_once(&mut offloaded, Waker::noop()) });
     let report = runtime.shutdown(DEADLINE);
     // The one that runs, and the one that is dropped.
-    assert_eq!(report.not_stopped.len(), 2, "{:?}", report.not_stopped);
+    assert_eq!(report.not_stopped.len() + report.left, 2, "{report:?}");
     until(|| blocker.begun() == 1);
     blocker.open();
     holder.open();
@@ -208,7 +202,7 @@ fn a_description_that_blocks_when_it_is_dropped_is_named() {
     runtime.block_on(async { described.spawn(pending::<()>()).detach() });
     let report = runtime.shutdown(DEADLINE);
     assert_eq!(report.cancelled, 1);
-    assert_eq!(names(&report).len(), 1, "{report:?}");
+    assert!(names(&report, 1).len() <= 1, "{report:?}");
     until(|| blocker.begun() == 1);
     blocker.open();
 }
@@ -232,7 +226,7 @@ fn a_job_that_shuts_its_runtime_down_does_not_wait_for_what_others_have_left() {
     drop(lock);
     let report = told.recv().unwrap();
     assert_eq!(report.cancelled, 2);
-    assert_eq!(names(&report).len(), 1, "{report:?}");
+    assert!(names(&report, 1).len() <= 1, "{report:?}");
     until(|| blocker.begun() == 2);
     blocker.open();
 }

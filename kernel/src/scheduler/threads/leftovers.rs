@@ -249,3 +249,44 @@ impl LeftoverThreads {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{
+        sync::mpsc,
+        task::{Wake, Waker},
+    };
+
+    use super::*;
+    use crate::scheduler::workers::{config::Config, shared::Shared};
+    use crate::{job::foreign_call::FiredBy, timer::clock::ClockKind};
+
+    /// Tells that it is woken, and blocks until it is told to go on.
+    struct Blocks(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
+
+    impl Wake for Blocks {
+        fn wake(self: Arc<Blocks>) {
+            self.0.send(()).unwrap();
+            _ = lock(&self.1).recv();
+        }
+    }
+
+    #[test]
+    fn what_has_begun_and_blocks_is_named() {
+        let (shared, _handoffs) = Shared::new(Config::new(), ClockKind::Real).unwrap();
+        let ((begin, begun), (go, goes)) = (mpsc::channel(), mpsc::channel());
+        let waker = Waker::from(Arc::new(Blocks(begin, Mutex::new(goes))));
+        let mut calls = ForeignCalls::default();
+        calls.push(ForeignCall::new(FiredBy::Timer, waker));
+        shared.leftovers.add(Leftovers::of_calls(calls));
+        begun.recv().unwrap();
+        let left = shared.leftovers.await_all(Instant::now());
+        assert_eq!(left.left, 0);
+        let names = left.held.iter().map(|named| named.name.as_deref());
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            [Some("a waker fired by a timer")]
+        );
+        go.send(()).unwrap();
+    }
+}
