@@ -102,6 +102,7 @@ pub(crate) struct PendingKill {
 pub(crate) struct LongHook {
     /// The job whose panic it runs for.
     pub(crate) job: JobRef,
+    /// How long ago it was reported.
     pub(crate) held: Duration,
 }
 

@@ -3,6 +3,8 @@
 //!
 //! Nothing here asks the system; a look brings what the system said.
 
+pub(super) mod hook_watch;
+
 use std::{
     mem,
     time::{Duration, Instant},
@@ -12,11 +14,9 @@ use crate::scheduler::threads::{
     detached_run::{
         Activity, Cause, DetachedRun, ListedRun, LongHook, Overdue, PendingKill, Round, RunningCode,
     },
+    detached_thread::hook_watch::HookWatch,
     thread_times::ThreadTimes,
 };
-
-/// A panic hook that has run for this long, or for the bound if that is more, blocks: backtraces take less.
-const LONG_HOOK: Duration = Duration::from_millis(500);
 
 /// A detached thread, and what the monitor has seen of it.
 pub(super) struct DetachedThread {
@@ -43,8 +43,8 @@ pub(super) struct DetachedThread {
     pub(super) counts_in_fork: bool,
     /// Whether a panic hook has ended since the thread was detached, and what followed was watched anew.
     renewed: bool,
-    /// Whether a report has told that the panic hook, which was reported, still runs.
-    hook_reported: bool,
+    /// The panic hook, if it was reported.
+    hook: HookWatch,
     /// Whether a report has named the jobs that it holds up.
     pub(super) held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
@@ -72,7 +72,7 @@ impl DetachedThread {
             blocked: None,
             counts_in_fork: false,
             renewed: false,
-            hook_reported: false,
+            hook: HookWatch::default(),
             held_up_reported: false,
             killed: None,
             ends: None,
@@ -104,7 +104,7 @@ impl DetachedThread {
         self.announced = false;
         self.blocked = None;
         self.counts_in_fork = false;
-        self.hook_reported = false;
+        self.hook = HookWatch::default();
         self.held_up_reported = false;
         self.kill_reported = false;
     }
@@ -231,18 +231,28 @@ impl DetachedThread {
 
     /// Whether the monitor has to look whether a panic hook that was reported still runs.
     pub(super) fn awaits_hook(&self) -> bool {
-        let is_hook = self.run.code == RunningCode::PanicHook;
-        is_hook && self.reported && !self.announced && !self.hook_reported
+        self.hook.is_watching() && !self.announced
     }
 
     /// The panic hook that was reported, if a report is to tell now that it still runs.
     fn look_at_hook(&mut self, held: Duration, bound: Duration) -> Option<LongHook> {
-        if !self.awaits_hook() || held < LONG_HOOK.max(bound) {
+        if !self.awaits_hook() {
             return None;
         }
-        self.hook_reported = true;
+        if RunningCode::of(&self.run.job) == RunningCode::Own {
+            self.hook = HookWatch::default();
+        }
         let job = self.run.job.clone();
+        let held = self.hook.look(held, bound)?;
         Some(LongHook { job, held })
+    }
+
+    /// The run was reported, which has lasted for `held`.
+    fn set_reported(&mut self, held: Duration) {
+        self.reported = true;
+        if self.run.code == RunningCode::PanicHook {
+            self.hook = HookWatch::begin(held);
+        }
     }
 
     pub(super) fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
@@ -262,7 +272,10 @@ impl DetachedThread {
             return;
         }
         if self.is_in_fork() {
-            return self.look_at_fork(now, ran, round);
+            if self.look_at_fork(now, ran, round) {
+                self.set_reported(held);
+            }
+            return;
         }
         self.note_code(bound);
         let is_due = self.is_sampled(held, bound);
@@ -283,7 +296,7 @@ impl DetachedThread {
         }
         let is_waiting = self.run.job.header().state.is_waiting();
         if is_over && !is_waiting {
-            self.reported = true;
+            self.set_reported(held);
             self.kill_reported |= self.killed.is_some();
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
@@ -311,16 +324,22 @@ impl DetachedThread {
     }
 
     /// A part of [`look`](Self::look), for a thread in a fork. A fork is expected to compute, and shares what it can. But
-    /// if it blocks for as long as the bound, that is an offence. `ran`: how long the thread had run at the last look.
-    fn look_at_fork(&mut self, now: Option<ThreadTimes>, ran: Option<Duration>, round: &mut Round) {
+    /// if it blocks for as long as the bound, that is an offence, and the result is true. `ran`: how long the thread had run
+    /// at the last look.
+    fn look_at_fork(
+        &mut self,
+        now: Option<ThreadTimes>,
+        ran: Option<Duration>,
+        round: &mut Round,
+    ) -> bool {
         let is_blocked = now.is_some_and(|now| now.is_blocked && Some(now.ran) == ran);
         if !is_blocked || self.run.job.header().state.is_waiting() {
             self.blocked = None;
-            return;
+            return false;
         }
         let since = *self.blocked.get_or_insert_with(Instant::now);
-        if since.elapsed() >= round.bound {
-            self.reported = true;
+        let is_over = since.elapsed() >= round.bound;
+        if is_over {
             self.run.code = RunningCode::of(&self.run.job);
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
@@ -331,6 +350,7 @@ impl DetachedThread {
                 killed: None,
             });
         }
+        is_over
     }
 
     /// Whether the thread is blocked, or has run for `long`, so that it did not just wait for a core. Always true for a
@@ -404,24 +424,6 @@ mod tests {
         assert_eq!((round.busy, round.overdue.len()), (1, 0));
         let round = look(&mut thread, Some(times(75, false)), 3 * BOUND);
         assert_eq!((round.busy, round.overdue.len()), (0, 1));
-    }
-
-    #[test]
-    fn a_panic_hook_that_goes_on_is_reported_twice_and_does_not_let_the_monitor_sleep_between() {
-        let mut thread = in_quarantine();
-        thread.run.job.header().set_in_panic_hook(true);
-        let looks = |thread: &mut DetachedThread, held| {
-            let round = look(thread, Some(times(0, true)), held);
-            (round.overdue.len(), round.long_hooks.len())
-        };
-        assert_eq!(looks(&mut thread, BOUND), (1, 0));
-        assert_eq!(looks(&mut thread, LONG_HOOK - BOUND), (0, 0));
-        assert!(thread.awaits_hook());
-        assert_eq!(looks(&mut thread, LONG_HOOK), (0, 1));
-        assert!(!thread.awaits_hook());
-        assert_eq!(looks(&mut thread, 2 * LONG_HOOK), (0, 0));
-        thread.begin_again(Activity::Compute);
-        assert_eq!(looks(&mut thread, LONG_HOOK), (1, 0), "another run");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::*;
 use crate::{
     job::testing,
-    scheduler::threads::{detached_run::RunningCode, senders::Sends},
+    scheduler::threads::{
+        detached_run::RunningCode, detached_thread::hook_watch::LONG_HOOK, senders::Sends,
+    },
 };
 
 const BOUND: Duration = Duration::from_millis(10);
@@ -195,4 +197,71 @@ fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
     assert!(threads.look(BOUND).unended.is_empty());
     assert!(!threads.is_any_unreported());
     assert!(threads.pending_kills().is_empty());
+}
+
+/// Looks at a blocked thread whose run has lasted for `held`. How many runs are reported, and for how long each hook that
+/// a warning tells of has run.
+fn look_at_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<Duration>) {
+    let mut round = Round::new(BOUND);
+    let times = ThreadTimes {
+        ran: Duration::ZERO,
+        is_blocked: true,
+    };
+    thread.look(Some(times), held, &mut round);
+    let hooks = round.long_hooks.iter().map(|hook| hook.held);
+    (round.overdue.len(), hooks.collect())
+}
+
+/// A thread in a panic hook, which was found to exceed the bound at a look when its run had lasted for `held`.
+fn in_reported_hook(cause: Cause, activity: Activity, held: Duration) -> DetachedThread {
+    let run = DetachedRun {
+        activity,
+        ..run(&testing::job(), cause, Duration::ZERO)
+    };
+    let mut thread = DetachedThread::new(0, run);
+    thread.run.job.header().set_in_panic_hook(true);
+    let mut is_reported = || look_at_blocked(&mut thread, held) == (1, vec![]);
+    while !is_reported() {}
+    thread
+}
+
+#[test]
+fn a_panic_hook_that_goes_on_is_reported_twice_and_does_not_let_the_monitor_sleep_between() {
+    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
+    assert_eq!(look_at_blocked(&mut thread, LONG_HOOK), (0, vec![]));
+    assert!(thread.awaits_hook());
+    let held = BOUND + LONG_HOOK;
+    assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+    assert!(!thread.awaits_hook());
+    assert_eq!(look_at_blocked(&mut thread, 2 * held), (0, vec![]));
+    thread.begin_again(Activity::Compute);
+    assert_eq!(
+        look_at_blocked(&mut thread, held),
+        (1, vec![]),
+        "another run"
+    );
+}
+
+/// Before the panic, a fork may have computed, or a job of the quarantine waited for a core.
+#[test]
+fn the_time_of_a_panic_hook_is_not_that_of_its_run() {
+    let causes = [
+        (Cause::Retaken, Activity::Fork),
+        (Cause::Quarantined, Activity::Compute),
+    ];
+    for (cause, activity) in causes {
+        let late = 20 * LONG_HOOK;
+        let mut thread = in_reported_hook(cause, activity, late);
+        assert_eq!(look_at_blocked(&mut thread, late + BOUND), (0, vec![]));
+        let held = late + LONG_HOOK;
+        assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+    }
+}
+
+#[test]
+fn no_warning_tells_of_a_panic_hook_that_has_ended() {
+    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
+    thread.run.job.header().set_in_panic_hook(false);
+    assert_eq!(look_at_blocked(&mut thread, 2 * LONG_HOOK), (0, vec![]));
+    assert!(!thread.awaits_hook());
 }
