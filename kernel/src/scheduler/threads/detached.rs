@@ -226,6 +226,18 @@ impl DetachedThreads {
         }
     }
 
+    /// Nobody is to blame for what `job` has done so far, so it was not reported: it is watched from now on as a run that
+    /// begins.
+    pub(super) fn excuse(&self, job: &JobRef) {
+        let mut threads = lock(&self.threads);
+        let found = threads
+            .iter_mut()
+            .find(|thread| thread.run.job.ptr() == job.ptr());
+        if let Some(thread) = found.filter(|it| it.reported && !it.announced) {
+            thread.begin_again(Activity::Compute);
+        }
+    }
+
     /// Whether a job has been found to exceed the bound on a thread that was listed for this cause.
     #[cfg(all(test, not(loom)))]
     pub(super) fn has_found(&self, cause: Cause) -> bool {

@@ -36,6 +36,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
     for overdue in &round.overdue {
         let job = overdue.job.header();
         if is_before_callbacks(job) {
+            shared.detached.excuse(&overdue.job);
             continue;
         }
         let may_fork = matches!(overdue.cause, Cause::WentOn | Cause::Visits);

@@ -30,6 +30,21 @@ fn a_retaken_job_that_announces_that_it_blocks_before_a_look_is_reported() {
     assert!(threads.look(BOUND).overdue.is_empty());
 }
 
+#[test]
+fn a_run_that_is_excused_is_watched_as_one_that_begins_unless_it_has_announced_that_it_blocks() {
+    let job = testing::job();
+    let (threads, listed) = retaken(&job, BOUND);
+    let found = |bound| threads.look(bound).overdue.len();
+    assert_eq!(found(BOUND), 1);
+    threads.excuse(&job);
+    assert!(threads.is_any_unreported());
+    assert_eq!((found(1000 * BOUND), found(Duration::ZERO)), (0, 1));
+    threads.excuse(&job);
+    assert!(threads.announce(listed));
+    threads.excuse(&job);
+    assert_eq!(found(Duration::ZERO), 0);
+}
+
 /// A run of a job that began `before` now.
 fn run(job: &JobRef, cause: Cause, before: Duration) -> DetachedRun {
     DetachedRun {

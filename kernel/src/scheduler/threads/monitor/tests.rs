@@ -277,7 +277,7 @@ fn a_runner_of_callbacks_is_to_blame_only_for_callbacks() {
         // SAFETY: the runnable keeps the job.
         let runner = unsafe { JobRef::new_for(runnable.ptr()) };
         let cause = Cause::Retaken;
-        let run = |number| {
+        let is_found = |number| {
             let run = DetachedRun {
                 job: runner.clone(),
                 activity: Activity::Block,
@@ -288,17 +288,29 @@ fn a_runner_of_callbacks_is_to_blame_only_for_callbacks() {
             };
             shared.detached.add(number, run);
             detached_round::run(shared);
-            assert!(shared.detached.has_found(cause));
+            let is_found = shared.detached.has_found(cause);
+            // A run that is not blamed yet is watched on.
+            assert_ne!(shared.detached.is_any_unreported(), is_found);
             shared.detached.end(ListedRun::OfThread(number));
+            is_found
         };
-        run(1);
+        let many = 10;
+        let note_long_runs = || {
+            (0..many).for_each(|_| detached_round::note_long_run(shared, &runner));
+        };
+        assert!(!is_found(1));
         detached_round::note_offence(shared, &runner, true, Instant::now());
+        note_long_runs();
         assert!(!shared.suspects.is_any());
         runner.header().extensions.lock().callback = Some(CallbackName {
             type_name: || "a callback",
             site: std::panic::Location::caller(),
         });
-        run(2);
+        note_long_runs();
+        assert!(shared.suspects.is_any());
+        shared.suspects.expire(Instant::now() + BOUND);
+        assert!(!shared.suspects.is_any());
+        assert!(is_found(2));
         assert!(shared.suspects.is_any());
         // It never ran.
         runnable.into_ptr();
