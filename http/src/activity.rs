@@ -14,7 +14,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     task::Waker,
     time::Duration,
@@ -44,6 +44,8 @@ pub(crate) struct Activity {
     flags: AtomicU8,
     /// Written by the server.
     orders: AtomicU8,
+    /// Set when the connection has given up its permit, because only its clone of the service is left.
+    has_left: AtomicBool,
     /// How many requests have started.
     requests: AtomicU32,
     /// How many writes succeeded.
@@ -113,6 +115,7 @@ impl Activity {
             service,
             flags: AtomicU8::new(0),
             orders: AtomicU8::new(0),
+            has_left: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),

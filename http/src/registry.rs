@@ -2,10 +2,13 @@
 //! close when there are too many.
 //!
 //! A *permit* is held as long as a socket, even after the connection was upgraded and has left the list. The limit is
-//! on permits. At the limit the connection that has been idle longest is ordered to drain, so that idle clients never
-//! keep new ones out. The order in which connections fall idle is counted and not timed, because nothing here reads a
-//! clock. A connection that has been idle for less than [`SHED_AFTER`](crate::connection) has no number yet, and comes
-//! last. One that only waits for its client's end comes first.
+//! on permits. A connection that was idle gives up its permit with its socket, before the destructor of its clone of the
+//! service runs, and stays in the list until that has ended.
+//!
+//! At the limit the connection that has been idle longest is ordered to drain, so that idle clients never keep new ones
+//! out. The order in which connections fall idle is counted and not timed, because nothing here reads a clock. A
+//! connection that has been idle for less than [`SHED_AFTER`](crate::connection) has no number yet, and comes last. One
+//! that only waits for its client's end comes first.
 //!
 //! Both are queues, whose entries are looked at only when a connection must go. An entry is stale if its connection no
 //! longer has the entry's number. So a connection that gets a request takes no lock, and finding the one that must go
@@ -54,8 +57,8 @@ pub(crate) struct Entry {
     key: usize,
 }
 
-/// A permit under the limit of connections, given back when it is dropped.
-pub(crate) struct ConnectionPermit(Arc<Registry>);
+/// A permit under the limit of connections, given back when it is dropped. `None` once it was given back.
+pub(crate) struct ConnectionPermit(Option<Arc<Registry>>);
 
 /// Connections in the order of their numbers, each with its key. Numbers are not given twice.
 #[derive(Default)]
@@ -181,7 +184,7 @@ impl Registry {
             registry: self.clone(),
             key,
         };
-        (entry, ConnectionPermit(self.clone()))
+        (entry, ConnectionPermit(Some(self.clone())))
     }
 
     /// Waits until fewer than `most` permits are held. Meanwhile, one idle connection after the other is closed.
@@ -197,9 +200,12 @@ impl Registry {
     pub(crate) fn tell_full(&self, most: usize) -> String {
         let mut found = [(0, None), (0, None), (0, None), (0, None)];
         let mut idle = 0;
+        let mut left = 0;
         let table = self.lock();
         for (_, activity) in &table.connections {
-            if let Some(busy) = activity.busy() {
+            if activity.has_left() {
+                left += 1;
+            } else if let Some(busy) = activity.busy() {
                 let (count, one) = &mut found[busy as usize];
                 *count += 1;
                 one.get_or_insert_with(|| activity.clone());
@@ -207,8 +213,9 @@ impl Registry {
                 idle += 1;
             }
         }
-        // An upgraded one has left the list, and holds its permit.
-        let upgraded = table.permits.saturating_sub(table.connections.len());
+        // An upgraded one is no longer in the list, and holds its permit.
+        let listed = table.connections.len() - left;
+        let upgraded = table.permits.saturating_sub(listed);
         drop(table);
         let [
             (serving, one_serving),
@@ -331,7 +338,7 @@ impl Entry {
     /// stays open.
     pub(crate) fn permit(&self) -> ConnectionPermit {
         self.registry.lock().permits += 1;
-        ConnectionPermit(self.registry.clone())
+        ConnectionPermit(Some(self.registry.clone()))
     }
 
     /// The connection gets its clone of the service. Under the lock, so that it is not asked to make room after that: it
@@ -339,6 +346,13 @@ impl Entry {
     pub(crate) fn opens(&self) {
         self.registry
             .change(|table| table.connections[self.key].begin_opening());
+    }
+
+    /// The connection drops its clone of the service, and holds its permit meanwhile. If it was asked to make room, the
+    /// server asks another one: this one cannot, if the destructor blocks.
+    pub(crate) fn ends(&self) {
+        self.registry
+            .change(|table| table.connections[self.key].begin_ending());
     }
 
     /// The connection has fallen idle.
@@ -379,9 +393,29 @@ impl Drop for Entry {
     }
 }
 
+impl ConnectionPermit {
+    /// Gives the permit back, and with it the place of its connection, which drops its clone of the service next. At once,
+    /// so that the server neither takes that connection for one that is about to make room nor counts its permit.
+    pub(crate) fn leave(mut self, activity: &Activity) {
+        self.give_back(|| {
+            activity.begin_ending();
+            activity.leave();
+        });
+    }
+
+    fn give_back(&mut self, leave: impl FnOnce()) {
+        if let Some(registry) = self.0.take() {
+            registry.change(|table| {
+                leave();
+                table.permits -= 1;
+            });
+        }
+    }
+}
+
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.0.change(|table| table.permits -= 1);
+        self.give_back(|| ());
     }
 }
 

@@ -138,9 +138,11 @@ impl<L, S, U> Server<L, S, U> {
     }
 
     /// How many connections there may be at once, upgraded ones included. At the limit, and when the program has no
-    /// descriptor left, the connection that has been idle longest is closed for each new one. While all are busy, one
-    /// more is accepted and waits, and others wait in the system's queue. That is reported after a second, and again
-    /// only after a client has found room sooner. Default: seven eighths of the program's descriptor limit.
+    /// descriptor left, the connection that has been idle longest is closed for each new one. Its clone of the service is
+    /// dropped afterwards, outside of this limit: destructors that block do not keep new clients waiting, and their number
+    /// has no bound. While all are busy, one more is accepted and waits, and others wait in the system's queue. That is
+    /// reported after a second, and again only after a client has found room sooner. Default: seven eighths of the
+    /// program's descriptor limit.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self

@@ -1,6 +1,8 @@
 //! What a connection does with its instance of the service: it waits for one to clone, gets its clone, and drops it in the
 //! end. The kernel and reports tell these from requests.
 
+use std::sync::atomic::Ordering;
+
 use super::Activity;
 use crate::flags::{AT_WORK, IN_FLIGHT};
 
@@ -48,6 +50,16 @@ impl Activity {
     pub(crate) fn end_ending(&self) {
         self.change(IN_FLIGHT, 0);
         self.kind.set(0);
+    }
+
+    /// The connection has given up its permit, and has at most its clone of the service left.
+    pub(crate) fn leave(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection has given up its permit, so that it keeps no new one waiting.
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
     }
 
     /// Whether the connection waits for an instance of the service.

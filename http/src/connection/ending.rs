@@ -42,7 +42,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// permit, unless somebody has taken the socket over, or a destructor has panicked.
     fn end_hyper(&self, hyper: Pin<Box<Hyper<T, S>>>) -> Option<ConnectionPermit> {
         let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
-        drop(self.leaving(parts.service.service.into_inner()));
+        self.leave(parts.service.service.into_inner());
         Some(parts.io.permit)
     }
 
@@ -64,7 +64,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                     let [refusal, better] = refusal::UNKNOWN_VERSION;
                     self.wire.replace_held(refusal, better);
                 }
-                drop(self.leaving(parts.service.service.into_inner()));
+                self.leave(parts.service.service.into_inner());
                 let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
                 let lingers = match is_refused || has_more || self.activity.awaits_body() {
                     true => Lingers::Yes,
@@ -92,6 +92,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let current = self.phase_id(phase);
         let over = self.watchdog.watch(current, limit, cx);
         over.map(|()| ControlFlow::Break(()))
+    }
+
+    /// The connection still holds its permit.
+    fn leave(&self, service: Option<S>) {
+        self.entry.ends();
+        drop(self.leaving(service));
     }
 
     fn leaving(&self, service: Option<S>) -> LeavingService<S> {

@@ -157,6 +157,44 @@ fn the_report_of_a_full_server_tells_what_most_connections_do() {
     told("3 were upgraded");
 }
 
+/// They keep no new client waiting.
+#[test]
+fn the_report_of_a_full_server_is_silent_about_destructors_of_connections_that_have_left() {
+    let registry = Arc::new(Registry::default());
+    let reading = [(); 2].map(|()| enter(&registry));
+    reading.iter().for_each(|one| one.0.received());
+    let left = [(); 5].map(|()| {
+        let (activity, waker, entry, permit) = enter(&registry);
+        permit.leave(&activity);
+        assert_eq!(activity.busy(), Some(Busy::Ending));
+        (activity, waker, entry)
+    });
+    let told = |what: &str| {
+        let text = registry.tell_full(2);
+        assert!(text.contains(what), "{text}");
+    };
+    told("2 wait for the rest of a request's head");
+    let upgraded = [(); 3].map(|()| enter(&registry)).map(|one| one.3);
+    told("3 were upgraded");
+    drop((left, upgraded));
+    assert_eq!(registry.lock().permits, 2);
+}
+
+#[test]
+fn another_one_is_asked_to_make_room_when_the_one_that_was_asked_drops_its_service() {
+    let registry = Arc::new(Registry::default());
+    let [a, b] = [(); 2].map(|()| enter(&registry));
+    let (_, server, ..) = enter(&Arc::default());
+    let waker = Waker::from(server.clone());
+    let cx = &mut Context::from_waker(&waker);
+    assert!(pin!(registry.room_below(2)).poll(cx).is_pending());
+    assert!(a.0.is_draining() && !b.0.is_draining());
+    a.2.ends();
+    assert_eq!(server.1.load(Ordering::Relaxed), 1, "the server is woken");
+    assert!(pin!(registry.room_below(2)).poll(cx).is_pending());
+    assert!(b.0.is_draining());
+}
+
 thread_local! {
     /// The registry that the waker below looks at.
     static LOOKED_AT: RefCell<Option<Arc<Registry>>> = const { RefCell::new(None) };
