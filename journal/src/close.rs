@@ -53,6 +53,7 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::thread;
     use std::time::SystemTime;
 
@@ -63,6 +64,7 @@ mod tests {
     use super::*;
     use crate::disk_journal::DiskJournal;
     use crate::medium::Medium;
+    use crate::open::open;
     use crate::place::Place;
     use crate::settings::Settings;
     use crate::simulated::SimulatedDisk;
@@ -82,6 +84,25 @@ mod tests {
             blobs: &[],
             erases: None,
         })
+    }
+
+    /// Threads that end wait for a preparation, which may give places to records.
+    #[test]
+    fn threads_that_end_are_told_when_a_preparation_was_refused() {
+        let disk = SimulatedDisk::new();
+        let settings = Settings::new().segment(2048).by_hand();
+        let core = open(Arc::new(disk.clone()), settings).unwrap();
+        disk.set_room(Some(disk.used()));
+        core.state().is_preparing = true;
+        core.begin_close();
+        thread::scope(|scope| {
+            let threads = [(); 2].map(|()| scope.spawn(|| core.serve()));
+            while core.state().idle < threads.len() as u32 {
+                thread::yield_now();
+            }
+            core.prepare();
+            assert!(core.state().is_full);
+        });
     }
 
     #[test]

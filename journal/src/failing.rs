@@ -31,11 +31,11 @@ impl Core {
 
     /// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever. A writer that was
     /// overtaken finds files missing, and fails because of that.
-    pub(crate) fn caught(
+    pub(crate) fn caught<T>(
         &self,
         doing: &'static str,
-        act: impl FnOnce() -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        act: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let outcome = catch_foreign(act).unwrap_or_else(|| {
             let error = io::Error::other("the medium has panicked");
             Err(Failure::Medium(doing, error))

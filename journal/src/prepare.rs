@@ -2,7 +2,7 @@
 //! any record depends on the room.
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use weald_forest::journal::{AppendError, notice};
 
@@ -20,41 +20,47 @@ impl Core {
     pub(crate) fn prepare(&self) {
         let preparation = self.state().preparation();
         let prepared = self.caught("preparing", || match preparation {
-            Some(Preparation::Keys(more)) => self.prepare_keys(more),
-            Some(Preparation::Segment) => self.prepare_segment(),
+            Some(Preparation::Keys(more)) => self.prepare_keys(more).map(|()| None),
+            Some(Preparation::Segment) => self.prepare_segment().map(|()| None),
             Some(Preparation::Ahead) => self.write_ahead(),
             Some(Preparation::RemoveAhead) => self.remove_ahead(),
-            None => Ok(()),
+            None => Ok(None),
         });
         let makes_room = matches!(
             preparation,
             Some(Preparation::Keys(_) | Preparation::Segment)
         );
         match prepared {
-            Ok(()) => {
+            Ok(let_in) => {
                 let mut state = self.state();
-                state.is_preparing = false;
                 state.is_full &= !makes_room;
                 let due = self.admit(&mut state);
-                self.wake_threads(state);
-                self.wakes.run(|| due.into_iter().for_each(Due::give));
+                self.end_preparing(state, let_in.into_iter().chain(due));
             }
             Err(Failure::Medium(_, error)) if makes_room && is_full(&error) => {
-                self.refuse(AppendError::Full, &error);
+                self.refuse((AppendError::Full, &error), None);
             }
             Err(Failure::Medium(_, error)) if makes_room && is_unopened(&error) => {
-                self.refuse(AppendError::Unprepared, &error);
+                self.refuse((AppendError::Unprepared, &error), None);
             }
             // Some file systems need room for bytes that replace others. Nothing of these counts yet.
             Err(Failure::Medium(_, error)) if is_full(&error) => match self.remove_ahead() {
-                Ok(()) => self.refuse(AppendError::Full, &error),
-                failed => self.end_preparing(failed),
+                Ok(let_in) => self.refuse((AppendError::Full, &error), let_in),
+                Err(failure) => self.fail_preparing(failure),
             },
-            failed => self.end_preparing(failed),
+            Err(failure) => self.fail_preparing(failure),
         }
     }
 
-    fn end_preparing(&self, outcome: Result<(), Failure>) {
+    /// Threads that end wait for this, and wakers may close the journal: so the threads are told before any waker runs.
+    fn end_preparing(&self, mut state: MutexGuard<'_, State>, due: impl IntoIterator<Item = Due>) {
+        state.is_preparing = false;
+        self.wake_threads(state);
+        self.wakes.run(|| due.into_iter().for_each(Due::give));
+    }
+
+    fn fail_preparing(&self, failure: Failure) {
+        let outcome = Err(failure);
         self.state_after(&outcome).is_preparing = false;
         outcome.unwrap_or_else(|failure| self.fail(&failure));
     }
@@ -67,8 +73,9 @@ impl Core {
         due
     }
 
-    /// Refuses what waits, and gives back the room that was prepared for it, except for the next segment.
-    fn refuse(&self, refusal: AppendError, error: &io::Error) {
+    /// Refuses what waits, and gives back the room that was prepared for it, except for the next segment. An author that was
+    /// let in before is told so.
+    fn refuse(&self, (refusal, error): (AppendError, &io::Error), let_in: Option<Due>) {
         let (due, unused) = {
             let mut state = self.state();
             state.is_full = true;
@@ -82,8 +89,7 @@ impl Core {
             (due, SegmentId { index, ..next })
         };
         self.remove_prepared(unused);
-        self.state().is_preparing = false;
-        self.wakes.run(|| due.into_iter().for_each(Due::give));
+        self.end_preparing(self.state(), let_in.into_iter().chain(due));
         let (name, error) = (self.medium.name(), error.to_string());
         notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }

@@ -17,16 +17,17 @@ pub(crate) type Hook = fn() -> io::Result<()>;
 
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    create: Arc<Mutex<Option<Hook>>>,
+    pub(crate) read_lock: Arc<Mutex<Option<Hook>>>,
+    pub(crate) create: Arc<Mutex<Option<Hook>>>,
     open: Arc<Mutex<Option<Hook>>>,
     write: Arc<Mutex<Option<Hook>>>,
     sync: Arc<Mutex<Option<Hook>>>,
-    remove: Arc<Mutex<Option<Hook>>>,
-    sync_names: Arc<Mutex<Option<Hook>>>,
-    name: Arc<Mutex<Option<Hook>>>,
+    pub(crate) remove: Arc<Mutex<Option<Hook>>>,
+    pub(crate) sync_names: Arc<Mutex<Option<Hook>>>,
+    pub(crate) name: Arc<Mutex<Option<Hook>>>,
 }
 
-fn set(hook: &Mutex<Option<Hook>>, to: Option<Hook>) {
+pub(crate) fn set(hook: &Mutex<Option<Hook>>, to: Option<Hook>) {
     *hook.lock().unwrap() = to;
 }
 
@@ -89,7 +90,34 @@ impl Medium for Hooked {
     }
 
     fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
-        self.0.lock()
+        let lock = self.0.lock()?;
+        Ok(Box::new(HookedLock(lock, self.1.clone())))
+    }
+}
+
+/// Only reading it asks a hook.
+struct HookedLock(Box<dyn MediumFile>, Hooks);
+
+impl MediumFile for HookedLock {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        ask(&self.1.read_lock)?;
+        self.0.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.0.cut(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
     }
 }
 

@@ -17,6 +17,7 @@
 mod ahead;
 mod bounded;
 mod bytes;
+mod closing;
 mod conformance;
 #[path = "../support/counted.rs"]
 mod counted;
