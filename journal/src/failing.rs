@@ -62,10 +62,15 @@ impl Core {
         }
     }
 
-    /// The process that has noted itself last.
+    /// The process that has noted itself last. It is only for a report, which may be without it.
     fn newest_writer(&self) -> Option<u32> {
-        let lock = self.medium.open(names::LOCK).ok()?;
-        names::noted_pid(&*lock)
+        let noted = || names::noted_pid(&*self.medium.open(names::LOCK).ok()?);
+        catch_foreign(noted).flatten()
+    }
+
+    /// For a report, also if the medium panics.
+    pub(crate) fn medium_name(&self) -> String {
+        catch_foreign(|| self.medium.name()).unwrap_or_else(|| "a journal".to_owned())
     }
 
     /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another
@@ -95,7 +100,7 @@ impl Core {
     /// Ends the journal.
     pub(crate) fn fail(&self, failure: &Failure) {
         self.end(failure.refusal());
-        let name = self.medium.name();
+        let name = self.medium_name();
         match failure {
             Failure::Medium(doing, error) => {
                 let why = format!("{doing} failed, so the journal takes nothing any more: {error}");

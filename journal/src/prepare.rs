@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{MutexGuard, PoisonError};
 
-use weald_forest::journal::{AppendError, notice};
+use weald_forest::journal::{AppendError, catch_foreign, notice};
 
 use crate::core::{Core, Failure};
 use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
@@ -44,10 +44,12 @@ impl Core {
                 self.refuse((AppendError::Unprepared, &error), None);
             }
             // Some file systems need room for bytes that replace others. Nothing of these counts yet.
-            Err(Failure::Medium(_, error)) if is_full(&error) => match self.remove_ahead() {
-                Ok(let_in) => self.refuse((AppendError::Full, &error), let_in),
-                Err(failure) => self.fail_preparing(failure),
-            },
+            Err(Failure::Medium(_, error)) if is_full(&error) => {
+                match self.caught("preparing", || self.remove_ahead()) {
+                    Ok(let_in) => self.refuse((AppendError::Full, &error), let_in),
+                    Err(failure) => self.fail_preparing(failure),
+                }
+            }
             Err(failure) => self.fail_preparing(failure),
         }
     }
@@ -90,12 +92,13 @@ impl Core {
         };
         self.remove_prepared(unused);
         self.end_preparing(self.state(), let_in.into_iter().chain(due));
-        let (name, error) = (self.medium.name(), error.to_string());
+        let (name, error) = (self.medium_name(), error.to_string());
         notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }
 
     /// Removes the files of prepared segments from one on, the last first. Because a segment that is missing before another is
-    /// damage, all in front of one that cannot be removed stay, and that one is the first to go the next time.
+    /// damage, all in front of one that cannot be removed stay, and that one is the first to go the next time. A medium that panics
+    /// has not removed it.
     pub(crate) fn remove_prepared(&self, from: SegmentId) {
         loop {
             let index = self.state().log.named;
@@ -103,11 +106,15 @@ impl Core {
                 return;
             }
             let segment = SegmentId { index, ..from };
-            // An open file keeps its room even after it was removed.
-            drop(self.files().remove(&segment));
-            match self.medium.remove(&names::segment(segment)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return,
-                _ => self.state().log.named = index - 1,
+            let removed = catch_foreign(|| {
+                // An open file keeps its room even after it was removed.
+                drop(self.files().remove(&segment));
+                self.medium.remove(&names::segment(segment))
+            });
+            match removed {
+                None => return,
+                Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return,
+                Some(_) => self.state().log.named = index - 1,
             }
         }
     }

@@ -184,7 +184,7 @@ fn what_is_not_appended_is_removed_before_anybody_gets_its_place() {
 }
 
 /// Begins to write a large record ahead: one frame of it is written.
-fn begin(disk: &SimulatedDisk, journal: &DiskJournal, number: u64) -> Large {
+pub(crate) fn begin(disk: &SimulatedDisk, journal: &DiskJournal, number: u64) -> Large {
     let mut large = Large::new(journal, number, LARGE);
     let part = &changes(number, LARGE)[0][..300];
     while !is_in_a_file(disk, part) {

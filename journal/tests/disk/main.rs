@@ -33,6 +33,7 @@ mod hostile_wakers;
 mod leading;
 mod long_names;
 mod lost;
+mod panics;
 mod reading;
 mod records;
 mod reserve;
