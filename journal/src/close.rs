@@ -53,12 +53,14 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
     use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
     use std::thread;
     use std::time::SystemTime;
 
     use pollster::block_on;
-    use weald_forest::journal::{Appended, Journal, Position, Record};
+    use weald_forest::journal::{Appended, Journal, Later, Position, Record};
     use weald_forest::{CommitId, Version};
 
     use super::*;
@@ -86,6 +88,22 @@ mod tests {
         })
     }
 
+    type Sent = Later<'static, Result<Position, AppendError>>;
+
+    /// Whether a record was accepted. If the journal is about to end sooner, that may be what answers, so the answer is given
+    /// back.
+    fn before_closing(journal: &DiskJournal, mut answer: Sent) -> Result<bool, Sent> {
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            let is_closing = journal.core().state().is_closing;
+            match answer.as_mut().poll(&mut cx) {
+                Poll::Ready(answer) => return Ok(answer.is_ok()),
+                Poll::Pending if is_closing => return Err(answer),
+                Poll::Pending => thread::yield_now(),
+            }
+        }
+    }
+
     /// Threads that end wait for a preparation, which may give places to records.
     #[test]
     fn threads_that_end_are_told_when_a_preparation_was_refused() {
@@ -108,7 +126,9 @@ mod tests {
     #[test]
     fn what_is_accepted_before_the_end_is_kept_and_nothing_is_accepted_once_it_has_begun() {
         let disk = SimulatedDisk::new();
-        let journal = DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+        // Short ones, so that now and then a record waits for the next one when the journal is closed.
+        let settings = || Settings::new().segment(2048);
+        let journal = DiskJournal::open_on(disk.clone(), settings()).unwrap();
         let core = journal.core();
         // As a checkpoint does that takes long.
         let checkpoint = core.checkpoints.lock().unwrap();
@@ -117,26 +137,30 @@ mod tests {
             let author = scope.spawn(move || {
                 for number in 1.. {
                     let has_begun = author.core().state().is_closing;
-                    let accepted = match append(&author, number) {
-                        Ok(Appended::Sent(answer)) => block_on(answer).is_ok(),
-                        appended => appended.is_ok(),
+                    let answer = match append(&author, number) {
+                        Ok(Appended::Sent(answer)) => answer,
+                        Ok(Appended::Accepted(_)) => Box::pin(ready(Ok(Position::default()))),
+                        Err(_) => return (number - 1, None),
                     };
-                    if !accepted {
-                        return number - 1;
-                    }
                     assert!(!has_begun, "record {number} comes too late");
+                    match before_closing(&author, answer) {
+                        Ok(true) => {}
+                        Ok(false) => return (number - 1, None),
+                        Err(answer) => return (number - 1, Some(answer)),
+                    }
                 }
                 unreachable!("the journal is closed sooner")
             });
-            scope.spawn(move || closing.close());
+            let closing = scope.spawn(move || closing.close());
             while !core.state().is_closing {
                 thread::yield_now();
             }
-            let accepted = author.join().unwrap();
+            let (mut accepted, left) = author.join().unwrap();
             drop(checkpoint);
-            while core.lock.lock().unwrap().is_some() {
-                thread::yield_now();
+            if let Some(answer) = left {
+                accepted += u64::from(block_on(answer).is_ok());
             }
+            closing.join().unwrap();
             assert_eq!(
                 append(&journal, accepted + 1).err(),
                 Some(AppendError::Poisoned)
@@ -144,7 +168,7 @@ mod tests {
             let end = core.state().log.synced;
             let lock = disk.open(names::LOCK).unwrap();
             assert_eq!(names::noted_end(&*lock).map(Place::of), Some(end));
-            let opened = DiskJournal::open_on(disk.clone(), Settings::new()).unwrap();
+            let opened = DiskJournal::open_on(disk.clone(), settings()).unwrap();
             let found = block_on(opened.read(Position::default(), usize::MAX)).unwrap();
             assert_eq!(found.len() as u64, accepted);
         });
