@@ -48,7 +48,7 @@ impl DiskJournal {
     /// is created.
     ///
     /// # Errors
-    /// [`OpenError`]. No record, key or checkpoint has changed then.
+    /// [`OpenError`]. If it is [`Damaged`](OpenError::Damaged), no record, key or checkpoint has changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let directory = Directory::create(path).map_err(|error| OpenError::Failed {
@@ -62,7 +62,7 @@ impl DiskJournal {
     /// Opens the journal of a medium for writing.
     ///
     /// # Errors
-    /// [`OpenError`]. No record, key or checkpoint has changed then.
+    /// [`OpenError`]. If it is [`Damaged`](OpenError::Damaged), no record, key or checkpoint has changed.
     pub fn open_on(medium: impl Medium, settings: Settings) -> Result<Self, OpenError> {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let name = medium.name();

@@ -74,7 +74,8 @@ pub enum OpenError {
         /// Why.
         error: LockError,
     },
-    /// The medium failed.
+    /// The medium failed, or a thread could not be started. Before that, what is of no use may have been cut
+    /// off or removed, and the keys written to a new file.
     #[error("{medium}: {doing}: {error}")]
     Failed {
         /// The directory.
