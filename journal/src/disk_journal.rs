@@ -299,9 +299,7 @@ impl Journal for DiskJournal {
             self.core.refuse_if_forked();
             let mut state = self.core.state();
             state.wanted = state.wanted.max(position);
-            if position > state.log.synced.position() {
-                state.regroup.has_come(position);
-            }
+            state.expect(position);
             self.core.wake_threads(state);
         }
         Box::pin(self.core.marks.when(position, level))

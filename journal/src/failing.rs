@@ -128,6 +128,7 @@ impl Core {
         state.failed.get_or_insert(error);
         let due = state.waiting.refuse_all(error);
         let ahead = state.log.ahead.take();
+        state.regroup.end();
         drop(state);
         drop(ahead); // It may be large.
         self.wakes.run(|| {

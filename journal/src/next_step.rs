@@ -229,6 +229,14 @@ impl State {
         self.may_write() && !self.is_put_off() && (!is_watched || self.is_asked_to_write())
     }
 
+    /// Somebody waits until a record is durable. Only if a sync is to come that reaches it, which counts those that it wakes.
+    pub(crate) fn expect(&mut self, position: Position) {
+        let (synced, taken) = (self.log.synced.position(), self.log.cursor.position());
+        if self.failed.is_none() && position > synced && position <= taken {
+            self.regroup.has_come(position);
+        }
+    }
+
     /// Whether an author may write the batch.
     pub(crate) fn may_lead(&self) -> bool {
         let batch = &self.log.batch;

@@ -67,6 +67,11 @@ impl Regroup {
         self.until = waits.then(|| now + took.min(LONGEST));
     }
 
+    /// No sync comes any more.
+    pub(crate) fn end(&mut self) {
+        self.waited_for = Vec::new();
+    }
+
     /// For how long somebody is still to be waited for.
     pub(crate) fn left(&self) -> Option<Duration> {
         if self.missing == 0 {
@@ -79,7 +84,39 @@ impl Regroup {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use weald_forest::CommitId;
+    use weald_forest::journal::{AppendError, Journal, Level};
+
     use super::*;
+    use crate::body::Share;
+    use crate::disk_journal::DiskJournal;
+    use crate::open::open;
+    use crate::settings::Settings;
+    use crate::simulated::SimulatedDisk;
+
+    /// They would be kept for ever.
+    #[test]
+    fn writers_that_no_sync_will_wake_are_not_counted() {
+        let settings = Settings::new().segment(2048).by_hand();
+        let journal = DiskJournal::of(open(Arc::new(SimulatedDisk::new()), settings).unwrap());
+        let core = journal.core();
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+        let taken = core
+            .state()
+            .log
+            .put_short((300, Share::Most), CommitId(1), put);
+        let taken = taken.unwrap();
+        let counted = |positions: [Position; 2]| {
+            let waits = positions.map(|position| journal.when_reached(position, Level::Durable));
+            drop(waits);
+            core.state().regroup.waited_for.clone()
+        };
+        assert_eq!(counted([taken, Position(u128::MAX)]), [taken]);
+        core.end(AppendError::Poisoned);
+        assert_eq!(counted([taken, taken]), []);
+    }
 
     /// After a sync that has served this many writers, with so much of the wait left that no test takes longer.
     fn after_a_sync_of(served: usize) -> Regroup {
