@@ -44,6 +44,7 @@
 #![allow(unsafe_code)]
 
 mod conditions;
+mod stays_stuck;
 mod watched;
 
 use std::{
@@ -57,7 +58,7 @@ use crate::{
     biased_lock::Lease,
     job::JobRef,
     queue::queue_counts::QueueCounts,
-    report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun, panic_message},
+    report::{self, panic_message},
     scheduler::{
         threads::{
             blocking_threads, crowd,
@@ -334,8 +335,10 @@ fn retake(
         });
     }
     if !shared.pool.has_spare_thread(shared) {
-        if !std::mem::replace(&mut watched.at_bound, true) {
-            stays_stuck(shared, worker, watched);
+        let held = watched.since.elapsed();
+        if watched.stays_stuck.is_due(held) {
+            let running = running_job(worker, watched.running);
+            watched.stays_stuck.look(shared, running, held);
         }
         return false;
     }
@@ -369,31 +372,6 @@ fn hand_over(
         lock(&shared.orphans).push(refused.handoff);
         refused.error
     })
-}
-
-/// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
-/// stuck run ends, each round moves what is due at this worker to others (step 1).
-fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
-    let bound = shared.config.spare_threads;
-    serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
-    let Some((job, code)) = running_job(worker, watched.running) else {
-        return;
-    };
-    if detached_round::is_before_callbacks(job.header()) {
-        return;
-    }
-    // A fork is no excuse, even one that computes: no thread is left for others.
-    detached_round::note_offence(shared, &job, true, Instant::now());
-    let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
-    if code == RunningCode::PanicHook {
-        return report::panic_hook_runs(name, stuck, Retake::Refused);
-    }
-    let run = StuckRun {
-        held: stuck,
-        retake: Retake::Refused,
-        killed: None,
-    };
-    report::stuck(name, run, LateNames::none());
 }
 
 /// What [`revoke`] returns: the new lease, and the stuck job.

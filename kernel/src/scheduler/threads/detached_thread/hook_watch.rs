@@ -8,6 +8,11 @@ use std::time::Duration;
 /// A panic hook that has run for this long, or for the bound if that is more, blocks: backtraces take less.
 pub(in crate::scheduler::threads) const LONG_HOOK: Duration = Duration::from_millis(500);
 
+/// How long a hook may run after it was reported until a warning tells of it. `bound`: how long a run may take.
+pub(in crate::scheduler::threads) fn long_hook(bound: Duration) -> Duration {
+    LONG_HOOK.max(bound)
+}
+
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::scheduler::threads) enum HookWatch {
@@ -39,7 +44,7 @@ impl HookWatch {
             return None;
         };
         let ran = held.saturating_sub(reported);
-        let is_long = ran >= LONG_HOOK.max(bound);
+        let is_long = ran >= long_hook(bound);
         if is_long {
             *self = HookWatch::Nothing;
         }

@@ -8,7 +8,10 @@ use crate::{
     job::{name::CallbackName, testing},
     scheduler::{
         stackful::pinned::PinnedQueue,
-        threads::{detached_run::ListedRun, panic_hook_end},
+        threads::{
+            detached_run::ListedRun, detached_thread::hook_watch::LONG_HOOK,
+            monitor::stays_stuck::StaysStuck, panic_hook_end,
+        },
         workers::{config::Config, context, worker::WorkerLoop},
     },
     timer::{clock::ClockKind, entry_queue::EntryQueue},
@@ -243,6 +246,29 @@ fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
     assert!(!watched.sends_after(many).look(many, None));
     watched.sends = Some(Sends::at_first(0));
     assert!(watched.sends_after(many).look(many, None));
+}
+
+/// Where no spare thread is left.
+#[test]
+fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callback() {
+    while_a_job_runs(|shared, _, job| {
+        let is_due_after = |job: &JobRef, pause| {
+            let (mut stays_stuck, held) = (StaysStuck::default(), BOUND);
+            assert!(stays_stuck.is_due(held));
+            stays_stuck.look(shared, Some((job.clone(), RunningCode::of(job))), held);
+            assert!(!stays_stuck.is_due(held));
+            stays_stuck.is_due(held + pause)
+        };
+        assert!(!is_due_after(job, 1000 * BOUND));
+        job.header().set_in_panic_hook(true);
+        assert!(is_due_after(job, LONG_HOOK.max(BOUND)));
+        let runnable = FEATURES.callbacks.runner(shared.id(), EntryQueue::new());
+        // SAFETY: the runnable keeps the job.
+        let runner = unsafe { JobRef::new_for(runnable.ptr()) };
+        assert!(is_due_after(&runner, BOUND));
+        // It never ran.
+        runnable.into_ptr();
+    });
 }
 
 #[test]

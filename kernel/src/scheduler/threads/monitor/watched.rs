@@ -6,7 +6,10 @@ use std::{
 };
 
 use crate::scheduler::{
-    threads::{detached_run::Activity, senders::Sends, thread_times::ThreadTimes},
+    threads::{
+        detached_run::Activity, monitor::stays_stuck::StaysStuck, senders::Sends,
+        thread_times::ThreadTimes,
+    },
     workers::run_word::RunWord,
 };
 
@@ -31,8 +34,8 @@ pub(super) struct Watched {
     pub(super) blocked_looks: u32,
     /// What is known of the thread's operations, since `times`.
     pub(super) sends: Option<Sends>,
-    /// Whether the lack of a spare thread was already reported for this run.
-    pub(super) at_bound: bool,
+    /// What was reported of this run for want of a spare thread.
+    pub(super) stays_stuck: StaysStuck,
     /// Whether the run was noted as a long one.
     pub(super) is_long: bool,
 }
@@ -48,7 +51,7 @@ impl Watched {
             blocks: false,
             blocked_looks: 0,
             sends: None,
-            at_bound: false,
+            stays_stuck: StaysStuck::default(),
             is_long: false,
         }
     }

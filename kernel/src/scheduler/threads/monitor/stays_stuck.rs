@@ -1,0 +1,76 @@
+//! A worker that stays with its stuck thread, because no spare thread is left: which reports tell of that run. Until it
+//! ends, each round moves what is due at this worker to others (step 1 of the [monitor](super)).
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    job::JobRef,
+    report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun},
+    scheduler::{
+        threads::{
+            detached_round,
+            detached_run::RunningCode,
+            detached_thread::hook_watch::{HookWatch, long_hook},
+            serve,
+        },
+        workers::shared::Shared,
+    },
+};
+
+/// What was reported of one run.
+#[derive(Default)]
+pub(super) struct StaysStuck {
+    /// When the run has lasted for so long, it is looked at.
+    look_at: Duration,
+    /// The panic hook, if it was reported.
+    hook: HookWatch,
+}
+
+impl StaysStuck {
+    /// Whether the run, which has lasted for `held`, is to be looked at: a look takes the lock of the worker's core.
+    pub(super) fn is_due(&self, held: Duration) -> bool {
+        held >= self.look_at
+    }
+
+    /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for `held`.
+    /// `running`: the job, if the owner is still in it. One that runs a panic hook is looked at again, because only a
+    /// warning goes to stderr, and nothing else would tell of a hook that blocks.
+    pub(super) fn look(
+        &mut self,
+        shared: &Shared,
+        running: Option<(JobRef, RunningCode)>,
+        held: Duration,
+    ) {
+        let bound = shared.config.stuck_after;
+        self.look_at = Duration::MAX;
+        let spare = shared.config.spare_threads;
+        serve::report_no_spare_thread(shared, spare, NoSpareThread::WorkerIsStuck);
+        let Some((job, code)) = running else {
+            return;
+        };
+        if detached_round::is_before_callbacks(job.header()) {
+            // The callback that it begins may block.
+            self.look_at = held + bound;
+            return;
+        }
+        let name = LateName::of(job.header());
+        let retake = Retake::Refused;
+        if code == RunningCode::PanicHook {
+            if let Some(ran) = self.hook.look(held, bound) {
+                return report::long_panic_hook(name, ran);
+            }
+            self.hook = HookWatch::begin(held);
+            self.look_at = held + long_hook(bound);
+            report::panic_hook_runs(name, held, retake);
+        } else {
+            let run = StuckRun {
+                held,
+                retake,
+                killed: None,
+            };
+            report::stuck(name, run, LateNames::none());
+        }
+        // A fork is no excuse, even one that computes: no thread is left for others.
+        detached_round::note_offence(shared, &job, true, Instant::now());
+    }
+}
