@@ -256,3 +256,33 @@ fn a_job_that_outlasts_a_shutdown_is_named_by_that_only() {
     assert!(of_monitor[0].text.contains("has blocked or computed"));
     drop(go);
 }
+
+/// The shutdown has asked nobody to end yet, and may wait for long.
+#[test]
+fn a_kill_of_a_job_that_holds_up_a_drain_is_reported() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let (go, may_go) = mpsc::channel::<()>();
+    let blocks = async move {
+        let _gone = may_go.recv();
+    };
+    let named = Spawn::new().name("holds up the drain");
+    let (job,) = runtime.block_on(async { (named.spawn(blocks),) });
+    let name = "`holds up the drain`";
+    until(|| !reports("weald::monitor", name).is_empty());
+    let (closes, has_closed) = mpsc::channel();
+    let looks = async move {
+        while spawn(async {}).await.is_ok() {}
+        closes.send(()).unwrap();
+    };
+    runtime.spawn(looks).detach();
+    let shutdown = thread::spawn(move || runtime.shutdown(Duration::from_secs(3600)));
+    has_closed.recv().unwrap();
+    job.cancel();
+    let is_of_kill = |report: &Report| report.text.contains("a kill has been pending");
+    until(|| reports("weald::monitor", name).iter().any(is_of_kill));
+    drop(go);
+    let report = shutdown.join().unwrap();
+    assert!(report.not_stopped.is_empty(), "{report:?}");
+}

@@ -95,6 +95,7 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let mut found = shared.live_jobs();
     let mut asked = found.clone();
     asked.retain(|job| !job.header().state.is_cancelled() && !own.contain(job));
+    shared.begin_to_cancel();
     // A job that sees its cancel only now gets the grace period, even if the drain used up the deadline.
     let time_limit = || deadline.max(Instant::now() + GRACE);
     if !shared.is_driven() && has_other_workers(shared) {

@@ -77,7 +77,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
     }
     for kill in &round.unended {
         // A shutdown that such a job outlasts names it itself.
-        if shared.is_closing() {
+        if shared.is_cancelling() {
             break;
         }
         let name = LateName::of(kill.job.header());

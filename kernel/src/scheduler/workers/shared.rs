@@ -1,9 +1,12 @@
 //! What the threads of a runtime share, and how a job finds its runtime.
 //!
 //! Jobs name their runtime by a number. [`find`] turns the number into the runtime, or returns `None` if the runtime is
-//! gone. A runtime is open, then closing (nothing new is spawned), then stopped (workers end); it never goes back.
+//! gone. A runtime is open, then closing (nothing new is spawned), then cancelling (every job is asked to end), then
+//! stopped (workers end); it never goes back.
 
 #![allow(unsafe_code)]
+
+mod phase;
 
 use std::{
     sync::{Arc, Condvar, RwLock, Weak},
@@ -91,16 +94,6 @@ pub(crate) struct Shared {
     pub(crate) process: ProcessNumber,
     /// Signalled when a thread of the runtime ends.
     ended: (std::sync::Mutex<()>, Condvar),
-}
-
-/// The phases of a runtime's life. A runtime only moves to a later one.
-mod phase {
-    /// Everything works.
-    pub(super) const OPEN: u8 = 0;
-    /// Nothing new is spawned; jobs may still end on their own.
-    pub(super) const CLOSING: u8 = 1;
-    /// Workers stop; waiting jobs are cancelled.
-    pub(super) const STOPPED: u8 = 2;
 }
 
 /// All runtimes, by number. Number 0 is never used.
@@ -252,6 +245,16 @@ impl Shared {
     /// First step of a shutdown: nothing new.
     pub(crate) fn close(&self) {
         self.phase.fetch_max(phase::CLOSING, Ordering::SeqCst);
+    }
+
+    /// Third step of a shutdown: every job is asked to end.
+    pub(crate) fn begin_to_cancel(&self) {
+        self.phase.fetch_max(phase::CANCELLING, Ordering::SeqCst);
+    }
+
+    /// Whether a shutdown has asked every job to end.
+    pub(crate) fn is_cancelling(&self) -> bool {
+        self.phase.load(Ordering::Acquire) >= phase::CANCELLING
     }
 
     /// Fourth step of a shutdown: every thread that is not in a job ends.
