@@ -5,9 +5,14 @@
 //! report, the other was current where the runtime was started. Only the reporting thread calls them. It also drops
 //! them, because a subscriber's destructor is user code.
 //!
-//! A runtime that was started under a subscriber of its own has an [`AudienceId`] of its own, so that its reports have
+//! A runtime that was started under the subscriber of a scope has an [`AudienceId`] of its own, so that its reports have
 //! limits of their own: otherwise a flood in one runtime would keep another's subscriber from hearing of anything at all.
-//! Runtimes without one share their limits, however many there are, because one reader gets all their reports.
+//! The other runtimes share their limits, however many there are, because one reader gets all their reports.
+//!
+//! So runtimes that were started in one scope have separate limits too, although one reader gets their reports: nothing
+//! tells whether two `Dispatch`es are of one subscriber. They cannot be compared. `Dispatch::downcast_ref` needs the
+//! subscriber's type, and calls the subscriber. The address in the text for debugging is that of the `Dispatch`, which
+//! is another one for each clone.
 
 use std::{
     cell::RefCell,
@@ -131,14 +136,26 @@ impl Audience {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn runtimes_that_were_started_under_subscribers_of_their_own_have_limits_of_their_own() {
+    fn runtimes_that_were_started_in_scopes_have_limits_of_their_own_also_those_of_one_scope() {
         let id = || RuntimeSubscriber::current().id;
         assert_eq!((id(), id()), (AudienceId::PROGRAM, AudienceId::PROGRAM));
-        let under_its_own = || dispatcher::with_default(&Dispatch::new(NoSubscriber::new()), id);
-        let (first, second) = (under_its_own(), under_its_own());
-        assert!(first != second && ![first, second].contains(&AudienceId::PROGRAM));
+        let subscriber = Dispatch::new(NoSubscriber::new());
+        let in_scope = |subscriber| dispatcher::with_default(subscriber, || [id(), id()]);
+        let other = Dispatch::new(NoSubscriber::new());
+        let ids = [in_scope(&subscriber), in_scope(&other)].concat();
+        assert!(!ids.contains(&AudienceId::PROGRAM));
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    }
+
+    #[test]
+    fn the_address_in_the_text_of_a_dispatch_is_not_that_of_its_subscriber() {
+        let subscriber = Dispatch::new(NoSubscriber::new());
+        let clones = [subscriber.clone(), subscriber];
+        assert_ne!(format!("{:?}", clones[0]), format!("{:?}", clones[1]));
     }
 }
