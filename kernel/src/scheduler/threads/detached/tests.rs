@@ -273,10 +273,18 @@ fn the_time_of_a_panic_hook_is_not_that_of_its_run() {
     }
 }
 
+/// As a short one does, or the second in a run.
 #[test]
-fn no_warning_tells_of_a_panic_hook_that_has_ended() {
-    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
-    thread.run.job.header().set_in_panic_hook(false);
-    assert_eq!(look_at_blocked(&mut thread, 2 * LONG_HOOK), (0, vec![]));
-    assert!(!thread.awaits_hook());
+fn a_panic_hook_that_ends_and_does_not_begin_the_run_again_leaves_the_job_to_be_reported() {
+    for is_warned in [false, true] {
+        let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
+        if is_warned {
+            let held = BOUND + LONG_HOOK;
+            assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+        }
+        thread.run.job.header().set_in_panic_hook(false);
+        assert_eq!(look_at_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
+        assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
+        assert_eq!(look_at_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
+    }
 }
