@@ -115,7 +115,7 @@ mod tests {
         core.begin_close();
         thread::scope(|scope| {
             let threads = [(); 2].map(|()| scope.spawn(|| core.serve()));
-            while core.state().idle < threads.len() as u32 {
+            while core.state().idle as usize != threads.len() {
                 thread::yield_now();
             }
             core.prepare();

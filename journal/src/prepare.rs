@@ -47,10 +47,10 @@ impl Core {
             Err(Failure::Medium(_, error)) if is_full(&error) => {
                 match self.caught("preparing", || self.remove_ahead()) {
                     Ok(let_in) => self.refuse((AppendError::Full, &error), let_in),
-                    Err(failure) => self.fail_preparing(failure),
+                    Err(failure) => self.fail_preparing(&failure),
                 }
             }
-            Err(failure) => self.fail_preparing(failure),
+            Err(failure) => self.fail_preparing(&failure),
         }
     }
 
@@ -61,10 +61,13 @@ impl Core {
         self.wakes.run(|| due.into_iter().for_each(Due::give));
     }
 
-    fn fail_preparing(&self, failure: Failure) {
-        let outcome = Err(failure);
-        self.state_after(&outcome).is_preparing = false;
-        outcome.unwrap_or_else(|failure| self.fail(&failure));
+    fn fail_preparing(&self, failure: &Failure) {
+        let mut state = self.state();
+        // From here on, as in `state_after`.
+        state.failed.get_or_insert(failure.refusal());
+        state.is_preparing = false;
+        drop(state);
+        self.fail(failure);
     }
 
     /// Gives what waits its places, as far as there is room.
