@@ -107,7 +107,11 @@ mod tests {
         ];
         for error in errors {
             let (code, text) = Failure::from(error).told().unwrap();
-            assert_eq!((code, text.matches("from a copy").count()), (3, 1), "{text}");
+            assert_eq!(
+                (code, text.matches("from a copy").count()),
+                (3, 1),
+                "{text}"
+            );
         }
     }
 }
