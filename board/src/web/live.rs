@@ -134,14 +134,17 @@ async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem>
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let ending = Ending(followed.broadcast.clone());
-    let mut parts = Some((app.boards.clone(), name.clone(), read, ending));
+    // It is followed before its streams begin: they tell what happens from then on, also that the board is deleted.
+    let newest = followed.broadcast.newest();
+    let follow = app.boards.follow(name, Some(newest)).await?;
+    let mut parts = Some((app.boards.clone(), name.clone(), follow, read, ending));
     let id = format!("live updates of {name}, {number}");
     let teller = ChildSpec::process(id, move |_: Inbox<()>| {
         let parts = parts.take();
         async move {
-            if let Some((boards, name, read, ending)) = parts {
+            if let Some((boards, name, follow, read, ending)) = parts {
                 // A stream that ends lets its reader ask again, and then learn why.
-                let _ended = tell(&boards, &name, read, &ending.0).await;
+                let _ended = tell(follow, read, &ending.0, || boards.newest(&name)).await;
             }
         }
     });
@@ -153,14 +156,13 @@ async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem>
     Ok(followed)
 }
 
-/// The life of a board's process, until nobody reads any more.
+/// The life of a board's process, until nobody reads any more. `newest`: an error once the board is deleted.
 async fn tell(
-    boards: &Boards,
-    name: &BoardName,
+    mut follow: Follow,
     read: Receiver<()>,
     broadcast: &Broadcast,
+    newest: impl Fn() -> Result<Version, BoardError>,
 ) -> Result<(), BoardError> {
-    let mut follow = boards.follow(name, Some(broadcast.newest())).await?;
     loop {
         let happened = select! {
             happened = of_future(follow.next()) => happened?,
@@ -168,7 +170,7 @@ async fn tell(
         };
         broadcast.tell(happened.version, event(&happened));
         // The readers of a board that a moderator has just deleted come back, and learn that.
-        boards.newest(name)?;
+        newest()?;
     }
 }
 
