@@ -151,20 +151,11 @@ impl DetachedThreads {
     }
 
     /// The job of this run announces that it blocks, or that it holds the thread in a wait. It is not reported from then on.
-    /// False if it was announced or reported before.
+    /// False if it was announced or reported before. A panic hook that was reported before does not count.
     pub(crate) fn announce(&self, run: ListedRun) -> bool {
         let mut threads = lock(&self.threads);
         let found = threads.iter_mut().find(|thread| thread.is_in(run));
-        let Some(thread) = found.filter(|thread| !thread.reported) else {
-            return false;
-        };
-        lock(&self.ended).extend(thread.unreported());
-        thread.reported = true;
-        thread.announced = true;
-        thread.asked_at = Duration::ZERO;
-        thread.kill_reported = true;
-        thread.run.activity = Activity::Block;
-        true
+        found.is_some_and(|thread| thread.announce(&mut lock(&self.ended)))
     }
 
     /// The job of this run has done what it had announced. It is watched from now on, as a run that begins.

@@ -42,7 +42,7 @@ pub(super) struct DetachedThread {
     /// Whether it is one root of a fork too many, so that the fork excuses nothing.
     pub(super) counts_in_fork: bool,
     /// Whether a panic hook has ended since the thread was detached, and what followed was watched anew.
-    renewed: bool,
+    pub(super) renewed: bool,
     /// The panic hook, if it was reported.
     hook: HookWatch,
     /// Whether a report has named the jobs that it holds up.
@@ -109,14 +109,36 @@ impl DetachedThread {
         self.kill_reported = false;
     }
 
+    /// The job announces that it blocks, or that it holds the thread in a wait. What is to be reported of the run so far is
+    /// added to `ended`. False if it was announced or reported before.
+    pub(super) fn announce(&mut self, ended: &mut Vec<Overdue>) -> bool {
+        // Asked first: of a run that was reported, even if only its panic hook was, nothing is left to report.
+        let so_far = self.unreported();
+        let _is_over = self.look_behind_hook();
+        if self.reported {
+            return false;
+        }
+        ended.extend(so_far);
+        self.reported = true;
+        self.announced = true;
+        self.asked_at = Duration::ZERO;
+        self.kill_reported = true;
+        self.run.activity = Activity::Block;
+        true
+    }
+
     /// The panic hook of the job has ended: what follows is watched as a run that begins, once, unless the job has announced
-    /// that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound. Returns what is to
-    /// be reported of the run so far.
+    /// that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound. Behind a later hook
+    /// that was reported, the job is not reported yet. Returns what is to be reported of the run so far.
     pub(super) fn end_panic_hook(&mut self, bound: Duration) -> Option<Overdue> {
         self.note_code(bound);
         self.run.job.header().set_in_panic_hook(false);
         let is_own = self.reported && self.run.code == RunningCode::Own;
-        if self.announced || is_own || mem::replace(&mut self.renewed, true) {
+        if self.announced || is_own {
+            return None;
+        }
+        if mem::replace(&mut self.renewed, true) {
+            let _is_over = self.look_behind_hook();
             return None;
         }
         let (so_far, kill_reported) = (self.unreported(), self.kill_reported);
@@ -245,14 +267,16 @@ impl DetachedThread {
     }
 
     /// If the panic hook that was reported is over, and the run is not one that begins: what runs now is the job's own, and is
-    /// not reported yet.
-    fn look_behind_hook(&mut self) {
+    /// not reported yet. Whether that is so.
+    fn look_behind_hook(&mut self) -> bool {
         let of_hook = self.run.code == RunningCode::PanicHook && self.reported && !self.announced;
-        if of_hook && RunningCode::of(&self.run.job) == RunningCode::Own {
+        let is_over = of_hook && RunningCode::of(&self.run.job) == RunningCode::Own;
+        if is_over {
             self.run.code = RunningCode::Own;
             self.reported = false;
             self.hook = HookWatch::default();
         }
+        is_over
     }
 
     /// The run was reported, which has lasted for `held`.
@@ -275,7 +299,10 @@ impl DetachedThread {
                 self.note_activity(now);
             }
         }
-        self.look_behind_hook();
+        if self.look_behind_hook() {
+            // What the thread does was not asked, as it counted as reported: the next look asks, and judges.
+            return;
+        }
         if self.reported {
             round.long_hooks.extend(self.look_at_hook(held, bound));
             return;

@@ -283,8 +283,40 @@ fn a_panic_hook_that_ends_and_does_not_begin_the_run_again_leaves_the_job_to_be_
             assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
         }
         thread.run.job.header().set_in_panic_hook(false);
+        // This look finds that, and the next one asks the system what the thread does.
+        assert!(!thread.is_sampled(4 * LONG_HOOK, BOUND));
+        thread.look(None, 4 * LONG_HOOK, &mut Round::new(BOUND));
+        assert!(thread.is_sampled(4 * LONG_HOOK, BOUND) && thread.run.activity == Activity::Block);
         assert_eq!(look_at_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
         assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
         assert_eq!(look_at_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
     }
+}
+
+#[test]
+fn a_job_that_announces_directly_behind_a_reported_panic_hook_is_not_reported() {
+    let job = testing::job();
+    job.header().set_in_panic_hook(true);
+    let (threads, listed) = retaken(&job, BOUND);
+    assert_eq!(threads.look(BOUND).overdue.len(), 1);
+    assert!(!threads.announce(listed), "the hook itself announces");
+    // As a short one does.
+    job.header().set_in_panic_hook(false);
+    assert!(threads.announce(listed));
+    assert!(!threads.is_any_unreported());
+    assert!(threads.look(BOUND).overdue.is_empty());
+}
+
+/// The monitor may sleep, because a warning has told of the hook.
+#[test]
+fn the_end_of_a_second_reported_hook_of_a_run_keeps_the_monitor_awake() {
+    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
+    let (job, threads) = (thread.run.job.clone(), DetachedThreads::new(1));
+    let held = BOUND + LONG_HOOK;
+    assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+    thread.renewed = true;
+    lock(&threads.threads).push(thread);
+    assert!(!threads.is_any_unreported());
+    threads.end_panic_hook(ListedRun::OfThread(0), &job, BOUND);
+    assert!(threads.is_any_unreported());
 }
