@@ -99,10 +99,6 @@ impl Scope {
     /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end. A child
     /// that shuts the runtime down does not count: it ends only afterwards.
     fn runtime_is_gone(&self) -> bool {
-        let shuts_down = |child: &JobRef| {
-            let extensions = child.header().extensions.lock_existing();
-            extensions.is_some_and(|extensions| extensions.shuts_down)
-        };
         let is_gone = |id| shared::find(id).is_none_or(|shared| shared.is_stopped());
         // Out of the lock: the last reference to a runtime drops values of the user.
         let runtimes: BTreeSet<u16> = {
@@ -148,6 +144,18 @@ impl Scope {
         .await;
     }
 
+    /// Waits until no job of the scope is left that it waits for, and holds the thread meanwhile. A cancel must not end this
+    /// wait: a scope promises that its children have ended.
+    fn wait_with_stack(&self) {
+        let mut all_ended = pin!(self.all_ended());
+        let ended_or_gone = std::future::poll_fn(|cx| match all_ended.as_mut().poll(cx) {
+            // Asked after the waker was left: a child that ends in between wakes it.
+            Poll::Pending if self.runtime_is_gone() => Poll::Ready(()),
+            ended => ended,
+        });
+        wait_to_the_end(ended_or_gone, || ());
+    }
+
     /// Closes the scope if no job is left. Whether it did.
     fn has_ended(&self) -> bool {
         let mut children = lock(&self.children);
@@ -164,12 +172,19 @@ impl std::fmt::Debug for Scope {
     }
 }
 
-/// The child with this number has ended, in this `runtime`.
+/// Whether the child shuts its runtime down, so that it ends only afterwards.
+fn shuts_down(child: &JobRef) -> bool {
+    let extensions = child.header().extensions.lock_existing();
+    extensions.is_some_and(|extensions| extensions.shuts_down)
+}
+
+/// The child with this number has ended, in this `runtime`. The waiter looks again if none is left, or only children
+/// that shut their runtime down: an [`EndChildren`] does not wait for those. The search ends at the first other child.
 fn forget(children: &Mutex<Children>, number: u64, runtime: u16) {
     let waiter = {
         let mut children = lock(children);
         children.live.remove(&number);
-        match children.live.is_empty() {
+        match children.live.values().all(shuts_down) {
             true => children.waiter.take(),
             false => None,
         }
@@ -193,13 +208,10 @@ impl Drop for EndChildren<'_> {
         }
         self.0.cancel();
         if !self.0.runtime_is_gone() {
-            // A cancel must not end this wait: a scope promises that its children have ended.
-            let mut all_ended = pin!(self.0.all_ended());
-            let ended_or_gone = std::future::poll_fn(|cx| match self.0.runtime_is_gone() {
-                true => Poll::Ready(()),
-                false => all_ended.as_mut().poll(cx),
-            });
-            wait_to_the_end(ended_or_gone, || ());
+            self.0.wait_with_stack();
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
