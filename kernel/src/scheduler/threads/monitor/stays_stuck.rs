@@ -1,16 +1,17 @@
 //! A worker that stays with its stuck thread, because no spare thread is left: which reports tell of that run. Until it
 //! ends, each round moves what is due at this worker to others (step 1 of the [monitor](super)).
 
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 use crate::{
     job::JobRef,
     report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached_round,
-            detached_run::RunningCode,
-            detached_thread::hook_watch::{HookWatch, long_hook},
+            detached_round, detached_run::RunningCode, detached_thread::hook_watch::HookWatch,
             serve,
         },
         workers::shared::Shared,
@@ -24,6 +25,8 @@ pub(super) struct StaysStuck {
     look_at: Duration,
     /// The panic hook, if it was reported.
     hook: HookWatch,
+    /// Whether it was reported, so that only the job's own code is left to report.
+    hook_reported: bool,
 }
 
 impl StaysStuck {
@@ -33,8 +36,9 @@ impl StaysStuck {
     }
 
     /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for `held`.
-    /// `running`: the job, if the owner is still in it. One that runs a panic hook is looked at again, because only a
-    /// warning goes to stderr, and nothing else would tell of a hook that blocks.
+    /// `running`: the job, if the owner is still in it. One that runs a panic hook is looked at again until its own code is
+    /// found to run: only a warning of a hook that blocks goes to stderr, and what the job does behind the hook is reported
+    /// as its own.
     pub(super) fn look(
         &mut self,
         shared: &Shared,
@@ -56,11 +60,14 @@ impl StaysStuck {
         let name = LateName::of(job.header());
         let retake = Retake::Refused;
         if code == RunningCode::PanicHook {
-            if let Some(ran) = self.hook.look(held, bound) {
-                return report::long_panic_hook(name, ran);
+            self.look_at = held + bound;
+            if mem::replace(&mut self.hook_reported, true) {
+                if let Some(ran) = self.hook.look(held, bound) {
+                    report::long_panic_hook(name, ran);
+                }
+                return;
             }
             self.hook = HookWatch::begin(held);
-            self.look_at = held + long_hook(bound);
             report::panic_hook_runs(name, held, retake);
         } else {
             let run = StuckRun {

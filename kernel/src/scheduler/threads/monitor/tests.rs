@@ -8,10 +8,7 @@ use crate::{
     job::{name::CallbackName, testing},
     scheduler::{
         stackful::pinned::PinnedQueue,
-        threads::{
-            detached_run::ListedRun, detached_thread::hook_watch::LONG_HOOK,
-            monitor::stays_stuck::StaysStuck, panic_hook_end,
-        },
+        threads::{detached_run::ListedRun, monitor::stays_stuck::StaysStuck, panic_hook_end},
         workers::{config::Config, context, worker::WorkerLoop},
     },
     timer::{clock::ClockKind, entry_queue::EntryQueue},
@@ -261,7 +258,7 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
         };
         assert!(!is_due_after(job, 1000 * BOUND));
         job.header().set_in_panic_hook(true);
-        assert!(is_due_after(job, LONG_HOOK.max(BOUND)));
+        assert!(is_due_after(job, BOUND));
         let runnable = FEATURES.callbacks.runner(shared.id(), EntryQueue::new());
         // SAFETY: the runnable keeps the job.
         let runner = unsafe { JobRef::new_for(runnable.ptr()) };
@@ -269,6 +266,25 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
         // It never ran.
         runnable.into_ptr();
     });
+}
+
+/// Where no spare thread is left. A look that finds the job's own code reports it, and is the last one.
+#[test]
+fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_a_warning() {
+    for pauses in [1, 3] {
+        while_a_job_runs(|shared, _, job| {
+            let mut stays_stuck = StaysStuck::default();
+            let mut look = |held| {
+                assert!(stays_stuck.is_due(held));
+                stays_stuck.look(shared, Some((job.clone(), RunningCode::of(job))), held);
+                stays_stuck.is_due(1000 * held)
+            };
+            job.header().set_in_panic_hook(true);
+            assert!((1..=pauses).all(|n| look(n * BOUND)));
+            job.header().set_in_panic_hook(false);
+            assert!(!look((pauses + 1) * BOUND));
+        });
+    }
 }
 
 #[test]
