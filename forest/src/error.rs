@@ -269,10 +269,12 @@ pub enum AppendError {
         /// The last position.
         current: Position,
     },
-    /// Another writer has taken over, or a file by which it would be known is gone; this one appends nothing more.
+    /// Another writer has taken over, or a file by which it would be known is gone, or this process was forked from the one
+    /// that opened it; this writer appends nothing more.
     #[error(
         "another program has opened it for writing and taken it over, or its file `lock` was removed or exchanged, as \
-         with its directory; if there is another program, end one of the two before the forest is opened here again"
+         with its directory, or this process was forked from the one that opened it; if there is another program, end \
+         one of the two before the forest is opened here again, and after a fork commit only in the parent"
     )]
     Fenced,
     /// It was opened for reading only.

@@ -15,8 +15,8 @@
 //! which waits on its `journal/mark` (`when`), until the journal raises that (`raise`). `weald-journal` has the part
 //! between.
 //!
-//! To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and
-//! `note_opening` there, which appends the record of the opening.
+//! To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and then
+//! `note_opening` in `recover/open`, which appends the record of the opening.
 //!
 //! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms, and a
 //! forest on disk.

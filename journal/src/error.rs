@@ -32,10 +32,10 @@ pub enum OpenError {
         /// Where.
         damage: Damage,
     },
-    /// A later version of Weald has written it.
+    /// A later version of Weald has written it. No record, key or checkpoint has changed.
     #[error(
-        "{medium}: the file {file} has format {format}, which this version of Weald does not know. Nothing was changed; open \
-         the forest with the version that wrote it"
+        "{medium}: the file {file} has format {format}, which this version of Weald does not know. No record, key or \
+         checkpoint has changed; open the forest with the version that wrote it"
     )]
     UnknownFormat {
         /// The directory.
