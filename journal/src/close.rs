@@ -2,9 +2,9 @@
 
 use std::sync::PoisonError;
 
-use weald_forest::journal::AppendError;
+use weald_forest::journal::{AppendError, catch_foreign};
 
-use crate::core::Core;
+use crate::core::{Core, discard};
 use crate::names;
 
 impl Core {
@@ -16,7 +16,8 @@ impl Core {
     }
 
     /// Gives the lock back, after the threads have ended. If all is durable, notes the end, so that the next opening
-    /// notices if a copy has lost records; and removes the segments that were prepared in vain.
+    /// notices if a copy has lost records; and removes the segments that were prepared in vain. A medium that panics
+    /// keeps nothing of the rest from being done: whoever waits is answered.
     pub(crate) fn end_close(&self) {
         // A checkpoint or a trim that was begun may be writing another key file. It ends soon; see `maintenance.rs`.
         let ended = self.checkpoints.lock();
@@ -28,13 +29,13 @@ impl Core {
             let is_whole = is_whole && state.failed.is_none();
             (is_whole, log.synced, log.cursor.segment.next())
         };
-        if is_whole && self.must_be_newest().is_ok() {
-            // If this fails, nothing is lost: the note only helps a later opening.
-            let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            let _noted = lock
-                .as_ref()
-                .map(|lock| names::note_end(&**lock, end.position()));
-            drop(lock);
+        if is_whole && matches!(catch_foreign(|| self.must_be_newest()), Some(Ok(()))) {
+            // If this fails or panics, nothing is lost: the note only helps a later opening.
+            catch_foreign(|| {
+                let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let lock = lock.as_ref();
+                drop(lock.map(|lock| names::note_end(&**lock, end.position())));
+            });
             self.remove_prepared(unused);
         }
         let lock = {
@@ -46,8 +47,8 @@ impl Core {
         self.end(AppendError::Poisoned);
         // Handles of the journal may be left, and an open file keeps its room, also one that was removed.
         let files = std::mem::take(&mut *self.files());
-        drop(files);
-        drop(lock);
+        discard(files);
+        catch_foreign(|| drop(lock));
     }
 }
 

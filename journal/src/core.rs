@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weald_forest::journal::{AppendError, Level, Marks};
+use weald_forest::journal::{AppendError, Level, Marks, catch_foreign};
 
 use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
@@ -329,9 +329,17 @@ impl Core {
             let open = files.split_off(&upto.segment);
             std::mem::replace(&mut *files, open)
         };
-        drop(full);
+        // The mark is raised first, because a destructor of the medium may block.
         self.wakes
             .run(|| self.marks.raise(Level::Durable, upto.position()));
+        discard(full);
         Ok(())
+    }
+}
+
+/// Drops files of the medium. A destructor that panics ends no thread, and the other files go as well.
+pub(crate) fn discard(files: BTreeMap<SegmentId, Arc<dyn MediumFile>>) {
+    for file in files.into_values() {
+        catch_foreign(|| drop(file));
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use weald_forest::journal::{AppendError, catch_foreign, notice};
 
 use crate::core::{Core, Failure};
+use crate::medium::text_of;
 use crate::names;
 use crate::next_step::State;
 use crate::waiting::Due;
@@ -103,6 +104,7 @@ impl Core {
         let name = self.medium_name();
         match failure {
             Failure::Medium(doing, error) => {
+                let error = text_of(error);
                 let why = format!("{doing} failed, so the journal takes nothing any more: {error}");
                 notice(move || tracing::error!("{name}: {why}"));
             }

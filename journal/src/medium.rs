@@ -6,6 +6,7 @@
 use std::io;
 
 use rustix::io::Errno;
+use weald_forest::journal::catch_foreign;
 
 /// Why a directory cannot be locked for writing.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +156,12 @@ pub(crate) fn read_some(file: &dyn MediumFile, offset: u64, most: usize) -> io::
     Ok(bytes)
 }
 
+/// An error as text, also if it panics when it is shown: a medium may fail with an error of a type of its own.
+pub(crate) fn text_of(error: &io::Error) -> String {
+    catch_foreign(|| error.to_string())
+        .unwrap_or_else(|| "its error panics when it is shown".to_owned())
+}
+
 /// Whether an error says that there is no room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
@@ -184,7 +191,8 @@ pub(crate) fn for_room(name: &str, len: u64) -> impl Fn(io::Error) -> io::Error 
         if !is_full(&error) {
             return error;
         }
-        let text = format!("the disk is full: {name} needs at least {len} bytes ({error})");
+        let why = text_of(&error);
+        let text = format!("the disk is full: {name} needs at least {len} bytes ({why})");
         io::Error::new(error.kind(), text)
     }
 }

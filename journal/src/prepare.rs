@@ -7,7 +7,9 @@ use std::sync::{MutexGuard, PoisonError};
 use weald_forest::journal::{AppendError, catch_foreign, notice};
 
 use crate::core::{Core, Failure};
-use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
+use crate::medium::{
+    Medium, MediumFile, STEP, for_room, is_full, is_unopened, text_of, write_whole,
+};
 use crate::names;
 use crate::next_step::{Preparation, State};
 use crate::place::SegmentId;
@@ -95,7 +97,7 @@ impl Core {
         };
         self.remove_prepared(unused);
         self.end_preparing(self.state(), let_in.into_iter().chain(due));
-        let (name, error) = (self.medium_name(), error.to_string());
+        let (name, error) = (self.medium_name(), text_of(error));
         notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }
 

@@ -18,9 +18,12 @@ pub(crate) type Hook = fn() -> io::Result<()>;
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) read_lock: Arc<Mutex<Option<Hook>>>,
+    pub(crate) write_lock: Arc<Mutex<Option<Hook>>>,
+    /// Asked when a file of the medium, or its lock, is dropped.
+    pub(crate) drop: Arc<Mutex<Option<Hook>>>,
     pub(crate) create: Arc<Mutex<Option<Hook>>>,
     open: Arc<Mutex<Option<Hook>>>,
-    write: Arc<Mutex<Option<Hook>>>,
+    pub(crate) write: Arc<Mutex<Option<Hook>>>,
     sync: Arc<Mutex<Option<Hook>>>,
     pub(crate) remove: Arc<Mutex<Option<Hook>>>,
     pub(crate) sync_names: Arc<Mutex<Option<Hook>>>,
@@ -95,8 +98,19 @@ impl Medium for Hooked {
     }
 }
 
-/// Only reading it asks a hook.
 struct HookedLock(Box<dyn MediumFile>, Hooks);
+
+impl Drop for HookedLock {
+    fn drop(&mut self) {
+        ask(&self.1.drop).unwrap();
+    }
+}
+
+impl Drop for HookedFile {
+    fn drop(&mut self) {
+        ask(&self.1.drop).unwrap();
+    }
+}
 
 impl MediumFile for HookedLock {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -105,6 +119,7 @@ impl MediumFile for HookedLock {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        ask(&self.1.write_lock)?;
         self.0.write_at(bytes, offset)
     }
 
