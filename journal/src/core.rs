@@ -237,19 +237,20 @@ impl Core {
         erased.map_err(|error| Failure::Medium("erasing", error))
     }
 
-    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now.
+    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now, also if the medium
+    /// panics: a checkpoint that fails does not end the journal.
     pub(crate) fn change_keys<T>(
         &self,
         taken: u64,
         change: impl FnOnce(&mut Keys) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut keys = self.keys();
-        let changed = change(&mut keys);
+        let changed = catch_foreign(|| change(&mut keys));
         // Under the lock of the keys, so that nobody notes an older room later.
         let room = &mut self.state().log.keys;
         room.promised -= taken;
         room.free = keys.free();
-        changed
+        changed.unwrap_or_else(|| Err(io::Error::other("the medium has panicked")))
     }
 
     pub(crate) fn file(&self, segment: SegmentId) -> io::Result<Arc<dyn MediumFile>> {

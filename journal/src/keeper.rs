@@ -3,14 +3,17 @@
 //! While it waits, the thread holds no handle of the forest, so it keeps no forest open. The drop of the last handle of
 //! the forest ends the thread, and waits for its end: then nobody has the forest's files open any more.
 
+use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::Poll;
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, SystemTime};
 
 use weald_forest::Forest;
-use weald_forest::journal::{CheckpointError, Journal, Position, notice};
+use weald_forest::journal::{CheckpointError, Journal, Position, catch_foreign, notice};
 
 use crate::checkpoint;
 use crate::core::Core;
@@ -155,22 +158,36 @@ fn serve(core: &Core, kept: &Weak<Kept>) {
 }
 
 async fn put_and_trim(core: &Core, kept: &Kept) {
-    if let Err(error) = put_checkpoint(kept).await {
+    if let Err(error) = caught(put_checkpoint(kept)).await {
         let what = "no checkpoint was put, so the next opening takes longer";
         warn(core, what, error);
         // Not again at once: there may be no room.
         let mut state = core.state();
         let more = core.settings.checkpoint.unwrap_or(0);
         state.grown_enough = state.grown.saturating_add(more);
-    } else if let Err(error) = trim(core, kept).await {
+    } else if let Err(error) = caught(trim(core, kept)).await {
         let what =
             "history that is too old was not removed; after the next checkpoint it is tried again";
         warn(core, what, error);
     }
 }
 
+/// Works on the medium. A panic in it is a failure as any other: the thread lives on, and tries again later.
+async fn caught(
+    work: impl Future<Output = Result<(), CheckpointError>>,
+) -> Result<(), CheckpointError> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        catch_foreign(|| work.as_mut().poll(cx)).unwrap_or_else(|| {
+            let text = "the medium has panicked";
+            Poll::Ready(Err(CheckpointError::Failed(text.into())))
+        })
+    })
+    .await
+}
+
 fn warn(core: &Core, what: &'static str, error: CheckpointError) {
-    let (name, is_over) = (core.medium.name(), core.is_keeper_over());
+    let (name, is_over) = (core.medium_name(), core.is_keeper_over());
     if !is_over {
         notice(move || tracing::warn!("{name}: {what}: {error}"));
     }
@@ -273,7 +290,7 @@ fn read_time(core: &Core, at: Position) -> Option<SystemTime> {
     let stored = checkpoint::get(&*core.medium, journal, at).map_err(|error| error.to_string());
     let newest = stored.and_then(|stored| stored.newest().map_err(|error| error.to_string()));
     if let Err(error) = &newest {
-        let (name, error) = (core.medium.name(), error.clone());
+        let (name, error) = (core.medium_name(), error.clone());
         notice(move || {
             tracing::warn!(
                 "{name}: a checkpoint cannot be read, so what it is for cannot be shown until it is put back from a copy \

@@ -3,15 +3,21 @@
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Display, Formatter};
 use std::io;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use pollster::block_on;
-use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level, Position};
-use weald_journal::{DiskJournal, SimulatedDisk, Work};
+use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level, Position, Record};
+use weald_forest::{Attributes, Forest, TreeHandle};
+use weald_journal::{DiskForest, DiskJournal, Medium, Settings, SimulatedDisk, Work};
 
 use crate::ahead::begin;
+use crate::erasing::{self, blob};
 use crate::hooked::{Hook, Hooked, Hooks, set};
-use crate::records::{all, append, flush, is_durable, must_append, open, small};
+use crate::records::{
+    all, append, flush, is_durable, must_append, open, put_checkpoint, small, with,
+};
 
 #[test]
 fn a_file_whose_removal_panics_stays_and_the_journal_goes_on() {
@@ -203,4 +209,157 @@ fn an_error_of_the_medium_that_panics_when_it_is_shown_ends_no_thread() {
     assert!(journal.work(Work::Write));
     let waits = journal.when_reached(position, Level::Durable);
     assert_eq!(block_on(waits), Durability::Unknown);
+}
+
+/// The spare key file is lost then, and erasing needs one.
+#[test]
+fn after_a_checkpoint_whose_keys_panic_no_blob_is_taken_before_there_is_room_for_its_key() {
+    let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+    let medium = Hooked(disk.clone(), hooks.clone());
+    let journal = DiskJournal::open_on(medium, small()).unwrap();
+    let at = erasing::append(&journal, 1, (&[blob(1, 30)], None)).unwrap();
+    flush(&journal);
+    set(&hooks.write, Some(|| panic!("by a test")));
+    let refused = put_checkpoint(&journal, at, &[b"all"]).unwrap_err();
+    assert!(refused.to_string().contains("panicked"), "{refused}");
+    set(&hooks.write, None);
+    let blobs = &[blob(2, 30)];
+    let sent = with(2, 40, |record| journal.append(&Record { blobs, ..*record }));
+    let Ok(Appended::Sent(answer)) = sent else {
+        panic!("there is no room for its key");
+    };
+    flush(&journal);
+    block_on(answer).unwrap();
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    drop(journal);
+    let journal = open(&disk).unwrap();
+    let is_there = |node| erasing::read(&journal, node).is_some();
+    assert_eq!([1, 2].map(is_there), [true, true]);
+}
+
+/// Held by the tests of the thread that puts checkpoints.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Tells that the thread ends.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        HAS_ENDED.store(true, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static ENDS: Ends = const { Ends };
+}
+
+/// Whether the thread that puts checkpoints has ended.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// How often the medium has panicked on that thread.
+static PANICS: AtomicU32 = AtomicU32::new(0);
+
+fn panics() -> u32 {
+    PANICS.load(Ordering::SeqCst)
+}
+
+/// Panics on the thread that puts checkpoints.
+const PANIC_THERE: Hook = || {
+    if thread::current().name() == Some("journal-checkpoints") {
+        ENDS.with(|_| {});
+        PANICS.fetch_add(1, Ordering::SeqCst);
+        panic!("by a test");
+    }
+    Ok(())
+};
+
+/// How much is committed from one checkpoint to the next, as long as they are short.
+const BETWEEN: u32 = 4 << 10;
+
+/// Opens a forest whose history is at most this long.
+fn forest(medium: impl Medium, history: u64) -> DiskForest {
+    HAS_ENDED.store(false, Ordering::SeqCst);
+    let settings = Settings::new()
+        .segment(4 << 10)
+        .checkpoint_after(Some(BETWEEN.into()))
+        .history_bytes(history);
+    let journal = DiskJournal::open_on(medium, settings).unwrap();
+    block_on(DiskForest::recover(Forest::builder().keep(3), journal)).unwrap()
+}
+
+/// Commits until something is so; returns how often.
+fn commit_until(tree: &TreeHandle, is_so: impl Fn() -> bool) -> u32 {
+    let mut commits = 0;
+    while !is_so() {
+        assert!(!HAS_ENDED.load(Ordering::SeqCst), "the thread has ended");
+        let mut edit = tree.edit();
+        let text = "x".repeat(200);
+        let node = edit.append(edit.root(), Attributes::new().with("text", &text));
+        edit.delete(node.unwrap()).unwrap();
+        block_on(edit.commit()).unwrap();
+        commits += 1;
+    }
+    commits
+}
+
+/// The files whose names end so, in the order of their positions.
+fn files(disk: &SimulatedDisk, end: &str) -> Vec<String> {
+    let mut names = disk.names();
+    names.retain(|name| name.ends_with(end));
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn checkpoints_are_put_and_history_is_removed_after_the_medium_has_panicked_there() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+    let forest = forest(Hooked(disk.clone(), hooks.clone()), 40 << 10);
+    let tree = block_on(forest.create("t")).unwrap();
+    set(&hooks.create, Some(PANIC_THERE));
+    let before = panics();
+    let commits = commit_until(&tree, || panics() >= before + 10);
+    // Each commit has less than 700 bytes.
+    assert!(commits * 700 > 10 * BETWEEN, "it was tried again at once");
+    assert!(files(&disk, ".checkpoint").is_empty());
+    // A trim begins with the oldest files.
+    let first = files(&disk, ".segment").remove(0);
+    let is_there = || files(&disk, ".segment").contains(&first);
+    set(&hooks.remove, Some(PANIC_THERE));
+    // The report names the medium.
+    set(&hooks.name, Some(PANIC_THERE));
+    set(&hooks.create, None);
+    commit_until(&tree, || !files(&disk, ".checkpoint").is_empty());
+    let before = panics();
+    commit_until(&tree, || panics() >= before + 4);
+    assert!(is_there());
+    set(&hooks.remove, None);
+    commit_until(&tree, || !is_there());
+}
+
+#[test]
+fn history_is_removed_although_the_report_of_a_damaged_checkpoint_panics() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+    let whole = forest(disk.clone(), u64::MAX);
+    let tree = block_on(whole.create("t")).unwrap();
+    commit_until(&tree, || files(&disk, ".checkpoint").len() >= 4);
+    drop((tree, whole));
+    let mut old = files(&disk, ".checkpoint");
+    old.pop();
+    for name in &old {
+        let bytes = disk.file(name).unwrap();
+        let damaged: Vec<_> = bytes.iter().map(|byte| byte ^ 1).collect();
+        disk.set_file(name, Some(&damaged));
+    }
+    set(&hooks.name, Some(PANIC_THERE));
+    let before = panics();
+    let forest = forest(Hooked(disk.clone(), hooks), 40 << 10);
+    let tree = forest.get("t").unwrap();
+    commit_until(&tree, || {
+        assert!(panics() < before + 50, "no trim comes to its end");
+        let names = files(&disk, ".checkpoint");
+        !old.iter().any(|old| names.contains(old))
+    });
+    assert!(panics() > before);
 }
