@@ -284,7 +284,11 @@ impl DetachedThreads {
     pub(crate) fn look(&self, bound: Duration) -> Round {
         let now = Instant::now();
         let numbers: Vec<u32> = {
-            let threads = lock(&self.threads);
+            let mut threads = lock(&self.threads);
+            // First, because a thread whose job was reported is not sampled.
+            threads
+                .iter_mut()
+                .for_each(DetachedThread::look_behind_hook);
             let sampled = threads
                 .iter()
                 .filter(|thread| thread.is_sampled(thread.held(now), bound) || thread.is_timed());

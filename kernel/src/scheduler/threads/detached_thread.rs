@@ -114,7 +114,7 @@ impl DetachedThread {
     pub(super) fn announce(&mut self, ended: &mut Vec<Overdue>) -> bool {
         // Asked first: of a run that was reported, even if only its panic hook was, nothing is left to report.
         let so_far = self.unreported();
-        let _is_over = self.look_behind_hook();
+        self.look_behind_hook();
         if self.reported {
             return false;
         }
@@ -138,7 +138,7 @@ impl DetachedThread {
             return None;
         }
         if mem::replace(&mut self.renewed, true) {
-            let _is_over = self.look_behind_hook();
+            self.look_behind_hook();
             return None;
         }
         let (so_far, kill_reported) = (self.unreported(), self.kill_reported);
@@ -267,16 +267,14 @@ impl DetachedThread {
     }
 
     /// If the panic hook that was reported is over, and the run is not one that begins: what runs now is the job's own, and is
-    /// not reported yet. Whether that is so.
-    fn look_behind_hook(&mut self) -> bool {
+    /// not reported yet.
+    pub(super) fn look_behind_hook(&mut self) {
         let of_hook = self.run.code == RunningCode::PanicHook && self.reported && !self.announced;
-        let is_over = of_hook && RunningCode::of(&self.run.job) == RunningCode::Own;
-        if is_over {
+        if of_hook && RunningCode::of(&self.run.job) == RunningCode::Own {
             self.run.code = RunningCode::Own;
             self.reported = false;
             self.hook = HookWatch::default();
         }
-        is_over
     }
 
     /// The run was reported, which has lasted for `held`.
@@ -298,10 +296,6 @@ impl DetachedThread {
             if now.is_some() {
                 self.note_activity(now);
             }
-        }
-        if self.look_behind_hook() {
-            // What the thread does was not asked, as it counted as reported: the next look asks, and judges.
-            return;
         }
         if self.reported {
             round.long_hooks.extend(self.look_at_hook(held, bound));

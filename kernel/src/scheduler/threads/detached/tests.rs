@@ -283,10 +283,7 @@ fn a_panic_hook_that_ends_and_does_not_begin_the_run_again_leaves_the_job_to_be_
             assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
         }
         thread.run.job.header().set_in_panic_hook(false);
-        // This look finds that, and the next one asks the system what the thread does.
-        assert!(!thread.is_sampled(4 * LONG_HOOK, BOUND));
-        thread.look(None, 4 * LONG_HOOK, &mut Round::new(BOUND));
-        assert!(thread.is_sampled(4 * LONG_HOOK, BOUND) && thread.run.activity == Activity::Block);
+        thread.look_behind_hook();
         assert_eq!(look_at_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
         assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
         assert_eq!(look_at_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
@@ -318,5 +315,24 @@ fn the_end_of_a_second_reported_hook_of_a_run_keeps_the_monitor_awake() {
     lock(&threads.threads).push(thread);
     assert!(!threads.is_any_unreported());
     threads.end_panic_hook(ListedRun::OfThread(0), &job, BOUND);
+    assert!(threads.is_any_unreported());
+}
+
+/// It has waited for a core since.
+#[test]
+fn what_a_thread_does_behind_a_reported_panic_hook_is_asked_at_the_look_that_finds_its_end() {
+    let threads = DetachedThreads::new(1);
+    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Block, BOUND);
+    thread.number = rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs();
+    thread.first = ThreadTimes::of(thread.number);
+    assert!(thread.first.is_some());
+    thread.run.job.header().set_in_panic_hook(false);
+    let bound = 10_000 * BOUND;
+    thread.run.since = Instant::now().checked_sub(2 * bound).unwrap();
+    lock(&threads.threads).push(thread);
+    assert!(threads.look(bound).overdue.is_empty());
     assert!(threads.is_any_unreported());
 }
