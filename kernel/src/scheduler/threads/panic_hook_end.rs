@@ -5,8 +5,12 @@
 //! stuck as any other is. Otherwise the monitor, if it looked between the hook's end and the poll's, would take the job
 //! for stuck since before the hook.
 //!
-//! Invariant: the monitor never sees that the hook has ended and the run of the hook not. The two change under the lock
-//! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
+//! Invariant of that hook: the monitor never sees that it has ended and its run not. The two change under the lock under which
+//! the monitor looks at both: that of the worker's core, or that of the list of detached threads.
+//!
+//! A hook that takes less than a quarter of the bound ends without a lock, and it and each later one leave the run as it is:
+//! their time counts as the job's. So the monitor may find a hook over that it has reported, in the same run: it then reports
+//! the job, too, which still holds its thread (`look_behind_hook` in `detached_thread.rs`).
 
 #![allow(unsafe_code)]
 
