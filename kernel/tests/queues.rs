@@ -96,17 +96,17 @@ fn a_mailbox_that_grows_although_nobody_looks_is_named_once_with_an_estimate_of_
     assert_eq!(only_unread(&runtime).messages, 0);
     post(10 * MARK);
     let half = only_unread(&runtime).messages;
-    assert!((9 * MARK..=11 * MARK).contains(&half), "{half}");
+    assert!((6 * MARK..=14 * MARK).contains(&half), "{half}");
     flushed();
     assert!(reports("weald::mailbox", name).is_empty());
     post(20 * MARK);
     for _ in 0..10 {
         let all = only_unread(&runtime).messages;
-        assert!((29 * MARK..=31 * MARK).contains(&all), "{all}");
+        assert!((25 * MARK..=35 * MARK).contains(&all), "{all}");
     }
     let metrics = runtime.metrics();
     assert_eq!(metrics.long_mailboxes, 1);
-    assert!(metrics.longest_mailbox >= 29 * MARK);
+    assert!(metrics.longest_mailbox >= 25 * MARK);
     until(|| !reports("weald::mailbox", name).is_empty());
     begin.open();
     until(|| end.waiters() == 1);
