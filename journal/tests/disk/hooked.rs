@@ -277,7 +277,7 @@ fn a_writer_that_fails_because_it_was_overtaken_says_so() {
     assert_eq!(old.refusal(), AppendError::Fenced);
     let told = AppendError::Fenced.to_string();
     assert!(told.contains("end one of the two"), "{told}");
-    // The same error tells somebody who has removed the directory.
+    // Removing the directory leads to the same error.
     assert!(told.contains("`lock` was removed"), "{told}");
     drop((old, new));
 }
