@@ -12,6 +12,7 @@ use std::task::Waker;
 
 use axum::body::Bytes;
 use weald::forest::Version;
+use weald::sync::IVar;
 
 /// How many events the ring has. That is more than a late process adds at once, because otherwise all readers would
 /// lose their place.
@@ -20,7 +21,11 @@ const KEPT: usize = 2_048;
 const AT_ONCE: usize = 64;
 
 /// The events of a board, for any number of readers.
-pub(crate) struct Broadcast(Mutex<Ring>);
+pub(crate) struct Broadcast {
+    ring: Mutex<Ring>,
+    /// Full once the board is followed (`true`), or will never be (`false`).
+    begun: IVar<bool>,
+}
 
 struct Ring {
     /// The ring has all events after this version.
@@ -51,18 +56,33 @@ pub(crate) enum Told {
 impl Broadcast {
     /// One that has all events after a version.
     pub(crate) fn after(base: Version) -> Self {
-        Self(Mutex::new(Ring {
+        let ring = Ring {
             base,
             newest: base,
             events: VecDeque::new(),
             is_over: false,
             wakers: Vec::new(),
             free: Vec::new(),
-        }))
+        };
+        Self {
+            ring: Mutex::new(ring),
+            begun: IVar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The board is followed: what happens from now on is told.
+    pub(crate) fn begin(&self) {
+        // If it has ended already, that stays.
+        let _is_over = self.begun.put(true);
+    }
+
+    /// Waits until the board is followed. `false` if that failed.
+    pub(crate) async fn has_begun(&self) -> bool {
+        *self.begun.get().await
     }
 
     /// A place for a further reader.
@@ -116,6 +136,8 @@ impl Broadcast {
         let mut state = self.lock();
         state.is_over = true;
         wake(state);
+        // If it had begun, that stays. Whoever waits finds that it is over.
+        let _has_begun = self.begun.put(false);
     }
 
     /// The events after a version, for the reader at a place.
@@ -174,9 +196,10 @@ fn wake(mut state: MutexGuard<'_, Ring>) {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
+    use std::task::{Context, Poll, Wake};
 
     use super::*;
 
@@ -223,6 +246,24 @@ mod tests {
         assert_eq!(all.read(places[1], version(6), &wakers[1]), Told::Nothing);
         all.end();
         assert_eq!(all.read(places[1], version(6), &wakers[1]), Told::Over);
+    }
+
+    #[test]
+    fn a_reader_waits_until_the_board_is_followed_and_learns_if_it_never_is() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let all = Broadcast::after(version(1));
+        let mut waiting = pin!(all.has_begun());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        all.begin();
+        assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Ready(true));
+        all.end();
+        assert_eq!(pin!(all.has_begun()).poll(&mut cx), Poll::Ready(true));
+
+        let never = Broadcast::after(version(1));
+        let mut waiting = pin!(never.has_begun());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        never.end();
+        assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Ready(false));
     }
 
     #[test]

@@ -125,11 +125,16 @@ fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
     }
 }
 
-/// What the readers of a board share. The first one starts its process.
+/// What the readers of a board share. The first one starts its process, and the others wait for it. If it could not
+/// follow the board, one of them tries again, and so learns why.
 async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem> {
-    let (followed, read) = app.live.board(name, app.boards.newest(name)?);
-    let Some(read) = read else {
-        return Ok(followed);
+    let (followed, read) = loop {
+        let (followed, read) = app.live.board(name, app.boards.newest(name)?);
+        match read {
+            Some(read) => break (followed, read),
+            None if followed.broadcast.has_begun().await => return Ok(followed),
+            None => {}
+        }
     };
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -153,6 +158,7 @@ async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem>
         .start_child(teller.restart(Restart::Temporary))
         .await;
     started.map_err(|_| Problem::overloaded())?;
+    followed.broadcast.begin();
     Ok(followed)
 }
 
