@@ -162,7 +162,7 @@ impl Edit {
     ///
     /// # Errors
     /// `Missing`, if the node that `at` names is not there; `OtherTree`, if another tree gave out its id; `IsRoot`, if that
-    /// node has no siblings.
+    /// node has no siblings; `NoIdLeft`, if none is left.
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
@@ -174,7 +174,7 @@ impl Edit {
             }
             _ => tree.insert_position(at)?,
         };
-        let node = tree.ids.take();
+        let node = tree.ids.try_take().ok_or(EditError::NoIdLeft)?;
         let target = to.target(at);
         if is_first {
             self.defer(Some(to));
@@ -289,6 +289,9 @@ impl Edit {
     }
 
     /// Removes all nodes and starts over with a new root. Returns the root's id.
+    ///
+    /// # Panics
+    /// If no id is left: somebody has said that 2⁶² were given out.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
         let tree = self.own();
         let (node, before) = (tree.ids.take(), tree.len());
@@ -300,6 +303,9 @@ impl Edit {
     }
 
     /// Puts a new root above the present one (Jungle's pushPop). Returns the new root's id.
+    ///
+    /// # Panics
+    /// As [`replace_root`](Self::replace_root).
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
         let tree = self.own();
         let node = tree.ids.take();

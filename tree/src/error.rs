@@ -47,6 +47,9 @@ pub enum EditError {
     /// A subtree or an operation brings an id that the tree already has.
     #[error("the node {0} is in this version already; a subtree can be spliced in only once")]
     AlreadyThere(NodeId),
+    /// The source of the tree's ids was told that 2⁶² were given out.
+    #[error("the tree has given out all its ids, so it can have no new nodes")]
+    NoIdLeft,
     /// An operation from elsewhere brings an id of 2⁶¹ or more, or a record one of 2⁶² or more.
     #[error(
         "the operation brings the id {0}, which no source gave out; it was not made by an edit"

@@ -158,11 +158,12 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// The end of the ids that an operation from elsewhere may bring. A source that has passed them all still has more
-/// ids below [`OWN_END`] than any program lives to take.
+/// The end of the ids that an operation or a list of records from elsewhere may bring. A source that has passed them all
+/// still has more ids below [`OWN_END`] than any program lives to take.
 pub(crate) const FOREIGN_END: u64 = 1 << 61;
 
-/// The end of the ids that a source gives out, and so of those that a record may hold.
+/// The end of the ids that a source gives out, and so of those that a record may hold. A source that has come so far gives
+/// out no more: an id that a record may not hold is in no commit.
 pub(crate) const OWN_END: u64 = 1 << 62;
 
 /// The id source of one tree, shared by all its versions, edits and builders.
@@ -177,6 +178,9 @@ struct Source {
     next: AtomicU64,
     mark: Mark,
 }
+
+/// Nobody lives to take them all; somebody has said that the last ones were taken.
+const NONE_LEFT: &str = "all ids of the tree were given out";
 
 /// How many sources for new trees there were.
 static SOURCES: AtomicU64 = AtomicU64::new(0);
@@ -210,24 +214,38 @@ impl Ids {
     /// The number of the last id that was taken or passed; 0, if none was. A source [`above`](Self::above) it gives out
     /// no id again. Other threads may have taken more when this returns.
     pub fn last(&self) -> u64 {
-        self.0.next.load(Ordering::Relaxed) - 1
+        self.0.next.load(Ordering::Relaxed).min(OWN_END) - 1
     }
 
-    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. `false`, and
-    /// nothing is skipped, if fewer are left.
-    #[must_use]
-    pub fn skip(&self, more: u64) -> bool {
-        let after = |next: u64| next.checked_add(more).filter(|next| *next < OWN_END);
+    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. If fewer are left,
+    /// it gives out none at all.
+    pub fn skip(&self, more: u64) {
+        let after = |next: u64| Some(next.saturating_add(more).min(OWN_END));
         let skipped = self
             .0
             .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
-        skipped.is_ok()
+        debug_assert!(skipped.is_ok(), "the update always has a value");
     }
 
     /// Takes an id, which no other call returns.
+    ///
+    /// # Panics
+    /// If 2⁶² were given out, passed or skipped.
     pub fn take(&self) -> NodeId {
-        NodeId::at(self.0.next.fetch_add(1, Ordering::Relaxed))
+        self.try_take().expect(NONE_LEFT)
+    }
+
+    /// The same; `None`, if none is left.
+    #[inline]
+    pub(crate) fn try_take(&self) -> Option<NodeId> {
+        let taken = self.0.next.fetch_add(1, Ordering::Relaxed);
+        if taken < OWN_END {
+            return Some(NodeId::at(taken));
+        }
+        // Other threads may find it beyond the end for a moment; they get none either.
+        self.0.next.fetch_sub(1, Ordering::Relaxed);
+        None
     }
 
     /// Never gives out `id`, which came from a journal or another machine and is below [`OWN_END`].
@@ -246,12 +264,12 @@ impl Ids {
     /// Takes all ids that are left in the map leaf of the next id: at least one.
     pub(crate) fn take_leaf(&self) -> Range<u64> {
         let end = |next: u64| (next / LEAF + 1) * LEAF;
-        let update = |next| Some(end(next));
+        let update = |next| (next < OWN_END).then(|| end(next));
         let first = self
             .0
             .next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
-        let first = first.expect("the update always has a value");
+        let first = first.expect(NONE_LEFT);
         first..end(first)
     }
 

@@ -8,7 +8,7 @@ use weald_memory::Shared;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, LEAF, NodeId, OWN_END};
+use crate::id::{FOREIGN_END, Ids, LEAF, NodeId, OWN_END};
 use crate::key::OrderKey;
 use crate::leaf::Leaf;
 use crate::radix::Radix;
@@ -36,7 +36,7 @@ pub enum RecordsError {
     /// An id is not greater than the one before it.
     #[error("the record of {0} is out of order; records are listed by rising ids")]
     OutOfOrder(NodeId),
-    /// An id of 2⁶² or more.
+    /// An id of 2⁶¹ or more that the source has not given out; in what a journal has, an id of 2⁶² or more.
     #[error("the record of {0} has an id that no source gave out")]
     IdTooLarge(NodeId),
     /// No node is without a parent.
@@ -90,12 +90,23 @@ impl Tree {
 
     /// The tree of these records, which are in the order of their ids. `ids` gives out none of their ids from then
     /// on. For a tree that was there before, pass a source [above](Ids::above) the [last](Ids::last) id of that
-    /// tree, because the id of a deleted node may not return.
+    /// tree, because the id of a deleted node may not return. An id that the source has not given out is below 2⁶¹, so
+    /// that ids are left.
     ///
     /// # Errors
     /// [`RecordsError`], if they describe no tree.
     pub fn from_records(
         ids: Ids,
+        records: impl IntoIterator<Item = NodeRecord>,
+    ) -> Result<Self, RecordsError> {
+        let end = FOREIGN_END.max(ids.last() + 1);
+        Self::of_records(ids, end, records)
+    }
+
+    /// The same with ids below an end.
+    fn of_records(
+        ids: Ids,
+        end: u64,
         records: impl IntoIterator<Item = NodeRecord>,
     ) -> Result<Self, RecordsError> {
         let (mut map, mut families) = (Radix::new(), Vec::new());
@@ -110,7 +121,7 @@ impl Tree {
             if id.get() <= last {
                 return Err(RecordsError::OutOfOrder(id));
             }
-            if id.get() >= OWN_END {
+            if id.get() >= end {
                 return Err(RecordsError::IdTooLarge(id));
             }
             let (id, parent) = (id.plain(), parent.map(NodeId::plain));
@@ -173,16 +184,32 @@ impl Subtree {
         ids: &Ids,
         records: impl IntoIterator<Item = NodeRecord>,
     ) -> Result<Self, RecordsError> {
-        let tree = Tree::from_records(ids.clone(), records)?;
+        Ok(Self::of(Tree::from_records(ids.clone(), records)?))
+    }
+
+    /// The same for what an edit of this tree has brought, as a journal has it: its ids may be any that the source of then
+    /// gave out, also those that this one does not know yet.
+    ///
+    /// # Errors
+    /// [`RecordsError`], if they describe no tree.
+    pub fn recovered(
+        ids: &Ids,
+        records: impl IntoIterator<Item = NodeRecord>,
+    ) -> Result<Self, RecordsError> {
+        let tree = Tree::of_records(ids.clone(), OWN_END, records)?;
+        Ok(Self::of(tree))
+    }
+
+    fn of(tree: Tree) -> Self {
         let leaves = tree.records.leaves();
-        Ok(Self(std::sync::Arc::new(Parts {
+        Self(std::sync::Arc::new(Parts {
             root: tree.root.plain(),
             len: tree.len,
             leaves: leaves
                 .map(|(number, leaf)| (number, Shared::new(leaf.clone())))
                 .collect(),
             ids: tree.ids.clone(),
-        })))
+        }))
     }
 }
 

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use weald_tree::{Attributes, EditError, NodeId, Operation, Target, Tree, Where};
+use weald_tree::{
+    Attributes, EditError, Ids, NodeId, NodeRecord, Operation, RecordsError, Subtree, Target, Tree,
+    Where,
+};
 
 /// The operations that bring a node with this id.
 fn bring(tree: &Tree, id: u64) -> [Operation; 3] {
@@ -84,4 +87,48 @@ fn what_comes_after_the_largest_id_from_elsewhere_can_be_replayed() {
     let mut again = head.edit();
     again.replay(&overtaken.operations()[0]).unwrap();
     assert!(again.freeze().records().eq(merged.records()));
+}
+
+/// A node with this id, below another one or at the top.
+fn record(id: u64, parent: Option<NodeId>) -> NodeRecord {
+    let record = Tree::new().records().next().unwrap();
+    let id = NodeId::new(id).unwrap();
+    NodeRecord {
+        id,
+        parent,
+        ..record
+    }
+}
+
+#[test]
+fn a_list_with_an_id_that_no_source_gave_out_is_refused() {
+    for id in [1 << 61, (1 << 62) - 1, 1 << 62] {
+        let refused = RecordsError::IdTooLarge(NodeId::new(id).unwrap());
+        let tree = Tree::from_records(Ids::new(), [record(id, None)]);
+        assert_eq!(tree.unwrap_err(), refused);
+        let other = Tree::new();
+        let subtree = Subtree::from_records(other.ids(), [record(id, None)]);
+        assert_eq!(subtree.unwrap_err(), refused);
+        assert_eq!(other.ids().last(), 1, "nothing was passed");
+    }
+    // A source that says that it has given them out is believed, so a tree that has such ids can be copied.
+    let greatest = (1 << 62) - 1;
+    let tree = Tree::from_records(Ids::above(greatest), [record(greatest, None)]).unwrap();
+    let root = tree.root().id();
+    assert_eq!(
+        tree.edit().append(root, Attributes::new()),
+        Err(EditError::NoIdLeft)
+    );
+    assert_eq!(tree.ids().last(), greatest);
+    tree.ids().skip(10);
+    assert_eq!(tree.ids().last(), greatest);
+}
+
+#[test]
+fn what_a_journal_has_of_a_subtree_may_have_any_id_that_a_source_gives_out() {
+    let tree = Tree::new();
+    let [last, beyond] = [(1 << 62) - 1, 1 << 62];
+    let refused = Subtree::recovered(tree.ids(), [record(beyond, None)]);
+    assert!(matches!(refused, Err(RecordsError::IdTooLarge(_))));
+    assert!(Subtree::recovered(tree.ids(), [record(last, None)]).is_ok());
 }

@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         if kind == operation::SPLICE {
             let target = self.target()?;
             let ids = ids(tree).ok_or(RecordError::UnknownTree(tree))?;
-            let subtree = Subtree::from_records(&ids, self.nodes()?)?;
+            let subtree = Subtree::recovered(&ids, self.nodes()?)?;
             return Ok(Operation::Splice { subtree, target });
         }
         let node = self.node()?;

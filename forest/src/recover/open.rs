@@ -126,16 +126,14 @@ impl Builder {
             // the checkpoint have skipped is in it.
             let known = recovered.newest().max(checkpoint);
             let before = state.openings.partition_point(|last| last.number < known);
-            let lost = LOST.checked_mul((state.openings.len() - before) as u64);
+            let lost = LOST.saturating_mul((state.openings.len() - before) as u64);
             let (name, ids) = (Arc::clone(&recovered.name), recovered.ids().clone());
             let history = recovered.finish(keep).map_err(|error| RecoverError::Tree {
                 tree: number,
                 error,
             })?;
-            // Now all versions are known, so the skipped ids are behind theirs.
-            if !lost.is_some_and(|lost| ids.skip(lost)) {
-                return Err(RecoverError::Exhausted("ids of nodes"));
-            }
+            // Now all versions are known, so the skipped ids are behind theirs. If fewer are left, the tree gets no new nodes.
+            ids.skip(lost);
             let tree = TreeState::of(number, Arc::clone(&name), history);
             let tree = Arc::new(tree);
             if state.names_mut().insert(Arc::clone(&name), tree).is_some() {

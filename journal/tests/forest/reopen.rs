@@ -3,11 +3,13 @@
 use pollster::block_on;
 use weald_forest::journal::{BlobId, Journal, Resolved};
 use weald_forest::{
-    Attributes, Commit, CommitError, CommitId, Committed, Forest, TreeHandle, Value,
+    Attributes, Commit, CommitError, CommitId, Committed, EditError, Forest, NodeId, Tree,
+    TreeHandle, Value,
 };
 use weald_journal::{
     DiskForest, DiskJournal, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
 };
+use weald_tree::{Ids, NodeRecord};
 
 fn append(tree: &TreeHandle, text: &str, id: u128) {
     let mut edit = tree.edit();
@@ -273,4 +275,29 @@ fn a_commit_whose_record_was_trimmed_is_not_made_again_under_its_id() {
     assert_eq!(commit(&tree, "first", 1), Ok(first));
     assert_eq!(commit(&tree, "other", 1), Err(CommitError::IdTaken(first)));
     assert!(commit(&tree, "new", 77).unwrap().version > first.version);
+}
+
+#[test]
+fn a_forest_opens_after_a_tree_has_used_up_its_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let last = (1 << 62) - 1;
+    let forest = block_on(DiskForest::open(directory.path())).unwrap();
+    let node = NodeId::new(last - 2).unwrap();
+    let record = Tree::new().records().next().unwrap();
+    let root = NodeRecord { id: node, ..record };
+    let content = Tree::from_records(Ids::above(last - 2), [root]).unwrap();
+    let tree = block_on(forest.create_from("a", content)).unwrap();
+    append(&tree, "last but one", 1);
+    append(&tree, "last", 2);
+    let mut edit = tree.edit();
+    let refused = edit.append(node, Attributes::new());
+    assert_eq!(refused, Err(EditError::NoIdLeft));
+    drop((edit, tree));
+    let before = described(&forest);
+    drop(forest);
+    for _ in 0..2 {
+        let forest = block_on(DiskForest::open(directory.path())).unwrap();
+        assert_eq!(described(&forest), before);
+        block_on(forest.checkpoint()).unwrap();
+    }
 }
