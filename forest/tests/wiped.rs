@@ -3,19 +3,27 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "an allocator looks at what is freed")]
 
+#[path = "support/hooks.rs"]
+mod hooks;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use tools::Wait;
+use hooks::Hooks;
+use tools::{ByHand, Wait};
 use weald_forest::{Forest, Value};
 
 const SECRET: &[u8] = b"a secret that nothing else is like";
 
 /// How many blocks were freed with the secret in them.
 static FREED: AtomicUsize = AtomicUsize::new(0);
+
+/// The length of bytes that nothing else has, and how many blocks of it were freed.
+const LONG: usize = 345_679;
+static LONG_FREED: AtomicUsize = AtomicUsize::new(0);
 
 struct Watching;
 
@@ -28,6 +36,9 @@ unsafe impl GlobalAlloc for Watching {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if layout.size() == LONG {
+            LONG_FREED.fetch_add(1, Ordering::Relaxed);
+        }
         // SAFETY: the block has this length and was zeroed at first.
         let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
         if bytes.windows(SECRET.len()).any(|window| window == SECRET) {
@@ -86,4 +97,36 @@ fn must_be_overwritten_when_no_forest_has_them() {
         tools::commit(&tree, "other", "1");
     }
     assert_eq!(forest.stats().blobs, 1);
+}
+
+/// To overwrite many bytes takes long, so whoever asks for it does it, and not whoever has the right to commit.
+#[test]
+fn erased_bytes_are_freed_by_the_author_of_the_erasure() {
+    let hooks = Hooks::default();
+    let forest = Forest::builder().journal(hooks.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let other = forest.create("other").wait().unwrap();
+    let root = tree.view().tree().root().id();
+    let mut edit = tree.edit();
+    edit.put_erasable(root, "long", vec![1; LONG]).unwrap();
+    edit.commit().wait().unwrap();
+    let before = LONG_FREED.load(Ordering::Relaxed);
+
+    let queued = Arc::new(Mutex::new(None));
+    let (left, erasure) = (Arc::clone(&queued), ByHand::new(tree.erase(root, "long")));
+    hooks.during_next(move || {
+        let mut erasure = erasure;
+        assert!(erasure.is_pending());
+        *left.lock().unwrap() = Some(erasure);
+    });
+    tools::commit(&other, "other", "1");
+    let freed = || LONG_FREED.load(Ordering::Relaxed) - before;
+    assert_eq!(freed(), 0, "the author of the other commit did it");
+    let erasure = queued.lock().unwrap().take();
+    erasure.unwrap().ready().unwrap();
+    assert_eq!(freed(), 1);
+    assert!(matches!(
+        forest.value(tree.view().tree().root(), "long"),
+        Some(Value::Erased { .. })
+    ));
 }

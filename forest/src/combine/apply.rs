@@ -100,7 +100,10 @@ impl Combiner {
                 let before = Before::Rename(old, new, state);
                 self.remember(forest, number, before);
             }
-            Made::Erase(erasure) => forest.blobs.erase(&erasure, commit.time),
+            Made::Erase(erasure) => {
+                let gone = forest.blobs.erase(&erasure, commit.time);
+                garbage = Garbage::of((garbage, gone));
+            }
             Made::Tag(state, tag, tagged) => {
                 let tagged = state.history().tag(Arc::clone(&tag), *tagged, commit.time);
                 let before = TagBefore { state, tag, tagged };

@@ -236,8 +236,10 @@ impl Blobs {
         ids
     }
 
-    /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred.
-    pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) {
+    /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred. Returns them: to
+    /// overwrite and to free them takes long if they are many.
+    #[must_use]
+    pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) -> Vec<ErasableBytes> {
         let mut gone = Vec::new();
         let mut guard = self.write();
         let ids = guard.places.part_mut(&erasure.place).remove(&erasure.place);
@@ -252,8 +254,7 @@ impl Blobs {
             }
             gone.extend(guard.erase(id, when));
         }
-        drop(guard);
-        drop(gone); // Large bytes are overwritten and freed after the lock.
+        gone
     }
 
     /// The meaning of a value; one that refers to no known blob is plain.

@@ -156,7 +156,7 @@ impl Recovery {
                 self.recovered(tree)?;
                 self.trees.remove(&tree);
             }
-            Change::Erase(erasure) => self.blobs.erase(&erasure, stored.time),
+            Change::Erase(erasure) => drop(self.blobs.erase(&erasure, stored.time)),
             Change::Tag { tree, tag, version } => {
                 if !self.recovered(tree)?.tag(&tag, version, stored.time) {
                     self.passed.push((tree, version));
