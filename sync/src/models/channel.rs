@@ -96,3 +96,22 @@ fn a_close_and_a_receive_compete_for_a_send_that_waits() {
         }
     });
 }
+
+/// The last handles of both sides go at the same time, while the receiver has left an offer and a value may be in the
+/// buffer: one of the threads, and only one, frees the channel, and the value is dropped.
+#[test]
+fn the_last_handles_go_together() {
+    loom::model(|| {
+        let (sender, receiver) = channel::bounded(1);
+        let value = loom::sync::Arc::new(());
+        let kept = value.clone();
+        let thread = thread::spawn(move || {
+            drop(once(sender.send(value)));
+            drop(sender);
+        });
+        drop(once(receiver.receive()));
+        drop(receiver);
+        thread.join().unwrap();
+        assert_eq!(loom::sync::Arc::strong_count(&kept), 1);
+    });
+}

@@ -8,12 +8,18 @@
 //! waiting receiver, so that no later one takes it. A channel is closed when all handles of one side are
 //! gone, or by `close`: then sends fail at once, and receives fail when the buffer is empty.
 
+#![allow(unsafe_code)]
+
+mod buffer;
 mod error;
 mod receive;
 mod send;
 mod state;
 
-use std::{fmt, num::NonZeroU32, panic::Location, sync::Arc, time::Duration, time::Instant};
+use std::{
+    fmt, marker::PhantomData, num::NonZeroU32, ops::Deref, panic::Location, ptr::NonNull,
+    time::Duration, time::Instant,
+};
 
 pub use error::{Closed, SendError, TryReceiveError, TrySendError};
 pub use receive::Receive;
@@ -24,7 +30,7 @@ use crate::{
     runtime::{reason::Name, wait::Wait},
     time::Timed,
 };
-use state::{Channel, Sides};
+use state::Channel;
 
 /// A channel with room for `bound` values that are sent and not yet received.
 ///
@@ -67,20 +73,56 @@ pub fn rendezvous<T>() -> (Sender<T>, Receiver<T>) {
 
 /// The sending side; any number of clones.
 pub struct Sender<T> {
-    channel: Arc<Channel<T>>,
+    channel: Handle<T>,
 }
 
 /// The receiving side; any number of clones. Each value goes to one of them.
 pub struct Receiver<T> {
-    channel: Arc<Channel<T>>,
+    channel: Handle<T>,
+}
+
+/// A pointer to the channel, for which a side counts one handle (*handles*, see [`Channel`]).
+struct Handle<T> {
+    channel: NonNull<Channel<T>>,
+    /// The last handle drops values.
+    values: PhantomData<Channel<T>>,
+}
+
+// SAFETY: any thread may use a channel of such values, and free it.
+unsafe impl<T: std::marker::Send> std::marker::Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T: std::marker::Send> Sync for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// The handle, for a side that counts one more.
+    fn copy(&self) -> Handle<T> {
+        Handle {
+            channel: self.channel,
+            values: PhantomData,
+        }
+    }
+}
+
+impl<T> Deref for Handle<T> {
+    type Target = Channel<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Channel<T> {
+        // SAFETY: *handles*.
+        unsafe { self.channel.as_ref() }
+    }
 }
 
 impl<T> Channel<T> {
     #[track_caller]
     fn pair(bound: u32) -> (Sender<T>, Receiver<T>) {
-        let channel = Arc::new(Channel::new(bound, Location::caller()));
+        let channel = Box::new(Channel::new(bound, Location::caller()));
+        let channel = Handle {
+            channel: NonNull::from(Box::leak(channel)),
+            values: PhantomData,
+        };
         let sender = Sender {
-            channel: Arc::clone(&channel),
+            channel: channel.copy(),
         };
         (sender, Receiver { channel })
     }
@@ -139,7 +181,7 @@ impl<T> Sender<T> {
 
     /// Whether both ends belong to the same channel.
     pub fn same_channel(&self, other: &Sender<T>) -> bool {
-        Arc::ptr_eq(&self.channel, &other.channel)
+        self.channel.channel == other.channel.channel
     }
 
     /// Gives the channel a name for reports of what units wait for.
@@ -207,7 +249,7 @@ impl<T> Receiver<T> {
 
     /// Whether both ends belong to the same channel.
     pub fn same_channel(&self, other: &Receiver<T>) -> bool {
-        Arc::ptr_eq(&self.channel, &other.channel)
+        self.channel.channel == other.channel.channel
     }
 
     /// Gives the channel a name for reports of what units wait for.
@@ -230,7 +272,7 @@ impl<T> Clone for Sender<T> {
     fn clone(&self) -> Sender<T> {
         self.channel.enter(|sides| &mut sides.senders);
         Sender {
-            channel: Arc::clone(&self.channel),
+            channel: self.channel.copy(),
         }
     }
 }
@@ -239,20 +281,22 @@ impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Receiver<T> {
         self.channel.enter(|sides| &mut sides.receivers);
         Receiver {
-            channel: Arc::clone(&self.channel),
+            channel: self.channel.copy(),
         }
     }
 }
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.channel.leave(|sides: &mut Sides| &mut sides.senders);
+        // SAFETY: *handles*: this one is the sender's.
+        unsafe { Channel::leave(self.channel.channel, |sides| &mut sides.senders) };
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.channel.leave(|sides: &mut Sides| &mut sides.receivers);
+        // SAFETY: *handles*: this one is the receiver's.
+        unsafe { Channel::leave(self.channel.channel, |sides| &mut sides.receivers) };
     }
 }
 

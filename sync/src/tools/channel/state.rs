@@ -9,15 +9,17 @@
 
 use std::{
     any,
-    collections::VecDeque,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
-    ptr,
+    ptr::{self, NonNull},
     task::Waker,
     thread,
 };
 
-use super::error::{TryReceiveError, TrySendError};
+use super::{
+    buffer::Buffer,
+    error::{TryReceiveError, TrySendError},
+};
 use crate::{
     queue::{
         offer::{Accepted, Offers},
@@ -26,7 +28,11 @@ use crate::{
     runtime::{backlog, reason::Name},
 };
 
-/// The shared part of both ends.
+/// The shared part of both ends: a box of its own, without counts besides those of the sides.
+///
+/// # Safety
+/// *Handles*: a channel lives as long as a side counts a handle. A thread counts a handle out under the lock, and touches
+/// the channel no more after that, unless it was the last of both sides, which frees the channel.
 pub(super) struct Channel<T>(SpinLock<ChannelState<T>>);
 
 pub(super) struct ChannelState<T> {
@@ -41,7 +47,7 @@ pub(super) struct ChannelState<T> {
     sides: Sides,
     /// Where the channel was created.
     site: &'static Location<'static>,
-    buffer: VecDeque<T>,
+    buffer: Buffer<T>,
     pub(super) senders: Offers<Option<T>>,
     pub(super) receivers: Offers<Option<T>>,
 }
@@ -81,7 +87,7 @@ impl<T> Channel<T> {
                 senders: 1,
                 receivers: 1,
             },
-            buffer: VecDeque::new(),
+            buffer: Buffer::new(),
             senders: Offers::new(),
             receivers: Offers::new(),
         }))
@@ -149,19 +155,8 @@ impl<T> Channel<T> {
     }
 
     pub(super) fn close(&self) {
-        let mut wakers = Vec::new();
-        let mut state = self.lock();
-        state.closed = true;
-        let ChannelState {
-            senders, receivers, ..
-        } = &mut *state;
-        for side in [senders, receivers] {
-            while let Some(accepted) = side.accept() {
-                wakers.push(accepted.win());
-            }
-        }
-        drop(state);
-        crate::queue::wake::wake_all(wakers.into_iter().flatten());
+        let wakers = self.lock().close();
+        crate::queue::wake::wake_all(wakers);
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -189,35 +184,31 @@ impl<T> Channel<T> {
             .expect("a channel has at most 2^32 - 1 handles a side");
     }
 
-    /// Removes a handle from a side. The last one closes the channel.
-    pub(super) fn leave(&self, side: impl FnOnce(&mut Sides) -> &mut u32) {
-        let mut state = self.lock();
-        let count = side(&mut state.sides);
-        *count -= 1;
-        let is_last = *count == 0;
-        let is_gone = state.sides.senders == 0 && state.sides.receivers == 0;
-        let is_listed = state.bound > backlog::LEAST && !state.may_grow();
-        // At once, so that nothing is sent into a buffer that was emptied for the last time.
-        state.closed |= is_last;
-        // Values that can no longer be received are dropped outside the lock: their destructors are user code.
-        let lost = match state.sides.receivers {
-            0 => std::mem::take(&mut state.buffer),
-            _ => VecDeque::new(),
-        };
-        drop(state);
-        if is_gone && is_listed {
-            backlog::leave(ptr::from_ref(self).cast());
+    /// Removes a handle from a side. The last one of a side closes the channel, and the last one of both frees it.
+    ///
+    /// # Safety
+    /// *Handles*: the caller's handle is one of this side, and is not used again.
+    pub(super) unsafe fn leave(
+        channel: NonNull<Channel<T>>,
+        side: impl FnOnce(&mut Sides) -> &mut u32,
+    ) {
+        // SAFETY: *handles*: until the lock is free again, the caller's handle counts, or nobody else has one.
+        let left = unsafe { channel.as_ref() }.lock().leave(side);
+        crate::queue::wake::wake_all(left.wakers);
+        if left.is_gone {
+            if left.is_listed {
+                backlog::leave(channel.as_ptr().cast_const().cast());
+            }
+            // SAFETY: *handles*: there is none, and each thread that had one is done with the channel.
+            drop(unsafe { Box::from_raw(channel.as_ptr()) });
         }
-        if is_last {
-            self.close();
-        }
-        drop_each(lost);
+        drop_each(left.lost);
     }
 }
 
 /// Drops each value, even after one whose destructor panics. The first panic is then raised again, unless the caller is
 /// unwinding already.
-fn drop_each<T>(values: VecDeque<T>) {
+fn drop_each<T>(values: Buffer<T>) {
     let mut first = None;
     for value in values {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
@@ -232,7 +223,47 @@ fn drop_each<T>(values: VecDeque<T>) {
     }
 }
 
+/// What is to be done without the lock after a handle has left.
+struct Left<T> {
+    wakers: Vec<Waker>,
+    /// Whether it was the last handle.
+    is_gone: bool,
+    /// Whether the channel is on the list of long ones.
+    is_listed: bool,
+    /// Values that can no longer be received. Their destructors are user code.
+    lost: Buffer<T>,
+}
+
 impl<T> ChannelState<T> {
+    /// Closes the channel, and ends all waits. Returns the wakers of their owners.
+    fn close(&mut self) -> Vec<Waker> {
+        self.closed = true;
+        let mut wakers = self.senders.accept_all();
+        wakers.append(&mut self.receivers.accept_all());
+        wakers
+    }
+
+    /// Removes a handle from a side.
+    fn leave(&mut self, side: impl FnOnce(&mut Sides) -> &mut u32) -> Left<T> {
+        let count = side(&mut self.sides);
+        *count -= 1;
+        // At once, so that nothing is sent into a buffer that was emptied for the last time, and so that a thread that
+        // has left does not come back for it: the last one frees the channel.
+        let wakers = match *count {
+            0 => self.close(),
+            _ => Vec::new(),
+        };
+        Left {
+            wakers,
+            is_gone: self.sides.senders == 0 && self.sides.receivers == 0,
+            is_listed: self.bound > backlog::LEAST && !self.may_grow(),
+            lost: match self.sides.receivers {
+                0 => std::mem::take(&mut self.buffer),
+                _ => Buffer::new(),
+            },
+        }
+    }
+
     /// Gives `value` to a waiting receiver, or puts it into the buffer.
     #[inline]
     pub(super) fn send(&mut self, value: T) -> Sent<T> {
@@ -250,12 +281,22 @@ impl<T> ChannelState<T> {
     }
 
     /// Takes the oldest value, and moves the value of the first waiting sender into the buffer.
-    #[inline]
+    // Inlined as far as a value that is in the buffer while no sender waits.
+    #[inline(always)]
     pub(super) fn receive(&mut self) -> Received<T> {
-        if let Some(value) = self.buffer.pop_front() {
-            self.taken = self.taken.wrapping_add(1);
-            return Received::Value(value, self.refill());
-        }
+        let Some(value) = self.buffer.pop_front() else {
+            return self.receive_unbuffered();
+        };
+        self.taken = self.taken.wrapping_add(1);
+        let waker = match self.senders.is_empty() {
+            true => None,
+            false => self.refill(),
+        };
+        Received::Value(value, waker)
+    }
+
+    #[inline(never)]
+    fn receive_unbuffered(&mut self) -> Received<T> {
         if let Some(sender) = self.senders.accept() {
             let (value, waker) = take_from(sender);
             return Received::Value(value, waker);
@@ -292,9 +333,9 @@ impl<T> ChannelState<T> {
     }
 
     /// Moves the value of the first waiting sender into the buffer, if there is room.
-    #[inline]
+    #[inline(never)]
     fn refill(&mut self) -> Option<Waker> {
-        if self.senders.is_empty() || !self.has_room() {
+        if !self.has_room() {
             return None;
         }
         let (value, waker) = take_from(self.senders.accept()?);
@@ -360,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_of_an_empty_channel_has_88_bytes() {
-        assert_eq!(size_of::<Channel<u64>>(), 88);
+    fn the_state_of_an_empty_channel_has_64_bytes() {
+        assert_eq!(size_of::<Channel<u64>>(), 64);
     }
 }
