@@ -4,6 +4,7 @@
 
 use std::{
     future::Future,
+    mem::{ManuallyDrop, MaybeUninit},
     panic::Location,
     pin::Pin,
     task::{Context, Poll},
@@ -23,11 +24,13 @@ use crate::{
 ///
 /// # Safety
 /// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
-/// they are dropped, the claim is won and all offers are retracted.
+/// they are dropped, the claim is won and all offers are retracted. *Created*: there is a claim exactly in the stages
+/// `Waits` and `Ended`.
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
-    /// Created by the first poll that does not end the wait.
-    claim: Option<Claim>,
+    /// Created by the first poll that does not end the wait, and dropped by `end_slowly`. A wait that is ready at once has
+    /// none, and neither writes one nor asks for it when it is dropped.
+    claim: MaybeUninit<Claim>,
     stage: Stage,
     /// The line of the wait, if the call that created it knows it.
     site: Option<&'static Location<'static>>,
@@ -37,13 +40,17 @@ pub struct Waiting<B: Branch> {
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Fresh,
+    /// It has a claim, and may have left offers.
     Waits,
+    /// It has ended, and has its claim until it is dropped.
     Ended,
+    /// It has ended without a claim.
+    EndedAtOnce,
 }
 
 /// The parts of a pinned wait.
 pub(super) struct Parts<'a, B> {
-    claim: &'a mut Option<Claim>,
+    claim: &'a mut MaybeUninit<Claim>,
     stage: &'a mut Stage,
     site: Option<&'static Location<'static>>,
     branch: Pin<&'a mut B>,
@@ -67,7 +74,7 @@ impl<B: Branch> Waiting<B> {
     #[inline(always)]
     pub(crate) fn at(branch: B, site: Option<&'static Location<'static>>) -> Waiting<B> {
         Waiting {
-            claim: None,
+            claim: MaybeUninit::uninit(),
             stage: Stage::Fresh,
             site,
             branch,
@@ -103,7 +110,7 @@ impl<B: Branch> Waiting<B> {
     pub(super) fn into_branch(self) -> B {
         // A wait that was polled is pinned, and cannot be passed here.
         debug_assert!(self.stage == Stage::Fresh, "the wait was already polled");
-        let this = std::mem::ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
         // SAFETY: the branch is moved out of a value that is neither used nor dropped any longer; its other
         // fields own nothing yet.
         unsafe { std::ptr::read(&raw const this.branch) }
@@ -142,7 +149,7 @@ impl<B: Branch> Waiting<B> {
     #[inline(always)]
     fn end_at_once(mut self: Pin<&mut Self>) {
         // SAFETY: *pinned*: the stage is plain data.
-        unsafe { self.as_mut().get_unchecked_mut() }.stage = Stage::Ended;
+        unsafe { self.as_mut().get_unchecked_mut() }.stage = Stage::EndedAtOnce;
         self.branch().settle(Some(0));
     }
 
@@ -156,9 +163,13 @@ impl<B: Branch> Waiting<B> {
         self.parts().poll_on(cx)
     }
 
-    #[cold]
-    fn end_early(self: Pin<&mut Self>) {
-        self.parts().end();
+    /// The end of a wait that was not ready at once: takes its offers back and drops its claim.
+    #[inline(never)]
+    fn end_slowly(self: Pin<&mut Self>) {
+        let mut wait = ClaimDropped(self);
+        if wait.0.stage != Stage::Ended {
+            wait.0.as_mut().parts().end();
+        }
     }
 }
 
@@ -175,7 +186,7 @@ impl<B: Branch> Parts<'_, B> {
                 Poll::Pending => self.enrol(cx),
             },
             Stage::Waits => self.resume(cx),
-            Stage::Ended => panic!("a wait was polled after it had ended"),
+            Stage::Ended | Stage::EndedAtOnce => panic!("a wait was polled after it had ended"),
         }
     }
 
@@ -186,7 +197,9 @@ impl<B: Branch> Parts<'_, B> {
         let first = if bases > 1 { unit::random(bases) } else { 0 };
         for base in rotated(first, bases) {
             if let Poll::Ready(output) = self.branch.as_mut().attempt(base, cx) {
-                return Poll::Ready(self.end_with(base, output));
+                *self.stage = Stage::EndedAtOnce;
+                self.branch.as_mut().settle(Some(base));
+                return Poll::Ready(output);
             }
         }
         Poll::Pending
@@ -194,10 +207,10 @@ impl<B: Branch> Parts<'_, B> {
 
     fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let waker = cx.waker().clone();
-        let (claim, mut held) = self.claim.insert(Claim::new()).first();
+        let (claim, mut held) = self.claim.write(Claim::new()).first();
+        *self.stage = Stage::Waits;
         let former = held.set_waker(waker);
         debug_assert!(former.is_none(), "a new claim has no waker");
-        *self.stage = Stage::Waits;
         let ready = enrol_each(self.branch.as_mut(), (claim, held), cx);
         match ready {
             Some((base, output)) => Poll::Ready(self.end_with(base, output)),
@@ -205,8 +218,16 @@ impl<B: Branch> Parts<'_, B> {
         }
     }
 
+    /// The claim of a wait in the stage `Waits`.
+    #[inline(always)]
+    fn claim(&self) -> &Claim {
+        debug_assert!(*self.stage == Stage::Waits, "the wait has a claim");
+        // SAFETY: *created*: callers are in that stage.
+        unsafe { self.claim.assume_init_ref() }
+    }
+
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if let Some(winner) = created(self.claim).winner() {
+        if let Some(winner) = self.claim().winner() {
             return Poll::Ready(self.finish(winner));
         }
         // The waker first: from now on a partner wakes this one.
@@ -214,7 +235,9 @@ impl<B: Branch> Parts<'_, B> {
         if self.branch.is_polled() {
             for base in 0..self.branch.bases() {
                 let bases = self.branch.bases();
-                let ticket = Ticket::new(created(self.claim), (base, bases), None);
+                // SAFETY: *created*: the stage is `Waits`.
+                let claim = unsafe { self.claim.assume_init_ref() };
+                let ticket = Ticket::new(claim, (base, bases), None);
                 let again = self.branch.as_mut().again(base, &ticket, cx);
                 drop(ticket);
                 match again {
@@ -230,7 +253,7 @@ impl<B: Branch> Parts<'_, B> {
     fn set_waker(&mut self, cx: &mut Context<'_>) {
         // Wakers are user code: cloned and dropped while nothing is held.
         let waker = cx.waker().clone();
-        let Ok(mut held) = created(self.claim).hold() else {
+        let Ok(mut held) = self.claim().hold() else {
             return;
         };
         let unused = match held.wakes(&waker) {
@@ -243,7 +266,7 @@ impl<B: Branch> Parts<'_, B> {
 
     /// The end of a poll that completed nothing on its own.
     fn pause(&mut self) -> Poll<B::Output> {
-        if let Some(winner) = created(self.claim).winner() {
+        if let Some(winner) = self.claim().winner() {
             return Poll::Ready(self.finish(winner));
         }
         hooks().note(self.branch.reason().at(self.site));
@@ -289,12 +312,6 @@ fn enrol_each<B: Branch>(
     None
 }
 
-/// The claim of a wait that has enrolled.
-#[inline(always)]
-fn created(claim: &Option<Claim>) -> &Claim {
-    claim.as_ref().expect("a wait that waits has a claim")
-}
-
 /// The numbers below `count`, beginning with `first`, so that a base event that is always ready starves no
 /// other.
 #[inline(always)]
@@ -308,28 +325,50 @@ const NOBODY: u32 = u32::MAX / 2;
 impl<B: Branch> Drop for Waiting<B> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.stage != Stage::Ended {
+        if self.stage != Stage::EndedAtOnce {
             // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
-            unsafe { Pin::new_unchecked(self) }.end_early();
+            unsafe { Pin::new_unchecked(self) }.end_slowly();
+        }
+    }
+}
+
+/// A wait that is being dropped. Drops its claim last, even if what others left for it panics when it is given back.
+struct ClaimDropped<'a, B: Branch>(Pin<&'a mut Waiting<B>>);
+
+impl<B: Branch> Drop for ClaimDropped<'_, B> {
+    fn drop(&mut self) {
+        // SAFETY: *pinned*: the claim is dropped in its place.
+        let wait = unsafe { self.0.as_mut().get_unchecked_mut() };
+        if wait.stage == Stage::Ended {
+            wait.stage = Stage::EndedAtOnce;
+            // SAFETY: *created*; the stage says that it is gone.
+            unsafe { wait.claim.assume_init_drop() };
         }
     }
 }
 
 impl<B: Branch> Parts<'_, B> {
     fn end(mut self) {
-        // Even if nothing was enrolled, an opened event may have something to take back.
         if *self.stage == Stage::Waits {
-            // From here on no partner wins the claim.
-            if let Ok(held) = created(self.claim).hold() {
-                held.win_own(NOBODY);
-            }
-            if let Some(winner) = created(self.claim).winner().filter(|w| *w != NOBODY) {
-                // SAFETY: *routed*: a partner was first.
-                let won = unsafe { Won::new(winner) };
-                self.branch.as_mut().give_back(won);
-            }
+            self.end_wait();
+        } else {
+            *self.stage = Stage::EndedAtOnce;
         }
-        *self.stage = Stage::Ended;
+        // Even if nothing was enrolled, an opened event may have something to take back.
         self.branch.as_mut().settle(None);
+    }
+
+    fn end_wait(&mut self) {
+        // From here on no partner wins the claim.
+        if let Ok(held) = self.claim().hold() {
+            held.win_own(NOBODY);
+        }
+        let winner = self.claim().winner().filter(|winner| *winner != NOBODY);
+        *self.stage = Stage::Ended;
+        if let Some(winner) = winner {
+            // SAFETY: *routed*: a partner was first.
+            let won = unsafe { Won::new(winner) };
+            self.branch.as_mut().give_back(won);
+        }
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     queue::{claim::Lost, offer::OfferNode, ticket::Ticket},
     runtime::reason::{Kind, Name, Reason},
 };
-use raw::MutexWaiter;
+use raw::MutexSlot;
 pub(crate) use raw::RawMutex;
 
 /// A value that one unit at a time may use.
@@ -96,7 +96,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> Waiting<Lock<'_, T>> {
         Waiting::here(Lock {
             mutex: self,
-            node: OfferNode::with_slot(None),
+            node: OfferNode::with_slot(MutexSlot::uninit()),
         })
     }
 
@@ -152,12 +152,12 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
 /// The event of [`Mutex::lock`].
 pub struct Lock<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    node: OfferNode<Option<MutexWaiter>>,
+    node: OfferNode<MutexSlot>,
 }
 
 impl<'a, T: ?Sized> Lock<'a, T> {
     #[inline(always)]
-    fn node(self: Pin<&mut Self>) -> (&'a Mutex<T>, Pin<&mut OfferNode<Option<MutexWaiter>>>) {
+    fn node(self: Pin<&mut Self>) -> (&'a Mutex<T>, Pin<&mut OfferNode<MutexSlot>>) {
         crate::queue::list::project(self, |this| (this.mutex, &mut this.node))
     }
 }

@@ -1,5 +1,10 @@
 //! What a choice leaves behind: nothing, whatever its end.
 
+use std::{
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+};
+
 use weald_sync::{Event, Mutex, Wait, after, channel, choose, of_future, one_of};
 
 use crate::hand::hand;
@@ -82,4 +87,35 @@ fn a_choice_that_nobody_polled_has_taken_nothing() {
     sender.try_send(1).unwrap();
     drop(choose((receiver.receive(), receiver.receive())).sync());
     assert_eq!(receiver.try_receive(), Ok(1));
+}
+
+#[test]
+fn a_wait_gives_up_its_waker_however_it_ends() {
+    struct Noop;
+    impl Wake for Noop {
+        fn wake(self: Arc<Self>) {}
+    }
+    let count = Arc::new(Noop);
+    let waker = Waker::from(Arc::clone(&count));
+    let mut cx = Context::from_waker(&waker);
+    let held = Arc::strong_count(&count);
+    let mutex = Mutex::new(0);
+    // Ready at once; dropped without a poll; dropped while it waits; ready after a wait, for a lock and for a value.
+    assert!(Box::pin(mutex.lock()).as_mut().poll(&mut cx).is_ready());
+    drop(Box::pin(mutex.lock()));
+    let guard = mutex.lock().wait();
+    let [mut dropped, mut ready] = [(); 2].map(|()| Box::pin(mutex.lock()));
+    assert!(dropped.as_mut().poll(&mut cx).is_pending());
+    assert!(ready.as_mut().poll(&mut cx).is_pending());
+    drop(dropped);
+    drop(guard);
+    assert!(ready.as_mut().poll(&mut cx).is_ready());
+    drop(ready);
+    let (sender, receiver) = channel::rendezvous();
+    let mut receive = Box::pin(receiver.receive());
+    assert!(receive.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(sender.try_send(7), Ok(()));
+    assert!(receive.as_mut().poll(&mut cx) == Poll::Ready(Ok(7)));
+    drop(receive);
+    assert_eq!(Arc::strong_count(&count), held);
 }

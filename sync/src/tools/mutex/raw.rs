@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{pin::Pin, task::Waker};
+use std::{mem::MaybeUninit, pin::Pin, task::Waker};
 
 use crate::{
     queue::{
@@ -49,13 +49,17 @@ pub(super) struct MutexWaiter {
     woken: bool,
 }
 
+/// The slot of a waiter, which is written when it is put into the list: a lock that is free costs no such write.
+pub(super) type MutexSlot = MaybeUninit<MutexWaiter>;
+
 /// A mutex without a value.
 ///
 /// # Safety
-/// *Listed*: only the thread that has set `LIST` touches the list.
+/// *Listed*: only the thread that has set `LIST` touches the list. *Left*: a node is bound to the list by
+/// [`Listed::leave`] only, which writes its slot.
 pub(crate) struct RawMutex {
     word: AtomicU64,
-    list: UnsafeCell<Offers<Option<MutexWaiter>>>,
+    list: UnsafeCell<Offers<MutexSlot>>,
 }
 
 // SAFETY: *listed*.
@@ -66,7 +70,7 @@ unsafe impl Sync for RawMutex {}
 /// The right to the list: `LIST` is set while this lives.
 pub(super) struct Listed<'a> {
     raw: &'a RawMutex,
-    access: Option<MutPtr<Offers<Option<MutexWaiter>>>>,
+    access: Option<MutPtr<Offers<MutexSlot>>>,
 }
 
 /// The calling unit's number as an owner.
@@ -173,7 +177,7 @@ impl RawMutex {
 }
 
 impl Listed<'_> {
-    pub(super) fn list(&mut self) -> &mut Offers<Option<MutexWaiter>> {
+    pub(super) fn list(&mut self) -> &mut Offers<MutexSlot> {
         let access = self
             .access
             .as_ref()
@@ -214,12 +218,8 @@ impl Listed<'_> {
     }
 
     /// Leaves an offer. Called after [`Listed::take_or_announce`] returned false.
-    pub(super) fn leave(
-        &mut self,
-        mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>,
-        ticket: &Ticket<'_>,
-    ) {
-        self.list().value(node.as_mut()).slot = Some(MutexWaiter {
+    pub(super) fn leave(&mut self, mut node: Pin<&mut OfferNode<MutexSlot>>, ticket: &Ticket<'_>) {
+        self.list().value(node.as_mut()).slot.write(MutexWaiter {
             owner: me(),
             passed_over: 0,
             woken: false,
@@ -228,7 +228,8 @@ impl Listed<'_> {
     }
 
     /// A waiter tries again. True if it is now the owner, and no longer in the list.
-    pub(super) fn try_again(&mut self, mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>) -> bool {
+    pub(super) fn try_again(&mut self, mut node: Pin<&mut OfferNode<MutexSlot>>) -> bool {
+        assert!(node.is_bound(), "a waiter that tries again was in the list");
         let was_woken = std::mem::take(&mut waiter(self.list().value(node.as_mut())).woken);
         let woken = if was_woken { WOKEN } else { 0 };
         let before = self.update(|word| {
@@ -251,10 +252,7 @@ impl Listed<'_> {
     }
 
     /// A waiter gives up. Returns the waker of the waiter to wake in its place.
-    pub(super) fn retract(
-        &mut self,
-        mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>,
-    ) -> Option<Waker> {
+    pub(super) fn retract(&mut self, mut node: Pin<&mut OfferNode<MutexSlot>>) -> Option<Waker> {
         let was_woken = waiter(self.list().value(node.as_mut())).woken;
         if self.list().remove(node) {
             self.note_waiters();
@@ -324,12 +322,13 @@ impl Listed<'_> {
     }
 }
 
-fn waiter(offer: &mut Offer<Option<MutexWaiter>>) -> &mut MutexWaiter {
+fn waiter(offer: &mut Offer<MutexSlot>) -> &mut MutexWaiter {
     waiter_in(&mut offer.slot)
 }
 
-fn waiter_in(slot: &mut Option<MutexWaiter>) -> &mut MutexWaiter {
-    slot.as_mut().expect("a waiter in the list has its number")
+fn waiter_in(slot: &mut MutexSlot) -> &mut MutexWaiter {
+    // SAFETY: *left*: callers pass the slot of a node that is, or was, in the list.
+    unsafe { slot.assume_init_mut() }
 }
 
 impl Drop for Listed<'_> {
