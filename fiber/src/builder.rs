@@ -12,9 +12,9 @@ use crate::{exit, handle::JoinHandle, local};
 /// when its caller waits or another worker is free.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let sum = weald_fiber::spawn(|| (1..=10).sum::<u32>());
+/// let sum = weald::thread::spawn(|| (1..=10).sum::<u32>());
 /// assert_eq!(sum.join().unwrap(), 55);
 /// # });
 /// ```
@@ -36,13 +36,13 @@ where
 /// Settings for a thread that has not started yet.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// use weald_fiber::{Builder, current};
+/// use weald::thread::{Builder, current};
 ///
 /// let named = Builder::new().name("reader").stack_size(256 << 10).spawn(|| current().name())?;
 /// assert_eq!(named.join().unwrap().as_deref(), Some("reader"));
-/// # Ok::<(), weald_fiber::SpawnError>(())
+/// # Ok::<(), weald::thread::SpawnError>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone, Debug)]

@@ -12,12 +12,12 @@ struct Exit(Box<dyn Any + Send>);
 /// does not.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// fn deep() {
-///     weald_fiber::exit(7_u32);
+///     weald::thread::exit(7_u32);
 /// }
-/// let thread = weald_fiber::spawn(|| -> u32 {
+/// let thread = weald::thread::spawn(|| -> u32 {
 ///     deep();
 ///     0
 /// });

@@ -16,10 +16,10 @@ use weald_kernel::with_fiber_word;
 /// The key of a value that each thread has its own copy of, created at its first use. A `static` holds the key:
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// use std::cell::Cell;
-/// use weald_fiber::LocalKey;
+/// use weald::thread::LocalKey;
 ///
 /// static COUNT: LocalKey<Cell<u32>> = LocalKey::new(|| Cell::new(0));
 ///
@@ -27,7 +27,7 @@ use weald_kernel::with_fiber_word;
 ///     COUNT.with(|count| count.set(count.get() + 1));
 ///     COUNT.with(Cell::get)
 /// };
-/// let both = [weald_fiber::spawn(count), weald_fiber::spawn(count)];
+/// let both = [weald::thread::spawn(count), weald::thread::spawn(count)];
 /// for thread in both {
 ///     assert_eq!(thread.join().unwrap(), 1);
 /// }

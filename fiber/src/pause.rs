@@ -24,18 +24,18 @@ pub enum Prefer {
 /// Lets others run, and resumes behind them. Can be called anywhere; outside of jobs it yields the OS thread.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
 ///
 /// let ready = Arc::new(AtomicBool::new(false));
 /// let sets = ready.clone();
-/// let waits = weald_fiber::spawn(move || {
+/// let waits = weald::thread::spawn(move || {
 ///     while !ready.load(Ordering::Acquire) {
-///         weald_fiber::yield_now();
+///         weald::thread::yield_now();
 ///     }
 /// });
-/// weald_fiber::spawn(move || sets.store(true, Ordering::Release)).detach();
+/// weald::thread::spawn(move || sets.store(true, Ordering::Release)).detach();
 /// waits.join().unwrap();
 /// # });
 /// ```
@@ -53,11 +53,11 @@ pub fn yield_now() {
 /// As [`yield_now`], with a preference.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(2).build().unwrap();
 /// # runtime.block_on(async {
-/// use weald_fiber::{Prefer, yield_to};
+/// use weald::thread::{Prefer, yield_to};
 ///
-/// let helps = weald_fiber::spawn(|| {
+/// let helps = weald::thread::spawn(|| {
 ///     // What this thread waits for may be in another worker's queue.
 ///     yield_to(Prefer::Steal);
 ///     7
@@ -79,13 +79,13 @@ pub fn yield_to(prefer: Prefer) {
 /// worker is free.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// use std::time::{Duration, Instant};
 ///
-/// let sleeper = weald_fiber::spawn(|| {
+/// let sleeper = weald::thread::spawn(|| {
 ///     let start = Instant::now();
-///     weald_fiber::sleep(Duration::from_millis(5));
+///     weald::thread::sleep(Duration::from_millis(5));
 ///     start.elapsed()
 /// });
 /// assert!(sleeper.join().unwrap() >= Duration::from_millis(5));
@@ -101,14 +101,14 @@ pub fn sleep(duration: Duration) {
 /// Waits until `deadline`, while others run; returns at once if it has passed. Otherwise as [`sleep`].
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// use std::time::Duration;
 ///
-/// let sleeper = weald_fiber::spawn(|| {
-///     let deadline = weald_kernel::now() + Duration::from_millis(5);
-///     weald_fiber::sleep_until(deadline);
-///     assert!(weald_kernel::now() >= deadline);
+/// let sleeper = weald::thread::spawn(|| {
+///     let deadline = weald::now() + Duration::from_millis(5);
+///     weald::thread::sleep_until(deadline);
+///     assert!(weald::now() >= deadline);
 /// });
 /// sleeper.join().unwrap();
 /// # });
@@ -124,9 +124,9 @@ pub fn sleep_until(deadline: Instant) {
 /// unparked since the last park.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let sleeper = weald_fiber::spawn(weald_fiber::park);
+/// let sleeper = weald::thread::spawn(weald::thread::park);
 /// sleeper.thread().unpark();
 /// sleeper.join().unwrap();
 /// # });
@@ -148,11 +148,11 @@ pub fn park() {
 /// the next park.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// use std::time::Duration;
 ///
-/// let parks = weald_fiber::spawn(|| weald_fiber::park_timeout(Duration::from_millis(5)));
+/// let parks = weald::thread::spawn(|| weald::thread::park_timeout(Duration::from_millis(5)));
 /// assert!(!parks.join().unwrap());
 /// # });
 /// ```

@@ -40,11 +40,11 @@ pub struct ScopedJoinHandle<'scope, T> {
 /// caller is cancelled, so are the threads, and the scope still waits for them before the cancel unwinds the caller.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(2).build().unwrap();
 /// # runtime.block_on(async {
 /// let mut numbers = [1, 2, 3, 4];
 /// let (left, right) = numbers.split_at_mut(2);
-/// weald_fiber::scope(|scope| {
+/// weald::thread::scope(|scope| {
 ///     scope.spawn(|| left.iter_mut().for_each(|n| *n *= 10));
 ///     scope.spawn(|| right.iter_mut().for_each(|n| *n *= 100));
 /// });
@@ -79,10 +79,10 @@ impl<'scope> Scope<'scope, '_> {
     /// the scope's threads when the end of the scope waits for them.
     ///
     /// ```
-    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
     /// # runtime.block_on(async {
     /// let text = String::from("borrowed");
-    /// let length = weald_fiber::scope(|scope| scope.spawn(|| text.len()).join().unwrap());
+    /// let length = weald::thread::scope(|scope| scope.spawn(|| text.len()).join().unwrap());
     /// assert_eq!(length, 8);
     /// # });
     /// ```
@@ -111,18 +111,18 @@ impl Builder {
     /// Starts a thread in `scope`, with these settings.
     ///
     /// ```
-    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
     /// # runtime.block_on(async {
-    /// use weald_fiber::{Builder, scope};
+    /// use weald::thread::{Builder, scope};
     ///
     /// let mut words = vec!["lent"];
     /// scope(|scope| {
     ///     let writer = Builder::new().name("writer").stack_size(64 << 10);
     ///     writer.spawn_scoped(scope, || words.push("out"))?;
-    ///     Ok::<(), weald_fiber::SpawnError>(())
+    ///     Ok::<(), weald::thread::SpawnError>(())
     /// })?;
     /// assert_eq!(words, ["lent", "out"]);
-    /// # Ok::<(), weald_fiber::SpawnError>(())
+    /// # Ok::<(), weald::thread::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -18,13 +18,13 @@ pub const KEPT: usize = 1000;
 /// The settings of a forest that is yet to be built. See [`Forest::builder`].
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::Forest;
+/// use weald::block_on;
+/// use weald::forest::Forest;
 ///
 /// let forest = Forest::builder().keep(10).build();
 /// let tree = block_on(forest.create("notes"))?;
 /// assert_eq!(tree.name(), "notes");
-/// # Ok::<(), weald_forest::CommitError>(())
+/// # Ok::<(), weald::forest::CommitError>(())
 /// ```
 pub struct Builder {
     pub(crate) keep: usize,

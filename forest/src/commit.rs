@@ -25,8 +25,8 @@ use crate::version::{CommitId, Committed, MAX_BYTES};
 /// [`Conflict`](crate::Conflict), and nothing has changed.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::{Attributes, Commit, CommitId, Forest};
+/// use weald::block_on;
+/// use weald::forest::{Attributes, Commit, CommitId, Forest};
 ///
 /// let forest = Forest::new();
 /// let accounts = block_on(forest.create("accounts"))?;

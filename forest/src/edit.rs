@@ -17,7 +17,7 @@ use crate::state::tree::TreeState;
 ///
 /// Reads through [`attribute`](Self::attribute), [`children`](Self::children) and
 /// [`subtree`](Self::subtree) are recorded, and what they read must be unchanged in the version to which
-/// the commit is rebased. Reads through [`tree`](Self::tree) are not recorded. See `docs/commits.md`.
+/// the commit is rebased. Reads through [`tree`](Self::tree) are not recorded. See [`commits`](crate::commits).
 pub struct Edit {
     pub(crate) shared: Arc<Shared>,
     state: Arc<TreeState>,
@@ -74,7 +74,7 @@ impl Edit {
     /// Adds a node.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::add`].
+    /// See [`tree::Edit::add`](weald_tree::Edit::add).
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let attributes = self.held(attributes);
@@ -84,7 +84,7 @@ impl Edit {
     /// Adds a subtree that was built separately with [`Tree::builder`].
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::splice`].
+    /// See [`tree::Edit::splice`](weald_tree::Edit::splice).
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let held = self.shared.forest.blobs.subtree_held(subtree);
         self.edit.splice(at, held.as_ref().unwrap_or(subtree))
@@ -93,7 +93,7 @@ impl Edit {
     /// Moves a node with all its descendants; all ids stay.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::move_to`].
+    /// See [`tree::Edit::move_to`](weald_tree::Edit::move_to).
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
         self.edit.move_to(node, at)
     }
@@ -101,7 +101,7 @@ impl Edit {
     /// Deletes a node with all its descendants.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::delete`].
+    /// See [`tree::Edit::delete`](weald_tree::Edit::delete).
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
         self.edit.delete(node)
     }
@@ -109,7 +109,7 @@ impl Edit {
     /// Puts the bytes of an attribute, replacing any that are there.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::put_attribute`].
+    /// See [`tree::Edit::put_attribute`](weald_tree::Edit::put_attribute).
     #[inline]
     pub fn put_attribute(
         &mut self,
@@ -131,8 +131,8 @@ impl Edit {
     /// [`Forest::value`](crate::Forest::value) reads them, and [`value`](Self::value) within the edit.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Forest, Value};
+    /// use weald::block_on;
+    /// use weald::forest::{Forest, Value};
     ///
     /// let forest = Forest::new();
     /// let people = block_on(forest.create("people"))?;
@@ -190,7 +190,7 @@ impl Edit {
     /// Deletes an attribute.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::delete_attribute`].
+    /// See [`tree::Edit::delete_attribute`](weald_tree::Edit::delete_attribute).
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
         self.edit.delete_attribute(node, name)
     }
@@ -218,7 +218,7 @@ impl Edit {
     /// Applies an operation of another edit of this tree. Returns the key under which a node was placed, if one was.
     ///
     /// # Errors
-    /// See [`weald_tree::Edit::apply`].
+    /// See [`tree::Edit::apply`](weald_tree::Edit::apply).
     pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
         let held = self.shared.forest.blobs.operation_held(operation);
         self.edit.apply(held.as_ref().unwrap_or(operation))

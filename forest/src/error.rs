@@ -300,7 +300,7 @@ impl AppendError {
     /// it is [`Behind`](Self::Behind), and a later attempt may be taken.
     ///
     /// ```
-    /// use weald_forest::AppendError;
+    /// use weald::forest::AppendError;
     ///
     /// assert_eq!(AppendError::Full.for_those_behind(), AppendError::Behind);
     /// assert_eq!(AppendError::Fenced.for_those_behind(), AppendError::Fenced);

@@ -30,8 +30,8 @@ impl Forest {
     /// newest 1000 are kept for slow readers.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Forest, Happening};
+    /// use weald::block_on;
+    /// use weald::forest::{Forest, Happening};
     ///
     /// let forest = Forest::new();
     /// let mut events = forest.events();

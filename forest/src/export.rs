@@ -11,8 +11,8 @@ impl Forest {
     /// The value of an attribute, plain or erasable.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Forest, Value};
+    /// use weald::block_on;
+    /// use weald::forest::{Forest, Value};
     ///
     /// let forest = Forest::new();
     /// let people = block_on(forest.create("people"))?;
@@ -45,8 +45,8 @@ impl Forest {
     /// is exported as erased from then on.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::Forest;
+    /// use weald::block_on;
+    /// use weald::forest::Forest;
     ///
     /// let forest = Forest::new();
     /// let teas = block_on(forest.create("teas"))?;

@@ -21,8 +21,8 @@ use crate::version::{Committed, Version};
 /// A database of trees. A clone is the same forest; any thread may have one.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::{Attributes, Forest};
+/// use weald::block_on;
+/// use weald::forest::{Attributes, Forest};
 ///
 /// let forest = Forest::new();
 /// let notes = block_on(forest.create("notes"))?;
@@ -155,8 +155,8 @@ impl Forest {
     /// number.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Forest, MemoryJournal};
+    /// use weald::block_on;
+    /// use weald::forest::{Forest, MemoryJournal};
     ///
     /// let journal = MemoryJournal::new();
     /// let forest = Forest::builder().journal(journal.clone()).build();

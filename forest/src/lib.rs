@@ -1,30 +1,20 @@
 //! The database: named trees that keep their versions, and commits that advance them.
 //!
-//! - A [`Forest`] has trees by name; a [`TreeHandle`] is the handle of one of them.
-//! - Reading: a [`Snapshot`] may be kept and sent, a [`View`] is for a moment; neither waits, nor makes anything wait.
-//! - Writing: an [`Edit`] is private; its [`Commit`] is published, rebased to a newer version, or refused with a
-//!   typed [`Conflict`]. `docs/commits.md` says what commutes.
-//! - A forest is in memory only: a [`Journal`] must keep whatever is to outlive the program. A commit is accepted by
-//!   it, then visible, then durable; see [`Level`].
-//! - A [`Version`] identifies a moment of the whole forest.
+#![doc = include_str!("page.md")]
 //!
-//! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
-//! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
-//! `combine/at_risk` → `combine/apply` → `combine/publish` → `state/deferred`; and, until it is durable,
-//! `combine/submission/reaching` (`poll_level`) → `state/forest_journal` (`when_reached`) → the journal's `when_reached`,
-//! which waits on its `journal/mark` (`when`), until the journal raises that (`raise`). `weald-journal` has the part
-//! between.
-//!
-//! To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and then
-//! `note_opening` in `recover/open`, which appends the record of the opening.
-//!
-//! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms, and a
-//! forest on disk.
-//!
-//! Every wait is a future, for any executor; a program without one waits with the `block_on` of any small one.
 //! Absent: runtimes, files, and the representation of a tree (`weald-tree`).
-//!
-//! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
+
+// To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
+// `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
+// `combine/at_risk` → `combine/apply` → `combine/publish` → `state/deferred`; and, until it is durable,
+// `combine/submission/reaching` (`poll_level`) → `state/forest_journal` (`when_reached`) → the journal's `when_reached`,
+// which waits on its `journal/mark` (`when`), until the journal raises that (`raise`). `weald-journal` has the part
+// between.
+//
+// To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and then
+// `note_opening` in `recover/open`, which appends the record of the opening.
+//
+// The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 
 #![forbid(unsafe_code)]
 
@@ -157,3 +147,8 @@ pub use weald_tree::{
     Path, PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
 };
 pub use weight::Weight;
+
+/// What commutes, what conflicts, and what a commit has read.
+pub mod commits {
+    #![doc = include_str!("../docs/commits.md")]
+}

@@ -18,8 +18,8 @@ use crate::version::Committed;
 /// that serves requests has taken it up.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::{CommitError, Forest, Level};
+/// use weald::block_on;
+/// use weald::forest::{CommitError, Forest, Level};
 ///
 /// let forest = Forest::new();
 /// block_on(forest.create("notes").level(Level::Accepted))?;

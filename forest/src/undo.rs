@@ -19,8 +19,8 @@ impl TreeHandle {
     /// It takes the time of the difference between the two versions.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Attributes, Forest};
+    /// use weald::block_on;
+    /// use weald::forest::{Attributes, Forest};
     ///
     /// let outline = block_on(Forest::new().create("outline"))?;
     /// let mut edit = outline.edit();

@@ -62,8 +62,8 @@ impl TreeHandle {
     /// error or panics, it leaves no trace.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{EditError, Forest};
+    /// use weald::block_on;
+    /// use weald::forest::{EditError, Forest};
     ///
     /// let counter = block_on(Forest::new().create("counter"))?;
     /// let count = counter.update(|edit| {
@@ -119,8 +119,8 @@ impl TreeHandle {
 /// What a commit has besides its edit. See [`TreeHandle::update_with`].
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::{CommitId, EditError, Forest, Terms};
+/// use weald::block_on;
+/// use weald::forest::{CommitId, EditError, Forest, Terms};
 ///
 /// let notes = block_on(Forest::new().create("notes"))?;
 /// let terms = Terms::new().id(CommitId(7)).bytes(b"by Ada");

@@ -22,8 +22,8 @@ impl Forest {
     /// [`TreeHandle::update_with`](crate::TreeHandle::update_with).
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{EditError, Forest, Terms};
+    /// use weald::block_on;
+    /// use weald::forest::{EditError, Forest, Terms};
     ///
     /// let forest = Forest::new();
     /// let [ada, alan] = ["ada", "alan"].map(|name| block_on(forest.create(name)).unwrap());

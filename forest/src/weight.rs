@@ -10,8 +10,8 @@ use crate::state::root::{Root, RootRef};
 /// The memory of all versions that are kept; what they share is counted once. See [`Forest::weigh`].
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::Forest;
+/// use weald::block_on;
+/// use weald::forest::Forest;
 ///
 /// let forest = Forest::new();
 /// let people = block_on(forest.create("people"))?;

@@ -1,37 +1,18 @@
 //! An HTTP server for Weald: any tower service on hyper, without another runtime.
 //!
-//! To follow a request, read `server` (accepts), `accepted` (one job per connection), `connection` (what the job does),
-//! `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
-//! connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
-//! service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
-//! closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what is
-//! written and not yet sent: answers to requests that came together leave together), `closing` (how a connection ends: a
-//! reset must not destroy an unread answer), `description` (names in reports).
-//!
-//! After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced by
-//! `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its
-//! service goes in `leaving`.
-//!
-//! ```
-//! use std::convert::Infallible;
-//! use http_body_util::Full;
-//! use weald_net::TcpListener;
-//!
-//! # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
-//! # runtime.block_on(async {
-//! let hello = tower::service_fn(|_request| async {
-//!     Ok::<_, Infallible>(http::Response::new(Full::new(bytes::Bytes::from("hello"))))
-//! });
-//! let listener = TcpListener::bind("127.0.0.1:0".parse().expect("an address"))?;
-//! let ended = weald_http::serve(listener, hello)
-//!     .until(async { /* for example a signal */ })
-//!     .await?;
-//! assert!(ended.not_stopped.is_empty());
-//! # Ok::<(), weald_http::ServeError>(())
-//! # }).unwrap();
-//! ```
-//!
-//! Absent: HTTP/2 and TLS.
+#![doc = include_str!("page.md")]
+
+// To follow a request, read `server` (accepts), `accepted` (one job per connection), `connection` (what the job does),
+// `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
+// connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
+// service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
+// closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what is
+// written and not yet sent: answers to requests that came together leave together), `closing` (how a connection ends: a
+// reset must not destroy an unread answer), `description` (names in reports).
+//
+// After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced by
+// `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its
+// service goes in `leaving`.
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod accept_failures;

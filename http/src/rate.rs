@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// # use std::time::Duration;
-/// # fn example<S: weald_http::Serve>(listener: weald_net::TcpListener, router: S) -> impl Sized {
-/// use weald_http::MinRate;
+/// # fn example<S: weald::http::Serve>(listener: weald::net::TcpListener, router: S) -> impl Sized {
+/// use weald::http::MinRate;
 ///
-/// weald_http::serve(listener, router).min_body_rate(MinRate::new(1_000, Duration::from_secs(20)))
+/// weald::http::serve(listener, router).min_body_rate(MinRate::new(1_000, Duration::from_secs(20)))
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,13 +55,13 @@ impl RequestBody {
     /// use axum::{Extension, Router, routing::get};
     /// use std::net::SocketAddr;
     /// use tower::ServiceExt;
-    /// use weald_http::RequestBody;
+    /// use weald::http::RequestBody;
     ///
     /// async fn greet(Extension(peer): Extension<SocketAddr>) -> String {
     ///     format!("hello, {peer}")
     /// }
     ///
-    /// # fn example(listener: weald_net::TcpListener) -> impl std::any::Any {
+    /// # fn example(listener: weald::net::TcpListener) -> impl std::any::Any {
     /// let router: Router = Router::new().route("/", get(greet));
     /// let service = router.map_request(|mut request: http::Request<RequestBody>| {
     ///     if let Some(peer) = request.body().peer() {
@@ -69,7 +69,7 @@ impl RequestBody {
     ///     }
     ///     request
     /// });
-    /// weald_http::serve(listener, service)
+    /// weald::http::serve(listener, service)
     /// # }
     /// ```
     pub fn peer(&self) -> Option<SocketAddr> {

@@ -8,27 +8,27 @@
 //! use bytes::Bytes;
 //! use http_body_util::{BodyExt, Full};
 //! use hyper::{client::conn::http2 as client, server::conn::http2 as server, service::service_fn};
-//! use weald_http::rt::{Executor, Io, Timer};
-//! use weald_net::{TcpListener, TcpStream};
+//! use weald::http::rt::{Executor, Io, Timer};
+//! use weald::net::{TcpListener, TcpStream};
 //!
-//! # let runtime = weald_kernel::Runtime::builder().workers(1).build()?;
+//! # let runtime = weald::Runtime::builder().workers(1).build()?;
 //! # runtime.block_on(async {
 //! let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
 //! let address = listener.local_addr()?;
-//! weald_kernel::spawn(async move {
+//! weald::spawn(async move {
 //!     while let Ok((stream, _peer)) = listener.accept().await {
 //!         let hello = service_fn(|_request| async {
 //!             Ok::<_, Infallible>(http::Response::new(Full::new(Bytes::from("hello"))))
 //!         });
 //!         let connection = server::Builder::new(Executor).timer(Timer).serve_connection(Io(stream), hello);
-//!         weald_kernel::spawn(connection).detach();
+//!         weald::spawn(connection).detach();
 //!     }
 //! })
 //! .detach();
 //!
 //! let stream = Io(TcpStream::connect(address).await?);
 //! let (mut sender, connection) = client::Builder::new(Executor).timer(Timer).handshake(stream).await?;
-//! weald_kernel::spawn(connection).detach();
+//! weald::spawn(connection).detach();
 //! let request = http::Request::get("http://here/").body(Full::new(Bytes::new()))?;
 //! let response = sender.send_request(request).await?;
 //! assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");

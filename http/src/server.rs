@@ -223,8 +223,8 @@ impl<L, S, U> Server<L, S, U> {
     /// take its time, and a panic of it is reported as that of any job.
     ///
     /// ```
-    /// # fn example<S: weald_http::Serve>(listener: weald_net::TcpListener, router: S) -> impl Sized {
-    /// weald_http::serve(listener, router).on_buffers_freed(|| {
+    /// # fn example<S: weald::http::Serve>(listener: weald::net::TcpListener, router: S) -> impl Sized {
+    /// weald::http::serve(listener, router).on_buffers_freed(|| {
     ///     // Make the allocator return its pages.
     /// })
     /// # }

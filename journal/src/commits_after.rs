@@ -22,9 +22,9 @@ impl DiskForest {
     /// reads as the plain bytes of its reference; [`at`](Self::at) has it. Cancel-safe.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Attributes, Forest, Path, Since, WatchError};
-    /// use weald_journal::{DiskForest, DiskJournal};
+    /// use weald::block_on;
+    /// use weald::forest::{Attributes, Forest, Path, Since, WatchError};
+    /// use weald::forest::disk::{DiskForest, DiskJournal};
     ///
     /// let directory = tempfile::tempdir()?;
     /// let journal = DiskJournal::open(directory.path())?;

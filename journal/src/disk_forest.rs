@@ -24,9 +24,9 @@ use crate::read_only_journal::ReadOnlyJournal;
 /// trees alone they are kept as well, but no checkpoint is put by itself, and nothing is trimmed.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::Attributes;
-/// use weald_journal::DiskForest;
+/// use weald::block_on;
+/// use weald::forest::Attributes;
+/// use weald::forest::disk::DiskForest;
 ///
 /// let directory = tempfile::tempdir()?;
 /// let forest = block_on(DiskForest::open(directory.path()))?;
@@ -132,8 +132,8 @@ impl DiskForest {
     /// returns when that is done. Trees in memory can still be read; commits are refused from then on.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_journal::DiskForest;
+    /// # use weald::block_on;
+    /// # use weald_journal::DiskForest;
     ///
     /// let directory = tempfile::tempdir()?;
     /// let forest = block_on(DiskForest::open(directory.path()))?;

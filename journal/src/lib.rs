@@ -1,23 +1,15 @@
-//! The journal on disk: a commit that a forest has acknowledged as durable survives everything short of losing the
-//! medium.
+//! A forest on disk: a commit that it has acknowledged as durable survives everything short of losing the medium.
 //!
-//! - A [`DiskForest`] is a forest with its journal on disk.
-//! - A [`ReadOnlyForest`] is the same forest for reading, even while a program has it open.
-//! - A [`DiskJournal`] keeps the records of one forest in one directory, and is given to its builder.
-//! - A [`Medium`] is what it stands on: a [`Directory`] of the file system, or the [`SimulatedDisk`] that loses, tears and
-//!   refuses whatever a real one may.
-//! - `docs/journal.md` says what the bytes mean, what a medium must do, and what happens after each kind of end.
-//!
-//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `threads` (`serve`, the life of a thread) →
-//! `next_step` (what is to be done) → `core` (`write`) → `directory`. The forest then calls `disk_journal`
-//! (`when_reached`). An author that waits until its commit is buffered may write it itself (`lead`). For one that waits
-//! until it is durable a sync is due: `threads` → `core` (`sync`) → `wakes` (`run`) → the mark of the forest (`raise`).
-//!
-//! To follow an opening read `open` (its steps) → `recover` → `needed_keys` → `disk_forest` (`recover`), and then
-//! `recover/open` of the forest.
-//!
-//! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
-
+#![doc = include_str!("page.md")]
+// To follow a commit read `disk_journal` (`append`) → `log` (its place) → `threads` (`serve`, the life of a thread) →
+// `next_step` (what is to be done) → `core` (`write`) → `directory`. The forest then calls `disk_journal`
+// (`when_reached`). An author that waits until its commit is buffered may write it itself (`lead`). For one that waits
+// until it is durable a sync is due: `threads` → `core` (`sync`) → `wakes` (`run`) → the mark of the forest (`raise`).
+//
+// To follow an opening read `open` (its steps) → `recover` → `needed_keys` → `disk_forest` (`recover`), and then
+// `recover/open` of the forest.
+//
+// The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 #![forbid(unsafe_code)]
 
 // Places and names.
@@ -119,7 +111,7 @@ pub use settings::Settings;
 pub use simulated::SimulatedDisk;
 pub use sizes::{Size, Sizes};
 
-/// The programs of `docs/forest.md` run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/forest.md")]
-struct InPractice;
+/// The files of a journal byte by byte: what a medium must do, and what happens after each kind of end.
+pub mod format {
+    #![doc = include_str!("../docs/journal.md")]
+}

@@ -26,9 +26,9 @@ const LONGEST: usize = 1024;
 /// A key of 256 bits, which is overwritten when it is dropped. See [`Settings::master_key`](crate::Settings::master_key).
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::Forest;
-/// use weald_journal::{DiskForest, DiskJournal, Directory, MasterKey, Settings};
+/// use weald::block_on;
+/// use weald::forest::Forest;
+/// use weald::forest::disk::{DiskForest, DiskJournal, Directory, MasterKey, Settings};
 ///
 /// let directory = tempfile::tempdir()?;
 /// let elsewhere = tempfile::tempdir()?;

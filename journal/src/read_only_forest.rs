@@ -16,8 +16,8 @@ use crate::settings::Settings;
 /// changed nothing.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_journal::{DiskForest, ReadOnlyForest};
+/// use weald::block_on;
+/// use weald::forest::disk::{DiskForest, ReadOnlyForest};
 ///
 /// let directory = tempfile::tempdir()?;
 /// let forest = block_on(DiskForest::open(directory.path()))?;
@@ -80,8 +80,8 @@ impl ReadOnlyForest {
     /// and of the records between both. Dropping the future loses nothing.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_journal::{DiskForest, Moment, ReadOnlyForest};
+    /// use weald::block_on;
+    /// use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
     ///
     /// let directory = tempfile::tempdir()?;
     /// let forest = block_on(DiskForest::open(directory.path()))?;

@@ -41,9 +41,9 @@ const REFUSED: &str = "it was opened for reading only";
 /// [`AppendError::ReadOnly`]. [`ReadOnlyForest`](crate::ReadOnlyForest) is the forest that it has.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::journal::{Journal, Position};
-/// use weald_journal::{DiskForest, ReadOnlyJournal};
+/// use weald::block_on;
+/// use weald::forest::journal::{Journal, Position};
+/// use weald::forest::disk::{DiskForest, ReadOnlyJournal};
 ///
 /// let directory = tempfile::tempdir()?;
 /// let forest = block_on(DiskForest::open(directory.path()))?;

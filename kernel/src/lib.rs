@@ -249,27 +249,10 @@ mod observe {
 
 // What the scheduler calls through `FEATURES`: callbacks and forks.
 pub mod callback {
-    //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
-    //!
-    //! A callback that is not due yet is an entry of a timer wheel (40 bytes, or 64 if the callback has an owner), plus its
-    //! closure. When it is due, it goes to the end of its worker's queue of ready
-    //! callbacks, from which a `runner` takes them in order.
-    //!
-    //! Rules:
-    //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
-    //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
-    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback for longer
-    //!   than its worker takes to be retaken. There is no quarantine for callbacks: if more of them block at once than
-    //!   there are spare threads, they hold up everybody.
-    //! - When a callback's owner ends, the callback's closure is dropped at once.
-    //!
-    //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
-    //! block; `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs
-    //! them).
-    //!
-    //! This is the plain form; callbacks that loop over messages or events are in `weald::process::callback`. The
-    //! single block follows "Hashed and Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows
-    //! Zackernel.
+    #![doc = include_str!("callback/page.md")]
+
+    // Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the block;
+    // `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs them).
 
     mod cell;
     mod group;
@@ -285,15 +268,15 @@ pub mod callback {
     pub(crate) use runner::Runners;
 }
 pub mod fork {
-    //! Fork-join: computations that divide, and whose parts idle workers take.
-    //!
-    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure) and
-    //! `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
-    //! belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
-    //! (how a cancel reaches forks), and `depth` (deep recursion).
-    //!
-    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks any
-    //! number of parts.
+    #![doc = include_str!("fork/page.md")]
+
+    // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure) and
+    // `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
+    // belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
+    // (how a cancel reaches forks), and `depth` (deep recursion).
+    //
+    // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks any
+    // number of parts.
 
     mod cancel;
     mod depth;
@@ -434,6 +417,11 @@ pub use scheduler::{
 };
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};
+
+/// Where the runtime runs your wakers, destructors, hooks and subscribers, and what each can hold up.
+pub mod user_code {
+    #![doc = include_str!("../docs/user-code.md")]
+}
 
 /// What stands behind the traits of [`scheduler::services`]. Only this table knows both sides.
 pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::shared::Shared> =

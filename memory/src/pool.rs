@@ -263,8 +263,9 @@ fn begin() -> bool {
 /// the free blocks.
 ///
 /// ```
-/// drop(weald_memory::Shared::new([0_u64; 20]));
-/// weald_memory::trim();
+/// # use weald_memory::{Shared, trim};
+/// # drop(Shared::new([0_u64; 20]));
+/// trim();
 /// ```
 pub fn trim() {
     (0..CLASSES).for_each(|class| {

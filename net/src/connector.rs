@@ -25,9 +25,9 @@ use crate::{lookup::lookup_host, tcp::TcpStream};
 ///
 /// ```
 /// use std::time::Duration;
-/// use weald_net::{Connector, TcpListener};
+/// use weald::net::{Connector, TcpListener};
 ///
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// let listener = TcpListener::bind("127.0.0.1:0".parse().expect("an address"))?;
 /// let port = listener.local_addr()?.port();

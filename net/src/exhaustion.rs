@@ -20,8 +20,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use std::io;
-/// assert!(weald_net::is_exhausted(&io::Error::from_raw_os_error(24)), "too many open files");
-/// assert!(!weald_net::is_exhausted(&io::ErrorKind::ConnectionReset.into()));
+/// assert!(weald::net::is_exhausted(&io::Error::from_raw_os_error(24)), "too many open files");
+/// assert!(!weald::net::is_exhausted(&io::ErrorKind::ConnectionReset.into()));
 /// ```
 pub fn is_exhausted(error: &io::Error) -> bool {
     let known = Errno::from_io_error(error);
@@ -41,9 +41,9 @@ pub fn is_exhausted(error: &io::Error) -> bool {
 ///
 /// ```
 /// use std::io;
-/// assert!(weald_net::is_final(&io::Error::from_raw_os_error(22)), "the socket was shut down");
-/// assert!(!weald_net::is_final(&io::Error::from_raw_os_error(24)), "too many open files");
-/// assert!(!weald_net::is_final(&io::Error::other("a client without a PROXY header")));
+/// assert!(weald::net::is_final(&io::Error::from_raw_os_error(22)), "the socket was shut down");
+/// assert!(!weald::net::is_final(&io::Error::from_raw_os_error(24)), "too many open files");
+/// assert!(!weald::net::is_final(&io::Error::other("a client without a PROXY header")));
 /// ```
 pub fn is_final(error: &io::Error) -> bool {
     match Errno::from_io_error(error) {

@@ -35,9 +35,9 @@ const READ: usize = 64 << 10;
 /// what it has read, and a dropped [`write_all`](File::write_all) does not tell how much it has written.
 ///
 /// ```
-/// use weald_net::fs::{self, File};
+/// use weald::fs::{self, File};
 ///
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// let path = std::env::temp_dir().join(format!("weald-doc-{}", std::process::id()));
 /// let file = File::create(&path).await?;
@@ -174,9 +174,9 @@ impl File {
     /// response. Each read of a regular file is a call on a thread that may block.
     ///
     /// ```
-    /// use weald_net::fs::{self, File};
+    /// use weald::fs::{self, File};
     ///
-    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
     /// # runtime.block_on(async {
     /// # let path = std::env::temp_dir().join(format!("weald-doc-lines-{}", std::process::id()));
     /// # fs::write(&path, "one\ntwo\n").await?;

@@ -1,15 +1,8 @@
 //! Input and output: sockets, pipes, terminals, host names, files and signals, as futures and events.
 //!
-//! A socket waits on the reactor of the runtime in which it was created. It works everywhere: in processes,
-//! plain jobs and callbacks (`.await`), in code that waits with its stack (`.wait()`), and on threads outside
-//! any runtime. Every socket operation can be an event in a choice ([`select!`](weald_sync::select)) and can
-//! be given a deadline (`within`). The system reports no readiness for files and names, so those calls run on
-//! threads that may block, and no worker waits for them. Pipes, terminals and standard input are read through the
-//! reactor, and stay in the mode in which the program got them.
-//!
-//! Streams implement the traits of `futures-io`; the crate `weald-http` provides those of hyper.
-//!
-//! Absent: the crate implements no protocol above the transport, and owns no thread.
+#![doc = include_str!("page.md")]
+
+// The crate owns no thread.
 
 // Primitives: the socket below a stream, what its peer has not read, and a listener's backoff.
 mod exhaustion;

@@ -35,9 +35,9 @@ pub struct LineTooLong {
 /// of it; the last one may end with the stream.
 ///
 /// ```
-/// use weald_net::{Lines, UnixStream};
+/// use weald::net::{Lines, UnixStream};
 ///
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// let (one, other) = UnixStream::pair()?;
 /// one.write_all(b"short\r\nmuch too long\nend").await?;

@@ -51,9 +51,9 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// a second is reported. An address of IPv6 may be in brackets, as in a URL.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let addresses = weald_net::lookup_host("127.0.0.1", 80).await?;
+/// let addresses = weald::net::lookup_host("127.0.0.1", 80).await?;
 /// assert_eq!(addresses, ["127.0.0.1:80".parse().expect("an address")]);
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();

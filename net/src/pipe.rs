@@ -15,7 +15,7 @@ use crate::{descriptor::Sharing, opened::Opened, read_end::ReadEnd, write_end::W
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
-/// let mut lines = weald_net::stdin()?.lines();
+/// let mut lines = weald::net::stdin()?.lines();
 /// while let Some(line) = lines.next().await? {
 ///     println!("{} bytes", line.len());
 /// }
@@ -37,9 +37,9 @@ pub fn stdin() -> io::Result<ReadEnd> {
 /// Errors from the operating system. Fails if the current runtime has shut down.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// weald_net::stdout()?.write_all(b"hello\n").await?;
+/// weald::net::stdout()?.write_all(b"hello\n").await?;
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();
 /// ```
@@ -69,9 +69,9 @@ pub fn stderr() -> io::Result<WriteEnd> {
 /// Errors from the operating system, such as that no descriptor is left.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let (reader, mut writer) = weald_net::pipe()?;
+/// let (reader, mut writer) = weald::net::pipe()?;
 /// writer.write_all(b"one\ntwo\n").await?;
 /// drop(writer);
 /// let mut lines = reader.lines();

@@ -22,8 +22,8 @@ use crate::stream::Stream;
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
-/// use weald_net::signal;
-/// use weald_sync::select;
+/// use weald::signal;
+/// use weald::sync::select;
 ///
 /// let (mut interrupt, mut terminate) = (signal::interrupt()?, signal::terminate()?);
 /// select! {

@@ -27,8 +27,8 @@ use crate::transport::{ShortRead, Transport};
 /// two owners. Dropping the stream closes the socket.
 ///
 /// ```
-/// use weald_net::UnixStream;
-/// use weald_sync::{Wait, select};
+/// use weald::net::UnixStream;
+/// use weald::sync::{Wait, select};
 ///
 /// let (one, other) = UnixStream::pair()?;
 /// one.write_all(b"hello").wait()?;
@@ -36,7 +36,7 @@ use crate::transport::{ShortRead, Transport};
 /// let count = select! {
 ///     wait;
 ///     count = other.read(&mut buffer) => count?,
-///     () = weald_sync::after(std::time::Duration::from_secs(5)) => 0,
+///     () = weald::sync::after(std::time::Duration::from_secs(5)) => 0,
 /// };
 /// assert_eq!(&buffer[..count], b"hello");
 /// # Ok::<(), std::io::Error>(())

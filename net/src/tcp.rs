@@ -159,8 +159,8 @@ pub struct KeepAlive {
 /// A socket that accepts TCP connections.
 ///
 /// ```
-/// use weald_net::{TcpListener, TcpStream};
-/// use weald_sync::Wait;
+/// use weald::net::{TcpListener, TcpStream};
+/// use weald::sync::Wait;
 ///
 /// let listener = TcpListener::bind("127.0.0.1:0".parse().expect("an address"))?;
 /// let client = TcpStream::connect(listener.local_addr()?).wait()?;

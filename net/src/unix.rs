@@ -191,7 +191,7 @@ impl UnixListener {
     /// program is about to take it over; others as [`bind`](UnixListener::bind).
     ///
     /// ```
-    /// use weald_net::UnixListener;
+    /// use weald::net::UnixListener;
     ///
     /// let path = std::env::temp_dir().join(format!("weald-doc-{}.sock", std::process::id()));
     /// drop(UnixListener::bind(&path)?);

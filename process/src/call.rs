@@ -102,9 +102,9 @@ impl<T> Reply<T> {
     /// The functions of a [`Server`](crate::Server) need not call this. Cancel-safe if `work` is.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::time::Duration;
-    /// use weald_process::{self as process, CallError, Inbox, Reply};
+    /// use weald::process::{self as process, CallError, Inbox, Reply};
     ///
     /// struct Ask(Reply<()>);
     ///
@@ -121,7 +121,7 @@ impl<T> Reply<T> {
     /// let call = front.pid().call(Ask).within(Duration::from_secs(1));
     /// assert!(call.await.is_err());
     /// assert_eq!(front.await.unwrap().0, Err(CallError::TimedOut));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     pub fn cover<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<T, F> {
@@ -194,9 +194,9 @@ impl<M> Pid<M> {
     /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::time::Duration;
-    /// use weald_process::{self as process, Inbox, Reply};
+    /// use weald::process::{self as process, Inbox, Reply};
     ///
     /// enum Request { Double(u32, Reply<u32>) }
     ///
@@ -207,7 +207,7 @@ impl<M> Pid<M> {
     /// let pid: &process::Pid<Request> = doubler.pid();
     /// let call = pid.call(|reply| Request::Double(21, reply));
     /// assert_eq!(call.within(Duration::from_secs(5)).await, Ok(42));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -24,9 +24,9 @@
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
-//! use weald_process::callback::{self, pause};
+//! use weald::process::callback::{self, pause};
 //!
-//! # weald_kernel::Runtime::test(1).block_on(async {
+//! # weald::Runtime::test(1).block_on(async {
 //! let (led, seen) = mpsc::channel();
 //! let blink = callback::repeat(move || {
 //!     led.send("on").unwrap();
@@ -37,7 +37,7 @@
 //!     })
 //! });
 //! let blink = blink.start();
-//! weald_kernel::sleep(Duration::from_millis(1_600)).await;
+//! weald::sleep(Duration::from_millis(1_600)).await;
 //! blink.cancel();
 //! assert_eq!(seen.iter().collect::<Vec<_>>(), ["on", "off", "on", "off"]);
 //! # });
@@ -47,18 +47,18 @@
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
-//! use weald_process::{Inbox, callback::{self, Owner, When}};
+//! use weald::process::{Inbox, callback::{self, Owner, When}};
 //!
-//! # weald_kernel::Runtime::test(1).block_on(async {
+//! # weald::Runtime::test(1).block_on(async {
 //! let (sender, outlived) = mpsc::channel();
-//! let process = weald_process::spawn(async move |_inbox: Inbox<()>| {
-//!     let later = When::At(weald_kernel::now() + Duration::from_secs(1));
+//! let process = weald::process::spawn(async move |_inbox: Inbox<()>| {
+//!     let later = When::At(weald::now() + Duration::from_secs(1));
 //!     callback::once(Owner::runtime(), later, move || sender.send("still here").unwrap()).detach();
 //! })?;
 //! process.await.unwrap();
-//! weald_kernel::sleep(Duration::from_secs(2)).await;
+//! weald::sleep(Duration::from_secs(2)).await;
 //! assert_eq!(outlived.try_recv(), Ok("still here"));
-//! # Ok::<(), weald_kernel::SpawnError>(())
+//! # Ok::<(), weald::SpawnError>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -81,13 +81,13 @@ use weald_kernel::now;
 /// free. O(1): one block, and one look at the clock.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
+/// # weald::Runtime::test(1).block_on(async {
 /// use std::time::Duration;
-/// use weald_process::callback;
+/// use weald::process::callback;
 ///
 /// let (sender, receiver) = std::sync::mpsc::channel();
 /// callback::after(Duration::from_secs(1), move || sender.send(1).unwrap()).detach();
-/// weald_kernel::sleep(Duration::from_secs(2)).await;
+/// weald::sleep(Duration::from_secs(2)).await;
 /// assert_eq!(receiver.try_recv(), Ok(1));
 /// # });
 /// ```

@@ -116,8 +116,8 @@ impl ChildSpec {
     /// has the name, the child does not start, with the [`RegisterError`].
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{
     ///     Answer, ChildSpec, Name, Reply, Server, ServerMessage, ServerScope, Step, Strategy, Supervisor,
     /// };
     ///
@@ -178,9 +178,9 @@ impl ChildSpec {
     /// As [`server_as`](ChildSpec::server_as), with a mailbox of this kind.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::num::NonZeroU32;
-    /// use weald_process::{
+    /// use weald::process::{
     ///     Answer, BoundedServerMessage, BoundedServerRef, ChildSpec, MailboxKind, Name, Overflow, Reply, Server,
     ///     ServerScope, Step, Strategy, Supervisor,
     /// };

@@ -120,7 +120,7 @@ impl ExitReason {
     /// A reason of the program's own.
     ///
     /// ```
-    /// use weald_process::ExitReason;
+    /// use weald::process::ExitReason;
     ///
     /// #[derive(Debug, PartialEq, Eq)]
     /// struct OutOfPaper { tray: u32 }

@@ -111,8 +111,8 @@ pub enum Slow {
 /// A group whose broadcasts are `T`.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{self as process, Broadcast, Group, Inbox, Slow};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{self as process, Broadcast, Group, Inbox, Slow};
 ///
 /// static NEWS: Group<String> = Group::new("news");
 ///
@@ -121,12 +121,12 @@ pub enum Slow {
 ///     inbox.receive().await.len()
 /// })?;
 /// while NEWS.members().is_empty() {
-///     weald_kernel::yield_now().await;
+///     weald::yield_now().await;
 /// }
 /// assert_eq!(NEWS.broadcast("rain".to_owned()).unwrap().sent, 1);
 /// assert_eq!(reader.await, Ok(4));
 /// assert!(NEWS.members().is_empty());
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub struct Group<T> {

@@ -42,8 +42,8 @@ impl<M> Inbox<M> {
     /// message again; with a [mark](Inbox::receive_since) it does not.
     ///
     /// ```
-    /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
-    /// use weald_process as process;
+    /// # weald::Runtime::builder().workers(1).build().unwrap().block_on(async {
+    /// use weald::process as process;
     ///
     /// let process = process::spawn(async |mut inbox: process::Inbox<i32>| {
     ///     let even = inbox.receive_if(|number| number % 2 == 0).await;
@@ -53,7 +53,7 @@ impl<M> Inbox<M> {
     ///     process.pid().send(number);
     /// }
     /// assert_eq!(process.await, Ok((4, 1)));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> ReceiveIf<'_, M, F> {
@@ -82,8 +82,8 @@ impl<M> Inbox<M> {
     /// panics, the mark stays where it was.
     ///
     /// ```
-    /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
-    /// use weald_process as process;
+    /// # weald::Runtime::builder().workers(1).build().unwrap().block_on(async {
+    /// use weald::process as process;
     ///
     /// enum Message { Work(u32), Answer(u32) }
     ///
@@ -100,7 +100,7 @@ impl<M> Inbox<M> {
     ///     matches!(answer, Message::Answer(7)) && inbox.len() == 10_000
     /// })?;
     /// assert_eq!(process.await, Ok(true));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///
@@ -175,10 +175,10 @@ impl<M> Future for Receive<'_, M> {
 /// The next message as one of several events. If another event is chosen, the inbox keeps the message.
 ///
 /// ```
-/// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
+/// # weald::Runtime::builder().workers(1).build().unwrap().block_on(async {
 /// use std::time::Duration;
-/// use weald_process as process;
-/// use weald_sync::{after, select};
+/// use weald::process as process;
+/// use weald::sync::{after, select};
 ///
 /// let process = process::spawn(async |mut inbox: process::Inbox<i32>| {
 ///     select! {
@@ -188,7 +188,7 @@ impl<M> Future for Receive<'_, M> {
 /// })?;
 /// process.pid().send(7);
 /// assert_eq!(process.await, Ok(Some(7)));
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 impl<'a, M> Event for Receive<'a, M> {

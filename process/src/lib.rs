@@ -1,13 +1,6 @@
 //! Processes: an async function with a mailbox and a pid, which crashes alone.
 //!
-//! A process is a job of the kernel with a mailbox; this crate gives it the names and the rules of
-//! Erlang: [`Pid::send`] never waits, and drops a message to a dead process silently; [`Inbox::receive`] returns
-//! messages in the order in which they arrived; and the end of a process is a value, [`ExitReason`].
-//!
-//! [`callback`] has closures that run later, without a mailbox or a stack.
-//!
-//! What happens when a process ends follows Erlang's table of signals: [`link`], [`monitor`](monitor()),
-//! [`Inbox::trap_exits`], [`Pid::exit`]. The signals of a process are attached to its job when they are first needed.
+#![doc = include_str!("page.md")]
 
 // How often a unit has survived.
 mod survived;
@@ -123,3 +116,8 @@ pub use supervisor::{
 };
 pub use timer::Timer;
 pub use weald_kernel::{AsUnit, Mark, Unit};
+
+/// What the parts of an Erlang or Elixir program are called here, and how they differ.
+pub mod from_erlang {
+    #![doc = include_str!("../docs/from-erlang.md")]
+}

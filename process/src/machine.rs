@@ -45,9 +45,9 @@ pub enum Transition<S, E> {
 /// A process with a state, in the sense of automata; the head of this module says how.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
+/// # weald::Runtime::test(1).block_on(async {
 /// use std::time::Duration;
-/// use weald_process::{Builder, Machine, MachineRef, MachineScope, Transition};
+/// use weald::process::{Builder, Machine, MachineRef, MachineScope, Transition};
 ///
 /// /// A door with a lock, which closes itself.
 /// struct Door { code: u32 }
@@ -93,10 +93,10 @@ pub enum Transition<S, E> {
 /// let door = MachineRef::start(Builder::new(), Door { code: 1234 })?;
 /// door.send(Event::Code(1234));
 /// assert_eq!(door.state().await, Ok(State::Open));
-/// weald_kernel::sleep(Duration::from_secs(11)).await;
+/// weald::sleep(Duration::from_secs(11)).await;
 /// assert_eq!(door.state().await, Ok(State::Locked));
 /// door.stop().await;
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub trait Machine: Sized + Send + 'static {

@@ -83,8 +83,8 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// A name for processes that take messages `M`.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{self as process, Inbox, Name};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{self as process, Inbox, Name};
 ///
 /// static ADDER: Name<u32> = Name::new("adder");
 ///
@@ -209,8 +209,8 @@ impl<M: Send + 'static> Name<M> {
     /// Calls the process that has the name now; see [`Pid::call`].
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{Builder, Inbox, Name, Reply};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{Builder, Inbox, Name, Reply};
     ///
     /// static CLOCK: Name<Reply<u32>> = Name::new("clock");
     ///

@@ -10,8 +10,8 @@ use weald_kernel::{Address, JobName};
 /// it is kept. Messages from one sender to one process arrive in the order in which they were sent.
 ///
 /// ```
-/// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
-/// use weald_process as process;
+/// # weald::Runtime::builder().workers(1).build().unwrap().block_on(async {
+/// use weald::process as process;
 ///
 /// let adder = process::spawn(async |mut inbox: process::Inbox<u32>| {
 ///     inbox.receive().await + inbox.receive().await
@@ -19,7 +19,7 @@ use weald_kernel::{Address, JobName};
 /// adder.pid().send(40);
 /// adder.pid().send(2);
 /// assert_eq!(adder.await, Ok(42));
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub struct Pid<M>(pub(crate) Address<M>);

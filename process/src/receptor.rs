@@ -82,16 +82,16 @@ enum Request<M> {
 /// A receptor whose threads take messages `M`. Clones refer to the same receptor.
 ///
 /// ```
-/// use weald_process::receptor::Receptor;
+/// use weald::process::receptor::Receptor;
 ///
-/// # weald_kernel::Runtime::test(1).block_on(async {
+/// # weald::Runtime::test(1).block_on(async {
 /// let receptor = Receptor::start()?;
 /// let (sender, seen) = std::sync::mpsc::channel();
 /// let id = receptor
 ///     .spawn_with_id(move |thread| thread.set_handler(move |n: u32| sender.send(n).unwrap()))
 ///     .await?;
 /// receptor.try_send(id, 42).await?;
-/// weald_kernel::sleep(std::time::Duration::from_millis(1)).await;
+/// weald::sleep(std::time::Duration::from_millis(1)).await;
 /// assert_eq!(seen.try_recv(), Ok(42));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();

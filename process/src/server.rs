@@ -50,8 +50,8 @@ pub enum Step {
 /// A process with a state, which answers requests; the head of this module says how. The functions may wait.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{Accept, Answer, Builder, Reply, Server, ServerRef, ServerScope, Step};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{Accept, Answer, Builder, Reply, Server, ServerRef, ServerScope, Step};
 ///
 /// /// A counter that answers how far it is.
 /// struct Counter(u64);
@@ -84,7 +84,7 @@ pub enum Step {
 /// assert_eq!(counter.request(Total).await, Ok(42));
 /// assert_eq!(counter.state(|counter| counter.0).await, Ok(42));
 /// counter.stop().await;
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub trait Server: Sized + Send + 'static {

@@ -22,8 +22,8 @@ use crate::{
 /// joined yet.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{Inbox, ProcessSet};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{Inbox, ProcessSet};
 ///
 /// let mut set = ProcessSet::new();
 /// for number in 0..10 {
@@ -40,7 +40,7 @@ use crate::{
 ///     }
 /// }
 /// assert_eq!((sum, crashes), (42, 1));
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 ///
@@ -100,16 +100,16 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
     /// are told of its end.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{Inbox, ProcessSet};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{Inbox, ProcessSet};
     ///
     /// let mut set = ProcessSet::new();
     /// let pid = set.spawn(async |mut inbox: Inbox<u32>| inbox.receive().await)?.clone();
     /// assert_eq!(set.try_join_next(), None);
     /// pid.send(7);
-    /// weald_kernel::sleep(std::time::Duration::from_millis(1)).await;
+    /// weald::sleep(std::time::Duration::from_millis(1)).await;
     /// assert_eq!(set.try_join_next(), Some((pid, Ok(7))));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     pub fn try_join_next(&mut self) -> Option<Joined<M, T>> {

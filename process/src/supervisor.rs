@@ -45,8 +45,8 @@ use crate::{
 /// The settings of a supervisor, and its children.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{ChildSpec, Inbox, Name, Strategy, Supervisor};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{ChildSpec, Inbox, Name, Strategy, Supervisor};
 ///
 /// static COUNTER: Name<u32> = Name::new("counter");
 ///
@@ -58,14 +58,14 @@ use crate::{
 /// });
 /// let supervisor = Supervisor::new(Strategy::OneForOne).child(counter).start().await?;
 /// let first = COUNTER.registered().await.unwrap();
-/// let down = weald_process::monitor(&first);
+/// let down = weald::process::monitor(&first);
 /// first.send(10);
 /// down.await;
 /// let second = COUNTER.registered().await.unwrap();
 /// assert_ne!(first, second);
 /// supervisor.stop().await;
 /// assert!(!second.is_alive());
-/// # Ok::<(), weald_process::StartError>(())
+/// # Ok::<(), weald::process::StartError>(())
 /// # }).unwrap();
 /// ```
 #[derive(Debug)]
@@ -103,8 +103,8 @@ impl Supervisor {
     /// [`Name::registered`] and [`SupervisorPid::of`].
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{ChildSpec, Inbox, Name, Strategy, Supervisor, SupervisorMessage, SupervisorPid};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{ChildSpec, Inbox, Name, Strategy, Supervisor, SupervisorMessage, SupervisorPid};
     ///
     /// static ROOMS: Name<SupervisorMessage> = Name::new("rooms");
     ///
@@ -117,7 +117,7 @@ impl Supervisor {
     /// rooms.start_child(room).await?;
     /// assert_eq!(rooms.count_children().await?.running, 1);
     /// root.stop().await;
-    /// # Ok::<(), weald_process::StartError>(())
+    /// # Ok::<(), weald::process::StartError>(())
     /// # }).unwrap();
     /// ```
     pub fn register(self, name: &Name<SupervisorMessage>) -> Supervisor {

@@ -50,9 +50,9 @@ impl<M: Send + 'static> Pid<M> {
     /// the message is dropped. A longer duration counts as a hundred years. O(1), one block.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::time::Duration;
-    /// use weald_process::{self as process, Inbox};
+    /// use weald::process::{self as process, Inbox};
     ///
     /// let process = process::spawn(async |mut inbox: Inbox<&str>| {
     ///     inbox.send_after(Duration::from_secs(2), "late").detach();
@@ -61,7 +61,7 @@ impl<M: Send + 'static> Pid<M> {
     ///     inbox.receive().await
     /// })?;
     /// assert_eq!(process.await, Ok("late"));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     #[track_caller]

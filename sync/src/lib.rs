@@ -1,13 +1,9 @@
 //! Waiting: locks, channels and first-class events, for every kind of unit.
 //!
-//! Each tool is written once, as a future: a job awaits it, on Weald or any other executor, and
-//! [`Wait::wait`] waits for it with the stack, in a job or on a plain thread. Each wait is also an [`Event`]
-//! in the sense of Concurrent ML: it can be one of several in a choice.
-//!
-//! To follow a wait, read `event`, then `queue::claim`, `queue::offer`, and one tool, for example
-//! `tools::channel`. A module imports only from its own group in the list below, or an earlier one.
-//!
-//! The crate knows no scheduler. A runtime installs its [`hooks`]; without one a thread parks.
+#![doc = include_str!("page.md")]
+
+// To follow a wait, read `event`, then `queue::claim`, `queue::offer`, and one tool, for example
+// `tools::channel`. A module imports only from its own group in the list below, or an earlier one.
 
 // The atomics and cells: those of std, or those of loom.
 mod sys;

@@ -20,7 +20,7 @@
 ///
 /// ```
 /// use std::time::Duration;
-/// use weald_sync::{Wait, after, channel::{self, Closed}, select};
+/// use weald::sync::{Wait, after, channel::{self, Closed}, select};
 ///
 /// async fn sum(numbers: &channel::Receiver<u32>, stop: &channel::Receiver<()>) -> Result<u32, Closed> {
 ///     let mut sum = 0;

@@ -17,7 +17,7 @@ use crate::sys::{AtomicU32, AtomicU64, Ordering, fence, relax};
 /// happens.
 ///
 /// ```
-/// let note = weald_sync::Seqlock::new([0, 0]);
+/// let note = weald::sync::Seqlock::new([0, 0]);
 /// note.write(&[1, 10]);
 /// assert_eq!(note.read(), [1, 10]);
 /// // The words that are not given stay as they are.

@@ -17,7 +17,7 @@ use crate::inline::{Draft, Inline};
 /// Attributes, sorted by name; a clone costs at most a counter.
 ///
 /// ```
-/// use weald_tree::Attributes;
+/// use weald::tree::Attributes;
 ///
 /// let attributes = Attributes::new().with("name", "Ada").with("born", "1815");
 /// assert_eq!(attributes.get("name"), Some(&b"Ada"[..]));
@@ -92,7 +92,7 @@ impl Attributes {
     /// All attributes, sorted, with the bytes of their names, which are not checked again to be text.
     ///
     /// ```
-    /// let node = weald_tree::Attributes::new().with("b", "2").with("a", "1");
+    /// let node = weald::tree::Attributes::new().with("b", "2").with("a", "1");
     /// assert!(node.iter_bytes().eq([(&b"a"[..], &b"1"[..]), (b"b", b"2")]));
     /// ```
     pub fn iter_bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {

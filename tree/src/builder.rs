@@ -20,7 +20,7 @@ use crate::tree::Tree;
 /// A subtree that is being built. See [`Tree::builder`].
 ///
 /// ```
-/// use weald_tree::{Attributes, Builder};
+/// use weald::tree::{Attributes, Builder};
 ///
 /// let mut builder = Builder::new(Attributes::new().with("title", "a book"));
 /// for number in ["one", "two"] {

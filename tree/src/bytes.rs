@@ -35,7 +35,7 @@ impl Bytes {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use weald_tree::{Bytes, Tree};
+    /// use weald::tree::{Bytes, Tree};
     ///
     /// let large = Arc::new([0_u8; 1000]);
     /// let mut edit = Tree::new().edit();
@@ -45,7 +45,7 @@ impl Bytes {
     /// assert_eq!(Arc::strong_count(&large), 2);
     /// drop(tree);
     /// assert_eq!(Arc::strong_count(&large), 1);
-    /// # Ok::<(), weald_tree::EditError>(())
+    /// # Ok::<(), weald::tree::EditError>(())
     /// ```
     pub fn with_companion(
         bytes: &[u8],
@@ -60,7 +60,7 @@ impl Bytes {
     /// Their companion, if they have one of this type.
     ///
     /// ```
-    /// use weald_tree::Bytes;
+    /// use weald::tree::Bytes;
     ///
     /// let value = Bytes::with_companion(b"1", String::from("of it"));
     /// assert_eq!(value.companion::<String>().map(String::as_str), Some("of it"));

@@ -15,7 +15,7 @@ const COUNTER: usize = size_of::<usize>();
 /// with the versions added before.
 ///
 /// ```
-/// use weald_tree::{Attributes, Census, Tree};
+/// use weald::tree::{Attributes, Census, Tree};
 ///
 /// let old = Tree::new();
 /// let mut edit = old.edit();
@@ -28,7 +28,7 @@ const COUNTER: usize = size_of::<usize>();
 /// census.add(&edit.freeze());
 /// assert_eq!((census.versions(), census.nodes(), census.records()), (3, 4, 3));
 /// assert!(census.bytes() > alone);
-/// # Ok::<(), weald_tree::EditError>(())
+/// # Ok::<(), weald::tree::EditError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Census {

@@ -12,7 +12,7 @@ use crate::node::Node;
 /// of them.
 ///
 /// ```
-/// use weald_tree::{Attributes, Climb, Tree};
+/// use weald::tree::{Attributes, Climb, Tree};
 ///
 /// let mut edit = Tree::new().edit();
 /// let root = edit.tree().root().id();
@@ -23,7 +23,7 @@ use crate::node::Node;
 /// let mut climb = Climb::to([left]);
 /// assert_eq!(climb.from(tree.node(child).unwrap()), Some(left));
 /// assert_eq!(climb.from(tree.node(right).unwrap()), None);
-/// # Ok::<(), weald_tree::EditError>(())
+/// # Ok::<(), weald::tree::EditError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Climb {

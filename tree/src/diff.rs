@@ -57,7 +57,7 @@ impl<'a> Change<'a> {
     /// was added or deleted. It takes the time of the attributes of the node.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let old = Tree::from_json(r#"{"attributes": {"a": "1", "b": "2", "c": "3"}}"#)?;
     /// let mut edit = old.edit();
@@ -92,7 +92,7 @@ impl Tree {
     /// The differences between this version and `newer`, in the order of ids.
     ///
     /// ```
-    /// use weald_tree::{Attributes, Change, Tree};
+    /// use weald::tree::{Attributes, Change, Tree};
     ///
     /// let old = Tree::new();
     /// let mut edit = old.edit();
@@ -100,7 +100,7 @@ impl Tree {
     /// let new = edit.freeze();
     /// let changes: Vec<_> = old.diff(&new).collect();
     /// assert_eq!(changes, [Change::Added(new.node(node).unwrap())]);
-    /// # Ok::<(), weald_tree::EditError>(())
+    /// # Ok::<(), weald::tree::EditError>(())
     /// ```
     pub fn diff<'a>(&'a self, newer: &'a Self) -> Diff<'a> {
         Diff::new(self, newer)

@@ -20,7 +20,7 @@ impl Tree {
     /// [`diff`](Self::diff), and of the ways from the moved nodes to the root.
     ///
     /// ```
-    /// use weald_tree::{Attributes, Tree};
+    /// use weald::tree::{Attributes, Tree};
     ///
     /// let old = Tree::new();
     /// let mut edit = old.edit();
@@ -33,7 +33,7 @@ impl Tree {
     ///     back.apply(&operation)?;
     /// }
     /// assert!(back.freeze().records().eq(old.records()));
-    /// # Ok::<(), weald_tree::EditError>(())
+    /// # Ok::<(), weald::tree::EditError>(())
     /// ```
     pub fn operations_to(&self, target: &Self) -> Vec<Operation> {
         let mut operations = Vec::new();

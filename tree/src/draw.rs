@@ -23,7 +23,7 @@ impl Node<'_> {
     /// This node and everything below it as lines of text.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_json(
     ///     r#"{"children": [{"attributes": {"text": "tea"}, "children": [{}]}, {}]}"#,
@@ -35,7 +35,7 @@ impl Node<'_> {
     ///      │  └─ #3\n\
     ///      └─ #4\n"
     /// );
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     pub fn draw(self) -> String {
         self.draw_with(&mut |node| label(node))
@@ -54,7 +54,7 @@ impl Node<'_> {
     /// This node and everything below it in the language of [Graphviz](https://graphviz.org/doc/info/lang.html).
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_json(r#"{"children": [{"attributes": {"text": "a \"b\""}}]}"#)?;
     /// assert_eq!(
@@ -66,7 +66,7 @@ impl Node<'_> {
     ///        n1 -> n2;\n\
     ///      }\n"
     /// );
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     pub fn to_dot(self) -> String {
         let mut text = String::from("digraph tree {\n  node [shape=box];\n");
@@ -90,11 +90,11 @@ impl Tree {
     /// moved has `<` where it was and `>` where it is, and so have the nodes below it.
     ///
     /// ```
-    /// use weald_tree::{Attributes, Tree};
+    /// use weald::tree::{Attributes, Tree};
     ///
     /// let old = Tree::from_json(r#"{"children": [{"attributes": {"text": "tea"}}, {}]}"#)?;
     /// let mut edit = old.edit();
-    /// let [root, tea] = [1, 2].map(|id| weald_tree::NodeId::new(id).unwrap());
+    /// let [root, tea] = [1, 2].map(|id| weald::tree::NodeId::new(id).unwrap());
     /// edit.put_attribute(tea, "text", "coffee")?;
     /// edit.append(root, Attributes::new())?;
     /// assert_eq!(

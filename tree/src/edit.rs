@@ -26,7 +26,7 @@ use crate::tree::Tree;
 /// A working version. One thread changes it; it may be sent to another.
 ///
 /// ```
-/// use weald_tree::{Attributes, Tree, Where};
+/// use weald::tree::{Attributes, Tree, Where};
 ///
 /// let mut edit = Tree::new().edit();
 /// let root = edit.tree().root().id();
@@ -37,7 +37,7 @@ use crate::tree::Tree;
 /// let numbers: Vec<_> = tree.root().children().filter_map(|node| node.get_str("n")).collect();
 /// assert_eq!(numbers, ["1", "2"]);
 /// assert_eq!(script.operations().len(), 2);
-/// # Ok::<(), weald_tree::EditError>(())
+/// # Ok::<(), weald::tree::EditError>(())
 /// ```
 pub struct Edit {
     /// The working version, without the deferred operation.

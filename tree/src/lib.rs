@@ -1,19 +1,9 @@
 //! The persistent tree: nodes with attributes and ordered children, in versions that never change.
 //!
-//! - A [`Tree`] is one version; a clone costs two counters.
-//! - An [`Edit`] is a private version that owns what it has copied; [`Edit::freeze`] turns it into a tree.
-//! - A [`NodeId`] is a node's address in every version until the node is deleted.
-//! - Siblings are ordered by keys that never change ([`OrderKey`]), so inserts commute.
-//! - Nothing recurses over the document: a depth of 100,000 is as safe as a depth of 3.
-//!
-//! To follow an edit, read `edit` → `insert_position` → `apply` → `radix`; to follow a walk, read
-//! `walk` → `siblings`.
-//!
-//! Absent: files, threads and clocks. Tree names, commits and history belong to the forest.
-//!
-//! Each group of modules below is a layer: a file imports only from its own layer and the layers above it
-//! in this list.
-
+#![doc = include_str!("page.md")]
+// To follow an edit, read `edit` → `insert_position` → `apply` → `radix`; to follow a walk, read `walk` → `siblings`.
+//
+// Each group of modules below is a layer: a file imports only from its own layer and the layers above it in this list.
 #![forbid(unsafe_code)]
 
 // Ids, bytes in place, and the shape of a leaf.

@@ -7,13 +7,13 @@ impl<'t> Node<'t> {
     /// This node and everything below it, parents before children, each with its depth; this node's is 0.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_json(r#"{"children": [{"children": [{}]}, {}]}"#)?;
-    /// let depths = |outline: weald_tree::Outline<'_>| outline.map(|(depth, _)| depth).collect::<Vec<_>>();
+    /// let depths = |outline: weald::tree::Outline<'_>| outline.map(|(depth, _)| depth).collect::<Vec<_>>();
     /// assert_eq!(depths(tree.root().outline()), [0, 1, 2, 1]);
     /// assert_eq!(depths(tree.root().outline().to_depth(1)), [0, 1, 1]);
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     pub fn outline(self) -> Outline<'t> {
         Outline {

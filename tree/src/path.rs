@@ -13,14 +13,14 @@ use crate::tree::Tree;
 /// Positions from the root down, counted from 0.
 ///
 /// ```
-/// use weald_tree::Path;
+/// use weald::tree::Path;
 ///
 /// let path: Path = "⟨-1,1,2,3⟩".parse()?;
 /// assert_eq!(path, "-1,1,2,3".parse()?);
 /// assert_eq!(path.positions(), [1, 2, 3]);
 /// assert_eq!(path.to_string(), "<-1,1,2,3>");
 /// assert_eq!(format!("{path:#}"), "⟨-1,1,2,3⟩");
-/// # Ok::<(), weald_tree::PathError>(())
+/// # Ok::<(), weald::tree::PathError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<usize>);

@@ -65,7 +65,7 @@ impl Tree {
     /// All nodes, in the order of their ids.
     ///
     /// ```
-    /// use weald_tree::{Attributes, Ids, Tree};
+    /// use weald::tree::{Attributes, Ids, Tree};
     ///
     /// let mut edit = Tree::new().edit();
     /// let root = edit.tree().root().id();

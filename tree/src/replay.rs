@@ -9,7 +9,7 @@ use crate::tree::Tree;
 /// versions between that nobody takes.
 ///
 /// ```
-/// use weald_tree::{Attributes, Replay, Tree};
+/// use weald::tree::{Attributes, Replay, Tree};
 ///
 /// let old = Tree::new();
 /// let mut edit = old.edit();
@@ -21,7 +21,7 @@ use crate::tree::Tree;
 ///     replay.apply(operation)?;
 /// }
 /// assert!(replay.version().records().eq(new.records()));
-/// # Ok::<(), weald_tree::EditError>(())
+/// # Ok::<(), weald::tree::EditError>(())
 /// ```
 pub struct Replay(Tree);
 

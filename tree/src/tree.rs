@@ -13,7 +13,7 @@ use crate::record::{Place, Record};
 /// An immutable tree. A clone costs two counters and shares everything; any thread may hold one.
 ///
 /// ```
-/// use weald_tree::{Attributes, Tree};
+/// use weald::tree::{Attributes, Tree};
 ///
 /// let empty = Tree::new();
 /// let mut edit = empty.edit();
@@ -23,7 +23,7 @@ use crate::record::{Place, Record};
 ///
 /// assert_eq!(tree.node(hello).unwrap().get("text"), Some(&b"hello"[..]));
 /// assert_eq!((empty.len(), tree.len()), (1, 2));
-/// # Ok::<(), weald_tree::EditError>(())
+/// # Ok::<(), weald::tree::EditError>(())
 /// ```
 #[derive(Clone)]
 pub struct Tree {

@@ -37,8 +37,8 @@ pub struct ValueError {
 /// A value whose bytes sort as it does.
 ///
 /// ```
-/// use weald_tree::value::Sortable;
-/// use weald_tree::{Attributes, Tree};
+/// use weald::tree::value::Sortable;
+/// use weald::tree::{Attributes, Tree};
 ///
 /// let mut edit = Tree::new().edit();
 /// let root = edit.tree().root().id();
@@ -232,14 +232,14 @@ fn seconds_of(duration: Duration) -> i64 {
 /// that of FoundationDB's tuple layer for byte strings.)
 ///
 /// ```
-/// use weald_tree::value::{Sortable, key, parts};
+/// use weald::tree::value::{Sortable, key, parts};
 ///
 /// let place = key([&b"Paris"[..], &75_001_u32.to_sortable()]);
 /// assert!(place < key([&b"Paris"[..], &75_002_u32.to_sortable()]));
 /// assert!(place < key([&b"Paris 1"[..], &1_u32.to_sortable()]));
 /// assert!(place.starts_with(&key([b"Paris"])), "a prefix finds all with this first part");
 /// assert_eq!(parts(&place)?[0], b"Paris");
-/// # Ok::<(), weald_tree::value::ValueError>(())
+/// # Ok::<(), weald::tree::value::ValueError>(())
 /// ```
 pub fn key<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Vec<u8> {
     let mut key = Vec::new();
@@ -282,7 +282,7 @@ pub fn parts(key: &[u8]) -> Result<Vec<Vec<u8>>, ValueError> {
 /// A structure as the bytes of an attribute: JSON, which any program reads, and which sorts as nothing in particular.
 ///
 /// ```
-/// use weald_tree::value::{from_json, to_json};
+/// use weald::tree::value::{from_json, to_json};
 ///
 /// let bytes = to_json(&("Ada", 1815))?;
 /// assert_eq!(from_json::<(String, u32)>(&bytes)?, ("Ada".to_owned(), 1815));

@@ -27,7 +27,7 @@ impl<'t> Node<'t> {
     /// This node and the nodes below it for which `is_sought` holds, found lazily.
     ///
     /// ```
-    /// use weald_tree::{Attributes, Tree};
+    /// use weald::tree::{Attributes, Tree};
     ///
     /// let mut edit = Tree::new().edit();
     /// let root = edit.tree().root().id();
@@ -37,7 +37,7 @@ impl<'t> Node<'t> {
     /// let tree = edit.freeze();
     /// let authors = tree.root().find(|node| node.get_str("role") == Some("author"));
     /// assert_eq!(authors.count(), 2);
-    /// # Ok::<(), weald_tree::EditError>(())
+    /// # Ok::<(), weald::tree::EditError>(())
     /// ```
     pub fn find<F>(self, is_sought: F) -> impl Iterator<Item = Node<'t>>
     where

@@ -1,16 +1,35 @@
-//! The forest in Weald: `weald_forest`, with forests that know which unit of Weald runs.
+//! The database: named trees that keep their versions, and commits that advance them.
 //!
-//! - Everything that is not defined here is `weald_forest`'s own.
-//! - Units of Weald share OS threads, so an update is marked with its unit, and not with its thread. Other units
-//!   may commit on the same thread while the closure of the update waits; a commit by that closure is refused.
-//! - [`disk`](crate::forest::disk) has the forests that survive a restart.
-//! - Every wait is a future; [`weald::Wait`](crate::Wait) waits with the stack.
+#![doc = include_str!("pages/forest.md")]
+//!
+//! # In units of Weald
+//!
+//! Units of Weald share OS threads, so an update is marked with its unit, and not with its thread. Other units may
+//! commit on the same thread while the closure of the update waits; a commit by that closure is refused. To wait in
+//! straight-line code use [`Wait`](crate::Wait): the worker runs other jobs meanwhile.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::Waker;
 
+#[cfg(feature = "disk")]
 pub mod disk;
+
+/// Small programs for what people build on trees with versions: a wiki with history, an outline with undo, a bank,
+/// paging, stale forms, a forest on disk.
+#[cfg(feature = "disk")]
+pub mod guide {
+    //!
+    // The page has these links, too, to the files of the repository; the first definition counts.
+    //! [commits.md]: crate::forest::commits
+    //! [from-other-stores.md]: crate::forest::from_other_stores
+    #![doc = include_str!("../docs/forest.md")]
+}
+
+/// What the forest shares with other versioned stores, and what it does otherwise.
+pub mod from_other_stores {
+    #![doc = include_str!("../docs/from-other-stores.md")]
+}
 
 pub use weald_forest::*;
 

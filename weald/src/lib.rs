@@ -1,9 +1,7 @@
 //! Weald: a runtime for programs made of very many small things.
 //!
-//! This crate is the face: it re-exports what the other crates define. Start with [`process`] for units with
-//! mailboxes, with [`spawn`] for plain futures, and with [`Runtime::builder`] for settings.
-//!
-//! The promise: a unit that blocks, computes or crashes never stops another one, and Weald names the unit that did.
+//! The promise: a unit that blocks, computes or crashes never stops another one, and Weald names the unit that did. A
+//! *unit* is anything that Weald runs: a process, a thread, a job, a callback.
 //!
 //! ```
 //! use weald::process::{self, Inbox};
@@ -16,68 +14,118 @@
 //! assert_eq!(answer, Ok(42));
 //! # Ok::<(), weald::SpawnError>(())
 //! ```
+//!
+//! # Where to start
+//!
+//! | for | see |
+//! |---|---|
+//! | units with mailboxes, which crash alone; supervisors; closures that run later | [`process`], [`process::callback`] |
+//! | plain futures, and what waits for them | [`spawn`], [`JoinSet`], [`scope()`], [`timeout`] |
+//! | straight-line code on small stacks, shaped like `std::thread` | [`thread`] |
+//! | code that blocks | [`blocking()`] |
+//! | computations that fork and join | [`fork`] |
+//! | locks, channels, events to choose among | [`sync`] |
+//! | sockets, files, signals | [`net`], [`fs`], [`signal`] |
+//! | a web server | [`http`] |
+//! | trees that keep every version, in memory or on disk | [`forest`], [`forest::disk`] |
+//! | tests under many schedules, each repeatable by its seed | [`Seeds`], [`Runtime::test`] |
+//! | settings; what the runtime sees | [`Runtime::builder`], [`Runtime::waits`] |
+//!
+//! # Pages
+//!
+//! [`user_code`] says where the runtime runs your wakers, destructors and hooks; [`process::from_erlang`] has the names
+//! for those who know Erlang or Elixir. [`forest::guide`] has programs on trees; [`forest::commits`] says what
+//! commutes, [`forest::from_other_stores`] compares, and [`forest::disk::format`] has the files byte by byte.
+//!
+//! # Cargo features
+//!
+//! All are on by default. A program that needs less depends on `weald` with `default-features = false`, and lists
+//! what it uses; [`spawn`], [`fork`] and [`sync`] are always there.
+//!
+//! | feature | module |
+//! |---|---|
+//! | `process` | [`process`] |
+//! | `thread` | [`thread`] |
+//! | `net` | [`net`], [`fs`], [`signal`] |
+//! | `http` | [`http`], with `net` |
+//! | `tree` | [`tree`] |
+//! | `forest` | [`forest`], with `tree` |
+//! | `disk` | [`forest::disk`], with `forest` |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use weald_kernel::{
-    BuildError, Builder, Elapsed, HeldUpJob, Interval, JobName, JoinError, JoinHandle, JoinSet,
-    Kills, LongChannel, LongMailbox, Metrics, Panic, Runtime, Scope, Seeds, ShutdownReport, Sleep,
-    Spawn, SpawnError, TestRuntime, UnendedJob, UnreadMailbox, Wait, WaitingJob, Waits,
-    available_workers, block_in_place, block_on, blocking, catch_panic, current_name, fork,
-    fork::join, interval, now, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout,
+    Address, BuildError, Builder, Describe, Elapsed, HeldUpJob, Interval, JobName, JoinError,
+    JoinHandle, JoinSet, Kills, LongChannel, LongMailbox, Mailbox, Metrics, Panic, Runtime, Scope,
+    Seeds, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, UnendedJob, UnreadMailbox, Wait,
+    WaitingJob, Waits, WorkKind, available_workers, block_in_place, block_on, blocking,
+    catch_panic, current_name, describe_job, fork::join, interval, now, poll_place,
+    poll_place_after, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout,
     yield_now,
 };
 
-/// The database: named trees that keep their versions. See also [`tree`].
-///
-/// ```
-/// use weald::forest::{Attributes, Forest};
-///
-/// weald::block_on(async {
-///     let notes = Forest::new().create("notes").await?;
-///     let mut edit = notes.edit();
-///     edit.append(edit.root(), Attributes::new().with("text", "hello"))?;
-///     edit.commit().await?;
-///     assert_eq!(notes.view().tree().len(), 2);
-///     Ok::<(), Box<dyn std::error::Error>>(())
-/// })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// To wait in straight-line code use [`Wait`]: the worker runs other jobs meanwhile.
-pub mod forest;
+// The page of a module is that of the crate that it stands for. Not `pub use weald_process as process`: rustdoc would
+// call that a crate, with links to pages that crates have and modules have not.
 
-/// The persistent tree itself: nodes that keep their ids through every version.
-pub mod tree {
-    pub use weald_tree::*;
+#[doc(inline)]
+pub use weald_kernel::{fork, user_code};
+
+pub mod sync {
+    //! Waiting: locks, channels and first-class events, for every kind of unit.
+    //!
+    #![doc = include_str!("pages/sync.md")]
+
+    pub use weald_sync::*;
 }
 
-/// Threads: straight-line code on small stacks, shaped like `std::thread`.
-pub mod thread {
-    pub use weald_fiber::*;
-}
-
-/// Processes: pids, mailboxes, receive, exit reasons.
+#[cfg(feature = "process")]
 pub mod process {
+    //! Processes: an async function with a mailbox and a pid, which crashes alone.
+    //!
+    #![doc = include_str!("pages/process.md")]
+
     pub use weald_process::*;
 }
 
-/// Sockets, host names, pipes, and standard input and output.
-pub mod net {
-    pub use weald_net::{
-        ConnectError, Connector, KeepAlive, LineTooLong, Lines, LookupError, NoTurn, ReadEnd,
-        ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener, UnixStream,
-        WriteEnd, WriteHalf, is_exhausted, is_final, lookup_host, offload, pipe, stderr, stdin,
-        stdout,
-    };
+#[cfg(feature = "thread")]
+pub mod thread {
+    //! Threads whose stacks are small and whose switches are cheap: straight-line code on Weald's scheduler.
+    //!
+    #![doc = include_str!("pages/thread.md")]
+
+    pub use weald_fiber::*;
 }
 
+#[cfg(feature = "net")]
+pub mod net {
+    //! Input and output: sockets, pipes, terminals, host names, files and signals, as futures and events.
+    //!
+    #![doc = include_str!("pages/net.md")]
+
+    pub use weald_net::*;
+}
+
+#[cfg(feature = "net")]
+#[doc(inline)]
 pub use weald_net::{fs, signal};
 
-/// HTTP: `serve` for any tower service, such as an axum router, and hyper's runtime traits.
+#[cfg(feature = "http")]
 pub mod http {
+    //! An HTTP server for Weald: any tower service on hyper, without another runtime.
+    //!
+    #![doc = include_str!("pages/http.md")]
+
     pub use weald_http::*;
 }
 
-/// Waiting: locks, channels, and events to choose among.
-pub mod sync {
-    pub use weald_sync::*;
+#[cfg(feature = "tree")]
+pub mod tree {
+    //! The persistent tree: nodes with attributes and ordered children, in versions that never change.
+    //!
+    #![doc = include_str!("pages/tree.md")]
+
+    pub use weald_tree::*;
 }
+
+#[cfg(feature = "forest")]
+pub mod forest;

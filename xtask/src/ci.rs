@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::checkout::{Checkout, run, run_and_keep, run_and_quote, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
-use crate::{loom, smoke};
+use crate::{loom, rendered, smoke};
 
 /// Preemptions that each model explores. More of them find rarer races, in `soak`.
 const PREEMPTIONS: u32 = 3;
@@ -30,14 +30,7 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         ))
     });
     tally.step("tests", || cargo("test --workspace"));
-    tally.step("documentation", || {
-        // First as users read it, without links to what is private; then with the heads of private items.
-        let documented = |items| {
-            let mut doc = checkout.cargo(&format!("doc --workspace --no-deps {items}"));
-            run_and_quote(doc.env("RUSTDOCFLAGS", "-D warnings"))
-        };
-        passed(documented("").and_then(|()| documented("--document-private-items")))
-    });
+    tally.step("documentation", || passed(documentation(checkout)));
     for (name, modelled) in [
         ("models of the kernel", loom::KERNEL),
         ("models of sync", loom::SYNC),
@@ -55,6 +48,21 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         "Left out: `cargo xtask lint`, `msrv`, `fuzz` and `soak`, which need other programs, toolchains or time."
     );
     tally.finish()
+}
+
+/// Builds the documentation without a warning and judges it: first as users read it, without links to what is private;
+/// then with the heads of private items.
+pub fn documentation(checkout: &Checkout) -> Result<(), String> {
+    let documented = |items| {
+        let mut doc = checkout.cargo(&format!("doc --workspace --no-deps {items}"));
+        run_and_quote(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    };
+    let place = checkout.target().join("doc");
+    // Else pages of what is gone would be judged, too.
+    _ = std::fs::remove_dir_all(place.join("weald"));
+    documented("")?;
+    rendered::judge(&place)?;
+    documented("--document-private-items")
 }
 
 fn passed(result: Result<(), String>) -> Outcome {

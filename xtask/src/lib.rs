@@ -10,6 +10,7 @@ pub mod tools;
 pub mod limited;
 
 pub mod loom;
+pub mod rendered;
 pub mod smoke;
 pub mod tidy;
 

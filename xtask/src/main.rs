@@ -27,6 +27,8 @@ enum Routine {
     UnsafeFiles,
     /// Run everything that must pass before a change is merged.
     Ci,
+    /// Build the documentation, and judge what users of `weald` see of it: links, and names in examples.
+    Doc,
     /// Run the linters of others: spelling, dependencies, links.
     Lint {
         /// Run these steps only.
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         }
         Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
+        Routine::Doc => print(xtask::ci::documentation(&checkout).map(|()| String::new())),
         Routine::Lint { only, strict } => {
             let skips = if strict { Skips::Idle } else { Skips::Any };
             xtask::lint::lint(&checkout, &only, skips)

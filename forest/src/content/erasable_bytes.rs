@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 /// Erasable bytes. A clone is the same bytes. They are overwritten in memory when the last clone is dropped.
 ///
 /// ```
-/// use weald_forest::ErasableBytes;
+/// use weald::forest::ErasableBytes;
 ///
 /// let name = ErasableBytes::from(&b"Ada"[..]);
 /// assert_eq!(name.len(), 3);

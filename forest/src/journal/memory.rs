@@ -30,9 +30,9 @@ const BEHIND: usize = 1024;
 /// A journal in memory. A clone is the same journal.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::Forest;
-/// use weald_forest::journal::{Journal, MemoryJournal, Position, Stored};
+/// use weald::block_on;
+/// use weald::forest::Forest;
+/// use weald::forest::journal::{Journal, MemoryJournal, Position, Stored};
 ///
 /// let journal = MemoryJournal::new();
 /// let forest = Forest::builder().journal(journal.clone()).build();

@@ -122,7 +122,7 @@ pub enum Change {
         /// Its nodes.
         content: Tree,
     },
-    /// Operations on the previous version, in order, for [`weald_tree::Edit::replay`].
+    /// Operations on the previous version, in order, for [`tree::Edit::replay`](weald_tree::Edit::replay).
     Edit {
         /// The number of the tree.
         tree: u64,

@@ -15,8 +15,8 @@ use crate::content::erasable::is_reference;
 /// Which nodes to find: those whose attributes have values in ranges. Erasable values are not found.
 ///
 /// ```
-/// use pollster::block_on;
-/// use weald_forest::{Attributes, Forest, Plan, Query};
+/// use weald::block_on;
+/// use weald::forest::{Attributes, Forest, Plan, Query};
 ///
 /// let people = block_on(Forest::new().create("people"))?;
 /// block_on(people.add_index("name"))?;
@@ -71,12 +71,12 @@ pub(super) struct Values {
 /// node is gone. As text it may be sent to a client and read back.
 ///
 /// ```
-/// use weald_forest::{Cursor, NodeId};
+/// use weald::forest::{Cursor, NodeId};
 ///
 /// let cursor: Cursor = "7.416461".parse()?;
 /// assert_eq!(cursor.node(), NodeId::new(7).unwrap());
 /// assert_eq!(cursor.to_string(), "7.416461");
-/// # Ok::<(), weald_forest::NotACursor>(())
+/// # Ok::<(), weald::forest::NotACursor>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {

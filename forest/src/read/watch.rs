@@ -108,8 +108,8 @@ impl TreeHandle {
     /// of the root means the whole tree.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Attributes, Forest, Path, Since};
+    /// use weald::block_on;
+    /// use weald::forest::{Attributes, Forest, Path, Since};
     ///
     /// let notes = block_on(Forest::new().create("notes"))?;
     /// let mut watch = notes.watch(&Path::default(), Since::Now)?;
@@ -152,8 +152,8 @@ impl TreeHandle {
     /// `version`, for example the version of a receipt.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::Forest;
+    /// use weald::block_on;
+    /// use weald::forest::Forest;
     ///
     /// let notes = block_on(Forest::new().create("notes"))?;
     /// let mut edit = notes.edit();

@@ -36,8 +36,8 @@ impl Builder {
     /// one before it. One sync of the journal comes on top. Dropping the future loses nothing.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Forest, MemoryJournal};
+    /// use weald::block_on;
+    /// use weald::forest::{Forest, MemoryJournal};
     ///
     /// let journal = MemoryJournal::new();
     /// let forest = Forest::builder().journal(journal.clone()).build();

@@ -13,7 +13,7 @@ use hyper::rt::{Read, ReadBuf, Write};
 ///
 /// ```
 /// use hyper::upgrade::Upgraded;
-/// use weald_http::rt::Futures;
+/// use weald::http::rt::Futures;
 ///
 /// fn adapt(upgraded: Upgraded) -> impl futures_io::AsyncRead + futures_io::AsyncWrite {
 ///     Futures(upgraded)

@@ -41,9 +41,9 @@ use crate::{
 /// # use std::convert::Infallible;
 /// # use http_body_util::Full;
 /// use hyper::{body::Incoming, server::conn::http2, service::service_fn};
-/// use weald_http::rt::{Executor, Io, Named};
+/// use weald::http::rt::{Executor, Io, Named};
 ///
-/// # async fn example(listener: weald_net::TcpListener) -> std::io::Result<()> {
+/// # async fn example(listener: weald::net::TcpListener) -> std::io::Result<()> {
 /// let orders = Named::new(service_fn(|_request: http::Request<Incoming>| async {
 ///     Ok::<_, Infallible>(http::Response::new(Full::new(bytes::Bytes::from("none"))))
 /// }));
@@ -51,7 +51,7 @@ use crate::{
 ///     let (stream, peer) = listener.accept().await?;
 ///     let orders = orders.clone().asked_by(peer);
 ///     let serving = http2::Builder::new(Executor).serve_connection(Io(stream), orders);
-///     weald_kernel::spawn(serving).detach();
+///     weald::spawn(serving).detach();
 /// }
 /// # }
 /// ```

@@ -181,7 +181,7 @@ unsafe impl<T: Send, N: Send> Sync for AnswerReceiver<T, N> {}
 ///
 /// ```
 /// use std::future::poll_fn;
-/// use weald_sync::reason::{Kind, Reason};
+/// use weald::sync::reason::{Kind, Reason};
 ///
 /// # weald_kernel::Runtime::test(1).block_on(async {
 /// let (sender, mut receiver) = weald_kernel::answer("a note", None);

@@ -58,10 +58,10 @@ type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
 /// If `f` does: the panic continues in the caller.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
-/// # runtime.block_on(weald_kernel::spawn(async {
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(weald::spawn(async {
 /// let mut text = String::from("Linux: ");
-/// weald_kernel::blocking(|| {
+/// weald::blocking(|| {
 ///     text.extend(std::fs::read_to_string("/proc/version"));
 /// });
 /// assert!(text.len() > 7);

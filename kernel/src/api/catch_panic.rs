@@ -20,10 +20,10 @@ use crate::{
 /// caught.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let worker = weald_kernel::Spawn::new().name("resizer").spawn(async {
-///     let results = [4, 0, 2].map(|size| weald_kernel::catch_panic(|| 100 / size));
+/// let worker = weald::Spawn::new().name("resizer").spawn(async {
+///     let results = [4, 0, 2].map(|size| weald::catch_panic(|| 100 / size));
 ///     assert_eq!(results, [Some(25), None, Some(50)]);
 /// });
 /// worker.await

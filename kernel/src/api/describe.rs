@@ -10,7 +10,7 @@ use crate::{job::work_kind::WorkKind, report::Describe, scheduler::workers::cont
 ///
 /// ```
 /// use std::sync::Arc;
-/// use weald_kernel::{Describe, WorkKind, describe_job};
+/// use weald::{Describe, WorkKind, describe_job};
 ///
 /// #[derive(Debug)]
 /// struct Order(u32);
@@ -21,14 +21,14 @@ use crate::{job::work_kind::WorkKind, report::Describe, scheduler::workers::cont
 ///     }
 /// }
 ///
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let job = weald_kernel::spawn(async {
+/// let job = weald::spawn(async {
 ///     describe_job(Arc::new(Order(7)), WorkKind::new());
 ///     std::future::pending::<()>().await;
 /// });
 /// # while job.name().unwrap().name.is_none() {
-/// #     weald_kernel::yield_now().await;
+/// #     weald::yield_now().await;
 /// # }
 /// assert_eq!(job.name().unwrap().name.as_deref(), Some("order 7"));
 /// # });

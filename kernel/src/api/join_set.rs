@@ -28,9 +28,9 @@ struct Ended {
 /// A set of jobs that are joined in the order in which they end. Dropping the set cancels the jobs not yet joined.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(2).build().unwrap();
 /// # runtime.block_on(async {
-/// let mut set = weald_kernel::JoinSet::new();
+/// let mut set = weald::JoinSet::new();
 /// for n in 0..10 {
 ///     set.spawn(async move { n * n });
 /// }

@@ -201,7 +201,7 @@ fn wake_receiver(job: &JobRef) {
 /// A mailbox is invariant in its message type, even in lifetimes:
 ///
 /// ```compile_fail
-/// use weald_kernel::Mailbox;
+/// use weald::Mailbox;
 ///
 /// fn shrink<'a>(mailbox: &'a Mailbox<&'static str>) -> &'a Mailbox<&'a str> {
 ///     mailbox

@@ -42,9 +42,9 @@ use crate::{
 /// If `work` panics.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let text = weald_kernel::offload(|| std::fs::read_to_string("/proc/version")).await??;
+/// let text = weald::net::offload(|| std::fs::read_to_string("/proc/version")).await??;
 /// assert!(text.starts_with("Linux"));
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap();

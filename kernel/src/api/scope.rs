@@ -44,9 +44,9 @@ pub struct Scope {
 /// returned by its handle, and does not end the other children.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(2).build().unwrap();
 /// # runtime.block_on(async {
-/// let total = weald_kernel::scope(async |scope| {
+/// let total = weald::scope(async |scope| {
 ///     let a = scope.spawn(async { 1 });
 ///     let b = scope.spawn(async { 2 });
 ///     a.await.unwrap() + b.await.unwrap()

@@ -43,9 +43,9 @@ use crate::{
 /// If the system refuses memory for the job.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let answer = weald_kernel::spawn(async { 6 * 7 });
+/// let answer = weald::spawn(async { 6 * 7 });
 /// assert_eq!(answer.await.expect("it does not panic"), 42);
 /// # });
 /// ```
@@ -107,9 +107,9 @@ fn cancel_with(child: JobRef, parent: JobRef) {
 /// The settings of one spawn.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let job = weald_kernel::Spawn::new().name("reader").spawn(async { 1 });
+/// let job = weald::Spawn::new().name("reader").spawn(async { 1 });
 /// assert_eq!(job.name().unwrap().name.as_deref(), Some("reader"));
 /// # });
 /// ```
@@ -145,16 +145,16 @@ impl Spawn {
     /// #[derive(Debug, Default)]
     /// struct Round(AtomicU32);
     ///
-    /// impl weald_kernel::Describe for Round {
+    /// impl weald::Describe for Round {
     ///     fn name(&self) -> String {
     ///         format!("round {}", self.0.load(Ordering::Relaxed))
     ///     }
     /// }
     ///
-    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
     /// # runtime.block_on(async {
     /// let round = Arc::new(Round::default());
-    /// let job = weald_kernel::Spawn::new().described_by(round.clone()).spawn(async {});
+    /// let job = weald::Spawn::new().described_by(round.clone()).spawn(async {});
     /// round.0.store(7, Ordering::Relaxed);
     /// assert_eq!(job.name().unwrap().name.as_deref(), Some("round 7"));
     /// # });
@@ -169,9 +169,9 @@ impl Spawn {
     ///
     /// ```
     /// use std::future::poll_fn;
-    /// use weald_kernel::{Spawn, WorkKind, poll_place};
+    /// use weald::{Spawn, WorkKind, poll_place};
     ///
-    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
     /// # runtime.block_on(async {
     /// let kind = WorkKind::new();
     /// let job = Spawn::new().kind(kind.clone()).spawn(async move {

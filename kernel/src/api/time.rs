@@ -264,10 +264,10 @@ pub struct Elapsed;
 ///
 /// ```
 /// # use std::time::Duration;
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// let never = std::future::pending::<()>();
-/// assert!(weald_kernel::timeout(Duration::from_millis(1), never).await.is_err());
+/// assert!(weald::timeout(Duration::from_millis(1), never).await.is_err());
 /// # });
 /// ```
 ///

@@ -23,12 +23,12 @@ pub enum Next {
 /// callback by its closure's type and the line of this call.
 ///
 /// ```
-/// use weald_kernel::callback::{self, Owner, When};
+/// use weald::process::callback::{self, Owner, When};
 ///
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
 /// let (sender, receiver) = std::sync::mpsc::channel();
-/// let soon = When::At(weald_kernel::now() + std::time::Duration::from_millis(1));
+/// let soon = When::At(weald::now() + std::time::Duration::from_millis(1));
 /// callback::once(Owner::runtime(), soon, move || sender.send("run").unwrap()).detach();
 /// assert_eq!(receiver.recv(), Ok("run"));
 /// # });

@@ -14,7 +14,7 @@ const PIECES: usize = 1024;
 /// How finely [`for_each`], [`map`] and [`reduce`] divide their items.
 ///
 /// ```
-/// use weald_kernel::fork::Grain;
+/// use weald::fork::Grain;
 ///
 /// let lengths = Grain::of(1).map(&["a", "bc"], |text| text.len());
 /// assert_eq!(lengths, [1, 2]);
@@ -163,7 +163,7 @@ fn never<R>(result: Result<R, Infallible>) -> R {
 ///
 /// ```
 /// let mut numbers = vec![1, 2, 3];
-/// weald_kernel::fork::for_each(&mut numbers, |number| *number *= 10);
+/// weald::fork::for_each(&mut numbers, |number| *number *= 10);
 /// assert_eq!(numbers, [10, 20, 30]);
 /// ```
 #[track_caller]
@@ -181,7 +181,7 @@ pub fn for_each<S: IntoParts>(items: S, f: impl Fn(S::Item) + Sync) {
 /// With the panic of the first item that panics, if no earlier one fails.
 ///
 /// ```
-/// let odd = weald_kernel::fork::try_for_each(0..100, |number| match number % 7 {
+/// let odd = weald::fork::try_for_each(0..100, |number| match number % 7 {
 ///     6 => Err(number),
 ///     _ => Ok(()),
 /// });
@@ -201,7 +201,7 @@ pub fn try_for_each<S: IntoParts, E: Send>(
 /// As [`for_each`].
 ///
 /// ```
-/// let squares = weald_kernel::fork::map(0..5_u64, |number| number * number);
+/// let squares = weald::fork::map(0..5_u64, |number| number * number);
 /// assert_eq!(squares, [0, 1, 4, 9, 16]);
 /// ```
 #[track_caller]
@@ -218,7 +218,7 @@ pub fn map<S: IntoParts, R: Send>(items: S, f: impl Fn(S::Item) -> R + Sync) -> 
 /// As [`try_for_each`].
 ///
 /// ```
-/// let numbers = weald_kernel::fork::try_map(&["1", "x", "y"], |text| text.parse::<u8>().map_err(|_| *text));
+/// let numbers = weald::fork::try_map(&["1", "x", "y"], |text| text.parse::<u8>().map_err(|_| *text));
 /// assert_eq!(numbers, Err("x"));
 /// ```
 #[track_caller]
@@ -239,7 +239,7 @@ pub fn try_map<S: IntoParts, R: Send, E: Send>(
 /// As [`for_each`].
 ///
 /// ```
-/// let longest = weald_kernel::fork::reduce(&["a", "ccc", "bb"], |text| text.len(), usize::max);
+/// let longest = weald::fork::reduce(&["a", "ccc", "bb"], |text| text.len(), usize::max);
 /// assert_eq!(longest, Some(3));
 /// ```
 #[track_caller]
@@ -260,7 +260,7 @@ pub fn reduce<S: IntoParts, R: Send>(
 /// As [`try_for_each`].
 ///
 /// ```
-/// let sum = weald_kernel::fork::try_reduce(
+/// let sum = weald::fork::try_reduce(
 ///     &["1", "2"],
 ///     |text| text.parse::<u32>(),
 ///     |a, b| a + b,

@@ -59,7 +59,7 @@ use crate::{
 ///         [one] => *one,
 ///         _ => {
 ///             let (left, right) = numbers.split_at(numbers.len() / 2);
-///             let (left, right) = weald_kernel::fork::join(|| sum(left), || sum(right));
+///             let (left, right) = weald::fork::join(|| sum(left), || sum(right));
 ///             left + right
 ///         }
 ///     }

@@ -82,7 +82,7 @@ struct PartsState {
 ///
 /// Parts may borrow whatever outlives the call, and may fork further parts. For two halves,
 /// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait
-/// rather than compute, use [`weald_kernel::scope`](crate::api::scope::scope()).
+/// rather than compute, use [`weald::scope`](crate::scope()).
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
@@ -93,7 +93,7 @@ struct PartsState {
 ///
 /// ```
 /// let mut counts = [0; 3];
-/// weald_kernel::fork::scope(|scope| {
+/// weald::fork::scope(|scope| {
 ///     for (count, word) in counts.iter_mut().zip(["a", "bb", "ccc"]) {
 ///         scope.spawn(move || *count = word.len());
 ///     }

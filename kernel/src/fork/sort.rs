@@ -19,7 +19,7 @@ fn grain(len: usize) -> usize {
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
-/// weald_kernel::fork::sort(&mut numbers);
+/// weald::fork::sort(&mut numbers);
 /// assert_eq!(numbers, [1, 2, 3]);
 /// ```
 #[track_caller]
@@ -32,7 +32,7 @@ pub fn sort<T: Ord + Send>(items: &mut [T]) {
 ///
 /// ```
 /// let mut words = ["ccc", "a", "bb", "d"];
-/// weald_kernel::fork::sort_by_key(&mut words, |word| word.len());
+/// weald::fork::sort_by_key(&mut words, |word| word.len());
 /// assert_eq!(words, ["a", "d", "bb", "ccc"]);
 /// ```
 #[track_caller]
@@ -48,7 +48,7 @@ pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Syn
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
-/// weald_kernel::fork::sort_by(&mut numbers, |a, b| b.cmp(a));
+/// weald::fork::sort_by(&mut numbers, |a, b| b.cmp(a));
 /// assert_eq!(numbers, [3, 2, 1]);
 /// ```
 #[track_caller]
@@ -65,7 +65,7 @@ pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + 
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
-/// weald_kernel::fork::sort_unstable(&mut numbers);
+/// weald::fork::sort_unstable(&mut numbers);
 /// assert_eq!(numbers, [1, 2, 3]);
 /// ```
 #[track_caller]
@@ -78,7 +78,7 @@ pub fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
 ///
 /// ```
 /// let mut numbers = [-3, 1, 2_i32];
-/// weald_kernel::fork::sort_unstable_by_key(&mut numbers, |number| number.abs());
+/// weald::fork::sort_unstable_by_key(&mut numbers, |number| number.abs());
 /// assert_eq!(numbers, [1, 2, -3]);
 /// ```
 #[track_caller]
@@ -94,7 +94,7 @@ pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
-/// weald_kernel::fork::sort_unstable_by(&mut numbers, |a, b| b.cmp(a));
+/// weald::fork::sort_unstable_by(&mut numbers, |a, b| b.cmp(a));
 /// assert_eq!(numbers, [3, 2, 1]);
 /// ```
 #[track_caller]

@@ -38,18 +38,18 @@ use crate::{
 /// is, and can print the name itself:
 ///
 /// ```
-/// std::panic::set_hook(Box::new(|info| match weald_kernel::current_name() {
+/// std::panic::set_hook(Box::new(|info| match weald::current_name() {
 ///     Some(name) => eprintln!("{name}: {info}"),
 ///     None => eprintln!("{info}"),
 /// }));
 ///
-/// assert!(weald_kernel::current_name().is_none());
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// assert!(weald::current_name().is_none());
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(async {
-/// let reader = weald_kernel::Spawn::new().name("reader");
-/// let name = reader.spawn(async { weald_kernel::current_name() }).await;
+/// let reader = weald::Spawn::new().name("reader");
+/// let name = reader.spawn(async { weald::current_name() }).await;
 /// assert_eq!(name?.unwrap().name.as_deref(), Some("reader"));
-/// # Ok::<(), weald_kernel::JoinError>(())
+/// # Ok::<(), weald::JoinError>(())
 /// # }).unwrap();
 /// ```
 pub fn current_name() -> Option<JobName> {

@@ -14,13 +14,13 @@ use crate::{
 /// ```
 /// use std::time::Duration;
 ///
-/// let runtime = weald_kernel::Runtime::builder()
+/// let runtime = weald::Runtime::builder()
 ///     .workers(2)
 ///     .name("ingest")
 ///     .stuck_after(Duration::from_millis(50))
 ///     .build()?;
 /// # drop(runtime);
-/// # Ok::<(), weald_kernel::BuildError>(())
+/// # Ok::<(), weald::BuildError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until build() is called"]

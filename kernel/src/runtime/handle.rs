@@ -57,13 +57,13 @@ use crate::{
 /// The end of a runtime, and a normal exit of the program, wait for the reports made so far, for 200 ms at most.
 ///
 /// ```
-/// let runtime = weald_kernel::Runtime::builder().workers(2).build()?;
+/// let runtime = weald::Runtime::builder().workers(2).build()?;
 /// let sum = runtime.block_on(async {
-///     let half = weald_kernel::spawn(async { 20 });
+///     let half = weald::spawn(async { 20 });
 ///     half.await.expect("it does not panic") + 22
 /// });
 /// assert_eq!(sum, 42);
-/// # Ok::<(), weald_kernel::BuildError>(())
+/// # Ok::<(), weald::BuildError>(())
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
@@ -135,7 +135,7 @@ impl Runtime {
     /// runtime's.
     ///
     /// ```
-    /// # use weald_kernel::{Runtime, spawn};
+    /// # use weald::{Runtime, spawn};
     /// let (own, other) = (Runtime::new()?, Runtime::builder().name("other").build()?);
     /// let other = std::sync::Arc::new(other);
     /// let name = own.block_on(own.spawn({
@@ -149,13 +149,13 @@ impl Runtime {
     /// }));
     /// let name = name.expect("it does not panic").expect("nor this one");
     /// assert!(name.is_some_and(|name| name.starts_with("other")));
-    /// # Ok::<(), weald_kernel::BuildError>(())
+    /// # Ok::<(), weald::BuildError>(())
     /// ```
     ///
     /// # Panics
     /// If the future panics; and in a process that was forked from the one that started the runtime.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        crate::scheduler::stackful::wait::block_on_in(&self.shared, future)
+    pub fn block_on<F: IntoFuture>(&self, future: F) -> F::Output {
+        crate::scheduler::stackful::wait::block_on_in(&self.shared, future.into_future())
     }
 
     /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker; if the mailboxes
@@ -183,7 +183,7 @@ impl Runtime {
     /// [`long_mailboxes`](Runtime::long_mailboxes), if they are many.
     ///
     /// ```
-    /// # use weald_kernel::{Mailbox, Runtime, Spawn};
+    /// # use weald::{Mailbox, Runtime, Spawn};
     /// # let runtime = Runtime::builder().workers(1).build()?;
     /// let (job, address) = runtime.block_on(async {
     ///     let never_looks = |mailbox: Mailbox<u32>| async move {
@@ -254,7 +254,7 @@ impl Runtime {
     /// proportional to the number of live jobs.
     ///
     /// ```
-    /// let runtime = weald_kernel::Runtime::builder().workers(1).build()?;
+    /// let runtime = weald::Runtime::builder().workers(1).build()?;
     /// let job = runtime.spawn(std::future::pending::<()>());
     /// let waits = loop {
     ///     let waits = runtime.waits();
@@ -265,7 +265,7 @@ impl Runtime {
     /// assert_eq!(waits.jobs.len(), 1);
     /// assert!(waits.cycles.is_empty());
     /// # job.cancel();
-    /// # Ok::<(), weald_kernel::BuildError>(())
+    /// # Ok::<(), weald::BuildError>(())
     /// ```
     pub fn waits(&self) -> Waits {
         Waits::of(&self.shared)

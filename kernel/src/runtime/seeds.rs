@@ -35,7 +35,7 @@ const TURNS: usize = 16;
 /// is the seed, `WEALD_KILL` the place of the kill. `WEALD_SEEDS` is another count of seeds, for a longer test.
 ///
 /// ```
-/// use weald_kernel::{Seeds, spawn};
+/// use weald::{Seeds, spawn};
 ///
 /// Seeds::new(200).run(async |_seed| {
 ///     let jobs = [1, 2, 3].map(|n| spawn(async move { n }));
@@ -92,7 +92,7 @@ impl Seeds {
     /// Returns how many places for a kill there were, at most, so that a test can claim that there were some.
     ///
     /// ```
-    /// use weald_kernel::{JoinError, Seeds, spawn, yield_now};
+    /// use weald::{JoinError, Seeds, spawn, yield_now};
     ///
     /// let places = Seeds::new(10).kill_at_every_wait(async |kills| {
     ///     let job = spawn(kills.cover(async {

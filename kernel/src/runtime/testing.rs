@@ -82,10 +82,10 @@ impl Runtime {
     /// ```
     /// use std::time::Duration;
     ///
-    /// weald_kernel::Runtime::test(7).block_on(async {
-    ///     let before = weald_kernel::now();
-    ///     weald_kernel::sleep(Duration::from_secs(3600)).await;
-    ///     assert_eq!(weald_kernel::now() - before, Duration::from_secs(3600));
+    /// weald::Runtime::test(7).block_on(async {
+    ///     let before = weald::now();
+    ///     weald::sleep(Duration::from_secs(3600)).await;
+    ///     assert_eq!(weald::now() - before, Duration::from_secs(3600));
     /// });
     /// ```
     ///
@@ -122,8 +122,8 @@ impl TestRuntime {
     /// # Panics
     /// If the future panics; if called inside another runtime; or if nothing can run any longer. The last message
     /// has the state of the generator and the names of the waiting jobs.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let mut future = pin!(Some(future));
+    pub fn block_on<F: IntoFuture>(&self, future: F) -> F::Output {
+        let mut future = pin!(Some(future.into_future()));
         let parker = Parker::woken();
         let waker = parker.waker();
         let _reports = self.shared.subscriber.enter();

@@ -58,9 +58,9 @@ impl Builder {
     /// [`BoundedMachineRef`](crate::BoundedMachineRef).
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::num::NonZeroU32;
-    /// use weald_process::{BoundedInbox, Builder, Overflow, SendError};
+    /// use weald::process::{BoundedInbox, Builder, Overflow, SendError};
     ///
     /// let capacity = NonZeroU32::new(2).unwrap();
     /// let (process, pid) = Builder::new().spawn_bounded(
@@ -72,7 +72,7 @@ impl Builder {
     /// assert_eq!(pid.try_send(2), Ok(()));
     /// assert_eq!(pid.try_send(3), Err(SendError::Full(3)));
     /// assert_eq!(process.await, Ok(42));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///

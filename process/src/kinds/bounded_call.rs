@@ -37,9 +37,9 @@ impl<M: Send + 'static> BoundedPid<M> {
     /// for room first; if it is dropped meanwhile, it has sent nothing.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::{num::NonZeroU32, time::Duration};
-    /// use weald_process::{BoundedInbox, Builder, CallError, Overflow, Reply};
+    /// use weald::process::{BoundedInbox, Builder, CallError, Overflow, Reply};
     ///
     /// struct Ask(Reply<u32>);
     ///
@@ -50,9 +50,9 @@ impl<M: Send + 'static> BoundedPid<M> {
     ///         let _unheard = inbox.receive().await.0.send(42);
     ///     },
     /// )?;
-    /// let _process: weald_process::Process<_, ()> = _process;
+    /// let _process: weald::process::Process<_, ()> = _process;
     /// assert_eq!(pid.call(Ask).within(Duration::from_secs(5)).await, Ok(42));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -56,9 +56,9 @@ impl Builder {
     /// either; `overflow` says what happens to a further one.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::num::NonZeroU32;
-    /// use weald_process::{BoundedPriorityInbox, Builder, Overflow, Prioritized, SendError};
+    /// use weald::process::{BoundedPriorityInbox, Builder, Overflow, Prioritized, SendError};
     ///
     /// let (process, pid) = Builder::new().spawn_bounded_priority(
     ///     NonZeroU32::MIN,
@@ -71,7 +71,7 @@ impl Builder {
     /// assert!(pid.try_send(Prioritized::usual("more work")).is_err());
     /// assert_eq!(pid.try_send_urgent("stop"), Ok(()));
     /// assert_eq!(process.await, Ok(("stop", "work")));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -27,9 +27,9 @@ impl<M: Send + 'static> Name<Bounded<M>> {
     /// spawned.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::num::NonZeroU32;
-    /// use weald_process::{Bounded, BoundedInbox, BoundedPid, Builder, Name, Overflow};
+    /// use weald::process::{Bounded, BoundedInbox, BoundedPid, Builder, Name, Overflow};
     ///
     /// static PRINTER: Name<Bounded<&str>> = Name::new("printer");
     ///

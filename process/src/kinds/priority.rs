@@ -40,8 +40,8 @@ impl Builder {
     /// Spawns a process that takes urgent messages before the others.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{Builder, PriorityInbox};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{Builder, PriorityInbox};
     ///
     /// let (process, pid) = Builder::new().spawn_priority(
     ///     async |mut inbox: PriorityInbox<&str>| (inbox.receive().await, inbox.receive().await),
@@ -49,7 +49,7 @@ impl Builder {
     /// pid.send("work");
     /// pid.send_urgent("stop");
     /// assert_eq!(process.await, Ok(("stop", "work")));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     ///
@@ -106,8 +106,8 @@ impl<M> PriorityInbox<M> {
     /// this inbox. O(log n), and O(1) for each message that it looks at. Cancel-safe.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{Builder, PriorityInbox};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{Builder, PriorityInbox};
     ///
     /// let (process, _pid) = Builder::new().spawn_priority(
     ///     async |mut inbox: PriorityInbox<&str>| {
@@ -122,7 +122,7 @@ impl<M> PriorityInbox<M> {
     ///     },
     /// )?;
     /// assert_eq!(process.await, Ok(["answer", "stop", "work"]));
-    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # Ok::<(), weald::SpawnError>(())
     /// # }).unwrap();
     /// ```
     pub async fn receive_since(

@@ -32,9 +32,9 @@ pub type BoundedServerMessage<S> = Bounded<Prioritized<ServerMessage<S>>>;
 /// is cheap.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
+/// # weald::Runtime::test(1).block_on(async {
 /// use std::num::NonZeroU32;
-/// use weald_process::{
+/// use weald::process::{
 ///     Accept, Answer, BoundedServerRef, Builder, CallError, MailboxKind, Overflow, Reply, SendError, Server,
 ///     ServerScope, Step,
 /// };
@@ -73,7 +73,7 @@ pub type BoundedServerMessage<S> = Bounded<Prioritized<ServerMessage<S>>>;
 /// // It has room of its own, and passes the casts.
 /// assert_eq!(counter.request_urgent(Total).await, Ok(40));
 /// counter.stop().await;
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub struct BoundedServerRef<S: Server>(BoundedPid<Prioritized<ServerMessage<S>>>);

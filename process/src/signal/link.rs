@@ -18,8 +18,8 @@ use crate::{
 /// If `other` has ended, the running unit gets an exit signal with the reason [`NoProcess`](ExitReason::NoProcess).
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{self as process, ExitReason, Inbox};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{self as process, ExitReason, Inbox};
 ///
 /// let worker = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await)?;
 /// let pid = worker.pid().clone();
@@ -30,7 +30,7 @@ use crate::{
 /// let ended: Result<(), _> = leader.await;
 /// assert_eq!(ended, Err(ExitReason::Shutdown));
 /// assert_eq!(worker.await, Err(ExitReason::Shutdown));
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 ///

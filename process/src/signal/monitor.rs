@@ -165,14 +165,14 @@ pub struct Monitor {
 /// come.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{self as process, ExitReason, Inbox, monitor};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{self as process, ExitReason, Inbox, monitor};
 ///
 /// let process = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await)?;
 /// let monitor = monitor(process.pid());
 /// process.kill();
 /// assert_eq!(monitor.await.reason, ExitReason::Killed);
-/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # Ok::<(), weald::SpawnError>(())
 /// # }).unwrap();
 /// ```
 pub fn monitor(unit: &impl AsUnit) -> Monitor {

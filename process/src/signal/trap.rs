@@ -81,8 +81,8 @@ impl<M: Send + 'static> Inbox<M> {
     /// of [`exit`](crate::exit()) in it would end the sender.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
-    /// use weald_process::{self as process, Exit, ExitReason, Inbox};
+    /// # weald::Runtime::test(1).block_on(async {
+    /// use weald::process::{self as process, Exit, ExitReason, Inbox};
     ///
     /// enum Message { Exit(Exit) }
     ///
@@ -91,7 +91,7 @@ impl<M: Send + 'static> Inbox<M> {
     ///     process::spawn_link(async |_: Inbox<()>| panic!("on purpose"))?.into_pid();
     ///     let Message::Exit(exit) = inbox.receive().await;
     ///     assert!(matches!(exit.reason, ExitReason::Crash(_)));
-    ///     Ok::<(), weald_kernel::SpawnError>(())
+    ///     Ok::<(), weald::SpawnError>(())
     /// })?;
     /// process.await.unwrap()
     /// # }).unwrap();

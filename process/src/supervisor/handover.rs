@@ -16,8 +16,8 @@ use weald_kernel::Unit;
 /// The place where a child leaves its state for its successor. Clones are the same place.
 ///
 /// ```
-/// # weald_kernel::Runtime::test(1).block_on(async {
-/// use weald_process::{ChildSpec, Handover, Inbox, Name, Strategy, Supervisor, monitor};
+/// # weald::Runtime::test(1).block_on(async {
+/// use weald::process::{ChildSpec, Handover, Inbox, Name, Strategy, Supervisor, monitor};
 ///
 /// static COUNTER: Name<u32> = Name::new("counter");
 ///
@@ -43,7 +43,7 @@ use weald_kernel::Unit;
 /// COUNTER.registered().await.unwrap();
 /// supervisor.stop().await;
 /// assert_eq!(*total.claim(|| 0).unwrap(), 40);
-/// # Ok::<(), weald_process::StartError>(())
+/// # Ok::<(), weald::process::StartError>(())
 /// # }).unwrap();
 /// ```
 pub struct Handover<T>(Arc<Mutex<Kept<T>>>);

@@ -83,9 +83,9 @@ impl Ready {
     /// as long as it takes, and handles no message meanwhile.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::time::Duration;
-    /// use weald_process::{ChildSpec, Inbox, Strategy, Supervisor, spawn_link};
+    /// use weald::process::{ChildSpec, Inbox, Strategy, Supervisor, spawn_link};
     ///
     /// let child = ChildSpec::new("reader", |starting| {
     ///     let ready = starting.ready();
@@ -144,8 +144,8 @@ impl ChildSpec {
     /// The type of the error is named where `?` leaves it open:
     ///
     /// ```
-    /// use weald_kernel::SpawnError;
-    /// use weald_process::{self as process, ChildSpec, Inbox};
+    /// use weald::SpawnError;
+    /// use weald::process::{self as process, ChildSpec, Inbox};
     ///
     /// let child = ChildSpec::new("waits", |_starting| {
     ///     let process = process::spawn_link(async |mut inbox: Inbox<()>| inbox.receive().await)?;
@@ -182,9 +182,9 @@ impl ChildSpec {
     /// which the compiler refuses here.
     ///
     /// ```
-    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// # weald::Runtime::test(1).block_on(async {
     /// use std::sync::{Arc, Mutex};
-    /// use weald_process::{ChildSpec, Inbox, Strategy, Supervisor};
+    /// use weald::process::{ChildSpec, Inbox, Strategy, Supervisor};
     ///
     /// let log = Arc::new(Mutex::new(Vec::new()));
     /// let kept = log.clone();
@@ -199,7 +199,7 @@ impl ChildSpec {
     /// });
     /// let supervisor = Supervisor::new(Strategy::OneForOne).child(logger).start().await?;
     /// # supervisor.stop().await;
-    /// # Ok::<(), weald_process::StartError>(())
+    /// # Ok::<(), weald::process::StartError>(())
     /// # }).unwrap();
     /// ```
     #[track_caller]

@@ -13,7 +13,7 @@ use crate::{
 /// unit.
 ///
 /// ```
-/// use weald_sync::{Wait, cml::Mailbox};
+/// use weald::sync::{Wait, cml::Mailbox};
 ///
 /// let mailbox = Mailbox::new();
 /// mailbox.send("first");

@@ -19,7 +19,7 @@ use crate::{
 /// [`Closed`].
 ///
 /// ```
-/// use weald_sync::{Wait, cml::Multicast};
+/// use weald::sync::{Wait, cml::Multicast};
 ///
 /// let channel = Multicast::new();
 /// let mut early = channel.port();

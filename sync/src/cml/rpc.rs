@@ -14,7 +14,7 @@ use crate::{
 /// A server and its clients: a call waits until the server takes the request, and then for the reply.
 ///
 /// ```
-/// use weald_sync::{Wait, cml};
+/// use weald::sync::{Wait, cml};
 ///
 /// let (client, server) = cml::rpc();
 /// let thread = std::thread::spawn(move || {

@@ -20,7 +20,7 @@ use crate::event::{Branch, Event, awaitable};
 ///
 /// ```
 /// use std::time::Duration;
-/// use weald_sync::{Event, Wait, after, channel, choose};
+/// use weald::sync::{Event, Wait, after, channel, choose};
 ///
 /// let (sender, receiver) = channel::unbounded();
 /// sender.try_send(7)?;
@@ -40,7 +40,7 @@ pub fn choose<A: Alternatives>(alternatives: A) -> A::Choice {
 /// better.
 ///
 /// ```
-/// use weald_sync::{Either, Wait, always, never, one_of};
+/// use weald::sync::{Either, Wait, always, never, one_of};
 ///
 /// let chosen = one_of((never::<u8>(), always("text"))).wait();
 /// assert!(matches!(chosen, Either::Rest(Either::First("text"))));

@@ -8,7 +8,7 @@ use crate::event::{Branch, Event, awaitable};
 /// A guard is `Clone` (and `Copy`) if its function is, so it can be synced again.
 ///
 /// ```
-/// use weald_sync::{Wait, channel, guard};
+/// use weald::sync::{Wait, channel, guard};
 ///
 /// let (sender, receiver) = channel::unbounded();
 /// let next = guard(|| receiver.receive());

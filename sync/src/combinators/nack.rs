@@ -23,7 +23,7 @@ use crate::{
 /// and its nacks are enabled.
 ///
 /// ```
-/// use weald_sync::{Event, Wait, always, choose, never, with_nack};
+/// use weald::sync::{Event, Wait, always, choose, never, with_nack};
 ///
 /// let mut nack = None;
 /// let event = with_nack(|lost| {

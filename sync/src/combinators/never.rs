@@ -16,7 +16,7 @@ use crate::{
 /// The event that is never ready: a unit that syncs it waits until it is cancelled.
 ///
 /// ```
-/// use weald_sync::{Wait, always, choose, never};
+/// use weald::sync::{Wait, always, choose, never};
 ///
 /// assert_eq!(choose((never(), always(1))).wait(), 1);
 /// ```

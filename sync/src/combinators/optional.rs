@@ -17,7 +17,7 @@ const PRESENT: &str = "an absent branch has no base events, and so takes no step
 /// example when its stream has ended:
 ///
 /// ```
-/// use weald_sync::{Wait, channel::{self, Closed}, select};
+/// use weald::sync::{Wait, channel::{self, Closed}, select};
 ///
 /// async fn sum(mut numbers: Option<channel::Receiver<u32>>, words: channel::Receiver<&str>) -> (u32, usize) {
 ///     let (mut sum, mut length) = (0, 0);

@@ -56,7 +56,7 @@ pub fn of_source<S: Source>(source: S) -> Polled<S> {
 /// a future is no substitute: the output would be lost.
 ///
 /// ```
-/// use weald_sync::{Wait, never, of_future, one_of, Either};
+/// use weald::sync::{Wait, never, of_future, one_of, Either};
 ///
 /// let chosen = one_of((of_future(async { 1 + 1 }), never::<()>())).wait();
 /// assert!(matches!(chosen, Either::First(2)));
@@ -75,7 +75,7 @@ pub struct Polled<S>(S);
 ///
 /// ```
 /// use std::pin::pin;
-/// use weald_sync::{Wait, always, choose, of_source, Event, Kept};
+/// use weald::sync::{Wait, always, choose, of_source, Event, Kept};
 ///
 /// let mut answer = pin!(Kept::new(async { 42 }));
 /// let mut rounds = 0;

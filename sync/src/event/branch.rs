@@ -16,7 +16,7 @@ use crate::{queue::ticket::Ticket, runtime::reason::Reason};
 /// [`Source`](crate::Source).
 ///
 /// ```compile_fail,E0308
-/// use weald_sync::{Branch, Event, Mutex};
+/// use weald::sync::{Branch, Event, Mutex};
 ///
 /// let mutex = Mutex::new(0);
 /// let lock = std::pin::pin!(mutex.lock().open());

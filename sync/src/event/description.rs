@@ -44,7 +44,7 @@ pub trait Event {
     /// nacks are enabled.
     ///
     /// ```
-    /// use weald_sync::{Event, channel, choose};
+    /// use weald::sync::{Event, channel, choose};
     ///
     /// let (a, from_a) = channel::unbounded();
     /// let (_b, from_b) = channel::unbounded();
@@ -70,7 +70,7 @@ pub trait Event {
     /// [`select!`](crate::select!) may also wait.
     ///
     /// ```
-    /// use weald_sync::{Event, Wait, always};
+    /// use weald::sync::{Event, Wait, always};
     ///
     /// assert_eq!(always(20).wrap(|n| n + 1).wrap(|n| n * 2).wait(), 42);
     /// ```
@@ -86,7 +86,7 @@ pub trait Event {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use weald_sync::{Event, Wait, after, always, choose};
+    /// use weald::sync::{Event, Wait, after, always, choose};
     ///
     /// let events = vec![
     ///     always("at once").boxed(),

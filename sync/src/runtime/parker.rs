@@ -27,7 +27,7 @@ use std::{
 /// Lets one thread, which created it, sleep until its waker is woken.
 ///
 /// ```
-/// use weald_sync::hooks::Parker;
+/// use weald::sync::hooks::Parker;
 ///
 /// let parker = Parker::new();
 /// let waker = parker.waker();

@@ -10,7 +10,7 @@ pub trait Wait: IntoFuture + Sized {
     /// executor's task, a plain thread. Other units run meanwhile.
     ///
     /// ```
-    /// use weald_sync::{Mutex, Wait};
+    /// use weald::sync::{Mutex, Wait};
     ///
     /// let counter = Mutex::new(1);
     /// *counter.lock().wait() += 1;

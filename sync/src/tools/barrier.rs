@@ -30,7 +30,7 @@ use crate::{
 /// A place where a number of units meet repeatedly.
 ///
 /// ```
-/// use weald_sync::{Barrier, Wait};
+/// use weald::sync::{Barrier, Wait};
 ///
 /// let barrier = Barrier::new(3);
 /// let leaders = std::thread::scope(|scope| {

@@ -35,7 +35,7 @@ use state::Channel;
 /// A channel with room for `bound` values that are sent and not yet received.
 ///
 /// ```
-/// use weald_sync::{Wait, channel};
+/// use weald::sync::{Wait, channel};
 ///
 /// let (sender, receiver) = channel::bounded(1);
 /// let thread = std::thread::spawn(move || {

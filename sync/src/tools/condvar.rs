@@ -38,7 +38,7 @@ use crate::{
 /// A condition variable. It may be used with any number of mutexes.
 ///
 /// ```
-/// use weald_sync::{Condvar, Mutex, Wait};
+/// use weald::sync::{Condvar, Mutex, Wait};
 ///
 /// let (ready, changed) = (Mutex::new(false), Condvar::new());
 /// std::thread::scope(|scope| {

@@ -20,7 +20,7 @@ use crate::{
 /// A place where units swap values in pairs, in the order of their arrival.
 ///
 /// ```
-/// use weald_sync::{Exchanger, Wait};
+/// use weald::sync::{Exchanger, Wait};
 ///
 /// let exchanger = Exchanger::new();
 /// std::thread::scope(|scope| {

@@ -25,7 +25,7 @@ use crate::{
 /// A variable that is written once.
 ///
 /// ```
-/// use weald_sync::{IVar, Wait};
+/// use weald::sync::{IVar, Wait};
 ///
 /// let answer = IVar::new();
 /// std::thread::scope(|scope| {

@@ -32,7 +32,7 @@ pub(crate) use raw::RawMutex;
 /// A value that one unit at a time may use.
 ///
 /// ```
-/// use weald_sync::{Mutex, Wait};
+/// use weald::sync::{Mutex, Wait};
 ///
 /// let counter = Mutex::new(0);
 /// std::thread::scope(|scope| {

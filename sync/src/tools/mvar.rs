@@ -26,7 +26,7 @@ use state::{MVarState, MVarWaiter, Mode};
 /// A place for one value.
 ///
 /// ```
-/// use weald_sync::{MVar, Wait};
+/// use weald::sync::{MVar, Wait};
 ///
 /// let place = MVar::empty();
 /// std::thread::scope(|scope| {

@@ -31,7 +31,7 @@ use crate::{
 /// A value that is created once, by an initialiser that may wait.
 ///
 /// ```
-/// use weald_sync::{OnceLock, Wait};
+/// use weald::sync::{OnceLock, Wait};
 ///
 /// let settings = OnceLock::new();
 /// let first = settings.get_or_init(async || "from a file").wait();
@@ -277,7 +277,7 @@ impl<'a, T> Branch for Await<'a, T> {
 /// An action that is done once.
 ///
 /// ```
-/// use weald_sync::{Once, Wait};
+/// use weald::sync::{Once, Wait};
 ///
 /// let (once, mut runs) = (Once::new(), 0);
 /// once.call_once(async || runs += 1).wait();

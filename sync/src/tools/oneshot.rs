@@ -32,7 +32,7 @@ use crate::{
 /// A sender and its receiver.
 ///
 /// ```
-/// use weald_sync::{Wait, oneshot};
+/// use weald::sync::{Wait, oneshot};
 ///
 /// let (sender, mut receiver) = oneshot::channel();
 /// std::thread::spawn(move || sender.send(6 * 7));

@@ -30,7 +30,7 @@ use raw::{Access, RawRwLock, RwLockWaiter};
 /// A value that many units may read at a time, or one may change.
 ///
 /// ```
-/// use weald_sync::{RwLock, Wait};
+/// use weald::sync::{RwLock, Wait};
 ///
 /// let prices = RwLock::new(vec![1, 2, 3]);
 /// let (one, other) = (prices.read().wait(), prices.read().wait());

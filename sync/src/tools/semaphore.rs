@@ -28,7 +28,7 @@ use crate::{
 /// A number of permits.
 ///
 /// ```
-/// use weald_sync::{Semaphore, Wait};
+/// use weald::sync::{Semaphore, Wait};
 ///
 /// let at_most_two = Semaphore::new(2);
 /// std::thread::scope(|scope| {
@@ -37,7 +37,7 @@ use crate::{
 ///             let permit = at_most_two.acquire().wait()?;
 ///             // No more than two threads are here at the same time.
 ///             drop(permit);
-///             Ok::<(), weald_sync::semaphore::Closed>(())
+///             Ok::<(), weald::sync::semaphore::Closed>(())
 ///         });
 ///     }
 /// });

@@ -21,7 +21,7 @@ use crate::{
 /// A group of members; clones are handles of the same group.
 ///
 /// ```
-/// use weald_sync::{Wait, WaitGroup};
+/// use weald::sync::{Wait, WaitGroup};
 ///
 /// let group = WaitGroup::new();
 /// for _ in 0..4 {

@@ -24,7 +24,7 @@ pub struct DocumentError {
 /// last piece ended.
 ///
 /// ```
-/// use weald_tree::DocumentReader;
+/// use weald::tree::DocumentReader;
 ///
 /// let mut reader = DocumentReader::new();
 /// for piece in [&b"{\"tea\": [1."[..], b"50, nul", b"l]}"] {
@@ -84,7 +84,7 @@ impl Tree {
     /// A new tree from a JSON document of any shape; the [module's](crate::document) page says how.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_document(r#"{"name": "Ada", "born": 1815}"#)?;
     /// let born = tree.root().child(1).unwrap();

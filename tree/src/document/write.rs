@@ -36,7 +36,7 @@ impl<'t> Node<'t> {
     /// [`to_document`](Self::to_document) as a stream of pieces of some 64 KiB.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_document("[true, {}]")?;
     /// let pieces: Result<Vec<_>, _> = tree.root().document_pieces().collect();

@@ -28,7 +28,7 @@ impl Tree {
     /// whole text was read.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let text = r#"{"attributes":{"born":"1815","name":{"erasable":"Ada"}}}"#;
     /// let mut taken = Vec::new();
@@ -37,7 +37,7 @@ impl Tree {
     /// })?;
     /// assert_eq!(tree.root().to_json(), r#"{"attributes":{"born":"1815"}}"#);
     /// assert_eq!(taken, [(tree.root().id(), "name".to_owned(), b"Ada".to_vec())]);
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Tree {
 /// read, and the string in which the last piece ended.
 ///
 /// ```
-/// use weald_tree::JsonReader;
+/// use weald::tree::JsonReader;
 ///
 /// let mut reader = JsonReader::new();
 /// for piece in [&b"{\"attributes\": {\"te"[..], b"a\": \"green\"}, \"child", b"ren\": [{}]}"] {
@@ -79,7 +79,7 @@ impl Tree {
 /// }
 /// let tree = reader.finish()?;
 /// assert_eq!(tree.root().to_json(), r#"{"attributes":{"tea":"green"},"children":[{}]}"#);
-/// # Ok::<(), weald_tree::JsonError>(())
+/// # Ok::<(), weald::tree::JsonError>(())
 /// ```
 pub struct JsonReader {
     ids: Ids,

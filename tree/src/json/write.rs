@@ -12,13 +12,13 @@ impl<'t> Node<'t> {
     /// This node and everything below it as JSON.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let text = r#"{"attributes":{"title":"a book"},"children":[{"attributes":{"n":"1"}},{}]}"#;
     /// let tree = Tree::from_json(text)?;
     /// assert_eq!(tree.len(), 3);
     /// assert_eq!(tree.root().to_json(), text);
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     pub fn to_json(self) -> String {
         self.json_pieces().collect()
@@ -27,12 +27,12 @@ impl<'t> Node<'t> {
     /// [`to_json`](Self::to_json) as a stream of pieces of some 64 KiB; a value is in one piece.
     ///
     /// ```
-    /// use weald_tree::Tree;
+    /// use weald::tree::Tree;
     ///
     /// let tree = Tree::from_json(r#"{"children": [{}, {}]}"#)?;
     /// let pieces: Vec<_> = tree.root().json_pieces().collect();
     /// assert_eq!(pieces, [r#"{"children":[{},{}]}"#]);
-    /// # Ok::<(), weald_tree::JsonError>(())
+    /// # Ok::<(), weald::tree::JsonError>(())
     /// ```
     pub fn json_pieces(self) -> JsonPieces<'t> {
         self.json_pieces_with(write_value)

@@ -1,6 +1,6 @@
-//! The forest on disk in Weald: `weald_journal`, with forests that know which unit of Weald runs.
+//! A forest on disk: a commit that it has acknowledged as durable survives everything short of losing the medium.
 //!
-//! Everything that is not defined here is `weald_journal`'s own.
+#![doc = include_str!("../pages/disk.md")]
 //!
 //! # Cancel safety
 //! The futures of this module are cancel-safe. Each does its work within one poll, in which its job waits with its

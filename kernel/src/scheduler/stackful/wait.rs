@@ -74,7 +74,8 @@ pub fn is_in_job() -> bool {
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one whose `block_on` the caller
 /// is in, else the one that runs the caller, or else the default one. See
 /// [`Runtime::block_on`](crate::Runtime::block_on).
-pub fn block_on<F: Future>(future: F) -> F::Output {
+pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
+    let future = future.into_future();
     match context::with(|cx| current::of_thread(cx).map(Shared::id))
         .and_then(crate::scheduler::workers::shared::find)
     {

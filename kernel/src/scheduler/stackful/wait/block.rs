@@ -43,9 +43,9 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// A cancel of the caller does nothing before the next wait. A panic of `f` is the caller's.
 ///
 /// ```
-/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
-/// # runtime.block_on(weald_kernel::spawn(async {
-/// let text = weald_kernel::block_in_place(|| std::fs::read_to_string("/proc/version"));
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(weald::spawn(async {
+/// let text = weald::block_in_place(|| std::fs::read_to_string("/proc/version"));
 /// # drop(text);
 /// # })).unwrap();
 /// ```
