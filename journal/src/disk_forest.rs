@@ -91,10 +91,24 @@ impl DiskForest {
     /// # Errors
     /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.
     pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {
+        self.at_with(moment, 1).await
+    }
+
+    /// The same, with the versions that led to the moment: of each tree the last `versions` up to then, as far as they
+    /// come after the checkpoint before the moment. So one reading of the medium shows what happened, and not only what
+    /// came of it. See [`at`](Self::at). Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub async fn at_with(
+        &self,
+        moment: Moment,
+        versions: usize,
+    ) -> Result<ReadOnlyForest, OpenForestError> {
         if let Moment::Version(version) = moment {
             self.wait_until_durable(version).await?;
         }
-        ReadOnlyForest::past(|| self.journal_beside(), moment).await
+        ReadOnlyForest::past(|| self.journal_beside(), moment, versions).await
     }
 
     /// Waits for a version that is visible and not yet durable.

@@ -86,10 +86,42 @@ impl DiskForest {
     /// # Errors
     /// [`OpenForestError`].
     pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {
+        self.at_with(moment, 1).await
+    }
+
+    /// The same, with the last `versions` versions of each tree up to the moment; see
+    /// [`weald_journal::DiskForest::at_with`].
+    ///
+    /// ```
+    /// use weald::forest::disk::{DiskForest, Moment};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let path = directory.path().to_owned();
+    /// let kept = weald::block_on(weald::spawn(async move {
+    ///     let forest = DiskForest::open(&path).await?;
+    ///     let notes = forest.create("notes").await?;
+    ///     let first = notes.view().version();
+    ///     notes.add_index("text").await?;
+    ///     let then = notes.view().version();
+    ///     let past = forest.at_with(Moment::Version(then), 2).await?.get("notes")?;
+    ///     let versions: Vec<_> = past.versions().iter().map(|it| it.version()).collect();
+    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(versions == [first, then])
+    /// }))?;
+    /// assert!(kept?);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn at_with(
+        &self,
+        moment: Moment,
+        versions: usize,
+    ) -> Result<ReadOnlyForest, OpenForestError> {
         if let Moment::Version(version) = moment {
             self.wait_until_durable(version).await;
         }
-        let past = crate::blocking(|| self.0.at(moment).wait());
+        let past = crate::blocking(|| self.0.at_with(moment, versions).wait());
         past.map(ReadOnlyForest)
     }
 
