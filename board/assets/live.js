@@ -1,7 +1,10 @@
 // Shows what others write, as soon as it is written. Everything works without this file.
 (() => {
   const news = document.getElementById("news");
-  const { live, every } = document.body.dataset;
+  // A form that was refused stands at an address that cannot be fetched; `page` says where the page is.
+  const { live, every, page = location.pathname + location.search } = document.body.dataset;
+  // The rest of a page, such as a form, is not replaced; so nothing is told of changes there.
+  const shows = document.getElementById("live") !== null;
   const sleep = (seconds) => new Promise((wake) => setTimeout(wake, seconds * 1000));
   // Doubled after each failure, up to two minutes; by chance a little more, so that not all come back at once.
   let waits = 1;
@@ -13,7 +16,7 @@
 
   // Gets this page again, and replaces the part that changes. A form, and what is written in it, stands outside of it.
   const renew = async () => {
-    const response = await fetch(location.pathname + location.search).catch(() => null);
+    const response = await fetch(page).catch(() => null);
     const later = response && [429, 503].includes(response.status);
     if (!response || later) {
       await pause(Number(response?.headers.get("retry-after")) || 1);
@@ -22,8 +25,8 @@
     waits = 1;
     // What somebody is just selecting stays.
     while (isSelected()) await sleep(1);
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    const [old, fresh] = [document, page].map((it) => it.getElementById("live"));
+    const newer = new DOMParser().parseFromString(await response.text(), "text/html");
+    const [old, fresh] = [document, newer].map((it) => it.getElementById("live"));
     if (old && fresh) replace(old, document.adoptNode(fresh));
     return true;
   };
@@ -68,7 +71,7 @@
     working = false;
   };
 
-  if (news && live && window.EventSource) {
+  if (news && live && shows && window.EventSource) {
     let source, last = "", gone = false;
     const open = () => {
       const address = new URL(live, location.href);

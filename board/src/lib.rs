@@ -24,9 +24,9 @@ pub mod model {
     mod passphrase;
 
     // One board in one version.
-    mod replays;
-
     mod store;
+
+    mod replays;
 
     mod board_at;
 
@@ -54,7 +54,7 @@ pub mod model {
     pub(crate) use author::hash;
     pub use author::{Owner, Requester, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
-    pub use boards::Boards;
+    pub use boards::{Boards, Versions};
     pub use create::MAX_ABOUT;
     pub use difference::{Piece, difference};
     pub(crate) use draft::one_line;
@@ -65,7 +65,7 @@ pub mod model {
     pub use exchange::{Departure, Traveller};
     pub use follow::Follow;
     pub use happened::Happened;
-    pub use history::{STATES, State};
+    pub use history::{History, State};
     pub use message::{Body, Deed, DeletedBy, Message};
     pub use name::{BoardName, NotAName};
     pub use names::NameKey;
@@ -141,6 +141,7 @@ mod web {
         pub(crate) mod problem;
 
         pub(crate) mod history;
+        pub(crate) mod measures;
         pub(crate) mod thread;
 
         pub(crate) mod admin;
@@ -148,7 +149,6 @@ mod web {
         pub(crate) mod boards;
         pub(crate) mod change;
         pub(crate) mod feed;
-        pub(crate) mod measures;
         pub(crate) mod moderate;
         pub(crate) mod names;
         pub(crate) mod search;

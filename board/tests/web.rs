@@ -26,5 +26,7 @@ mod moderating;
 mod names;
 #[path = "web/pages.rs"]
 mod pages;
+#[path = "web/past.rs"]
+mod past;
 #[path = "web/safety.rs"]
 mod safety;

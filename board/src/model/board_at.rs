@@ -139,6 +139,11 @@ impl BoardAt {
         self.newest.is_some()
     }
 
+    /// Whether it was read from the disk, with all other boards of its moment. They stay in memory as long as this does.
+    pub fn is_from_disk(&self) -> bool {
+        matches!(self.source, Source::Past(..))
+    }
+
     /// The version on which the view of a reader depends: the newest one.
     pub fn newest(&self) -> Version {
         self.newest.as_ref().unwrap_or(&self.snapshot).version()
@@ -225,6 +230,10 @@ impl BoardAt {
         };
         let message = self.read(node);
         Topic { message, answers }
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use weald::forest::disk::Moment;
-use weald::forest::{Level, Snapshot, Stats, TreeHandle, Version};
+use weald::forest::{Level, Snapshot, Stats, TreeHandle, Version, VersionError};
 use weald::sync::{Mutex, Semaphore};
 
 use super::addresses::{Addressed, Addresses};
@@ -16,11 +17,20 @@ use super::passphrase::{Hashed, Turns};
 use super::refusals::Refusals;
 use super::replays::Replays;
 use super::search_index::SearchIndex;
-use super::store::{Source, Store, tree_at};
+use super::store::{Source, Store};
 
 /// How many messages are made into commits at once. All of them go through the one order of the forest's commits, so
 /// more would only wait there. On a busy machine each of them might count as stuck, and take a thread.
 const WRITING: u32 = 4;
+
+/// Versions of a board, without a gap.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    /// All of them, the oldest first.
+    pub all: Vec<Version>,
+    /// A time before the oldest one, if the disk may have older ones.
+    pub before: Option<SystemTime>,
+}
 
 /// All boards of a forest. A clone is the same.
 ///
@@ -41,6 +51,8 @@ pub(crate) struct Parts {
     /// A request that writes a message takes a place here until the commit is on its way.
     pub(crate) writing: Semaphore,
     pub(crate) refusals: Refusals,
+    /// The trees that an interrupted creation or import has left, and that are still to be deleted.
+    pub(crate) left: Mutex<Vec<String>>,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,
 }
 
@@ -52,8 +64,10 @@ impl Boards {
     pub async fn of(store: Store) -> Result<Self, BoardError> {
         let searches = Mutex::new(HashMap::new());
         let (addresses, refusals) = (Addresses::of(&store), Refusals::of(&store));
+        let left = Mutex::new(Self::interim_of(&store));
         let boards = Self(Arc::new(Parts {
             store,
+            left,
             addresses,
             replays: Replays::new(),
             turns: Turns::new(),
@@ -63,7 +77,11 @@ impl Boards {
         }));
         boards.forget_interim().await?;
         for (_, board) in boards.0.addresses.all() {
-            complete(&board.tree).await?;
+            // On a full disk an old board is shown without what it lacks.
+            match complete(&board.tree).await {
+                Err(BoardError::Storage(error)) if boards.is_refused(&error) => break,
+                completed => completed?,
+            }
         }
         Ok(boards)
     }
@@ -82,6 +100,39 @@ impl Boards {
             .collect();
         boards.sort_by_key(|board| std::cmp::Reverse(board.changed));
         boards
+    }
+
+    /// All boards as they were in a version, without those that are deleted by now; so a list that has several pages
+    /// does not shift while others write. A board that neither memory nor a disk has in that version is shown as it is.
+    ///
+    /// # Errors
+    /// [`BoardError::NoVersion`], if the version does not exist; [`BoardError::Busy`].
+    pub async fn list_at(&self, version: Version) -> Result<Vec<BoardInfo>, BoardError> {
+        let Parts { store, replays, .. } = &*self.0;
+        let mut boards = Vec::new();
+        for (name, board) in self.0.addresses.all() {
+            let newest = board.tree.snapshot();
+            if is_hidden(&newest) {
+                continue;
+            }
+            let found = match (board.tree.kept_at(version), store) {
+                (Ok(then), _) => (then, Source::Now(store.clone())),
+                (Err(VersionError::NotCreated { .. }), _) => continue,
+                (Err(VersionError::TooOld { .. }), Store::Memory(_)) => {
+                    (newest, Source::Now(store.clone()))
+                }
+                _ => match replays
+                    .tree_at(store, &board.tree, Moment::Version(version))
+                    .await
+                {
+                    Err(BoardError::Younger) => continue,
+                    found => found?,
+                },
+            };
+            boards.push(was(&name, board, found).info());
+        }
+        boards.sort_by_key(|board| std::cmp::Reverse(board.changed));
+        Ok(boards)
     }
 
     /// A board as it is now.
@@ -140,31 +191,73 @@ impl Boards {
     /// A board as it was: in memory if that keeps the version, otherwise read from the disk.
     ///
     /// # Errors
-    /// [`BoardError::NoBoard`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many ask for what only the disk
-    /// has.
+    /// [`BoardError::NoBoard`], [`BoardError::BoardGone`], [`BoardError::NoVersion`]; [`BoardError::Busy`], if too many
+    /// ask for what only the disk has.
     pub async fn board_at(&self, name: &BoardName, moment: Moment) -> Result<BoardAt, BoardError> {
-        let (newest, board) = (self.board(name)?, self.find(name)?);
-        let Parts { store, replays, .. } = &*self.0;
-        let found = tree_at((store, replays), &board.tree, moment).await?;
-        Ok(BoardAt::new(
-            (name.clone(), board.called),
-            found,
-            Some(newest.snapshot().clone()),
-        ))
+        self.board(name)?;
+        self.board_or_deleted_at(name, moment).await
     }
 
-    /// The versions of a board that memory keeps without a gap, the oldest first; older ones may be on the disk.
+    /// The same, even if the board is deleted now, for moderators.
+    ///
+    /// # Errors
+    /// As [`board_at`](Self::board_at), except `BoardGone`.
+    pub async fn board_or_deleted_at(
+        &self,
+        name: &BoardName,
+        moment: Moment,
+    ) -> Result<BoardAt, BoardError> {
+        let board = self.find(name)?;
+        let Parts { store, replays, .. } = &*self.0;
+        let found = replays.tree_at(store, &board.tree, moment).await?;
+        Ok(was(name, board, found))
+    }
+
+    /// The same, if no replay is needed for it.
+    pub(crate) async fn kept_board_at(
+        &self,
+        name: &BoardName,
+        moment: Moment,
+    ) -> Result<Option<BoardAt>, BoardError> {
+        let board = self.find(name)?;
+        let Parts { store, replays, .. } = &*self.0;
+        let found = replays.kept_tree_at(store, &board.tree, moment).await?;
+        Ok(found.map(|found| was(name, board, found)))
+    }
+
+    /// Whether memory has a version of a board, so that nothing is read from the disk for it.
+    pub fn keeps(&self, name: &BoardName, version: Version) -> bool {
+        let board = self.find(name);
+        board.is_ok_and(|board| board.tree.kept_at(version).is_ok())
+    }
+
+    /// The versions around one of a board that can be shown without a further look at the disk.
     ///
     /// # Errors
     /// [`BoardError::NoBoard`].
-    pub fn versions(&self, name: &BoardName) -> Result<Vec<Version>, BoardError> {
-        let versions = self.tree_or_deleted(name)?.versions();
-        Ok(versions.iter().map(|version| version.version()).collect())
+    pub fn versions_around(&self, board: &BoardAt) -> Result<Versions, BoardError> {
+        let snapshots = match board.source() {
+            Source::Now(_) => self.tree_or_deleted(board.name())?.versions(),
+            Source::Past(_, tree) => tree.versions(),
+        };
+        // Nobody had written before: there is nothing to see.
+        let is_begun = |oldest: &&Snapshot| oldest.tree().len() > 1;
+        let has_disk = matches!(self.0.store, Store::Disk(_));
+        let oldest = snapshots.first().filter(|it| has_disk && is_begun(it));
+        Ok(Versions {
+            before: oldest.map(|oldest| oldest.time() - Duration::from_nanos(1)),
+            all: snapshots.iter().map(|it| it.version()).collect(),
+        })
     }
 
     /// What has happened in the forest since it was opened, and what it holds.
     pub fn stats(&self) -> Stats {
         self.0.store.trees().stats()
+    }
+
+    /// How often what only the disk has was read from there.
+    pub fn replays(&self) -> u64 {
+        self.0.replays.made()
     }
 
     /// Whether a passphrase is the one of a hash. Only a few are checked at once.
@@ -182,6 +275,12 @@ impl Boards {
             forest.close().await;
         }
     }
+}
+
+/// A board as it was, which hides what is deleted by now.
+fn was(name: &BoardName, board: Addressed, found: (Snapshot, Source)) -> BoardAt {
+    let newest = board.tree.snapshot();
+    BoardAt::new((name.clone(), board.called), found, Some(newest))
 }
 
 /// Gives a board what one of an older program lacks: its index, and its id.

@@ -1,9 +1,7 @@
 //! A new board: it is made under a name that is not one of a board, so that it appears whole or not
 //! at all.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use weald::forest::{Attributes, CommitError, Level, Tree, TreeHandle};
+use weald::forest::{Attributes, CommitError, Level, NameError, Tree, TreeHandle};
 
 use super::addresses::Addressed;
 use super::author::Token;
@@ -12,6 +10,7 @@ use super::boards::{Boards, complete};
 use super::draft::{Field, Invalid, MAX_TITLE, one_line};
 use super::error::BoardError;
 use super::name::BoardName;
+use super::store::Store;
 
 /// The most bytes of what a board says that it is about.
 pub const MAX_ABOUT: usize = 500;
@@ -53,8 +52,8 @@ impl Boards {
         (address, title, about): (&BoardName, &str, &str),
         token: Option<&[u8]>,
     ) -> Result<TreeHandle, BoardError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = format!("{INTERIM}{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        // A number would begin anew at each start, and what an earlier one left may still be there.
+        let name = format!("{INTERIM}{}", BoardName::random());
         let root = Attributes::new().with(of_board::ID, BoardName::random().as_str());
         let root = match token {
             Some(token) => root.with(of_board::TOKEN, token),
@@ -89,11 +88,9 @@ impl Boards {
     ) -> Result<(), BoardError> {
         let (boards, name) = (self.clone(), name.clone());
         let became = weald::spawn(async move {
-            let trees = boards.0.store.trees();
             let became = boards.rename(&interim, &name).await;
             if became.is_err() {
-                // Otherwise the next start does it.
-                let _ = trees.delete(&interim.name()).await;
+                boards.give_up(&interim).await;
             }
             became
         });
@@ -114,13 +111,34 @@ impl Boards {
         Ok(())
     }
 
-    /// Deletes what interruptions have left.
-    pub(crate) async fn forget_interim(&self) -> Result<(), CommitError> {
+    /// Deletes a tree that does not become a board. If the disk is too full even for that, it waits for room.
+    pub(crate) async fn give_up(&self, interim: &TreeHandle) {
+        let name = interim.name();
+        if self.0.store.trees().delete(&name).await.is_err() {
+            self.0.left.lock().await.push(name);
+        }
+    }
+
+    /// Deletes what interruptions had left when the forest was opened. On a full disk that waits: the boards can be read
+    /// meanwhile, and as soon as there is room, it is done.
+    pub(crate) async fn forget_interim(&self) -> Result<(), BoardError> {
         let trees = self.0.store.trees();
-        for name in trees.list_prefix(INTERIM) {
-            trees.delete(&name).await?;
+        let mut left = self.0.left.lock().await;
+        while let Some(name) = left.last() {
+            match self.noted(trees.delete(name).await) {
+                Ok(_) | Err(CommitError::Deleted(_)) => {}
+                Err(CommitError::Name(NameError::Missing(_))) => {}
+                Err(_) if !self.takes_commits() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            left.pop();
         }
         Ok(())
+    }
+
+    /// What interruptions have left in a forest that was just opened.
+    pub(crate) fn interim_of(store: &Store) -> Vec<String> {
+        store.trees().list_prefix(INTERIM)
     }
 }
 

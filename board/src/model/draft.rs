@@ -48,6 +48,8 @@ pub enum Field {
     NewPassphrase,
     /// Why a moderator does something.
     Why,
+    /// The box that says that somebody is sure.
+    Sure,
 }
 
 impl Field {
@@ -60,6 +62,7 @@ impl Field {
             Self::Passphrase => "passphrase",
             Self::NewPassphrase => "new",
             Self::Why => "why",
+            Self::Sure => "sure",
         }
     }
 }
@@ -163,6 +166,7 @@ impl Invalid {
             Field::Text => "The text",
             Field::Passphrase | Field::NewPassphrase => "The passphrase",
             Field::Why => "The reason",
+            Field::Sure => "The box",
         };
         let length = value.chars().count();
         if length > max {

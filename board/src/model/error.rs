@@ -61,6 +61,9 @@ pub enum BoardError {
     /// The version does not exist, or its history is no longer kept.
     #[error("this version is not there: {0}")]
     NoVersion(String),
+    /// The board was made after that version.
+    #[error("the board is younger")]
+    Younger,
     /// The list has fewer pages.
     #[error("there is no page {0}")]
     NoPage(usize),

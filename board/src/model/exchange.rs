@@ -131,8 +131,7 @@ impl Boards {
         }
         let interim = self.interim((name, title, about), None).await?;
         if let Err(error) = fill(&interim, messages).await {
-            // Otherwise the next start does it.
-            let _ = self.0.store.trees().delete(&interim.name()).await;
+            self.give_up(&interim).await;
             return Err(error);
         }
         self.become_board(interim, name).await

@@ -9,6 +9,7 @@
 //! | `did` | what was done to it last: `edit`, `delete`, `restore` |
 //! | `changed` | when that was |
 //! | `was` | the last version before that change, so that the history of a message is a chain |
+//! | `undid` | when the change was made that was taken back last |
 //! | `proven` | its author knew the passphrase of the name |
 //! | `hidden` | it is deleted: by its `author`, or by a `moderator` |
 
@@ -28,6 +29,7 @@ pub(crate) mod attribute {
     pub(crate) const DID: &str = "did";
     pub(crate) const CHANGED: &str = "changed";
     pub(crate) const WAS: &str = "was";
+    pub(crate) const UNDID: &str = "undid";
     pub(crate) const PROVEN: &str = "proven";
     pub(crate) const HIDDEN: &str = "hidden";
 }

@@ -2,23 +2,28 @@
 //!
 //! - A replay takes the time and the memory of all boards. So one replay runs at a time, a few wait, and all others are
 //!   refused at once.
+//! - A replay keeps the versions that led to its moment, so the history of a message does not need one for each state.
 //! - The last results are kept in case others ask for the same, for example all readers of a board after a restart.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
-use weald::forest::{TreeHandle, Version};
+use weald::forest::{Snapshot, TreeHandle, Version, VersionError};
 use weald::sync::Semaphore;
 use weald::sync::semaphore::Permit;
 
 use super::error::BoardError;
 use super::happened::{Happened, happened};
+use super::store::{Source, Store};
 
 /// How many may wait for a replay.
 const WAITING: u32 = 16;
 /// How many earlier moments are kept. Each takes the memory of all boards.
 const MOMENTS: usize = 3;
+/// How many versions of each board a replay keeps: as many as memory has of the present.
+const VERSIONS: usize = 1_000;
 /// How many lists of changes are kept, of a thousand at most.
 const LISTS: usize = 8;
 
@@ -27,6 +32,8 @@ pub(crate) struct Replays {
     waiting: Semaphore,
     replaying: Semaphore,
     kept: Mutex<Kept>,
+    /// How many were made. Relaxed everywhere: it orders nothing.
+    made: AtomicU64,
 }
 
 #[derive(Default)]
@@ -48,35 +55,98 @@ impl Replays {
             waiting: Semaphore::named("wait for a replay", 1 + WAITING),
             replaying: Semaphore::named("replay", 1),
             kept: Mutex::default(),
+            made: AtomicU64::new(0),
         }
     }
 
-    /// The forest at a moment.
+    /// How many replays were made.
+    pub(crate) fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// The tree of a board at a moment: from memory if that keeps it, otherwise from the disk.
     ///
     /// # Errors
     /// [`BoardError::Busy`]; [`BoardError::NoVersion`].
-    pub(crate) async fn at(
+    pub(crate) async fn tree_at(
+        &self,
+        store: &Store,
+        tree: &TreeHandle,
+        moment: Moment,
+    ) -> Result<(Snapshot, Source), BoardError> {
+        let kept = self.kept_tree_at(store, tree, moment).await?;
+        match (kept, store) {
+            (Some(kept), _) => Ok(kept),
+            (None, Store::Disk(forest)) => self.replayed(forest, tree, moment).await,
+            (None, Store::Memory(_)) => Err(BoardError::NoVersion("nothing has it".to_owned())),
+        }
+    }
+
+    /// The same, if it is in memory, or among what was just read from the disk.
+    ///
+    /// # Errors
+    /// [`BoardError::NoVersion`], if it is nowhere.
+    pub(crate) async fn kept_tree_at(
+        &self,
+        store: &Store,
+        tree: &TreeHandle,
+        moment: Moment,
+    ) -> Result<Option<(Snapshot, Source)>, BoardError> {
+        let kept = match moment {
+            Moment::Version(version) => tree.kept_at(version),
+            Moment::Time(time) => tree.at_time(time).await,
+        };
+        match (kept, store) {
+            (Ok(snapshot), _) => Ok(Some((snapshot, Source::Now(store.clone())))),
+            (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
+                Err(BoardError::NoVersion(error.to_string()))
+            }
+            (Err(_), Store::Disk(_)) => self.kept_at(tree, moment).transpose(),
+        }
+    }
+
+    async fn replayed(
         &self,
         forest: &DiskForest,
+        tree: &TreeHandle,
         moment: Moment,
-    ) -> Result<ReadOnlyForest, BoardError> {
-        if let Some(past) = self.lock().at(moment) {
-            return Ok(past);
-        }
+    ) -> Result<(Snapshot, Source), BoardError> {
         let _turn = self.turn().await?;
         // The caller before may have asked for the same.
-        if let Some(past) = self.lock().at(moment) {
-            return Ok(past);
+        if let Some(kept) = self.kept_at(tree, moment) {
+            return kept;
         }
-        let past = forest.at(moment).await?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let past = forest.at_with(moment, VERSIONS).await?;
         keep(&mut self.lock().moments, MOMENTS, (moment, past.clone()));
-        Ok(past)
+        newest(past, tree)
+    }
+
+    /// What the last replays have; an error, if there was no such tree at that moment.
+    fn kept_at(
+        &self,
+        tree: &TreeHandle,
+        moment: Moment,
+    ) -> Option<Result<(Snapshot, Source), BoardError>> {
+        let kept = self.lock();
+        let of_moment = kept.moments.iter().find(|(kept, _)| *kept == moment);
+        if let Some((_, past)) = of_moment {
+            return Some(newest(past.clone(), tree));
+        }
+        let Moment::Version(version) = moment else {
+            return None;
+        };
+        kept.moments.iter().find_map(|(_, past)| {
+            let tree = there(past, tree)?;
+            let snapshot = tree.kept_at(version).ok()?;
+            Some(Ok((snapshot, Source::Past(past.clone(), tree))))
+        })
     }
 
     /// The next changes of a tree after a version that memory has let go; none if there are none.
     ///
     /// # Errors
-    /// As [`at`](Self::at).
+    /// As [`tree_at`](Self::tree_at).
     pub(crate) async fn changes(
         &self,
         forest: &DiskForest,
@@ -91,6 +161,7 @@ impl Replays {
         if let Some(changes) = self.lock().changes(&name, since) {
             return Ok(changes);
         }
+        self.made.fetch_add(1, Ordering::Relaxed);
         let missed = forest.commits_after(tree, since).await?;
         let all: Arc<[_]> = missed.iter().map(happened).collect();
         let changes = all.iter().cloned().collect();
@@ -122,13 +193,24 @@ impl Replays {
     }
 }
 
-impl Kept {
-    fn at(&self, moment: Moment) -> Option<ReadOnlyForest> {
-        let mut all = self.moments.iter();
-        all.find(|(kept, _)| *kept == moment)
-            .map(|(_, past)| past.clone())
-    }
+/// A tree at the moment of a replay.
+fn newest(past: ReadOnlyForest, tree: &TreeHandle) -> Result<(Snapshot, Source), BoardError> {
+    let tree = there(&past, tree).ok_or(BoardError::Younger)?;
+    Ok((tree.snapshot(), Source::Past(past, tree)))
+}
 
+/// A tree in an earlier forest. While a board is imported, its tree has another name, but the same number.
+fn there(past: &ReadOnlyForest, tree: &TreeHandle) -> Option<TreeHandle> {
+    let number = tree.number();
+    let is_it = |there: &TreeHandle| there.number() == number;
+    if let Some(found) = past.get(&tree.name()).ok().filter(is_it) {
+        return Some(found);
+    }
+    let names = past.list().into_iter();
+    names.filter_map(|name| past.get(&name).ok()).find(is_it)
+}
+
+impl Kept {
     fn changes(&self, tree: &str, since: Version) -> Option<VecDeque<Happened>> {
         let of_tree = self.changes.iter().filter(|list| list.tree == tree);
         let mut found = of_tree.filter_map(|list| list.after(since));

@@ -4,7 +4,8 @@
 //!   versions of its board, and nothing is kept twice.
 //! - An edit names the version that its author saw. If the message says something else by now, the edit is refused with
 //!   the present text, and neither text is lost.
-//! - An undo is an edit that restores the former text.
+//! - An undo is an edit that restores the former text. It names the change that it takes back, by its time, and the
+//!   message notes it: so an undo that is sent twice takes back one change, and none that came in between.
 
 use std::time::SystemTime;
 
@@ -30,6 +31,9 @@ pub struct Target<'a> {
     /// The person who asks.
     pub requester: Requester,
 }
+
+/// When the change was made that an undo takes back; `None` for what is no undo.
+type Undone = Option<SystemTime>;
 
 /// What was changed, or that nothing had to be.
 enum Outcome {
@@ -57,6 +61,8 @@ impl Boards {
         seen: Version,
         post: &Post,
     ) -> Result<Version, BoardError> {
+        // A stranger has nothing read from the disk.
+        self.must_be_allowed(target)?;
         let before = self.board_at(target.board, Moment::Version(seen)).await;
         // If that version is not available, nobody knows what its author saw, so the texts are compared.
         let before = before
@@ -79,8 +85,7 @@ impl Boards {
             mark_proven(edit, target.id, target.requester.is_proven)?;
             Ok(Deed::Edit)
         };
-        self.revise(target, Terms::new().bytes(b"edit"), change)
-            .await
+        self.revise(target, (b"edit", None), change).await
     }
 
     /// Hides a message from readers; its answers stay. Its author and moderators can restore it.
@@ -88,6 +93,10 @@ impl Boards {
     /// # Errors
     /// As [`edit`](Self::edit), except `Stale`.
     pub async fn delete(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        self.hide(target, None).await
+    }
+
+    async fn hide(&self, target: Target<'_>, undone: Undone) -> Result<Version, BoardError> {
         let change = |edit: &mut Edit| {
             let by = match target.requester.may_change_as_author(edit, target.id)? {
                 true => DeletedBy::Author,
@@ -102,8 +111,7 @@ impl Boards {
             edit.put_attribute(target.id, attribute::HIDDEN, by.word())?;
             Ok(Deed::Delete)
         };
-        self.revise(target, Terms::new().bytes(b"delete"), change)
-            .await
+        self.revise(target, (b"delete", undone), change).await
     }
 
     /// Shows a deleted message again. Its author cannot restore what a moderator deleted.
@@ -111,6 +119,10 @@ impl Boards {
     /// # Errors
     /// As [`delete`](Self::delete).
     pub async fn restore(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        self.show(target, None).await
+    }
+
+    async fn show(&self, target: Target<'_>, undone: Undone) -> Result<Version, BoardError> {
         let change = |edit: &mut Edit| {
             match edit.attribute(target.id, attribute::HIDDEN)? {
                 None => return Err(Outcome::Unchanged),
@@ -121,41 +133,49 @@ impl Boards {
             edit.delete_attribute(target.id, attribute::HIDDEN)?;
             Ok(Deed::Restore)
         };
-        self.revise(target, Terms::new().bytes(b"restore"), change)
-            .await
+        self.revise(target, (b"restore", undone), change).await
     }
 
-    /// Takes back the last change of a message. Undone twice, it is as it was.
+    /// Takes back the last change of a message. Undone twice, it is as it was. `seen` is when the change was made that
+    /// is meant, if the caller knows: then no other one is taken back, and none is taken back twice.
     ///
     /// # Errors
     /// As [`edit`](Self::edit); [`BoardError::NothingToUndo`], if it was never changed.
-    pub async fn undo(&self, target: Target<'_>) -> Result<Version, BoardError> {
+    pub async fn undo(
+        &self,
+        target: Target<'_>,
+        seen: Option<SystemTime>,
+    ) -> Result<Version, BoardError> {
+        self.must_be_allowed(target)?;
         let board = self.board(target.board)?;
-        let message = board.message(target.id)?;
-        match message.change {
-            None => Err(BoardError::NothingToUndo),
-            Some((Deed::Delete, _)) => self.restore(target).await,
-            Some((Deed::Restore, _)) => self.delete(target).await,
-            Some((Deed::Edit, _)) => {
+        let node = board.node(target.id)?;
+        let message = board.read(node);
+        let (deed, last) = message.change.ok_or(BoardError::NothingToUndo)?;
+        let undone = seen.unwrap_or(last);
+        if undone != last {
+            let undid = node.get(attribute::UNDID);
+            return match undid == Some(&undone.to_sortable()[..]) {
+                true => Ok(board.version()),
+                false => Err(BoardError::Stale(Box::new(message))),
+            };
+        }
+        match deed {
+            Deed::Delete => self.show(target, Some(undone)).await,
+            Deed::Restore => self.hide(target, Some(undone)).await,
+            Deed::Edit => {
                 let was = message.was.ok_or(BoardError::NothingToUndo)?;
                 let before = self.board_at(target.board, Moment::Version(was)).await?;
                 let node = before.node(target.id)?;
                 let post = before.post(node).ok_or(BoardError::Gone)?;
                 // The name comes back as it was, too.
-                let requester = Requester {
-                    is_proven: node.get(attribute::PROVEN).is_some(),
-                    ..target.requester
+                let is_proven = node.get(attribute::PROVEN).is_some();
+                let change = |edit: &mut Edit| {
+                    current(edit, target.id)?;
+                    edit.put_erasable(target.id, attribute::POST, post.bytes())?;
+                    mark_proven(edit, target.id, is_proven)?;
+                    Ok(Deed::Edit)
                 };
-                self.edit(
-                    Target {
-                        requester,
-                        ..target
-                    },
-                    // The change that was read above is taken back; a later change is not overwritten.
-                    board.version(),
-                    &post,
-                )
-                .await
+                self.revise(target, (b"edit", Some(undone)), change).await
             }
         }
     }
@@ -218,15 +238,31 @@ impl Boards {
         }
     }
 
-    /// Runs `change` on the newest version, with the note of what it was; runs it again if others changed the same.
+    /// Whether the requester may change the message, as far as can be told before the change is made.
+    ///
+    /// # Errors
+    /// [`BoardError::NotYours`]; those of [`board`](Self::board).
+    fn must_be_allowed(&self, target: Target<'_>) -> Result<(), BoardError> {
+        let board = match target.requester.is_moderator {
+            true => self.board_or_deleted(target.board)?,
+            false => self.board(target.board)?,
+        };
+        match target.requester.may_change(board.message(target.id)?.owner) {
+            true => Ok(()),
+            false => Err(BoardError::NotYours),
+        }
+    }
+
+    /// Runs `change` on the newest version, with the note of what it was; runs it again if others changed the same. An
+    /// undo goes on only while the change that it takes back is the last one.
     async fn revise(
         &self,
         target: Target<'_>,
-        terms: Terms,
+        (what, undone): (&[u8], Undone),
         mut change: impl FnMut(&mut Edit) -> Result<Deed, Outcome>,
     ) -> Result<Version, BoardError> {
         let tree = self.tree_for(target)?;
-        let update = tree.update_with(terms, |edit| {
+        let update = tree.update_with(Terms::new().bytes(what), |edit| {
             let was = edit.base().version().to_string();
             if !is_message(edit, target.id) {
                 return Err(BoardError::no_message(target.id).into());
@@ -235,6 +271,17 @@ impl Boards {
                 && !target.requester.may_change_as_author(edit, target.id)?
             {
                 return Err(BoardError::NotYours.into());
+            }
+            if let Some(undone) = undone {
+                let undone = undone.to_sortable();
+                if edit.attribute(target.id, attribute::UNDID)? == Some(&undone[..]) {
+                    return Err(Outcome::Unchanged);
+                }
+                if edit.attribute(target.id, attribute::CHANGED)? != Some(&undone[..]) {
+                    let message = self.board(target.board)?.message(target.id)?;
+                    return Err(BoardError::Stale(Box::new(message)).into());
+                }
+                edit.put_attribute(target.id, attribute::UNDID, undone)?;
             }
             let deed = change(edit)?;
             edit.put_attribute(target.id, attribute::DID, deed.word())?;

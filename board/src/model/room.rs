@@ -25,8 +25,10 @@ impl Boards {
         if !self.0.refusals.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
-                // The outcome is noted.
-                let _ = self.noted(self.try_room().await);
+                // The outcome is noted. What had to wait for room follows; if that fails, the next start does it.
+                if self.noted(self.try_room().await).is_ok() {
+                    let _ = self.forget_interim().await;
+                }
                 *tried = Some(Instant::now());
             }
         }
@@ -35,13 +37,23 @@ impl Boards {
 
     /// Notes what the disk has done with a commit.
     pub(crate) fn noted<T>(&self, outcome: Result<T, CommitError>) -> Result<T, CommitError> {
-        let is_full = match &outcome {
-            Ok(_) => false,
-            Err(CommitError::Journal(AppendError::Full | AppendError::Unprepared)) => true,
-            Err(_) => return outcome,
-        };
-        self.0.refusals.is_full.store(is_full, Ordering::Relaxed);
+        match &outcome {
+            Ok(_) => self.0.refusals.is_full.store(false, Ordering::Relaxed),
+            Err(error) => drop(self.is_refused(error)),
+        }
         outcome
+    }
+
+    /// Whether a commit failed because the disk is full, which is then noted.
+    pub(crate) fn is_refused(&self, error: &CommitError) -> bool {
+        let is_full = matches!(
+            error,
+            CommitError::Journal(AppendError::Full | AppendError::Unprepared)
+        );
+        if is_full {
+            self.0.refusals.is_full.store(true, Ordering::Relaxed);
+        }
+        is_full
     }
 
     async fn try_room(&self) -> Result<(), CommitError> {

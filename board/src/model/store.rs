@@ -4,11 +4,8 @@ use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
 
-use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
-use weald::forest::{Forest, Journal, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
-
-use super::error::BoardError;
-use super::replays::Replays;
+use weald::forest::disk::{DiskForest, ReadOnlyForest};
+use weald::forest::{Forest, Journal, Node, TreeHandle, Value};
 
 /// The wait for a failure of the journal.
 pub(crate) type Failure = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -46,7 +43,8 @@ impl Store {
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Now(Store),
-    Past(ReadOnlyForest),
+    /// With the tree of the board there.
+    Past(ReadOnlyForest, TreeHandle),
 }
 
 impl Source {
@@ -54,32 +52,7 @@ impl Source {
     pub(crate) fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
         match self {
             Self::Now(store) => store.trees().value(node, name),
-            Self::Past(forest) => forest.value(node, name),
+            Self::Past(forest, _) => forest.value(node, name),
         }
     }
-}
-
-/// The tree of a board at a moment: from memory if that keeps it, otherwise from the disk.
-pub(crate) async fn tree_at(
-    (store, replays): (&Store, &Replays),
-    tree: &TreeHandle,
-    moment: Moment,
-) -> Result<(Snapshot, Source), BoardError> {
-    let kept = match moment {
-        Moment::Version(version) => tree.kept_at(version),
-        Moment::Time(time) => tree.at_time(time).await,
-    };
-    let forest = match (kept, store) {
-        (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
-        (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
-            return Err(BoardError::NoVersion(error.to_string()));
-        }
-        (Err(_), Store::Disk(forest)) => forest,
-    };
-    let past = replays.at(forest, moment).await?;
-    let tree = past.get(&tree.name()).map_err(|error| match error {
-        NameError::Missing(_) => BoardError::NoVersion("the board is younger".to_owned()),
-        error => BoardError::NoVersion(error.to_string()),
-    })?;
-    Ok((tree.snapshot(), Source::Past(past)))
 }

@@ -35,13 +35,18 @@ pub(crate) fn page(ask: &Ask, status: StatusCode, template: &impl Template) -> A
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/html; charset=utf-8"),
     );
+    put_own(headers);
+    put_cookie(headers, ask.visitor.cookie(ask.client.is_secure));
+    Ok(response)
+}
+
+/// Says that a page is for one visitor, and that it must be asked for again.
+fn put_own(headers: &mut HeaderMap) {
     headers.insert(
         header::CACHE_CONTROL,
         HeaderValue::from_static("private, no-cache"),
     );
     headers.insert(header::VARY, HeaderValue::from_static("Cookie"));
-    put_cookie(headers, ask.visitor.cookie(ask.client.is_secure));
-    Ok(response)
 }
 
 /// The same page, which also says when to try again.
@@ -54,9 +59,9 @@ pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
     Ok(response)
 }
 
-/// A page with a tag, or 304 if the browser has it. The tag also covers the frame of the page: its visitor, whether the
-/// disk is full, and the title of the site.
-pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
+/// The tag of a page. It also covers the frame of the page: its visitor, whether the disk is full, and the title of the
+/// site.
+pub(crate) fn page_tag(ask: &Ask, tag: &str) -> String {
     let moderator = if ask.moderator().is_some() { "m" } else { "" };
     let full = if ask.app.boards.takes_commits() {
         ""
@@ -64,8 +69,23 @@ pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -
         "f"
     };
     let (visitor, site) = (ask.visitor.mark(), &ask.app.mark);
-    let tag = format!("W/\"{tag}-{visitor}{moderator}{full}-{site}-{BUILD}\"");
-    tagged(ask, &tag, make)
+    format!("W/\"{tag}-{visitor}{moderator}{full}-{site}-{BUILD}\"")
+}
+
+/// A page with a tag, or 304 if the browser has it.
+pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
+    let tag = page_tag(ask, tag);
+    match known_page(ask, &tag) {
+        Some(known) => Ok(known),
+        None => Ok(with_tag(make()?, &tag)),
+    }
+}
+
+/// The answer to a browser that has the page with this tag. It says the same of the page as the page itself did.
+pub(crate) fn known_page(ask: &Ask, tag: &str) -> Option<Response<Body>> {
+    let mut known = known(ask, tag)?;
+    put_own(known.headers_mut());
+    Some(known)
 }
 
 /// An answer with a tag, or 304 if the asker has it.
@@ -81,11 +101,15 @@ pub(crate) fn known(ask: &Ask, tag: &str) -> Option<Response<Body>> {
     has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag).then(|| {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
+        let no_cache = HeaderValue::from_static("no-cache");
+        response
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, no_cache);
         with_tag(response, tag)
     })
 }
 
-fn with_tag(mut response: Response<Body>, tag: &str) -> Response<Body> {
+pub(crate) fn with_tag(mut response: Response<Body>, tag: &str) -> Response<Body> {
     if let Ok(tag) = HeaderValue::from_str(tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }

@@ -20,6 +20,10 @@ use super::visitor::hex;
 
 /// How often one address may look into the past of the boards at once.
 const LOOKS: usize = 4;
+/// How many exports one address may read at once, and how many all may: each keeps a version of a board alive.
+const EXPORTS: [usize; 2] = [4, 64];
+/// The same of exports that were read from the disk: each keeps an earlier moment of all boards in memory.
+const PAST_EXPORTS: [usize; 2] = [1, 2];
 
 /// What all requests share. A clone is the same.
 #[derive(Clone)]
@@ -40,6 +44,9 @@ pub(crate) struct Shared {
     pub(crate) streams: Streams,
     /// What each address just asks of the past.
     pub(crate) looks: Streams,
+    /// The exports that are being sent, and those among them of boards that were read from the disk.
+    pub(crate) exports: Streams,
+    pub(crate) past_exports: Streams,
     /// Requests that are being answered.
     pub(crate) in_flight: AtomicUsize,
     /// A word for what stands around all pages while the board is served.
@@ -60,8 +67,11 @@ impl App {
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),
             moderators: Moderators::new(config.moderator.clone(), config.tries),
-            streams: Streams::new(config.most_readers_of_one),
-            looks: Streams::new(LOOKS),
+            // All readers together have a bound of their own, beyond which the answer is another one.
+            streams: Streams::new(config.most_readers_of_one, usize::MAX),
+            looks: Streams::new(LOOKS, usize::MAX),
+            exports: Streams::new(EXPORTS[0], EXPORTS[1]),
+            past_exports: Streams::new(PAST_EXPORTS[0], PAST_EXPORTS[1]),
             config,
             counts: Counts::default(),
             in_flight: AtomicUsize::new(0),

@@ -10,7 +10,7 @@ use http_body::Body as _;
 use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardAt, BoardError, BoardName, Draft};
+use crate::model::{BoardAt, BoardError, BoardInfo, BoardName, Draft};
 use crate::text::moment;
 
 use super::app::App;
@@ -39,6 +39,8 @@ pub(crate) struct Ask {
     pub(crate) query: Pairs,
     pub(crate) body: Bytes,
     pub(crate) now: SystemTime,
+    /// Whether a program asks, of whom a key counts, and not a browser, whose cookies count.
+    pub(crate) is_program: bool,
     params: Pairs,
     /// Whether it took a token of writing.
     has_paid: AtomicBool,
@@ -89,6 +91,7 @@ impl Ask {
             },
             visitor: Visitor::of(&parts.headers),
             query: Pairs::of_form(parts.uri.query().unwrap_or_default().as_bytes()),
+            is_program: parts.uri.path().starts_with("/api/"),
             params: params.unwrap_or_default(),
             has_paid: AtomicBool::new(false),
             headers: parts.headers,
@@ -121,7 +124,7 @@ impl Ask {
         match self.query.text("at") {
             "" => match boards.board(&name) {
                 // A moderator may restore it, and looks at it first.
-                Err(BoardError::BoardGone) if self.moderator().is_some() => {
+                Err(BoardError::BoardGone) if self.is_moderator() => {
                     Ok(boards.board_or_deleted(&name)?)
                 }
                 board => Ok(board?),
@@ -133,13 +136,16 @@ impl Ask {
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
                 // The newest version is not the past.
-                let newest = boards.board(&name)?;
+                let newest = boards.board_or_deleted(&name)?;
+                if newest.is_deleted() && !self.is_moderator() {
+                    return Err(BoardError::BoardGone.into());
+                }
                 match moment {
                     Moment::Version(version) if version == newest.version() => Ok(newest),
                     Moment::Time(time) if time >= self.now => Ok(newest),
                     moment => {
                         let _look = self.look()?;
-                        Ok(boards.board_at(&name, moment).await?)
+                        Ok(boards.board_or_deleted_at(&name, moment).await?)
                     }
                 }
             }
@@ -150,9 +156,61 @@ impl Ask {
     ///
     /// # Errors
     /// 429.
-    pub(crate) fn look(&self) -> Result<Taken<'_>, Problem> {
-        let place = Taken::take(&self.app.looks, self.client.network());
+    pub(crate) fn look(&self) -> Result<Taken, Problem> {
+        let place = self.app.looks.take(self.client.network());
         place.ok_or_else(Problem::too_many_looks)
+    }
+
+    /// The same for an edit of a message that its author saw in this version, unless memory still has the version.
+    ///
+    /// # Errors
+    /// 429.
+    pub(crate) fn look_unless_kept(
+        &self,
+        name: &BoardName,
+        seen: Version,
+    ) -> Result<Option<Taken>, Problem> {
+        match self.app.boards.keeps(name, seen) {
+            true => Ok(None),
+            false => self.look().map(Some),
+        }
+    }
+
+    /// The boards in the version that the query names, or as they are; and that version.
+    ///
+    /// # Errors
+    /// 400, 404, 429, 503.
+    pub(crate) async fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
+        let boards = &self.app.boards;
+        match self.query.text("at") {
+            "" => {
+                let boards = boards.list();
+                let newest = boards.iter().map(|board| board.version).max();
+                Ok((boards, newest))
+            }
+            at => {
+                let at: Version = at.parse().map_err(|_| {
+                    let sentence = "`at` is no version; the links of a list have one.";
+                    Problem::new(StatusCode::BAD_REQUEST, sentence)
+                })?;
+                let _look = self.look()?;
+                Ok((boards.list_at(at).await?, Some(at)))
+            }
+        }
+    }
+
+    /// The version with which a list begins, if the query names one.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn from(&self) -> Result<Option<Version>, Problem> {
+        match self.query.text("from") {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let sentence = "`from` is no version; the links of a history have one.";
+                Problem::new(StatusCode::BAD_REQUEST, sentence)
+            }),
+        }
     }
 
     /// The number of the page that the query names.
@@ -233,6 +291,8 @@ pub(crate) fn number(text: &str) -> Option<NodeId> {
 fn at_moment(text: &str) -> Option<Moment> {
     match text.parse::<Version>() {
         Ok(version) => Some(Moment::Version(version)),
-        Err(_) => moment::parse(text).map(Moment::Time),
+        Err(_) => moment::parse(text)
+            .or_else(|| moment::parse_exact(text))
+            .map(Moment::Time),
     }
 }

@@ -15,6 +15,7 @@ use super::api::values::BoardValue;
 use super::ask::Ask;
 use super::lines;
 use super::problem::Problem;
+use super::streams::Taken;
 
 /// The most bytes of a board that arrives.
 pub(crate) const MAX_IMPORT: usize = 64 << 20;
@@ -24,12 +25,23 @@ const CHUNK: usize = 32 << 10;
 /// `GET /b/{board}/export`, and `GET /api/boards/{board}/export`. A moderator also gets what was deleted, and whose
 /// each message is.
 pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
+    let of = ask.client.network();
+    let place = ask.app.exports.take(of);
+    let place = place.ok_or_else(Problem::too_many_exports)?;
     let board = ask.board().await?;
-    let is_moderator = ask.moderator().is_some() || ask.must_moderate_by_key().is_ok();
+    let past_place = match board.is_from_disk() {
+        true => {
+            let place = ask.app.past_exports.take(of);
+            Some(place.ok_or_else(Problem::too_many_exports)?)
+        }
+        false => None,
+    };
+    let is_moderator = ask.is_moderator();
     let disposition = format!("attachment; filename=\"{}.jsonl\"", board.name());
     let leaving = Leaving {
         head: Some(lines::head(&board)),
         messages: board.leave(is_moderator),
+        _places: (place, past_place),
     };
     let mut response = fixed(StatusCode::OK, "application/jsonl", Body::new(leaving));
     if let Ok(value) = HeaderValue::from_str(&disposition) {
@@ -56,10 +68,12 @@ pub(crate) async fn import(ask: Arc<Ask>) -> Answer {
     json(StatusCode::CREATED, &BoardValue::new(&board.info()))
 }
 
-/// A board as a body, made as it is sent.
+/// A board as a body, made as it is sent. However slowly it is read, it keeps its places: it keeps a version of the
+/// board in memory, or even all boards of an earlier moment.
 struct Leaving {
     head: Option<Vec<u8>>,
     messages: Departure,
+    _places: (Taken, Option<Taken>),
 }
 
 impl http_body::Body for Leaving {

@@ -6,7 +6,6 @@
 //! have. The process ends when the last reader goes away, or the board stops.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +30,7 @@ use super::ask::Ask;
 use super::broadcast::{Broadcast, Told};
 use super::followed::{Followed, ReaderPermit};
 use super::problem::Problem;
+use super::streams::Taken;
 
 /// A comment after this long without an event keeps proxies from closing the stream.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -49,7 +49,8 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let name = ask.board_name()?;
     let boards = &ask.app.boards;
     let newest = boards.newest(&name)?;
-    let stream = OwnStream::take(&ask)?;
+    let stream = ask.app.streams.take(ask.client.network());
+    let stream = stream.ok_or_else(Problem::too_many_readers)?;
     let (last, catching) = match since(&ask)? {
         // If the version does not exist, this is an error. Events that had to be read from the disk come
         // first.
@@ -81,25 +82,6 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
         .headers_mut()
         .insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
-}
-
-/// One of the streams that an address may have, until it is dropped.
-struct OwnStream(App, IpAddr);
-
-impl OwnStream {
-    fn take(ask: &Ask) -> Result<Self, Problem> {
-        let of = ask.client.network();
-        match ask.app.streams.take(of) {
-            true => Ok(Self(ask.app.clone(), of)),
-            false => Err(Problem::too_many_readers()),
-        }
-    }
-}
-
-impl Drop for OwnStream {
-    fn drop(&mut self) {
-        self.0.streams.give_back(self.1);
-    }
 }
 
 /// The version after which the reader continues.
@@ -213,7 +195,7 @@ struct Events {
     catching: Option<Catching>,
     boards: Boards,
     _permit: ReaderPermit,
-    _stream: OwnStream,
+    _stream: Taken,
 }
 
 type Catching = Pin<Box<dyn Future<Output = Result<(Follow, Happened), BoardError>> + Send>>;

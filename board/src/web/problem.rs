@@ -76,6 +76,15 @@ impl Problem {
         }
     }
 
+    pub(crate) fn too_many_exports() -> Self {
+        let retry_after = Some(Duration::from_secs(30));
+        let sentence = "So many exports are being read that no further one begins. Try again in half a minute.";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
+        }
+    }
+
     pub(crate) fn no_name() -> Self {
         let sentence = "Nobody has protected this name.";
         Self::new(StatusCode::NOT_FOUND, sentence)
@@ -94,6 +103,12 @@ impl Problem {
     pub(crate) fn wrong_passphrase() -> Self {
         let sentence = "This is not the moderators' passphrase.";
         Self::new(StatusCode::FORBIDDEN, sentence).about(Field::Passphrase)
+    }
+
+    pub(crate) fn unsure() -> Self {
+        let sentence =
+            "Tick the box, because what is erased does not come back. Nothing was erased.";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, sentence).about(Field::Sure)
     }
 
     /// The same, told beside a field of the form.
@@ -150,6 +165,7 @@ impl From<BoardError> for Problem {
             BoardError::NoBoard(_)
             | BoardError::NoMessage(_)
             | BoardError::NoVersion(_)
+            | BoardError::Younger
             | BoardError::NoPage(_) => new(StatusCode::NOT_FOUND),
             BoardError::Gone | BoardError::BoardGone => new(StatusCode::GONE),
             BoardError::StaysOnDisk
@@ -214,6 +230,7 @@ fn sentence(error: &BoardError) -> String {
         }
         BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
         BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),
+        BoardError::Younger => "The board was made later than that.".to_owned(),
         BoardError::Storage(_) => {
             "The board can be read, but takes nothing new at the moment: its disk is full, or has failed. \
              What you wrote is still here."

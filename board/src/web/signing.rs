@@ -27,7 +27,15 @@ impl Ask {
         self.app.moderators.find(&self.session()?, now)
     }
 
-    /// The same; every page for moderators begins with it.
+    /// Whether a moderator asks, by a browser or by a program.
+    pub(crate) fn is_moderator(&self) -> bool {
+        match self.is_program {
+            true => moderator_by_key(&self.app, &self.headers).is_some(),
+            false => self.moderator().is_some(),
+        }
+    }
+
+    /// As [`moderator`](Self::moderator); every page for moderators begins with it.
     ///
     /// # Errors
     /// 404, if there are none; 403.

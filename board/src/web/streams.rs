@@ -1,62 +1,65 @@
-//! How many streams of events each address has open, or how often it looks into the past at once, so that one address
-//! cannot take the room of all others.
+//! How many places each address takes up: streams of events, looks into the past, exports. One address cannot take
+//! the room of all others, and all of them together have a bound, too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The open streams of all addresses, or whatever else one may have only a few of at once.
-///
-/// Invariant: an address without a stream is not in the table.
+/// The open streams of all addresses, or whatever else one may have only a few of at once. A clone is the same.
+#[derive(Clone)]
 pub(crate) struct Streams {
     /// How many one address may have.
     most: usize,
-    taken: Mutex<HashMap<IpAddr, usize>>,
+    /// How many all may have together.
+    most_in_all: usize,
+    taken: Arc<Mutex<Counted>>,
 }
 
+/// Invariant: an address without a stream is not in the table, and `in_all` is the sum of the table.
+#[derive(Default)]
+struct Counted {
+    of: HashMap<IpAddr, usize>,
+    in_all: usize,
+}
+
+/// One of them, until it is dropped.
+pub(crate) struct Taken(Streams, IpAddr);
+
 impl Streams {
-    pub(crate) fn new(most: usize) -> Self {
-        let taken = Mutex::default();
-        Self { most, taken }
-    }
-
-    /// Takes a stream, if the address may have one more.
-    pub(crate) fn take(&self, of: IpAddr) -> bool {
-        let mut all = self.lock();
-        let taken = all.get(&of).copied().unwrap_or(0);
-        let is_free = taken < self.most;
-        if is_free {
-            all.insert(of, taken + 1);
-        }
-        is_free
-    }
-
-    /// Gives a stream back.
-    pub(crate) fn give_back(&self, of: IpAddr) {
-        let mut all = self.lock();
-        match all.get_mut(&of) {
-            Some(taken) if *taken > 1 => *taken -= 1,
-            _ => drop(all.remove(&of)),
+    pub(crate) fn new(most: usize, most_in_all: usize) -> Self {
+        let taken = Arc::default();
+        Self {
+            most,
+            most_in_all,
+            taken,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    /// Takes a stream, if the address may have one more, and all together, too.
+    pub(crate) fn take(&self, address: IpAddr) -> Option<Taken> {
+        let mut all = self.lock();
+        let taken = all.of.get(&address).copied().unwrap_or(0);
+        if taken >= self.most || all.in_all >= self.most_in_all {
+            return None;
+        }
+        all.of.insert(address, taken + 1);
+        all.in_all += 1;
+        Some(Taken(self.clone(), address))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One of them, until it is dropped.
-pub(crate) struct Taken<'a>(&'a Streams, IpAddr);
-
-impl<'a> Taken<'a> {
-    pub(crate) fn take(streams: &'a Streams, of: IpAddr) -> Option<Self> {
-        streams.take(of).then_some(Self(streams, of))
-    }
-}
-
-impl Drop for Taken<'_> {
+impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.give_back(self.1);
+        let mut all = self.0.lock();
+        all.in_all -= 1;
+        match all.of.get_mut(&self.1) {
+            Some(taken) if *taken > 1 => *taken -= 1,
+            _ => drop(all.of.remove(&self.1)),
+        }
     }
 }
 
@@ -66,17 +69,17 @@ mod tests {
 
     #[test]
     fn each_address_has_its_streams_and_gives_them_back() {
-        let (streams, [one, other]) = (
-            Streams::new(2),
-            [1, 2].map(|n| IpAddr::from([192, 0, 2, n])),
-        );
-        assert!(streams.take(one) && streams.take(one) && !streams.take(one));
-        assert!(streams.take(other));
-        streams.give_back(one);
-        assert!(streams.take(one) && !streams.take(one));
-        for of in [one, one, other] {
-            streams.give_back(of);
-        }
-        assert!(streams.lock().is_empty());
+        let streams = Streams::new(2, 3);
+        let [one, other, third] = [1, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
+        let taken = [one, one, other].map(|of| streams.take(of).unwrap());
+        assert!(streams.take(one).is_none());
+        // It has none, but there are three in all.
+        assert!(streams.take(third).is_none());
+        let [first, second, last] = taken;
+        drop(first);
+        assert!(streams.take(third).is_some());
+        drop((second, last));
+        assert_eq!(streams.lock().in_all, 0);
+        assert!(streams.lock().of.is_empty());
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Frame {
     pub(crate) is_full: bool,
     /// After how many seconds the page is fetched again, if it is.
     pub(crate) every: Option<u32>,
+    /// Where the page is, if it is not where its address leads: it came in answer to a form.
+    pub(crate) page: Option<String>,
 }
 
 /// A board as a link.
@@ -76,6 +78,7 @@ impl Frame {
             sought: String::new(),
             is_full: false,
             every: None,
+            page: None,
         }
     }
 

@@ -58,17 +58,13 @@ fn only_the_author_and_a_moderator_change_a_message() {
         let refusals = [
             boards.edit(alans, seen, &says("two")).await,
             boards.delete(alans).await,
-            boards.undo(alans).await,
+            boards.undo(alans, None).await,
             boards.restore(alans).await,
             boards.erase(alans).await,
         ];
-        for refused in &refusals[..2] {
+        for refused in &refusals[..3] {
             assert!(matches!(refused, Err(BoardError::NotYours)), "{refused:?}");
         }
-        assert!(
-            matches!(refusals[2], Err(BoardError::NothingToUndo)),
-            "{refusals:?}"
-        );
         assert!(
             refusals[3..]
                 .iter()
@@ -98,7 +94,7 @@ fn what_is_deleted_is_hidden_in_every_version_and_comes_back() {
         let past = boards.board_at(&tea, Moment::Version(then)).await.unwrap();
         assert_eq!(past.message(id).unwrap().body, body(DeletedBy::Author));
         assert!(matches!(
-            boards.history(&tea, id).await,
+            boards.history(&tea, id, (None, 50)).await,
             Err(BoardError::Gone)
         ));
         boards.restore(target(&tea, id, ada())).await.unwrap();
@@ -107,7 +103,10 @@ fn what_is_deleted_is_hidden_in_every_version_and_comes_back() {
         boards.delete(target(&tea, id, moderator())).await.unwrap();
         let refused = boards.restore(target(&tea, id, ada())).await;
         assert!(matches!(refused, Err(BoardError::NotYours)));
-        boards.undo(target(&tea, id, moderator())).await.unwrap();
+        boards
+            .undo(target(&tea, id, moderator()), None)
+            .await
+            .unwrap();
         assert_eq!(text(&boards, &tea, id).as_deref(), Some("one"));
 
         // What its author has deleted, a moderator can keep deleted.
@@ -125,17 +124,17 @@ fn undo_takes_back_the_last_change_and_is_in_the_history() {
         let id = write(&boards, &tea, None, "one").await;
         let hers = target(&tea, id, ada());
         assert!(matches!(
-            boards.undo(hers).await,
+            boards.undo(hers, None).await,
             Err(BoardError::NothingToUndo)
         ));
         let seen = boards.board(&tea).unwrap().version();
         boards.edit(hers, seen, &says("two")).await.unwrap();
-        boards.undo(hers).await.unwrap();
+        boards.undo(hers, None).await.unwrap();
         assert_eq!(text(&boards, &tea, id).as_deref(), Some("one"));
-        boards.undo(hers).await.unwrap();
+        boards.undo(hers, None).await.unwrap();
         assert_eq!(text(&boards, &tea, id).as_deref(), Some("two"));
 
-        let history = boards.history(&tea, id).await.unwrap();
+        let history = boards.history(&tea, id, (None, 50)).await.unwrap().states;
         let told: Vec<_> = history
             .iter()
             .map(|it| (it.deed, it.post.as_ref().unwrap().text().to_owned()))
@@ -181,5 +180,44 @@ fn a_board_is_shown_as_of_a_time() {
             matches!(refused, Err(BoardError::NoVersion(_))),
             "{refused:?}"
         );
+    }));
+}
+
+#[test]
+fn an_undo_that_names_its_change_takes_back_no_other_one() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        let id = write(&boards, &tea, None, "one").await;
+        let hers = target(&tea, id, ada());
+        let last = || {
+            let message = boards.board(&tea).unwrap().message(id).unwrap();
+            message.change.map(|(_, when)| when)
+        };
+        let edit = async |text: &str| {
+            let seen = boards.board(&tea).unwrap().version();
+            boards.edit(hers, seen, &says(text)).await.unwrap();
+            last()
+        };
+        let first = edit("two").await;
+        boards.undo(hers, first).await.unwrap();
+        // Sent again, it has been done.
+        boards.undo(hers, first).await.unwrap();
+        assert_eq!(text(&boards, &tea, id).as_deref(), Some("one"));
+        let second = edit("three").await;
+        boards.undo(hers, first).await.unwrap();
+        assert_eq!(text(&boards, &tea, id).as_deref(), Some("three"));
+        edit("four").await;
+        let stale = boards.undo(hers, second).await;
+        assert!(matches!(stale, Err(BoardError::Stale(_))), "{stale:?}");
+        assert_eq!(text(&boards, &tea, id).as_deref(), Some("four"));
+        // The same for what is not an edit.
+        boards.delete(hers).await.unwrap();
+        let deleted = last();
+        for _ in 0..2 {
+            boards.undo(hers, deleted).await.unwrap();
+            assert_eq!(text(&boards, &tea, id).as_deref(), Some("four"));
+        }
+        boards.undo(hers, last()).await.unwrap();
+        assert_eq!(text(&boards, &tea, id), None);
     }));
 }

@@ -36,10 +36,10 @@ fn an_erased_message_is_gone_from_every_version() {
                     .is_empty()
             );
         }
-        let history = boards.history(&tea, id).await.unwrap();
+        let history = boards.history(&tea, id, (None, 50)).await.unwrap().states;
         assert!(history.iter().all(|state| state.post.is_none()));
         assert!(matches!(
-            boards.undo(target(&tea, id, moderator())).await,
+            boards.undo(target(&tea, id, moderator()), None).await,
             Err(BoardError::Gone)
         ));
         let refused = boards

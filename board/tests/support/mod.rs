@@ -26,11 +26,14 @@ pub(crate) async fn open(path: &Path) -> Boards {
 
 /// The same, with so few versions in memory that the others have to be read from the disk.
 pub(crate) async fn open_forgetful(path: &Path) -> Boards {
+    Boards::of(forgetful(path).await).await.unwrap()
+}
+
+/// The forest of such boards.
+pub(crate) async fn forgetful(path: &Path) -> Store {
     let journal = DiskJournal::open_on(Directory::create(path).unwrap(), Settings::new()).unwrap();
-    let forest = DiskForest::recover(Forest::builder().keep(1), journal)
-        .await
-        .unwrap();
-    Boards::of(Store::Disk(forest)).await.unwrap()
+    let forest = DiskForest::recover(Forest::builder().keep(1), journal);
+    Store::Disk(forest.await.unwrap())
 }
 
 pub(crate) fn ada() -> Requester {

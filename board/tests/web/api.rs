@@ -288,3 +288,97 @@ fn what_cannot_be_read_is_told() {
         assert_eq!(invalid["fields"][0]["field"], "title");
     });
 }
+
+#[test]
+fn an_undo_under_a_condition_takes_back_the_change_that_was_seen() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        let said = |text: &str| json!({"title": "A topic", "text": text}).to_string();
+        let path = "/api/boards/tea/messages";
+        let written = program.json("POST", path, &[KEY], &said("one"));
+        let place = format!("{path}/{}", written.value()["id"]);
+        let edit = |program: &mut Browser, tag: &str, text: &str| {
+            let edited = program.json("PUT", &place, &[KEY, ("If-Match", tag)], &said(text));
+            assert_eq!(edited.status, 200, "{edited:?}");
+            edited.header("etag").to_owned()
+        };
+        let second = edit(&mut program, written.header("etag"), "two");
+        let undo = |program: &mut Browser, tag: &str| {
+            let headers = [KEY, ("If-Match", tag)];
+            program.json("POST", &format!("{place}/undo"), &headers, "")
+        };
+        let text = |program: &mut Browser| program.get(&place).value()["message"]["text"].clone();
+        for _ in 0..2 {
+            assert_eq!(undo(&mut program, &second).status, 200);
+            assert_eq!(text(&mut program), "one");
+        }
+        let now = program.get(&place).header("etag").to_owned();
+        let third = edit(&mut program, &now, "three");
+        let fourth = edit(&mut program, &third, "four");
+        let refused = undo(&mut program, &third);
+        assert_eq!(refused.status, 412, "{refused:?}");
+        assert_eq!(refused.value()["current"]["text"], "four");
+        let stranger = [("Authorization", "Bearer another key of a program")];
+        let refused = program.json("POST", &format!("{place}/undo"), &stranger, "");
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert_eq!(undo(&mut program, &fourth).status, 200);
+        assert_eq!(text(&mut program), "three");
+    });
+}
+
+#[test]
+fn a_history_has_a_tag_and_says_where_it_goes_on() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        let said = |text: u32| json!({"title": "A topic", "text": text.to_string()}).to_string();
+        let path = "/api/boards/tea/messages";
+        let written = program.json("POST", path, &[KEY], &said(0));
+        let place = format!("{path}/{}", written.value()["id"]);
+        let mut tag = written.header("etag").to_owned();
+        for number in 1..60 {
+            let headers = [KEY, ("If-Match", tag.as_str())];
+            let edited = program.json("PUT", &place, &headers, &said(number));
+            tag = edited.header("etag").to_owned();
+        }
+        let history = format!("{place}/history");
+        let first = program.get(&history);
+        assert_eq!(first.value().as_array().unwrap().len(), 50);
+        let kept = [("If-None-Match", first.header("etag"))];
+        assert_eq!(program.ask("GET", &history, &kept, "").status, 304);
+        let next = first.header("link").strip_prefix('<').unwrap();
+        let (next, rel) = next.split_once('>').unwrap();
+        assert_eq!(rel, "; rel=\"next\"");
+        let rest = program.get(&format!("{history}{next}"));
+        assert_eq!(rest.value().as_array().unwrap().len(), 10, "{rest:?}");
+        assert_eq!(rest.value()[9]["text"], "0");
+        assert_eq!(rest.header("link"), "");
+        assert_ne!(rest.header("etag"), first.header("etag"));
+        assert_eq!(program.get(&format!("{history}?from=x")).status, 400);
+    });
+}
+
+#[test]
+fn a_list_of_boards_has_a_tag_and_says_where_it_goes_on() {
+    with_board(|mut program| {
+        for number in 0..102 {
+            let body = json!({"title": format!("B{number:03}")}).to_string();
+            assert_eq!(program.json("POST", "/api/boards", &[], &body).status, 201);
+        }
+        let first = program.get("/api/boards");
+        let kept = [("If-None-Match", first.header("etag"))];
+        assert_eq!(program.ask("GET", "/api/boards", &kept, "").status, 304);
+        assert_eq!(first.value().as_array().unwrap().len(), 100);
+        let next = first.header("link").strip_prefix('<').unwrap();
+        let (next, _) = next.split_once('>').unwrap();
+        let said = json!({"title": "T", "text": "x"}).to_string();
+        program.json("POST", "/api/boards/b000/messages", &[], &said);
+        let rest = program.get(&format!("/api/boards{next}"));
+        let names = rest.value();
+        assert_eq!([&names[0]["name"], &names[1]["name"]], ["b001", "b000"]);
+        assert_eq!(
+            (rest.header("link"), names.as_array().unwrap().len()),
+            ("", 2)
+        );
+        assert_eq!(program.ask("GET", "/api/boards", &kept, "").status, 200);
+    });
+}

@@ -120,3 +120,56 @@ fn only_the_author_has_the_buttons() {
         );
     });
 }
+
+#[test]
+fn a_double_click_on_undo_takes_back_one_change() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let edit = format!("{topic}/edit");
+        let fields = |text| [("title", "A topic"), ("text", text), ("author", "Ada")];
+        browser.fill(&edit, &fields("two")).place();
+        let hidden = |page: &Answered, name: &str| {
+            let (_, form) = page.body.split_once("/undo\"").unwrap();
+            let (_, value) = form
+                .split_once(&format!("name=\"{name}\" value=\""))
+                .unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        let page = browser.get(&edit);
+        let [form, last] = ["form", "last"].map(|name| hidden(&page, name));
+        let undo = [("form", form.as_str()), ("last", last.as_str())];
+        for _ in 0..2 {
+            assert_eq!(browser.post(&format!("{topic}/undo"), &undo).place(), topic);
+            assert!(browser.get(&topic).body.contains("<p>one</p>"));
+        }
+        // A button of a page that is older than the last change takes nothing back.
+        browser.fill(&edit, &fields("three")).place();
+        let page = browser.get(&edit);
+        let last = hidden(&page, "last");
+        browser.fill(&edit, &fields("four")).place();
+        let undo = [("form", form.as_str()), ("last", last.as_str())];
+        let stale = browser.post(&format!("{topic}/undo"), &undo);
+        assert_eq!(stale.status, 409, "{stale:?}");
+        assert!(stale.body.contains("nothing was taken back"), "{stale:?}");
+        assert!(stale.body.contains("four</textarea>"), "{stale:?}");
+    });
+}
+
+#[test]
+fn an_erasure_without_the_tick_tells_so_beside_the_box() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let page = browser.get(&format!("{topic}/edit"));
+        let (_, form) = page.body.split_once("name=\"form\" value=\"").unwrap();
+        let form = [("form", form.split('"').next().unwrap())];
+        let refused = browser.post(&format!("{topic}/erase"), &form);
+        assert_eq!(refused.status, 422);
+        for part in [
+            "required aria-invalid=\"true\" aria-describedby=\"sure-problem\"",
+            "id=\"sure-problem\">Tick the box",
+            "one</textarea>",
+        ] {
+            assert!(refused.body.contains(part), "{part}: {refused:?}");
+        }
+    });
+}

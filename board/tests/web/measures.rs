@@ -104,9 +104,17 @@ fn a_program_does_the_same() {
         let session = program.json("POST", "/api/moderators", &[], &body).value();
         let key = format!("Bearer {}", session["key"].as_str().unwrap());
         let key = [("Authorization", key.as_str())];
+        let then = program.get("/api/boards/tea").header("etag").to_owned();
+        let then = format!("/api/boards/tea?at={}", then.trim_matches('"'));
         let done = program.json("POST", place, &key, &asked("delete"));
         assert!(done.value()["version"].is_string(), "{done:?}");
-        assert_eq!(program.get("/api/boards/tea").status, 410);
+        for path in ["/api/boards/tea", &then] {
+            assert_eq!(program.get(path).status, 410, "{path}");
+            // With the key of a moderator a program reads it, as it is and as it was.
+            let read = program.ask("GET", path, &key, "");
+            assert_eq!(read.status, 200, "{path}: {read:?}");
+            assert_eq!(read.value()["board"]["messages"], 1);
+        }
         assert_eq!(program.get("/api/boards").value(), serde_json::json!([]));
         for (measure, status) in [
             ("free", 422),

@@ -168,6 +168,10 @@ fn what_a_browser_has_is_not_sent_again() {
             assert!(tag.starts_with("W/\""), "{path}: {first:?}");
             let again = browser.ask("GET", path, &[("If-None-Match", &tag)], "");
             assert_eq!((again.status, again.body.as_str()), (304, ""), "{path}");
+            for name in ["vary", "cache-control"] {
+                assert!(!again.header(name).is_empty(), "{path} without {name}");
+                assert_eq!(again.header(name), first.header(name), "{path}");
+            }
             let mut other = Browser::new(browser.address);
             assert_eq!(
                 other
@@ -327,7 +331,10 @@ fn a_long_history_has_small_pages() {
             assert_eq!(saved.status, 303, "{saved:?}");
         }
         let history = format!("{topic}/history");
-        let pages = ["", "?page=2"].map(|page| browser.get(&format!("{history}{page}")).body);
+        let first = browser.get(&history).body;
+        let (_, older) = first.split_once("history?from=").unwrap();
+        let older = format!("{history}?from={}", older.split('"').next().unwrap());
+        let pages = [first, browser.get(&older).body];
         assert!(
             pages.iter().all(|page| page.len() < 50_000),
             "{} bytes",
@@ -336,8 +343,13 @@ fn a_long_history_has_small_pages() {
         let shown = pages.iter().map(|page| page.matches("<h2>").count());
         assert_eq!(shown.collect::<Vec<_>>(), [10, 3]);
         assert!(pages[0].contains('…') && pages[1].contains("Written"));
-        assert_eq!(browser.get(&format!("{history}?page=3")).status, 404);
+        assert_eq!(browser.get(&format!("{history}?from=x")).status, 400);
     });
+}
+
+fn topic_in(browser: &mut Browser, board: &str) {
+    let fields = [("title", "T"), ("text", "x"), ("author", "")];
+    browser.fill(&format!("/b/{board}/write"), &fields).place();
 }
 
 #[test]
@@ -355,6 +367,27 @@ fn a_list_of_many_boards_has_pages() {
         assert_eq!(shown.collect::<Vec<_>>(), [40, 40, 10]);
         assert!(pages[0].contains("B89") && pages[2].contains("B00"));
         assert_eq!(browser.get("/?page=4").status, 404);
+
+        // While others write, the pages that a reader goes on to do not shift.
+        let (_, next) = pages[0].split_once("href=\"?page=2&#38;at=").unwrap();
+        let at = next.split('"').next().unwrap();
+        topic_in(&mut browser, "b10");
+        let second = browser.get(&format!("/?page=2&at={at}")).body;
+        let boards = |page: &str| -> Vec<String> {
+            let links = page.split("<h2>").skip(1);
+            links
+                .map(|it| it.split("</h2>").next().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(boards(&second), boards(&pages[1]));
+        let last = browser.get(&format!("/?page=3&at={at}")).body;
+        assert!(last.contains("/b/b00\"") && !browser.get("/?page=3").body.contains("/b/b10\""));
+        assert_eq!(browser.get("/?at=x").status, 400);
+        assert_eq!(browser.get("/?at=9.9").status, 404);
+        assert_eq!(
+            browser.get("/api/boards").value().as_array().unwrap().len(),
+            90
+        );
     });
 }
 

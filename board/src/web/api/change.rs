@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardName, Draft, Kind, NewMessage, Requester, Target, Token};
+use crate::model::{BoardError, BoardName, Draft, Kind, NewMessage, Requester, Target, Token};
 
 use super::super::answer::{Answer, has, json};
 use super::super::ask::Ask;
@@ -81,10 +82,7 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
         None => Kind::Topic,
         Some(_) => Kind::Reply,
     };
-    let post = said
-        .draft()
-        .check(kind)
-        .map_err(crate::model::BoardError::from)?;
+    let post = said.draft().check(kind).map_err(BoardError::from)?;
     let requester = ask.under_name(requester, post.author(), &said.passphrase);
     let requester = requester.await?;
     let new = NewMessage {
@@ -113,29 +111,29 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
         true => Kind::Topic,
         false => Kind::Reply,
     };
-    let post = said
-        .draft()
-        .check(kind)
-        .map_err(crate::model::BoardError::from)?;
+    let post = said.draft().check(kind).map_err(BoardError::from)?;
     let requester = ask.under_name(program(&ask.headers), post.author(), &said.passphrase);
     let target = Target {
         board: &name,
         id,
         requester: requester.await?,
     };
+    let _look = ask.look_unless_kept(&name, seen)?;
     let edited = ask.app.boards.edit(target, seen, &post).await;
-    let version = edited.map_err(|error| {
-        let problem = Problem::from(error);
-        match problem.theirs {
-            // The condition of `If-Match` does not hold.
-            Some(_) => Problem {
-                status: StatusCode::PRECONDITION_FAILED,
-                ..problem
-            },
-            None => problem,
-        }
-    })?;
-    receipt(StatusCode::OK, id, version)
+    receipt(StatusCode::OK, id, edited.map_err(failed)?)
+}
+
+/// Why a change of a message was refused, under the condition of `If-Match`.
+fn failed(error: BoardError) -> Problem {
+    let problem = Problem::from(error);
+    match problem.theirs {
+        // The condition does not hold.
+        Some(_) => Problem {
+            status: StatusCode::PRECONDITION_FAILED,
+            ..problem
+        },
+        None => problem,
+    }
 }
 
 /// `DELETE /api/boards/{board}/messages/{message}`
@@ -152,11 +150,28 @@ pub(crate) async fn restore(ask: Arc<Ask>) -> Answer {
     receipt(StatusCode::OK, id, version)
 }
 
-/// `POST /api/boards/{board}/messages/{message}/undo`
+/// `POST /api/boards/{board}/messages/{message}/undo`: with `If-Match` only the change that the message had last in
+/// that version, and once, however often it is sent.
 pub(crate) async fn undo(ask: Arc<Ask>) -> Answer {
     let (name, id) = target(&ask)?;
-    let version = ask.app.boards.undo(of(&ask, &name, id)).await?;
-    receipt(StatusCode::OK, id, version)
+    let boards = &ask.app.boards;
+    let target = of(&ask, &name, id);
+    let message = boards.board(&name)?.message(id)?;
+    if !target.requester.may_change(message.owner) {
+        return Err(BoardError::NotYours.into());
+    }
+    let _look = ask.look()?;
+    let last = match ask.headers.contains_key(header::IF_MATCH) {
+        true => {
+            let seen = Moment::Version(seen(&ask, &name)?);
+            let then = boards.board_at(&name, seen).await?.message(id)?;
+            let (_, when) = then.change.ok_or(BoardError::NothingToUndo)?;
+            Some(when)
+        }
+        false => None,
+    };
+    let undone = boards.undo(target, last).await;
+    receipt(StatusCode::OK, id, undone.map_err(failed)?)
 }
 
 /// `POST /api/boards/{board}/messages/{message}/erase`

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 
-use crate::model::BoardAt;
+use crate::model::{BoardAt, BoardError, Pages};
 
 use super::super::answer::{Answer, fixed, json, known, tagged};
 use super::super::ask::Ask;
 use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue};
+
+/// How many boards are in one answer, at most.
+const BOARDS: usize = 100;
+/// How many states of a history are in one answer, at most.
+const STATES: usize = 50;
 
 const OPENAPI: &str = include_str!("../../../assets/openapi.json");
 
@@ -18,11 +23,21 @@ pub(crate) async fn openapi(_ask: Arc<Ask>) -> Answer {
     Ok(fixed(StatusCode::OK, "application/json", OPENAPI))
 }
 
-/// `GET /api/boards`
+/// `GET /api/boards`: a page of them; the header `Link` says where the next one is, of the same version.
 pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
-    let boards = ask.app.boards.list();
-    let boards: Vec<_> = boards.iter().map(BoardValue::new).collect();
-    json(StatusCode::OK, &boards)
+    let (boards, version) = ask.boards().await?;
+    let at = version
+        .map(|version| version.to_string())
+        .unwrap_or_default();
+    // Also how many there are: a board that was deleted since is no longer among them.
+    tagged(&ask, &format!("\"{at}-{}\"", boards.len()), || {
+        let number = ask.page()?;
+        let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
+        let shown = boards.get(pages.range()).unwrap_or_default();
+        let shown: Vec<_> = shown.iter().map(BoardValue::new).collect();
+        let next = pages.next().map(|next| format!("?page={next}&at={at}"));
+        linked(json(StatusCode::OK, &shown), next)
+    })
 }
 
 /// `GET /api/boards/{board}`
@@ -55,16 +70,38 @@ pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
     })
 }
 
-/// `GET /api/boards/{board}/messages/{message}/history`
+/// `GET /api/boards/{board}/messages/{message}/history`: a part of it; the header `Link` says where the older states
+/// are.
 pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
+    let (name, id, from) = (ask.board_name()?, ask.id()?, ask.from()?);
+    let boards = &ask.app.boards;
+    // What the message says now decides whether its history is shown.
+    let newest = boards.board(&name)?.version();
+    let tag = match from {
+        None => format!("\"{newest}\""),
+        Some(from) => format!("\"{from}-{}\"", newest.number),
+    };
+    if let Some(known) = known(&ask, &tag) {
+        return Ok(known);
+    }
     let _look = ask.look()?;
-    let states = ask
-        .app
-        .boards
-        .history(&ask.board_name()?, ask.id()?)
-        .await?;
-    let states: Vec<_> = states.iter().map(StateValue::new).collect();
-    json(StatusCode::OK, &states)
+    let history = boards.history(&name, id, (from, STATES)).await?;
+    let states: Vec<_> = history.states.iter().map(StateValue::new).collect();
+    let next = history
+        .older
+        .map(|older| format!("?from={}", older.version));
+    let answer = linked(json(StatusCode::OK, &states), next);
+    tagged(&ask, &tag, || answer)
+}
+
+/// An answer whose list goes on at a further address (RFC 8288).
+fn linked(answer: Answer, next: Option<String>) -> Answer {
+    let mut response = answer?;
+    let link = next.map(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")));
+    if let Some(Ok(link)) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
 }
 
 /// `GET /api/boards/{board}/search`

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 use weald::forest::Version;
+use weald::forest::disk::Moment;
 
-use crate::model::{Answers, Topic};
-use crate::text::moment::Stamp;
+use crate::model::{Answers, BoardAt, Topic, Versions};
+use crate::text::moment::{Stamp, machine_exact};
 
 use super::super::answer::{Answer, page, see, tagged_page};
 use super::super::ask::Ask;
@@ -27,15 +28,19 @@ struct BoardPage {
     /// The time of this version, as a form field has it.
     at: String,
     slider: Option<SliderView>,
+    /// A moment before the versions of the slider, if there may be older ones.
+    before: Option<String>,
 }
 
-/// A control that goes through the versions in memory.
+/// A control that goes through versions, step by step: those in memory, or those that were read from the disk.
 struct SliderView {
-    /// The newest version, and how many come before it.
+    /// The last version, and how many come before it.
     newest: Version,
     last: usize,
     /// Which of them the page shows.
     shown: usize,
+    /// Whether the last version is not the newest one of the board.
+    is_past: bool,
 }
 
 struct TopicView {
@@ -48,11 +53,12 @@ struct TopicView {
 /// `GET /b/{board}`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     if !ask.query.text("step").is_empty() {
-        return see(&ask, &place_of_step(&ask)?, None);
+        return see(&ask, &place_of_step(&ask).await?, None);
     }
     let board = ask.board().await?;
     tagged_page(&ask, &tag(&board, ask.now), || {
-        let slider = slider(&ask, board.version())?;
+        let versions = ask.app.boards.versions_around(&board)?;
+        let slider = slider(&board, &versions);
         let (topics, pages) = board.topics(ask.page()?)?;
         let at = crate::text::moment::machine(board.time());
         let template = BoardPage {
@@ -65,41 +71,47 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
             pages: PagesView::new(pages, board.version(), ""),
             at: at.trim_end_matches('Z').to_owned(),
             slider,
+            before: versions.before.map(machine_exact),
         };
         page(&ask, StatusCode::OK, &template)
     })
 }
 
-/// The slider of a page; none on a page of a version that memory does not have, or if there is no other one.
-fn slider(ask: &Ask, shown: Version) -> Result<Option<SliderView>, Problem> {
-    let versions = ask.app.boards.versions(&ask.board_name()?)?;
-    let shown = versions.iter().rposition(|version| *version <= shown);
-    let last = versions.len().saturating_sub(1);
-    let newest = versions.last().filter(|_| last > 0);
-    Ok(newest.zip(shown).map(|(newest, shown)| SliderView {
-        newest: *newest,
+/// The slider of a page; none, if there is no other version.
+fn slider(board: &BoardAt, versions: &Versions) -> Option<SliderView> {
+    let all = &versions.all;
+    let shown = all
+        .iter()
+        .rposition(|version| *version <= board.version())?;
+    let last = all.len() - 1;
+    (last > 0).then(|| SliderView {
+        newest: all[last],
         last,
         shown,
-    }))
+        is_past: board.is_from_disk(),
+    })
 }
 
-/// Where the slider leads: this many versions before the one that was the newest when the page was made.
-fn place_of_step(ask: &Ask) -> Result<String, Problem> {
+/// Where the slider leads: this many versions before the one that was the last when the page was made.
+async fn place_of_step(ask: &Ask) -> Result<String, Problem> {
     let name = ask.board_name()?;
+    let boards = &ask.app.boards;
     let number = |field: &str| ask.query.text(field).parse::<usize>().ok();
-    let newest = ask.query.text("of").parse::<Version>().ok();
-    let versions = ask.app.boards.versions(&name)?;
-    let at = versions.iter().position(|version| Some(*version) == newest);
     let back = number("last").zip(number("step"));
     let back = back.and_then(|(last, step)| last.checked_sub(step));
-    match (
-        back,
-        at.zip(back).and_then(|(at, back)| at.checked_sub(back)),
-    ) {
-        (Some(0), _) => Ok(format!("/b/{name}")),
-        (_, Some(at)) => Ok(format!("/b/{name}?at={}", versions[at])),
-        _ => Err(Problem::not_found()),
+    let newest = ask.query.text("of").parse::<Version>().ok();
+    let (back, newest) = back.zip(newest).ok_or_else(Problem::not_found)?;
+    let look = ask.look_unless_kept(&name, newest)?;
+    let board = boards.board_at(&name, Moment::Version(newest)).await?;
+    drop(look);
+    if back == 0 && !board.is_from_disk() {
+        return Ok(format!("/b/{name}"));
     }
+    let versions = boards.versions_around(&board)?.all;
+    let at = versions.iter().position(|version| *version == newest);
+    let at = at.and_then(|at| at.checked_sub(back));
+    let at = at.ok_or_else(Problem::not_found)?;
+    Ok(format!("/b/{name}?at={}", versions[at]))
 }
 
 impl TopicView {

@@ -25,13 +25,11 @@ struct BoardsPage {
     pages: PagesView,
 }
 
-/// `GET /`
+/// `GET /`: the further pages are of the version of the first one.
 pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
-    let boards = ask.app.boards.list();
-    let newest = boards
-        .first()
-        .map(|board| (board.version, freshness(board.changed, ask.now)));
-    let tag = match newest {
+    let (boards, version) = ask.boards().await?;
+    let fresh = boards.first().map(|it| freshness(it.changed, ask.now));
+    let tag = match version.zip(fresh) {
         Some((version, fresh)) => format!("{version}-{}-{fresh}", boards.len()),
         None => "none".to_owned(),
     };
@@ -47,7 +45,10 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
         let template = BoardsPage {
             frame,
             boards: shown.map(stamped).collect(),
-            pages: PagesView::of_newest(pages),
+            pages: match version {
+                Some(version) => PagesView::new(pages, version, ""),
+                None => PagesView::of_newest(pages),
+            },
         };
         page(&ask, StatusCode::OK, &template)
     })

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
-use crate::model::{BoardAt, Draft, Kind, Message, Post, Target};
+use crate::model::{BoardAt, BoardError, Draft, Field, Kind, Message, Post, Target};
+use crate::text::moment;
 
 use super::super::answer::{Answer, later, page, see};
 use super::super::ask::{Ask, draft};
 use super::super::problem::Problem;
 use super::super::views::{FormView, Frame, MessageView};
 use super::history::{PieceView, pieces};
+use super::measures::told;
 
 #[derive(Template)]
 #[template(path = "edit.html")]
@@ -20,7 +22,10 @@ struct EditPage {
     frame: Frame,
     form: FormView,
     id: u64,
-    can_undo: bool,
+    /// When the last change was made, if there is one that can be undone.
+    last: Option<String>,
+    /// What is to be said beside the box of an erasure.
+    unsure: Option<String>,
     /// After a conflict: what the message says now, and how what was written differs from it.
     theirs: Option<(MessageView, Vec<PieceView>)>,
     /// What is to be said above both texts of a conflict.
@@ -37,7 +42,7 @@ pub(crate) async fn form(ask: Arc<Ask>) -> Answer {
         draft,
         ..empty(&ask, &board, &message)
     };
-    show(&ask, &board, &message, (StatusCode::OK, form, None))
+    show(&ask, &board, &message, (form, None))
 }
 
 /// `POST /b/{board}/{message}/edit`
@@ -64,8 +69,7 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
                 seen: seen.or(empty.seen.clone()),
                 ..empty
             };
-            let shown = (problem.status, form, problem.theirs);
-            later(show(&ask, &board, &message, shown), problem.retry_after)
+            show(&ask, &board, &message, (form, Some(problem)))
         }
     }
 }
@@ -77,9 +81,7 @@ async fn change(ask: &Ask) -> Result<(), Problem> {
     let (name, id) = (ask.board_name()?, ask.id()?);
     let message = ask.app.boards.board(&name)?.message(id)?;
     let kind = kind(&message);
-    let post = draft(&form)
-        .check(kind)
-        .map_err(crate::model::BoardError::from)?;
+    let post = draft(&form).check(kind).map_err(BoardError::from)?;
     let seen = form.text("seen").parse().map_err(|_| Problem::forged())?;
     let requester = ask.visitor.requester();
     let requester = ask.under_name(requester, post.author(), form.text("passphrase"));
@@ -88,6 +90,7 @@ async fn change(ask: &Ask) -> Result<(), Problem> {
         id,
         requester: requester.await?,
     };
+    let _look = ask.look_unless_kept(&name, seen)?;
     ask.app.boards.edit(target, seen, &post).await?;
     Ok(())
 }
@@ -106,23 +109,45 @@ pub(crate) async fn restore(ask: Arc<Ask>) -> Answer {
     back(&ask)
 }
 
-/// `POST /b/{board}/{message}/undo`
+/// `POST /b/{board}/{message}/undo`: takes back the change that the page showed as the last one.
 pub(crate) async fn undo(ask: Arc<Ask>) -> Answer {
     let name = target_of_form(&ask)?;
-    ask.app.boards.undo(target(&ask, &name)?).await?;
-    back(&ask)
+    let form = ask.form();
+    let last = moment::parse_exact(form.text("last"));
+    let look = ask.look()?;
+    let undone = ask.app.boards.undo(target(&ask, &name)?, last).await;
+    drop(look);
+    match undone {
+        Ok(_) => back(&ask),
+        Err(BoardError::Stale(_)) => {
+            let sentence = "Somebody has changed this message since you opened the page, so nothing was taken back. \
+                 Below is what it says now.";
+            show_again(&ask, Problem::new(StatusCode::CONFLICT, sentence))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// `POST /b/{board}/{message}/erase`
 pub(crate) async fn erase(ask: Arc<Ask>) -> Answer {
     let name = target_of_form(&ask)?;
     if ask.form().text("sure") != "yes" {
-        let sentence =
-            "Tick the box, because what is erased does not come back. Nothing was erased.";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence));
+        return show_again(&ask, Problem::unsure());
     }
     ask.app.boards.erase(target(&ask, &name)?).await?;
     back(&ask)
+}
+
+/// The page with what the message says now, and why something else than an edit was not done.
+fn show_again(ask: &Ask, problem: Problem) -> Answer {
+    let board = ask.app.boards.board(&ask.board_name()?)?;
+    let message = board.message(ask.id()?)?;
+    let form = FormView {
+        draft: Draft::of(must_change(ask, &message)?),
+        notice: Some(problem.sentence.clone()),
+        ..empty(ask, &board, &message)
+    };
+    show(ask, &board, &message, (form, Some(problem)))
 }
 
 fn target_of_form(ask: &Ask) -> Result<crate::model::BoardName, Problem> {
@@ -150,11 +175,9 @@ fn back(ask: &Ask) -> Answer {
 /// What a message says, if this visitor may change it.
 fn must_change<'a>(ask: &Ask, message: &'a Message) -> Result<&'a Post, Problem> {
     if !ask.visitor.requester().may_change(message.owner) {
-        return Err(crate::model::BoardError::NotYours.into());
+        return Err(BoardError::NotYours.into());
     }
-    message
-        .post()
-        .ok_or_else(|| crate::model::BoardError::Gone.into())
+    message.post().ok_or_else(|| BoardError::Gone.into())
 }
 
 fn kind(message: &Message) -> Kind {
@@ -180,9 +203,12 @@ fn show(
     ask: &Ask,
     board: &BoardAt,
     message: &Message,
-    (status, mut form, theirs): (StatusCode, FormView, Option<Box<Message>>),
+    (mut form, problem): (FormView, Option<Problem>),
 ) -> Answer {
-    let theirs = theirs.map(|theirs| {
+    let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let wait = problem.as_ref().and_then(|problem| problem.retry_after);
+    let unsure = told(problem.as_ref(), Field::Sure);
+    let theirs = problem.and_then(|problem| problem.theirs).map(|theirs| {
         let text = theirs.post().map(Post::text).unwrap_or_default();
         let mine = form.draft.text.replace("\r\n", "\n");
         (
@@ -193,10 +219,11 @@ fn show(
     let template = EditPage {
         frame: Frame::of_board(ask, "Change a message", board),
         id: message.id.get(),
-        can_undo: message.change.is_some(),
+        last: message.change.map(|(_, when)| moment::machine_exact(when)),
+        unsure,
         notice: form.notice.take_if(|_| theirs.is_some()),
         form,
         theirs,
     };
-    page(ask, status, &template)
+    later(page(ask, status, &template), wait)
 }

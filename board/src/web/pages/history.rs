@@ -5,12 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
-use crate::model::{BoardError, Pages, Piece, Post, State, difference};
+use crate::model::{Piece, Post, State, difference};
 use crate::text::moment::Stamp;
 
-use super::super::answer::{Answer, page, tagged_page};
+use super::super::answer::{Answer, known_page, page, page_tag, with_tag};
 use super::super::ask::Ask;
-use super::super::views::{Frame, PagesView, tag, told};
+use super::super::views::{Frame, tag, told};
 
 /// How many states are on a page, and how many bytes of all their texts, so that it stays small.
 const STATES: usize = 10;
@@ -24,7 +24,10 @@ struct HistoryPage {
     frame: Frame,
     id: u64,
     states: Vec<StateView>,
-    pages: PagesView,
+    /// Whether it begins with a state that is not the newest.
+    is_later: bool,
+    /// The version with which it continues.
+    older: Option<String>,
 }
 
 struct StateView {
@@ -66,27 +69,30 @@ pub(crate) fn pieces(old: &str, new: &str) -> Vec<PieceView> {
 /// `GET /b/{board}/{message}/history`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let (name, id) = (ask.board_name()?, ask.id()?);
-    let board = ask.app.boards.board(&name)?;
+    let boards = &ask.app.boards;
+    let board = boards.board(&name)?;
+    let from = ask.from()?;
+    let place = from.map(|from| from.to_string()).unwrap_or_default();
+    let tag = page_tag(&ask, &format!("{}-{place}", tag(&board, ask.now)));
+    if let Some(known) = known_page(&ask, &tag) {
+        return Ok(known);
+    }
     let look = ask.look()?;
-    let states = ask.app.boards.history(&name, id).await?;
+    let history = boards.history(&name, id, (from, STATES)).await?;
     drop(look);
-    tagged_page(&ask, &tag(&board, ask.now), || {
-        let number = ask.page()?;
-        let pages = Pages::new(number, STATES, states.len()).ok_or(BoardError::NoPage(number))?;
-        let before = states.iter().skip(1).map(Some).chain([None]);
-        let shown = states.iter().zip(before).skip(pages.range().start);
-        let room = SHOWN / pages.range().len().max(1);
-        let views = shown
-            .take(STATES)
-            .map(|(state, before)| view(&ask, (state, before), room));
-        let template = HistoryPage {
-            frame: Frame::of_board(&ask, "History of a message", &board),
-            id: id.get(),
-            states: views.collect(),
-            pages: PagesView::of_newest(pages),
-        };
-        page(&ask, StatusCode::OK, &template)
-    })
+    let states = &history.states;
+    let before = states.iter().skip(1).map(Some);
+    let before = before.chain([history.older.as_ref()]);
+    let room = SHOWN / states.len().max(1);
+    let views = states.iter().zip(before);
+    let template = HistoryPage {
+        frame: Frame::of_board(&ask, "History of a message", &board),
+        id: id.get(),
+        states: views.map(|it| view(&ask, it, room)).collect(),
+        is_later: from.is_some(),
+        older: history.older.map(|older| older.version.to_string()),
+    };
+    Ok(with_tag(page(&ask, StatusCode::OK, &template)?, &tag))
 }
 
 fn view(ask: &Ask, (state, before): (&State, Option<&State>), room: usize) -> StateView {

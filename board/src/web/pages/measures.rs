@@ -22,6 +22,7 @@ struct MeasuresPage {
     why: String,
     notice: Option<String>,
     problem: Option<String>,
+    unsure: Option<String>,
     form: String,
 }
 
@@ -62,15 +63,20 @@ async fn measure(ask: &Ask) -> Result<(), Problem> {
 /// # Errors
 /// 422; also if something is to be erased, and the box was not ticked.
 pub(crate) fn chosen(form: &Pairs) -> Result<Measure, Problem> {
-    let refused = |sentence: &str| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence);
     let measure = Measure::of_message(form.text("do"));
-    let measure = measure.ok_or_else(|| refused("There is no such measure."))?;
+    let measure = measure.ok_or_else(|| {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Problem::new(status, "There is no such measure.")
+    })?;
     match measure == Measure::Erase && form.text("sure") != "yes" {
         false => Ok(measure),
-        true => Err(refused(
-            "Tick the box, because what is erased does not come back. Nothing was erased.",
-        )),
+        true => Err(Problem::unsure()),
     }
+}
+
+/// What is to be said beside a field.
+pub(crate) fn told(problem: Option<&Problem>, field: Field) -> Option<String> {
+    problem?.invalid.of(field).map(str::to_owned)
 }
 
 fn show(ask: &Ask, problem: Option<Problem>) -> Answer {
@@ -81,10 +87,8 @@ fn show(ask: &Ask, problem: Option<Problem>) -> Answer {
         is_deleted: board.is_deleted(),
         board: board.info(),
         why: ask.form().text("why").to_owned(),
-        problem: problem
-            .as_ref()
-            .and_then(|problem| problem.invalid.of(Field::Why))
-            .map(str::to_owned),
+        problem: told(problem.as_ref(), Field::Why),
+        unsure: told(problem.as_ref(), Field::Sure),
         notice: problem.map(|problem| problem.sentence),
         form: ask.visitor.form_token(),
     };

@@ -12,7 +12,7 @@ use super::super::answer::{Answer, later, page, see};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::super::views::{Frame, MessageView, PagesView};
-use super::measures::chosen;
+use super::measures::{chosen, told};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -60,6 +60,7 @@ struct ModeratePage {
     why: String,
     notice: Option<String>,
     problem: Option<String>,
+    unsure: Option<String>,
     form: String,
 }
 
@@ -232,10 +233,8 @@ fn show_measures(ask: &Ask, problem: Option<Problem>) -> Answer {
         is_erased: matches!(message.body, Body::Erased(_)),
         message: MessageView::new(ask, &message, usize::MAX),
         why: ask.form().text("why").to_owned(),
-        problem: problem
-            .as_ref()
-            .and_then(|problem| problem.invalid.of(Field::Why))
-            .map(str::to_owned),
+        problem: told(problem.as_ref(), Field::Why),
+        unsure: told(problem.as_ref(), Field::Sure),
         notice: problem.map(|problem| problem.sentence),
         form: ask.visitor.form_token(),
     };

@@ -73,6 +73,7 @@ pub(crate) fn show_with(
         None => title_of(&thread.head),
     };
     let can_answer = thread.head.post().is_some() && !board.is_past();
+    let is_refused = form.is_some();
     let form = form.or_else(|| {
         let action = format!("/b/{}/{}/answer", board.name(), id.get());
         can_answer.then(|| FormView {
@@ -83,8 +84,12 @@ pub(crate) fn show_with(
     });
     let can_restore = matches!(thread.head.body, Body::Deleted(_)) && !board.is_past();
     let message = MessageView::new(ask, &thread.head, usize::MAX);
+    let refused_at = is_refused.then(|| format!("/b/{}/{}", board.name(), id.get()));
     let template = ThreadPage {
-        frame: Frame::of_board(ask, title, board),
+        frame: Frame {
+            page: refused_at,
+            ..Frame::of_board(ask, title, board)
+        },
         can_restore: can_restore && message.is_own,
         message,
         topic: thread.topic.map(|topic| (topic.id.get(), title_of(&topic))),

@@ -1,0 +1,121 @@
+//! What only the disk has, as browsers and programs see it.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use weald::forest::Forest;
+use weald::forest::disk::{Directory, DiskForest, DiskJournal, Settings};
+use weald_board::model::{Hashed, Store};
+use weald_board::{Config, Storage};
+
+use super::client::*;
+
+const SECRET: &str = "the moderators' passphrase";
+
+/// Boards on disk, of which memory keeps only the newest version.
+fn forgetful(path: &Path) -> Config {
+    let journal = DiskJournal::open_on(Directory::create(path).unwrap(), Settings::new()).unwrap();
+    let forest = DiskForest::recover(Forest::builder().keep(1), journal);
+    let forest = weald::block_on(forest).unwrap();
+    Config {
+        storage: Storage::Open(Store::Disk(forest)),
+        moderator: Some(Hashed::of(SECRET)),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    }
+}
+
+/// A board of ten megabytes. Returns its version.
+fn import(program: &mut Browser) -> String {
+    let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
+    let session = program.json("POST", "/api/moderators", &[], &body).value();
+    let key = format!("Bearer {}", session["key"].as_str().unwrap());
+    let said = "word ".repeat(1_999);
+    let lines = (1..=1_000).map(|id| {
+        format!("{{\"id\":{id},\"title\":\"T\",\"text\":\"{said}\",\"time\":\"2026-11-23T21:44:05Z\"}}\n")
+    });
+    let head = "{\"format\":\"weald-board 1\",\"name\":\"many\",\"title\":\"Many\"}\n";
+    let text = head.to_owned() + &lines.collect::<String>();
+    let key = [("Authorization", key.as_str())];
+    let made = program.json("POST", "/api/import", &key, &text);
+    assert_eq!(made.status, 201, "{made:?}");
+    made.value()["version"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn one_who_reads_an_export_of_the_past_slowly_gets_no_second_one() {
+    let directory = tempfile::tempdir().unwrap();
+    with_config(forgetful(directory.path()), |mut program| {
+        let then = import(&mut program);
+        let fields = [("title", "later"), ("text", "later"), ("author", "")];
+        assert_eq!(program.fill("/b/many/write", &fields).status, 303);
+        let old = format!("/b/many/export?at={then}");
+        let mut slow = connect(program.address);
+        write!(slow, "GET {old} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        // From its first byte on it keeps all boards of that moment in memory.
+        slow.read_exact(&mut [0]).unwrap();
+        let refused = program.get(&old);
+        let wait = refused.header("retry-after").to_owned();
+        assert_eq!((refused.status, wait.as_str()), (503, "30"), "{refused:?}");
+        let now = program.get("/b/many/export");
+        assert_eq!((now.status, now.body.lines().count()), (200, 1_002));
+        drop(slow);
+        while program.get(&old).status == 503 {}
+        assert_eq!(program.get(&old).body.lines().count(), 1_001);
+    });
+}
+
+#[test]
+fn the_slider_and_the_history_reach_what_only_the_disk_has() {
+    let directory = tempfile::tempdir().unwrap();
+    with_config(forgetful(directory.path()), |mut browser| {
+        let topic = topic(&mut browser, "text 0");
+        for number in 1..25 {
+            let text = format!("text {number}");
+            let fields = [("title", "A topic"), ("text", &text), ("author", "Ada")];
+            browser.fill(&format!("{topic}/edit"), &fields).place();
+        }
+        let link = |page: &str, words: &str| {
+            let (before, _) = page.split_once(&format!(">{words}</a>"))?;
+            let (_, link) = before.rsplit_once("href=\"")?;
+            Some(link.split('"').next().unwrap().to_owned())
+        };
+        let mut found = Vec::new();
+        let mut page = browser.get(&format!("{topic}/history")).body;
+        loop {
+            let states = page.matches("<h2>").count();
+            found.push(states);
+            let Some(older) = link(&page, "Older states") else {
+                break;
+            };
+            page = browser.get(&older).body;
+        }
+        assert_eq!(found, [10, 10, 5]);
+        assert!(
+            page.contains("text 0") && page.contains("The newest states"),
+            "{page}"
+        );
+
+        // Memory has one version, so there is no slider, but a way to the versions before.
+        let now = browser.get("/b/tea").body;
+        assert!(!now.contains("name=\"step\""), "{now}");
+        let then = link(&now, "Still earlier versions").unwrap();
+        let then = browser.get(&then).body;
+        assert!(
+            then.contains("This is the past.") && then.contains("text 23"),
+            "{then}"
+        );
+        let value = |field: &str| {
+            let input = then.split(&format!("name=\"{field}\"")).nth(1).unwrap();
+            let value = input.split(" value=\"").nth(1).unwrap();
+            value.split('"').next().unwrap().to_owned()
+        };
+        let (of, last) = (value("of"), value("last"));
+        let step = last.parse::<usize>().unwrap() - 3;
+        let place = browser
+            .get(&format!("/b/tea?of={of}&last={last}&step={step}"))
+            .place();
+        assert!(browser.get(&place).body.contains("text 20"));
+    });
+}
