@@ -109,6 +109,7 @@ mod web {
 
     // A request and its answer.
     pub(crate) mod app;
+    pub(crate) mod kept;
     pub(crate) mod problem;
 
     pub(crate) mod ask;

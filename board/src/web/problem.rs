@@ -126,6 +126,15 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
     }
 
+    /// The same for a visitor whose form was not read to its end.
+    pub(crate) fn unread(mut self) -> Self {
+        if self.status == StatusCode::PAYLOAD_TOO_LARGE {
+            self.sentence +=
+                " Your browser still has what you wrote: go back one page, and make it shorter.";
+        }
+        self
+    }
+
     pub(crate) fn overloaded() -> Self {
         let retry_after = Some(Duration::from_secs(1));
         let sentence = "Too many requests are being answered. Try again in a second.";

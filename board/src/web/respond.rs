@@ -17,18 +17,27 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
+use axum::body::{Body, to_bytes};
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+};
 use tower_service::Service;
 use weald::http::RequestBody;
+use weald::sync::Semaphore;
 
 use super::api;
 use super::app::App;
+use super::ask::MAX_FORM;
 use super::client::Client;
+use super::kept::Kept;
 use super::origin::is_of_this_machine;
 use super::pages;
+use super::pairs::Pairs;
 use super::problem::Problem;
 use super::state;
+
+/// How many forms are read at once although their requests are refused.
+const FORMS: u32 = 64;
 
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
 static SAFETY: [(HeaderName, HeaderValue); 6] = [
@@ -64,6 +73,8 @@ pub(crate) struct Responder(Arc<Door>);
 
 struct Door {
     title: String,
+    /// The forms that are read although their requests are refused.
+    forms: Semaphore,
     open: OnceLock<Open>,
 }
 
@@ -76,7 +87,8 @@ impl Responder {
     /// A board with this title that is not open yet.
     pub(crate) fn new(title: String) -> Self {
         let open = OnceLock::new();
-        Self(Arc::new(Door { title, open }))
+        let forms = Semaphore::new(FORMS);
+        Self(Arc::new(Door { title, forms, open }))
     }
 
     /// From now on requests are answered.
@@ -87,11 +99,11 @@ impl Responder {
     }
 
     /// The answer before the boards are open.
-    fn too_early(&self, path: &str) -> Response<Body> {
-        if path == "/healthz" {
+    async fn too_early(&self, request: Request<RequestBody>) -> Response<Body> {
+        if request.uri().path() == "/healthz" {
             return state::alive();
         }
-        told(&self.0.title, path, Problem::opening())
+        told(self, request, Problem::opening()).await
     }
 }
 
@@ -114,7 +126,7 @@ async fn respond(
     mut request: Request<RequestBody>,
 ) -> Result<Response<Body>, Infallible> {
     let Some(Open { app, router }) = responder.0.open.get() else {
-        let mut response = responder.too_early(request.uri().path());
+        let mut response = Box::pin(responder.too_early(request)).await;
         put_safety(&mut response);
         return Ok(response);
     };
@@ -129,7 +141,7 @@ async fn respond(
     let is_misled = app.config.is_local() && names_another(request.headers());
     let path = request.uri().path();
     let mut response = match refusal(app, &room, (client, is_misled), (path, began)) {
-        Some(problem) => told(&app.config.title, path, problem),
+        Some(problem) => Box::pin(told(&responder, request, problem)).await,
         None => match router.call(request.map(Body::new)).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -153,12 +165,30 @@ fn put_safety(response: &mut Response<Body>) {
     }
 }
 
-/// A problem, as a page or as JSON.
-fn told(title: &str, path: &str, problem: Problem) -> Response<Body> {
-    match path.starts_with("/api/") {
-        true => api::refused(problem),
-        false => pages::problem::show(title, problem),
+/// A problem, as a page or as JSON. A form comes back with what was written, if there is room to read it.
+async fn told(
+    responder: &Responder,
+    request: Request<RequestBody>,
+    problem: Problem,
+) -> Response<Body> {
+    let path = request.uri().path();
+    if path.starts_with("/api/") {
+        return api::refused(problem);
     }
+    let title = &responder.0.title;
+    let comes_back = matches!(
+        problem.status,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+    );
+    let place = responder.0.forms.try_acquire();
+    if request.method() != Method::POST || !comes_back || place.is_err() {
+        return pages::problem::show(title, problem);
+    }
+    let path = path.to_owned();
+    let read = to_bytes(Body::new(request.into_body()), MAX_FORM).await;
+    let kept = read.ok();
+    let kept = kept.and_then(|form| Kept::of(&path, &Pairs::of_form(&form)));
+    pages::problem::show_kept(title, problem, kept)
 }
 
 /// Whether a request asks for a name that another machine may have.

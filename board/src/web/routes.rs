@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode};
 use axum::routing::{get, post};
 
 use super::answer::Answer;
@@ -17,6 +17,7 @@ use super::ask::{Ask, MAX_BODY, MAX_FORM};
 use super::assets;
 use super::exchange;
 use super::get_writes;
+use super::kept::Kept;
 use super::live;
 use super::pages::{
     admin, board, boards, change, feed, history, measures, moderate, names, problem, search,
@@ -179,14 +180,19 @@ where
 
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
-            let answered = async {
-                let ask = Arc::new(Ask::of(app.clone(), request, MAX_FORM).await?);
-                let answer = self.0(ask.clone()).await;
-                ask.settle(&answer);
-                answer
+            let site = &app.config.title;
+            let posted = request.method() == Method::POST;
+            let posted = posted.then(|| request.uri().path().to_owned());
+            let ask = match Ask::of(app.clone(), request, MAX_FORM).await {
+                Ok(ask) => Arc::new(ask),
+                Err(problem) => return problem::show(site, problem.unread()),
             };
-            let told = |problem| problem::show(&app.config.title, problem);
-            answered.await.unwrap_or_else(told)
+            let answer = self.0(ask.clone()).await;
+            ask.settle(&answer);
+            answer.unwrap_or_else(|problem| {
+                let kept = posted.and_then(|path| Kept::of(&path, &ask.form()));
+                problem::show_kept(site, problem, kept)
+            })
         })
     }
 }

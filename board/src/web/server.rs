@@ -195,10 +195,19 @@ mod tests {
     use super::*;
 
     fn ask(address: SocketAddr, path: &str) -> String {
+        sent(address, ("GET", path), "")
+    }
+
+    fn send(address: SocketAddr, path: &str, form: &str) -> String {
+        sent(address, ("POST", path), form)
+    }
+
+    fn sent(address: SocketAddr, (method, path): (&str, &str), body: &str) -> String {
         weald::block_in_place(|| {
             let mut stream = TcpStream::connect(address).unwrap();
-            let head = "Host: localhost\r\nConnection: close\r\n\r\n";
-            write!(stream, "GET {path} HTTP/1.1\r\n{head}").unwrap();
+            let length = body.len();
+            let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: {length}");
+            write!(stream, "{method} {path} HTTP/1.1\r\n{head}\r\n\r\n{body}").unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).unwrap();
             text.to_ascii_lowercase()
@@ -224,6 +233,12 @@ mod tests {
                 for header in ["retry-after: 2\r\n", kind, "content-security-policy: "] {
                     assert!(refused.contains(header), "{refused}");
                 }
+            }
+            let draft = "title=T&text=a+draft";
+            let refused = send(listening.address, "/b/tea/write", draft);
+            assert!(refused.starts_with("http/1.1 503 "), "{refused}");
+            for part in ["a draft</textarea>", "action=\"/b/tea/write\""] {
+                assert!(refused.contains(part), "{refused}");
             }
             let (app, readers) = parts(config).await.unwrap();
             listening.responder.open(app);

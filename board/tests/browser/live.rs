@@ -49,6 +49,26 @@ fn a_second_tab_shows_what_is_written_and_keeps_the_draft() {
 }
 
 #[test]
+fn a_page_with_a_refused_answer_stays_live() {
+    with_boards(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/");
+        let topic = begin(&tab);
+        let other = Visitor::new(chromium, address).open(&topic);
+        other.eval("document.getElementById('text').value = ' ', document.getElementById('author').value = 'Eve'");
+        other.follow("main form .button");
+        other.until("document.querySelector('[role=alert]') !== null");
+        assert!(other.path().ends_with("/answer"), "{}", other.path());
+        other.write("#text", "A draft");
+        tab.write("#text", "An answer");
+        tab.follow("main form .button");
+        other.until("document.querySelectorAll('.thread > li').length === 1");
+        let draft = "document.getElementById('text').value.trim()";
+        assert_eq!(other.eval(draft), "A draft");
+    });
+}
+
+#[test]
 fn a_tab_comes_back_to_a_board_that_was_away() {
     chromium::with_chromium(|chromium| {
         let forest = Forest::new();

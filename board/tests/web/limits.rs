@@ -34,6 +34,10 @@ fn what_is_too_large_is_refused() {
         assert_eq!(refused.status, 413, "{refused:?}");
         assert!(refused.body.contains("which is 64 KiB"), "{refused:?}");
         assert!(
+            refused.body.contains("still has what you wrote"),
+            "{refused:?}"
+        );
+        assert!(
             refused.header("content-type").starts_with("text/html"),
             "{refused:?}"
         );
@@ -149,6 +153,81 @@ fn one_who_reads_too_often_waits_behind_a_proxy_too() {
             assert_eq!(browser.get("/healthz").body, "alive\n");
         },
     );
+}
+
+/// A form that was refused before anybody looked at it.
+fn comes_back(refused: &Answered, status: u16) {
+    assert_eq!(refused.status, status, "{refused:?}");
+    assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
+    for part in [
+        "action=\"/b/tea/write\"",
+        "<input type=\"hidden\" name=\"token\" value=\"a token\">",
+        "a &#60;draft&#62;</textarea>",
+    ] {
+        assert!(refused.body.contains(part), "{part}: {refused:?}");
+    }
+    assert!(!refused.body.contains("secret"), "{refused:?}");
+}
+
+const DRAFT: [(&str, &str); 4] = [
+    ("token", "a token"),
+    ("title", "T"),
+    ("text", "a <draft>"),
+    ("passphrase", "secret"),
+];
+
+#[test]
+fn a_form_that_nobody_looks_at_comes_back() {
+    let config = || Config {
+        reads: Some(Rate {
+            burst: 1,
+            every: SLOW,
+        }),
+        ..Config::default()
+    };
+    with_config(config(), |mut browser| {
+        assert_eq!(browser.get("/").status, 200);
+        comes_back(&browser.post("/b/tea/write", &DRAFT), 429);
+    });
+    let full = Config {
+        most_requests: 0,
+        ..config()
+    };
+    with_config(full, |mut browser| {
+        comes_back(&browser.post("/b/tea/write", &DRAFT), 503);
+    });
+}
+
+#[test]
+fn while_as_many_are_answered_as_may_be_others_are_shed() {
+    let config = Config {
+        most_requests: 2,
+        reads: None,
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        // They are being answered until they have sent their bodies.
+        let head = "POST /b/tea/write HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1\r\n\r\n";
+        let mut busy: Vec<_> = (0..2).map(|_| connect(browser.address)).collect();
+        for stream in &mut busy {
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+        while !browser
+            .get("/metrics")
+            .body
+            .contains("\nboard_requests 3\n")
+        {}
+        let shed = browser.get("/");
+        assert_eq!((shed.status, shed.header("retry-after")), (503, "1"));
+        comes_back(&browser.post("/b/tea/write", &DRAFT), 503);
+        for mut stream in busy {
+            stream.write_all(b"x").unwrap();
+            let mut status = String::new();
+            BufReader::new(stream).read_line(&mut status).unwrap();
+            assert!(status.contains(" 404 "), "{status}");
+        }
+        assert_eq!(browser.get("/").status, 200);
+    });
 }
 
 #[test]

@@ -65,6 +65,15 @@ fn a_moderator_deletes_restores_and_erases_a_board() {
             );
         }
         assert_eq!(ada.get("/api/boards/tea").status, 410);
+        let draft = [("title", "T"), ("text", "a draft")];
+        for path in ["/b/tea/write", &format!("{topic}/answer")] {
+            let refused = ada.post(path, &draft);
+            assert_eq!(refused.status, 410, "{path}");
+            assert!(
+                refused.body.contains("a draft</textarea>"),
+                "{path}: {refused:?}"
+            );
+        }
         assert!(!ada.get("/").body.contains("/b/tea"));
         let page = grace.get("/b/tea");
         assert_eq!(page.status, 200);

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 
 use super::super::answer::fixed;
+use super::super::kept::Kept;
 use super::super::problem::Problem;
 use super::super::views::Frame;
 
@@ -13,10 +14,17 @@ use super::super::views::Frame;
 struct ProblemPage {
     frame: Frame,
     sentence: String,
+    /// What the visitor had written.
+    kept: Option<Kept>,
 }
 
 /// The page of a site that tells of a problem.
 pub(crate) fn show(site: &str, problem: Problem) -> Response<Body> {
+    show_kept(site, problem, None)
+}
+
+/// The same, with what the visitor had written.
+pub(crate) fn show_kept(site: &str, problem: Problem, kept: Option<Kept>) -> Response<Body> {
     let title = problem
         .status
         .canonical_reason()
@@ -25,6 +33,7 @@ pub(crate) fn show(site: &str, problem: Problem) -> Response<Body> {
     let template = ProblemPage {
         frame,
         sentence: problem.sentence,
+        kept,
     };
     let html = template.render().unwrap_or_default();
     let mut response = fixed(problem.status, "text/html; charset=utf-8", html);
