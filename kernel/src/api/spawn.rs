@@ -16,7 +16,7 @@ use crate::{
         spawn::options::SpawnOptions,
     },
     job::{
-        self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, runnable::Runnable,
+        self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, placement_bit, runnable::Runnable,
         transition::Inbox, work_kind::WorkKind,
     },
     report::Describe,
@@ -390,12 +390,13 @@ where
     if shared.is_closing() {
         return JoinHandle::refused();
     }
-    let spec = Spec {
-        flags: flag::FORKED,
-        ..plain_spec(shared, site, 1)
-    };
+    let spec = plain_spec(shared, site, 1);
     match Room::new() {
-        Ok(room) => finish(job::new(room, spec, |_| future)),
+        Ok(room) => {
+            let runnable = job::new(room, spec, |_| future);
+            runnable.header().set_placement_bit(placement_bit::FORKED);
+            finish(runnable)
+        }
         // The forking job runs all parts itself.
         Err(NoMemory { .. }) => JoinHandle::refused(),
     }

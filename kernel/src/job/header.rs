@@ -99,18 +99,18 @@ pub(crate) mod flag {
     pub(crate) const FIBER: u8 = 1 << 2;
     /// The job blocks its thread in a join, and the joined job waits.
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
-    /// The job runs parts of a fork, and its site is that of the fork. Never changes.
-    pub(crate) const FORKED: u8 = 1 << 4;
     /// The panic hook runs for a panic of the job.
-    pub(super) const IN_PANIC_HOOK: u8 = 1 << 5;
+    pub(super) const IN_PANIC_HOOK: u8 = 1 << 4;
+    /// The monitor has seen the panic hook that runs. Set only with `IN_PANIC_HOOK`, and cleared with it.
+    pub(super) const HOOK_SEEN: u8 = 1 << 5;
     /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
     pub(super) const PROVEN: u8 = 1 << 6;
     /// A cancel ended the job, or is ending it.
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// Bits of [`Header::body`]. All except `SERVES_MANY` say where the job may run, and `Header::placement` turns them into a
-/// value: without any of them every worker may run it. `SERVES_MANY` is no placement.
+/// Bits of [`Header::body`]. All except `SERVES_MANY` and `FORKED` say where the job may run, and `Header::placement` turns
+/// them into a value: without any of them every worker may run it.
 pub(crate) mod placement_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
@@ -126,6 +126,8 @@ pub(crate) mod placement_bit {
     /// The job runs the code of many units, so its runs are no record of its kind, and it never runs in quarantine.
     /// Set at creation, and never cleared.
     pub(crate) const SERVES_MANY: u8 = 1 << 5;
+    /// The job runs parts of a fork, and its site is that of the fork. Set at creation, and never cleared.
+    pub(crate) const FORKED: u8 = 1 << 6;
 }
 
 /// The bits of [`Header::body`] that are a [`stage`](crate::job::body::stage).
@@ -310,18 +312,31 @@ impl Header {
 
     /// Whether the job is a part of a fork.
     pub(crate) fn is_forked(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & flag::FORKED != 0
+        self.placement_bits() & placement_bit::FORKED != 0
     }
 
-    /// Notes whether the panic hook runs for a panic of the job. Only the job itself.
-    pub(crate) fn set_in_panic_hook(&self, runs: bool) {
+    /// The panic hook begins for a panic of the job. Only the job itself.
+    pub(crate) fn begin_panic_hook(&self) {
         // Relaxed: a hint for reports.
-        match runs {
-            true => self.flags.fetch_or(flag::IN_PANIC_HOOK, Ordering::Relaxed),
-            false => self
-                .flags
-                .fetch_and(!flag::IN_PANIC_HOOK, Ordering::Relaxed),
-        };
+        self.flags.fetch_or(flag::IN_PANIC_HOOK, Ordering::Relaxed);
+    }
+
+    /// That hook has ended. Only the job itself.
+    pub(crate) fn end_panic_hook(&self) {
+        let hook = flag::IN_PANIC_HOOK | flag::HOOK_SEEN;
+        self.flags.fetch_and(!hook, Ordering::Relaxed);
+    }
+
+    /// The monitor looks whether the panic hook runs for a panic of the job, and whether it has seen that hook before.
+    pub(crate) fn see_panic_hook(&self) -> SeenHook {
+        // In one step: if the hook ended in between, the bit would be that of the next one.
+        let see = |flags| (flags & flag::IN_PANIC_HOOK != 0).then_some(flags | flag::HOOK_SEEN);
+        let relaxed = Ordering::Relaxed;
+        match self.flags.fetch_update(relaxed, relaxed, see) {
+            Err(_) => SeenHook::None,
+            Ok(before) if before & flag::HOOK_SEEN == 0 => SeenHook::New,
+            Ok(_) => SeenHook::Again,
+        }
     }
 
     /// Whether the panic hook runs for a panic of the job. A moment old.
@@ -360,6 +375,17 @@ impl Header {
     pub(crate) fn waits_for(&self) -> Option<Reason> {
         Reason::of_word(self.waits_for.load(Ordering::Relaxed))
     }
+}
+
+/// What a look of the monitor finds of the panic hook of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeenHook {
+    /// None runs.
+    None,
+    /// One runs that no look has seen before.
+    New,
+    /// The one that the last look has seen still runs.
+    Again,
 }
 
 impl crate::queue::injector::Linked for Header {

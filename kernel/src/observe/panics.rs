@@ -114,7 +114,7 @@ struct InHook(JobRef, Instant);
 
 impl InHook {
     fn enter(job: JobRef) -> InHook {
-        Header::set_in_panic_hook(job.header(), true);
+        Header::begin_panic_hook(job.header());
         InHook(job, Instant::now())
     }
 }

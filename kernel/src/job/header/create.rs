@@ -35,7 +35,7 @@ pub(crate) struct Spec {
     pub(crate) inbox: Inbox,
     /// The pinned queue of the only thread that may run the job, if it is pinned.
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
-    /// The constant flags of the job: `COUNTED`, `FIBER`, `FORKED`; see [`flag`](super::flag).
+    /// The constant flags of the job: `COUNTED`, `FIBER`; see [`flag`](super::flag).
     pub(crate) flags: u8,
     /// How many [`JobRef`](crate::job::JobRef)s are created at once, so that none is counted one by one.
     pub(crate) refs: u32,

@@ -181,7 +181,7 @@ impl DetachedThreads {
             .find(|thread| thread.is_in(run) && thread.run.job.ptr() == job.ptr());
         match found {
             Some(thread) => lock(&self.ended).extend(thread.end_panic_hook(bound)),
-            None => job.header().set_in_panic_hook(false),
+            None => job.header().end_panic_hook(),
         }
     }
 
@@ -285,14 +285,11 @@ impl DetachedThreads {
         let now = Instant::now();
         let numbers: Vec<u32> = {
             let mut threads = lock(&self.threads);
-            // First, because a thread whose job was reported is not sampled.
-            threads
-                .iter_mut()
-                .for_each(DetachedThread::look_behind_hook);
-            let sampled = threads
-                .iter()
-                .filter(|thread| thread.is_sampled(thread.held(now), bound) || thread.is_timed());
-            sampled.map(|thread| thread.number).collect()
+            let asked = threads.iter_mut().filter_map(|thread| {
+                let asks = thread.begin_look(thread.held(now), bound);
+                asks.then_some(thread.number)
+            });
+            asked.collect()
         };
         // Read without the lock: a thread takes it when its poll ends.
         let times: HashMap<u32, ThreadTimes> = numbers

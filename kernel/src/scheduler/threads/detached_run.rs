@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    job::{JobPtr, JobRef},
+    job::{JobPtr, JobRef, SeenHook},
     scheduler::threads::{priority::CpuShare, senders::Sends},
 };
 
@@ -43,6 +43,14 @@ impl RunningCode {
         match job.header().is_in_panic_hook() {
             true => RunningCode::PanicHook,
             false => RunningCode::Own,
+        }
+    }
+
+    /// As [`of`](Self::of), at a look of the monitor, which knows the hook at its next look.
+    pub(crate) fn see(job: &JobRef) -> RunningCode {
+        match job.header().see_panic_hook() {
+            SeenHook::New | SeenHook::Again => RunningCode::PanicHook,
+            SeenHook::None => RunningCode::Own,
         }
     }
 }

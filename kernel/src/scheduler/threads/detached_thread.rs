@@ -14,7 +14,7 @@ use crate::scheduler::threads::{
     detached_run::{
         Activity, Cause, DetachedRun, ListedRun, LongHook, Overdue, PendingKill, Round, RunningCode,
     },
-    detached_thread::hook_watch::HookWatch,
+    detached_thread::hook_watch::{FoundCode, HookWatch},
     thread_times::ThreadTimes,
 };
 
@@ -43,8 +43,10 @@ pub(super) struct DetachedThread {
     pub(super) counts_in_fork: bool,
     /// Whether a panic hook has ended since the thread was detached, and what followed was watched anew.
     pub(super) renewed: bool,
-    /// The panic hook, if it was reported.
+    /// What was reported of the panic hook.
     hook: HookWatch,
+    /// Whether the look under way has [begun](Self::begin_look) at this thread, and the run has not begun again since.
+    is_looked_at: bool,
     /// Whether a report has named the jobs that it holds up.
     pub(super) held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
@@ -73,6 +75,7 @@ impl DetachedThread {
             counts_in_fork: false,
             renewed: false,
             hook: HookWatch::default(),
+            is_looked_at: false,
             held_up_reported: false,
             killed: None,
             ends: None,
@@ -105,6 +108,7 @@ impl DetachedThread {
         self.blocked = None;
         self.counts_in_fork = false;
         self.hook = HookWatch::default();
+        self.is_looked_at = false;
         self.held_up_reported = false;
         self.kill_reported = false;
     }
@@ -114,7 +118,7 @@ impl DetachedThread {
     pub(super) fn announce(&mut self, ended: &mut Vec<Overdue>) -> bool {
         // Asked first: of a run that was reported, even if only its panic hook was, nothing is left to report.
         let so_far = self.unreported();
-        self.look_behind_hook();
+        let _is_over = self.look_behind_hook();
         if self.reported {
             return false;
         }
@@ -132,13 +136,13 @@ impl DetachedThread {
     /// that was reported, the job is not reported yet. Returns what is to be reported of the run so far.
     pub(super) fn end_panic_hook(&mut self, bound: Duration) -> Option<Overdue> {
         self.note_code(bound);
-        self.run.job.header().set_in_panic_hook(false);
+        self.run.job.header().end_panic_hook();
         let is_own = self.reported && self.run.code == RunningCode::Own;
         if self.announced || is_own {
             return None;
         }
         if mem::replace(&mut self.renewed, true) {
-            self.look_behind_hook();
+            let _is_over = self.look_behind_hook();
             return None;
         }
         let (so_far, kill_reported) = (self.unreported(), self.kill_reported);
@@ -150,7 +154,7 @@ impl DetachedThread {
     /// Notes what runs, unless the run was reported, or had exceeded the bound when the thread was detached.
     fn note_code(&mut self, bound: Duration) {
         if self.held_before < bound && !self.reported {
-            self.run.code = RunningCode::of(&self.run.job);
+            self.run.code = RunningCode::see(&self.run.job);
         }
     }
 
@@ -253,44 +257,56 @@ impl DetachedThread {
 
     /// Whether the monitor has to look whether a panic hook that was reported still runs.
     pub(super) fn awaits_hook(&self) -> bool {
-        self.hook.is_watching() && !self.announced
-    }
-
-    /// The panic hook that was reported, if a report is to tell now that it still runs.
-    fn look_at_hook(&mut self, held: Duration, bound: Duration) -> Option<LongHook> {
-        if !self.awaits_hook() {
-            return None;
-        }
-        let job = self.run.job.clone();
-        let held = self.hook.look(held, bound)?;
-        Some(LongHook { job, held })
+        self.hook.awaits_warning() && !self.announced
     }
 
     /// If the panic hook that was reported is over, and the run is not one that begins: what runs now is the job's own, and is
-    /// not reported yet.
-    pub(super) fn look_behind_hook(&mut self) {
-        let of_hook = self.run.code == RunningCode::PanicHook && self.reported && !self.announced;
-        if of_hook && RunningCode::of(&self.run.job) == RunningCode::Own {
+    /// not reported yet. True if so.
+    pub(super) fn look_behind_hook(&mut self) -> bool {
+        let is_due = self.hook.is_begun() && !self.announced;
+        let is_over =
+            is_due && self.hook.look(self.run.job.header().see_panic_hook()) == FoundCode::Own;
+        if is_over {
             self.run.code = RunningCode::Own;
             self.reported = false;
-            self.hook = HookWatch::default();
+            self.is_looked_at = false;
         }
+        is_over
     }
 
     /// The run was reported, which has lasted for `held`.
     fn set_reported(&mut self, held: Duration) {
         self.reported = true;
         if self.run.code == RunningCode::PanicHook {
-            self.hook = HookWatch::begin(held);
+            self.hook.begin(held);
         }
     }
 
+    /// The first part of a look: what runs, which is what the look will report. True if the system is to be asked what the
+    /// thread does.
+    pub(super) fn begin_look(&mut self, held: Duration, bound: Duration) -> bool {
+        if !self.look_behind_hook() {
+            self.note_code(bound);
+            if self.is_in_fork() && !self.reported {
+                self.run.code = RunningCode::see(&self.run.job);
+            }
+        }
+        self.is_looked_at = true;
+        self.is_sampled(held, bound) || self.is_timed()
+    }
+
+    /// The second part of a look, when the system was asked. Without the first part nothing is judged: the thread was not in
+    /// the list then, or its run has begun again, or what was reported is over.
     pub(super) fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
         let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
         round.unended.extend(self.look_at_kill(bound));
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
+        if !mem::take(&mut self.is_looked_at) {
+            round.busy += usize::from(is_quarantined && self.run.activity != Activity::Block);
+            return;
+        }
         if self.announced && self.is_sampled(held, bound) {
             self.asked_at = 2 * held;
             if now.is_some() {
@@ -298,7 +314,13 @@ impl DetachedThread {
             }
         }
         if self.reported {
-            round.long_hooks.extend(self.look_at_hook(held, bound));
+            if !self.announced {
+                let ran = self.hook.warn(held, bound);
+                let job = || self.run.job.clone();
+                round
+                    .long_hooks
+                    .extend(ran.map(|held| LongHook { job: job(), held }));
+            }
             return;
         }
         if self.is_in_fork() {
@@ -307,7 +329,6 @@ impl DetachedThread {
             }
             return;
         }
-        self.note_code(bound);
         let is_due = self.is_sampled(held, bound);
         if self.is_judged_by_times() && is_due {
             self.note_activity(now);
@@ -370,7 +391,6 @@ impl DetachedThread {
         let since = *self.blocked.get_or_insert_with(Instant::now);
         let is_over = since.elapsed() >= round.bound;
         if is_over {
-            self.run.code = RunningCode::of(&self.run.job);
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
                 held: since.elapsed(),

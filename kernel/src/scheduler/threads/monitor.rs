@@ -275,8 +275,9 @@ fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &mut Watched) -
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return false;
     };
-    let is_fork =
-        || running_job(worker, watched.running).is_none_or(|(job, _)| is_fork(shared, &job));
+    let is_fork = || {
+        running_job(worker, watched.running, |_| ()).is_none_or(|(job, ())| is_fork(shared, &job))
+    };
     watched.blocks = then.is_blocked && now.is_blocked && then.ran == now.ran && !is_fork();
     watched.blocks
 }
@@ -291,28 +292,33 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched, holdin
         return;
     }
     watched.is_long = true;
-    if let Some((job, RunningCode::Own)) = running_job(worker, watched.running) {
+    let running = running_job(worker, watched.running, RunningCode::of);
+    if let Some((job, RunningCode::Own)) = running {
         detached_round::note_long_run(shared, &job);
     }
 }
 
-/// The job of the run and what runs in it, if the worker's owner is still in it.
-fn running_job(worker: &Worker, running: RunWord) -> Option<(JobRef, RunningCode)> {
+/// The job of the run and what `ask` says of it, if the worker's owner is still in it.
+fn running_job<T>(
+    worker: &Worker,
+    running: RunWord,
+    ask: impl FnOnce(&JobRef) -> T,
+) -> Option<(JobRef, T)> {
     let _core = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
     }
     // SAFETY: as in `revoke`.
     let job = unsafe { JobRef::new_for(running.job()?) };
-    let code = RunningCode::of(&job);
-    Some((job, code))
+    let answer = ask(&job);
+    Some((job, answer))
 }
 
 /// The jobs that hold the workers' own threads at this moment.
 pub(crate) fn jobs_on_workers(shared: &Shared) -> Vec<JobRef> {
     let runs = shared.workers.iter();
-    let runs = runs.filter_map(|worker| running_job(worker, worker.running()));
-    runs.map(|(job, _)| job).collect()
+    let runs = runs.filter_map(|worker| running_job(worker, worker.running(), |_| ()));
+    runs.map(|(job, ())| job).collect()
 }
 
 /// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
@@ -337,7 +343,8 @@ fn retake(
     if !shared.pool.has_spare_thread(shared) {
         let held = watched.since.elapsed();
         if watched.stays_stuck.is_due(held) {
-            let running = running_job(worker, watched.running);
+            let see = |job: &JobRef| job.header().see_panic_hook();
+            let running = running_job(worker, watched.running, see);
             watched.stays_stuck.look(shared, running, held);
         }
         return false;
@@ -403,7 +410,7 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Revocat
         cause: Cause::Retaken,
         since: watched.since,
         sends,
-        code: RunningCode::of(&job),
+        code: RunningCode::see(&job),
     };
     if !shared.detached.try_add(thread, run) {
         return None;

@@ -9,8 +9,8 @@
 //! the monitor looks at both: that of the worker's core, or that of the list of detached threads.
 //!
 //! A hook that takes less than a quarter of the bound ends without a lock, and it and each later one leave the run as it is:
-//! their time counts as the job's. So the monitor may find a hook over that it has reported, in the same run: it then reports
-//! the job, too, which still holds its thread (`look_behind_hook` in `detached_thread.rs`).
+//! their time counts as the job's. So the monitor may find a hook over that it has reported, in the same run, even if
+//! another one runs by then: it then reports the job, too, which still holds its thread (`detached_thread/hook_watch.rs`).
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use crate::{
     job::JobRef,
     scheduler::{
         threads::{detached_run::ListedRun, visits},
-        workers::{context, run_word::RunWord},
+        workers::{context, run_word::RunWord, shared::Shared},
     },
 };
 
@@ -32,19 +32,20 @@ thread_local! {
 /// The panic hook has ended that ran for a panic of `job`, which the calling thread runs, and `took` so long.
 pub(crate) fn end(job: &JobRef, took: Duration) {
     let cx = context::again();
-    let is_short = |bound: Duration| took < bound / 4;
-    let bound = cx.shared().map(|shared| shared.config.stuck_after);
-    if bound.is_some_and(is_short) {
-        return job.header().set_in_panic_hook(false);
+    let is_short = |shared: &&Shared| took < shared.config.stuck_after / 4;
+    if let Some(shared) = cx.shared().filter(is_short) {
+        job.header().end_panic_hook();
+        // It may sleep, because the hook waited.
+        return shared.monitor.begin_to_watch();
     }
     if let Some((worker, lease)) = cx.worker() {
         if lease.is_inside() {
             // The kernel itself panicked under the lock.
-            return job.header().set_in_panic_hook(false);
+            return job.header().end_panic_hook();
         }
         // SAFETY: *owner*: the worker of this thread's context, and the thread is not inside.
         if let Ok(_core) = unsafe { worker.core.enter(lease) } {
-            job.header().set_in_panic_hook(false);
+            job.header().end_panic_hook();
             if worker.running() != RENEWED.get() {
                 RENEWED.set(worker.running().renewed());
                 worker.restore_running(RENEWED.get());
@@ -58,11 +59,11 @@ pub(crate) fn end(job: &JobRef, took: Duration) {
         .shared()
         .filter(|_| visit.is_some() || cx.outbox().is_some())
     else {
-        return job.header().set_in_panic_hook(false);
+        return job.header().end_panic_hook();
     };
     let listed = match visit {
         Some((visit, _)) if visit.is_run_of(job.ptr()) && visit.renew() => {
-            return job.header().set_in_panic_hook(false);
+            return job.header().end_panic_hook();
         }
         Some((visit, _)) => ListedRun::OfVisit(visit.thread, job.ptr()),
         None => ListedRun::OfThread(shared.thread_number()),

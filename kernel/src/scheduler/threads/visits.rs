@@ -108,7 +108,7 @@ fn list(shared: &Shared, visit: &VisitRun, seen: SeenRun, since: Instant) {
 
 fn detached_run(job: JobRef, since: Instant) -> DetachedRun {
     DetachedRun {
-        code: RunningCode::of(&job),
+        code: RunningCode::see(&job),
         job,
         activity: Activity::Compute,
         cause: Cause::Visits,

@@ -53,7 +53,7 @@ fn run(job: &JobRef, cause: Cause, before: Duration) -> DetachedRun {
         cause,
         since: Instant::now().checked_sub(before).unwrap(),
         sends: Sends::here(),
-        code: RunningCode::of(job),
+        code: RunningCode::see(job),
     }
 }
 
@@ -68,9 +68,9 @@ fn retaken(job: &JobRef, before: Duration) -> (DetachedThreads, ListedRun) {
 fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_reported() {
     for ends_before_the_look in [true, false] {
         let job = testing::job();
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         let (threads, listed) = retaken(&job, BOUND);
-        job.header().set_in_panic_hook(false);
+        job.header().end_panic_hook();
         if ends_before_the_look {
             threads.end(listed);
         }
@@ -83,10 +83,10 @@ fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_
 #[test]
 fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
     let job = testing::job();
-    job.header().set_in_panic_hook(true);
+    job.header().begin_panic_hook();
     let (threads, listed) = retaken(&job, Duration::ZERO);
     // Whether or not this look finds the bound exceeded.
-    job.header().set_in_panic_hook(false);
+    job.header().end_panic_hook();
     let mut overdue = threads.look(10_000 * BOUND).overdue;
     assert!(overdue.is_empty());
     threads.end(listed);
@@ -99,7 +99,7 @@ fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
 fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
     for ends_before_the_look in [true, false] {
         let job = testing::job();
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         let (threads, listed) = retaken(&job, BOUND);
         if !ends_before_the_look {
             assert_eq!(threads.look(BOUND).overdue.len(), 1);
@@ -117,7 +117,7 @@ fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
         let overdue = threads.look(BOUND).overdue;
         assert!(overdue.len() == 1 && overdue[0].code == RunningCode::Own);
         // It was reported as stuck. A hook later in the same run changes nothing.
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         threads.end_panic_hook(listed, &job, BOUND);
         assert!(!threads.is_any_unreported());
     }
@@ -222,6 +222,7 @@ fn look_at_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<D
         ran: Duration::ZERO,
         is_blocked: true,
     };
+    let _asks = thread.begin_look(held, BOUND);
     thread.look(Some(times), held, &mut round);
     let hooks = round.long_hooks.iter().map(|hook| hook.held);
     (round.overdue.len(), hooks.collect())
@@ -234,7 +235,7 @@ fn in_reported_hook(cause: Cause, activity: Activity, held: Duration) -> Detache
         ..run(&testing::job(), cause, Duration::ZERO)
     };
     let mut thread = DetachedThread::new(0, run);
-    thread.run.job.header().set_in_panic_hook(true);
+    thread.run.job.header().begin_panic_hook();
     let mut is_reported = || look_at_blocked(&mut thread, held) == (1, vec![]);
     while !is_reported() {}
     thread
@@ -282,23 +283,34 @@ fn a_panic_hook_that_ends_and_does_not_begin_the_run_again_leaves_the_job_to_be_
             let held = BOUND + LONG_HOOK;
             assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
         }
-        thread.run.job.header().set_in_panic_hook(false);
-        thread.look_behind_hook();
+        thread.run.job.header().end_panic_hook();
         assert_eq!(look_at_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
         assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
         assert_eq!(look_at_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
     }
 }
 
+/// Each look finds a hook, and the job went on between the two.
+#[test]
+fn a_second_panic_hook_is_not_taken_for_the_one_that_was_reported() {
+    let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
+    thread.run.job.header().end_panic_hook();
+    thread.run.job.header().begin_panic_hook();
+    let held = BOUND + LONG_HOOK;
+    assert_eq!(look_at_blocked(&mut thread, held), (1, vec![]));
+    assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
+    assert_eq!(look_at_blocked(&mut thread, 2 * held), (0, vec![]));
+}
+
 #[test]
 fn a_job_that_announces_directly_behind_a_reported_panic_hook_is_not_reported() {
     let job = testing::job();
-    job.header().set_in_panic_hook(true);
+    job.header().begin_panic_hook();
     let (threads, listed) = retaken(&job, BOUND);
     assert_eq!(threads.look(BOUND).overdue.len(), 1);
     assert!(!threads.announce(listed), "the hook itself announces");
     // As a short one does.
-    job.header().set_in_panic_hook(false);
+    job.header().end_panic_hook();
     assert!(threads.announce(listed));
     assert!(!threads.is_any_unreported());
     assert!(threads.look(BOUND).overdue.is_empty());
@@ -329,7 +341,7 @@ fn what_a_thread_does_behind_a_reported_panic_hook_is_asked_at_the_look_that_fin
         .unsigned_abs();
     thread.first = ThreadTimes::of(thread.number);
     assert!(thread.first.is_some());
-    thread.run.job.header().set_in_panic_hook(false);
+    thread.run.job.header().end_panic_hook();
     let bound = 10_000 * BOUND;
     thread.run.since = Instant::now().checked_sub(2 * bound).unwrap();
     lock(&threads.threads).push(thread);

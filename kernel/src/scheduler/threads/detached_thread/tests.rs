@@ -29,6 +29,7 @@ fn times(ran_ms: u64, is_blocked: bool) -> ThreadTimes {
 
 fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -> Round {
     let mut round = Round::new(BOUND);
+    let _asks = thread.begin_look(held, BOUND);
     thread.look(now, held, &mut round);
     round
 }
@@ -75,4 +76,44 @@ fn a_blocked_thread_is_sampled_when_it_begins_when_its_run_is_long_and_beyond_th
     let round = look(&mut thread, Some(times(0, true)), BOUND);
     assert_eq!((round.long.len(), round.overdue.len()), (0, 1));
     assert!(!thread.is_sampled(2 * BOUND, BOUND));
+}
+
+/// It is none of the time that the look judges.
+#[test]
+fn a_panic_hook_that_begins_during_a_look_is_not_reported_in_the_place_of_the_job() {
+    let mut thread = in_quarantine();
+    let mut round = Round::new(BOUND);
+    assert!(thread.begin_look(2 * BOUND, BOUND));
+    thread.run.job.header().begin_panic_hook();
+    thread.look(Some(times(7, false)), 2 * BOUND, &mut round);
+    let codes: Vec<_> = round.overdue.iter().map(|it| it.code).collect();
+    assert_eq!(codes, [RunningCode::Own]);
+}
+
+/// It may have waited for a core for all of that time, and the system was not asked, because the hook was reported.
+#[test]
+fn a_thread_whose_reported_panic_hook_ends_during_a_look_is_judged_at_the_next_one() {
+    let mut thread = in_quarantine();
+    thread.run.job.header().begin_panic_hook();
+    let round = look(&mut thread, Some(times(7, false)), 2 * BOUND);
+    assert_eq!(round.overdue.len(), 1);
+    // As behind an earlier hook of the run.
+    thread.renewed = true;
+    let mut round = Round::new(BOUND);
+    assert!(!thread.begin_look(3 * BOUND, BOUND));
+    assert!(thread.end_panic_hook(BOUND).is_none());
+    thread.look(None, 3 * BOUND, &mut round);
+    assert_eq!((round.busy, round.overdue.len()), (1, 0));
+    let round = look(&mut thread, Some(times(14, false)), 4 * BOUND);
+    assert!(round.overdue.len() == 1 && round.overdue[0].code == RunningCode::Own);
+}
+
+#[test]
+fn a_thread_that_is_listed_during_a_look_is_judged_at_the_next_one() {
+    let mut thread = in_quarantine();
+    let mut round = Round::new(BOUND);
+    thread.look(None, 2 * BOUND, &mut round);
+    assert_eq!((round.busy, round.overdue.len()), (1, 0));
+    let round = look(&mut thread, Some(times(7, false)), 2 * BOUND);
+    assert_eq!(round.overdue.len(), 1);
 }

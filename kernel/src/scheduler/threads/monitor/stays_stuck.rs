@@ -1,17 +1,15 @@
 //! A worker that stays with its stuck thread, because no spare thread is left: which reports tell of that run. Until it
 //! ends, each round moves what is due at this worker to others (step 1 of the [monitor](super)).
 
-use std::{
-    mem,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use crate::{
-    job::JobRef,
+    job::{JobRef, SeenHook},
     report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached_round, detached_run::RunningCode, detached_thread::hook_watch::HookWatch,
+            detached_round,
+            detached_thread::hook_watch::{FoundCode, HookWatch},
             serve,
         },
         workers::shared::Shared,
@@ -23,10 +21,8 @@ use crate::{
 pub(super) struct StaysStuck {
     /// When the run has lasted for so long, it is looked at.
     look_at: Duration,
-    /// The panic hook, if it was reported.
+    /// What was reported of the panic hook.
     hook: HookWatch,
-    /// Whether it was reported, so that only the job's own code is left to report.
-    hook_reported: bool,
 }
 
 impl StaysStuck {
@@ -36,20 +32,20 @@ impl StaysStuck {
     }
 
     /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for `held`.
-    /// `running`: the job, if the owner is still in it. One that runs a panic hook is looked at again until its own code is
+    /// `running`: the job, if the owner is still in it, and its panic hook. A job that runs a panic hook is looked at again until its own code is
     /// found to run: only a warning of a hook that blocks goes to stderr, and what the job does behind the hook is reported
     /// as its own.
     pub(super) fn look(
         &mut self,
         shared: &Shared,
-        running: Option<(JobRef, RunningCode)>,
+        running: Option<(JobRef, SeenHook)>,
         held: Duration,
     ) {
         let bound = shared.config.stuck_after;
         self.look_at = Duration::MAX;
         let spare = shared.config.spare_threads;
         serve::report_no_spare_thread(shared, spare, NoSpareThread::WorkerIsStuck);
-        let Some((job, code)) = running else {
+        let Some((job, hook)) = running else {
             return;
         };
         if detached_round::is_before_callbacks(job.header()) {
@@ -59,23 +55,29 @@ impl StaysStuck {
         }
         let name = LateName::of(job.header());
         let retake = Retake::Refused;
-        if code == RunningCode::PanicHook {
+        let found = self.hook.look(hook);
+        if found != FoundCode::Own {
             self.look_at = held + bound;
-            if mem::replace(&mut self.hook_reported, true) {
-                if let Some(ran) = self.hook.look(held, bound) {
+        }
+        match found {
+            FoundCode::Own => {
+                let run = StuckRun {
+                    held,
+                    retake,
+                    killed: None,
+                };
+                report::stuck(name, run, LateNames::none());
+            }
+            FoundCode::Hook => {
+                self.hook.begin(held);
+                report::panic_hook_runs(name, held, retake);
+            }
+            FoundCode::ReportedHook => {
+                if let Some(ran) = self.hook.warn(held, bound) {
                     report::long_panic_hook(name, ran);
                 }
                 return;
             }
-            self.hook = HookWatch::begin(held);
-            report::panic_hook_runs(name, held, retake);
-        } else {
-            let run = StuckRun {
-                held,
-                retake,
-                killed: None,
-            };
-            report::stuck(name, run, LateNames::none());
         }
         // A fork is no excuse, even one that computes: no thread is left for others.
         detached_round::note_offence(shared, &job, true, Instant::now());

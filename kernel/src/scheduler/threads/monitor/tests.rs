@@ -65,6 +65,28 @@ fn a_job_that_goes_on_after_an_announcement_wakes_the_monitor() {
     runtime.block_on(job).unwrap();
 }
 
+/// A hook that waits lets the monitor sleep, however short it is, and nobody else wakes it.
+#[test]
+fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
+    while_a_job_runs(|shared, _, job| {
+        let sleeper = shared.clone();
+        let monitor = thread::spawn(move || {
+            sleeper.monitor.begin(thread::current());
+            sleeper.monitor.sleep_until_a_worker_wakes(|| true);
+        });
+        until(|| shared.monitor.is_asleep());
+        let set_shared = |shared| context::with(|cx| cx.set_shared(shared));
+        let before = set_shared(Arc::as_ptr(shared));
+        job.header().begin_panic_hook();
+        panic_hook_end::end(job, Duration::ZERO);
+        set_shared(before);
+        let sleeps_on = shared.monitor.is_asleep();
+        shared.monitor.wake();
+        monitor.join().unwrap();
+        assert!(!sleeps_on && !job.header().is_in_panic_hook());
+    });
+}
+
 /// Leaves a destructor that blocks until it is told to go on. The flag is set if a job runs it: then somebody who looked at
 /// all jobs of the program had the last reference.
 #[derive(Debug)]
@@ -131,10 +153,10 @@ fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
         let worker = worker_loop.worker();
         let mut watched = Watched::new(worker.running());
         exceed_bound(&mut watched);
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         assert!(revoke(shared, worker, &watched).is_some());
         // The hook ends, and then the poll, before the monitor looks at the detached threads.
-        job.header().set_in_panic_hook(false);
+        job.header().end_panic_hook();
         let listed = ListedRun::OfThread(shared.thread_number());
         shared.detached.end(listed);
         let overdue = shared.detached.look(BOUND).overdue;
@@ -150,7 +172,7 @@ fn a_job_that_goes_on_behind_a_long_panic_hook_keeps_its_worker() {
         let worker = worker_loop.worker();
         let mut watched = Watched::new(worker.running());
         exceed_bound(&mut watched);
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         panic_hook_end::end(job, BOUND);
         assert!(!job.header().is_in_panic_hook());
         assert!(revoke(shared, worker, &watched).is_none());
@@ -252,12 +274,16 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
         let is_due_after = |job: &JobRef, pause| {
             let (mut stays_stuck, held) = (StaysStuck::default(), BOUND);
             assert!(stays_stuck.is_due(held));
-            stays_stuck.look(shared, Some((job.clone(), RunningCode::of(job))), held);
+            stays_stuck.look(
+                shared,
+                Some((job.clone(), job.header().see_panic_hook())),
+                held,
+            );
             assert!(!stays_stuck.is_due(held));
             stays_stuck.is_due(held + pause)
         };
         assert!(!is_due_after(job, 1000 * BOUND));
-        job.header().set_in_panic_hook(true);
+        job.header().begin_panic_hook();
         assert!(is_due_after(job, BOUND));
         let runnable = FEATURES.callbacks.runner(shared.id(), EntryQueue::new());
         // SAFETY: the runnable keeps the job.
@@ -271,17 +297,21 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
 /// Where no spare thread is left. A look that finds the job's own code reports it, and is the last one.
 #[test]
 fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_a_warning() {
-    for pauses in [1, 3] {
+    for (pauses, panics_again) in [(1, false), (3, false), (1, true), (3, true)] {
         while_a_job_runs(|shared, _, job| {
             let mut stays_stuck = StaysStuck::default();
             let mut look = |held| {
                 assert!(stays_stuck.is_due(held));
-                stays_stuck.look(shared, Some((job.clone(), RunningCode::of(job))), held);
+                let running = (job.clone(), job.header().see_panic_hook());
+                stays_stuck.look(shared, Some(running), held);
                 stays_stuck.is_due(1000 * held)
             };
-            job.header().set_in_panic_hook(true);
+            job.header().begin_panic_hook();
             assert!((1..=pauses).all(|n| look(n * BOUND)));
-            job.header().set_in_panic_hook(false);
+            job.header().end_panic_hook();
+            if panics_again {
+                job.header().begin_panic_hook();
+            }
             assert!(!look((pauses + 1) * BOUND));
         });
     }
