@@ -1,6 +1,10 @@
 //! What a scope whose parent holds its thread waits for.
 
-use std::{sync::mpsc, thread};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use super::*;
 
@@ -10,7 +14,7 @@ fn the_end_of_a_child_is_noticed_beside_one_that_shuts_the_runtime_down() {
     let runtime = crate::Runtime::builder().workers(1).build().unwrap();
     let (end, ended) = mpsc::channel::<()>();
     let scope = runtime.block_on(async {
-        let scope = Scope::default();
+        let scope = Arc::new(Scope::default());
         let ends_late = async move { ended.recv().unwrap() };
         scope.spawn(ends_late).detach();
         // Its destructor does not run before the test ends.
@@ -19,14 +23,18 @@ fn the_end_of_a_child_is_noticed_beside_one_that_shuts_the_runtime_down() {
         job.header().extensions.lock().shuts_down = true;
         scope
     });
-    thread::scope(|threads| {
-        let parent = threads.spawn(|| scope.wait_with_stack());
-        let waits = || lock(&scope.children).waiter.is_some();
-        while !waits() {
-            thread::yield_now();
-        }
-        end.send(()).unwrap();
-        parent.join().unwrap();
+    let (parent, (wait_ends, wait_ended)) = (scope.clone(), mpsc::channel());
+    // Not a scoped thread: if it waits for ever, the test fails and does not wait for it.
+    thread::spawn(move || {
+        parent.wait_with_stack();
+        wait_ends.send(()).unwrap();
     });
+    let waits = || lock(&scope.children).waiter.is_some();
+    while !waits() {
+        thread::yield_now();
+    }
+    end.send(()).unwrap();
+    let noticed = wait_ended.recv_timeout(Duration::from_secs(60));
+    assert!(noticed.is_ok(), "the parent waits on");
     assert_eq!(lock(&scope.children).live.len(), 1);
 }
