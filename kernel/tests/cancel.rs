@@ -12,7 +12,7 @@ use std::sync::{
 };
 
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{JoinError, Wait, sleep, spawn, yield_now};
+use weald_kernel::{JoinError, Wait, catch_panic, sleep, spawn, yield_now, yield_with_stack};
 
 #[test]
 fn a_waiting_job_is_dropped_where_it_waits() {
@@ -118,6 +118,36 @@ fn a_cancelled_job_that_waits_in_a_destructor_sleeps_until_it_is_woken() {
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
         let polls = polls.load(Ordering::SeqCst);
         assert!(polls <= 3, "it was polled {polls} times");
+    });
+}
+
+/// Waits for ever when it is dropped, after it has said so.
+struct WaitsForEver(mpsc::Sender<()>);
+
+impl Drop for WaitsForEver {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        std::future::pending::<()>().wait();
+    }
+}
+
+/// The cancel that ends the wait of a destructor goes no further there.
+#[test]
+fn a_job_that_is_cancelled_in_the_destructor_of_a_payload_ends_at_its_own_next_wait() {
+    on_each(|runtime| {
+        let (waits, waiting) = mpsc::channel();
+        let passed = Arc::new(AtomicBool::new(false));
+        let passes = passed.clone();
+        let job = runtime.spawn(async move {
+            let caught = catch_panic(|| std::panic::panic_any(WaitsForEver(waits)));
+            assert!(caught.is_none());
+            yield_with_stack();
+            passes.store(true, Ordering::SeqCst);
+        });
+        waiting.recv().unwrap();
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(!passed.load(Ordering::SeqCst));
     });
 }
 

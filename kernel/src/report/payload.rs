@@ -9,6 +9,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use crate::FEATURES;
+
 /// What an unwinding carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
@@ -20,9 +22,13 @@ pub(crate) fn is_cancel(payload: &Payload) -> bool {
     payload.is::<CancelUnwind>()
 }
 
-/// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked.
+/// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked. If a cancel of the running
+/// job has ended a wait in the destructor, the job's own next wait ends, too.
 pub(crate) fn discard(payload: Payload) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        if is_cancel(&second) {
+            (FEATURES.deliver_cancel_again)();
+        }
         // Dropping the second payload could panic again, and so on for ever.
         mem::forget(second);
     }
