@@ -125,7 +125,7 @@ mod reactor {
 // - where a timer fires: `workers::search` (`fire_due`; the monitor, a trim and the stop call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
-// - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `DequeThief::steal` in
+// - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `Deque::steal` in
 //   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
 //   (`steal_any`, which chooses the deque); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
 // - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,

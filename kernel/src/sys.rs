@@ -142,7 +142,20 @@ pub(crate) mod barrier {
             SYMMETRIC.load(Ordering::Relaxed)
         }
 
+        #[cfg(test)]
+        thread_local! {
+            static HEAVY_FENCES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        }
+
+        /// How many heavy fences the calling thread has executed.
+        #[cfg(test)]
+        pub(crate) fn heavy_fences() -> usize {
+            HEAVY_FENCES.get()
+        }
+
         pub(crate) fn heavy() {
+            #[cfg(test)]
+            HEAVY_FENCES.set(HEAVY_FENCES.get() + 1);
             fence(Ordering::SeqCst);
             if !SYMMETRIC.load(Ordering::Relaxed) {
                 membarrier(MembarrierCommand::PrivateExpedited)

@@ -12,6 +12,13 @@
 //! Why only one side gets the entry: because of the two fences, either the owner sees the thief's `top` and
 //! waits under the lock for the verdict, or the thief sees the owner's `bottom` and backs out.
 //!
+//! A heavy fence interrupts the owner, which on a virtual machine costs both sides some ten microseconds. So a thief
+//! first *asks*: it alerts the owner, and waits about as long. At its next push the owner *shares* its entries: it
+//! raises `seen_top` above their places, as if a thief had them. From then on it decides about these entries under the
+//! lock, so a thief that finds a shared entry under the lock needs no fence. An owner that gets a shared entry back
+//! lowers `seen_top`, so the next entry in that place is its own again. A thief that takes the last shared entry alerts
+//! the owner for the next thief. Only if the owner does not push for so long does the thief pay for the heavy fence.
+//!
 //! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with
 //! `limit` anyway, then makes the owner look around. Until then a push costs nothing extra.
 //!
@@ -22,6 +29,8 @@
 //! Invariants:
 //! - Only the owner writes `bottom` and the slots; `top` is written only under the thieves' lock.
 //! - `top <= bottom`, except under the lock and during an owner's pop.
+//! - `seen_top` is `top`, or `shared` if that is greater; all three are written only under the thieves' lock, and
+//!   `shared` only by the owner. So the owner sees `seen_top` above the place of each shared entry.
 //! - There is always room for the next push, because the push that fills the last slot makes the owner look around and
 //!   grow the deque.
 
@@ -29,7 +38,7 @@
 
 use std::{ops::Deref, ptr::NonNull};
 
-use crate::sys::{AtomicPtr, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, lock, spin_loop};
+use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, barrier, lock, spin_loop};
 
 /// The number of slots in a new deque. Models use few, so that a deque grows within a few steps.
 #[cfg(not(any(loom, miri)))]
@@ -43,6 +52,13 @@ const FIRST_SLOTS: usize = 2;
 const STEADY_LOOKS: usize = 32;
 #[cfg(any(loom, miri))]
 const STEADY_LOOKS: usize = 1;
+
+/// How often a thief that has alerted the owner checks whether the owner shares the entry, before it pays for a heavy
+/// fence. As long as such a fence takes on a virtual machine: some ten microseconds, of which the owner loses as many.
+#[cfg(not(any(loom, miri)))]
+const ASKING_LOOKS: usize = 20 * STEADY_LOOKS;
+#[cfg(any(loom, miri))]
+const ASKING_LOOKS: usize = 1;
 
 /// The value of `limit` after an alert.
 const ALERTED: usize = 0;
@@ -59,7 +75,8 @@ pub(crate) struct Deque<T, S> {
     limit: AtomicUsize,
     /// The first of the slots.
     slots: AtomicPtr<AtomicPtr<T>>,
-    /// The place of the next steal as the owner sees it: `top`, or `usize::MAX` if fences are symmetric.
+    /// From this place on, an entry is the owner's without a look at the lock: the greater of `top` and
+    /// [`ThiefSide::shared`], or `usize::MAX` if fences are symmetric.
     seen_top: CachePadded<AtomicUsize>,
     /// The place of the next steal.
     top: AtomicUsize,
@@ -74,6 +91,8 @@ struct ThiefSide<T, S> {
     slots: Slots<T>,
     /// What thieves left, from place 0 up to `top`.
     stolen: Vec<Option<S>>,
+    /// The entries below this place are shared. Only the owner changes it.
+    shared: usize,
 }
 
 /// The fate of an entry.
@@ -133,6 +152,7 @@ impl<T, S> Deque<T, S> {
             thieves: Mutex::new(ThiefSide {
                 slots,
                 stolen: Vec::new(),
+                shared: 0,
             }),
         }
     }
@@ -170,20 +190,23 @@ impl<T, S> Deque<T, S> {
         self.seen_top.0.load(Ordering::Relaxed) <= place
     }
 
-    /// What became of the entry at `place`, whose pop failed. The place of a stolen entry stays occupied
+    /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared. The place of a stolen entry stays occupied
     /// until [`Deque::give_up`].
     ///
     /// # Safety
     /// As for [`Deque::pop`], which has just returned false.
     #[cold]
     pub(crate) unsafe fn judge(&self, place: usize) -> Verdict<S> {
-        // Without membarrier this fence pairs with a thief's; otherwise the light one in `pop` does.
-        barrier::full();
-        if self.top.load(Ordering::Relaxed) <= place {
-            return Verdict::Kept;
+        if self.is_symmetric {
+            // Pairs with a thief's fence. A thief that backed out touched nothing.
+            barrier::full();
+            if self.top.load(Ordering::Relaxed) <= place {
+                return Verdict::Kept;
+            }
         }
         let mut inner = lock(&self.thieves);
         if self.top.load(Ordering::Relaxed) <= place {
+            self.unshare_from(place, &mut inner);
             return Verdict::Kept;
         }
         self.bottom.store(place + 1, Ordering::Relaxed);
@@ -200,11 +223,12 @@ impl<T, S> Deque<T, S> {
     pub(crate) unsafe fn give_up(&self, place: usize) {
         let mut inner = lock(&self.thieves);
         inner.stolen.truncate(place);
-        self.set_top(place);
+        self.set_top(place, &inner);
+        self.unshare_from(place, &mut inner);
         self.bottom.store(place, Ordering::Relaxed);
     }
 
-    /// Makes room and resets the limit, after a push that asked the owner to look around.
+    /// Makes room, shares what is there, and resets the limit, after a push that asked the owner to look around.
     ///
     /// # Safety
     /// The caller is the owner.
@@ -223,6 +247,7 @@ impl<T, S> Deque<T, S> {
         }
         if !self.is_symmetric {
             self.limit.store(inner.slots.len() - 1, Ordering::Relaxed);
+            self.share(&mut inner);
         }
         drop(inner);
         // Pairs with the heavy fence that an alerting thread executes after it published the reason and before it
@@ -236,11 +261,35 @@ impl<T, S> Deque<T, S> {
         self.limit.store(ALERTED, Ordering::Release);
     }
 
-    /// Sets the place of the next steal. Under the thieves' lock.
-    fn set_top(&self, place: usize) {
+    /// Shares all entries, if no entry is shared.
+    fn share(&self, inner: &mut ThiefSide<T, S>) {
+        if inner.shared <= self.top.load(Ordering::Relaxed) {
+            inner.shared = self.bottom.load(Ordering::Relaxed);
+            self.show_top(inner);
+        }
+    }
+
+    /// The owner has popped the entry at `place`, or has given its place up: the next one there is not shared.
+    fn unshare_from(&self, place: usize, inner: &mut ThiefSide<T, S>) {
+        if inner.shared > place {
+            inner.shared = place;
+            self.show_top(inner);
+        }
+    }
+
+    /// Sets the place of the next steal.
+    fn set_top(&self, place: usize, inner: &ThiefSide<T, S>) {
         self.top.store(place, Ordering::Relaxed);
+        self.show_top(inner);
+    }
+
+    /// Sets what the owner sees of `top` and `shared`.
+    fn show_top(&self, inner: &ThiefSide<T, S>) {
         if !self.is_symmetric {
-            self.seen_top.0.store(place, Ordering::Relaxed);
+            let top = self.top.load(Ordering::Relaxed);
+            self.seen_top
+                .0
+                .store(top.max(inner.shared), Ordering::Relaxed);
         }
     }
 
@@ -249,47 +298,65 @@ impl<T, S> Deque<T, S> {
         self.bottom.load(Ordering::Relaxed) > self.top.load(Ordering::Relaxed)
     }
 
-    /// Admits a thief; one at a time. Any thread.
-    pub(crate) fn thief(&self) -> DequeThief<'_, T, S> {
-        DequeThief {
-            deque: self,
-            inner: lock(&self.thieves),
-        }
+    /// Whether the entry at `place` is there for so long that a steal is worth while. Any thread.
+    fn stays(&self, place: usize) -> bool {
+        (0..STEADY_LOOKS).all(|_| {
+            spin_loop();
+            self.bottom.load(Ordering::Relaxed) > place
+        })
     }
-}
 
-/// The only thief at its deque: it holds the thieves' lock.
-pub(crate) struct DequeThief<'a, T, S> {
-    deque: &'a Deque<T, S>,
-    inner: MutexGuard<'a, ThiefSide<T, S>>,
-}
+    /// Asks the owner to share the entry at `place`, unless it does, and waits a little. Any thread.
+    fn ask_for(&self, place: usize) {
+        let is_shared = || self.seen_top.0.load(Ordering::Relaxed) > place;
+        if is_shared() {
+            return;
+        }
+        self.alert();
+        let is_answered = |_| {
+            spin_loop();
+            is_shared() || self.bottom.load(Ordering::Relaxed) <= place
+        };
+        let _in_time = (0..ASKING_LOOKS).any(is_answered);
+    }
 
-impl<T, S> DequeThief<'_, T, S> {
     /// Steals the oldest entry, if it stays for a while and `admits` returns true, and leaves in its place what
-    /// `leave` makes of the entry. Costs a heavy fence if there seems to be an entry.
+    /// `leave` makes of the entry. Costs a heavy fence if the owner has not shared the entry, and does not do so when it
+    /// is asked. Any thread.
     pub(crate) fn steal<R>(
-        &mut self,
+        &self,
         admits: impl FnOnce() -> bool,
         leave: impl FnOnce(*mut T) -> (S, R),
     ) -> Option<R> {
-        let place = self.deque.top.load(Ordering::Relaxed);
-        for _ in 0..STEADY_LOOKS {
-            if self.deque.bottom.load(Ordering::Relaxed) <= place {
-                return None;
-            }
-            spin_loop();
-        }
-        self.deque.set_top(place + 1);
-        barrier::heavy();
-        // Acquire: pairs with the owner's push.
-        if self.deque.bottom.load(Ordering::Acquire) <= place || !admits() {
-            self.deque.set_top(place);
+        let place = self.top.load(Ordering::Relaxed);
+        if !self.stays(place) {
             return None;
         }
-        let entry = self.inner.slots[place].load(Ordering::Relaxed);
+        self.ask_for(place);
+        let mut inner = lock(&self.thieves);
+        if self.top.load(Ordering::Relaxed) != place {
+            return None;
+        }
+        self.set_top(place + 1, &inner);
+        if inner.shared <= place {
+            barrier::heavy();
+        }
+        // Acquire: pairs with the owner's push.
+        if self.bottom.load(Ordering::Acquire) <= place || !admits() {
+            self.set_top(place, &inner);
+            return None;
+        }
+        let entry = inner.slots[place].load(Ordering::Relaxed);
         let (left, result) = leave(entry);
-        debug_assert_eq!(self.inner.stolen.len(), place);
-        self.inner.stolen.push(Some(left));
+        debug_assert_eq!(inner.stolen.len(), place);
+        inner.stolen.push(Some(left));
+        if inner.shared <= place + 1 {
+            // For the next thief.
+            self.alert();
+        }
         Some(result)
     }
 }
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests;

@@ -76,6 +76,10 @@ impl<'a> RootFork<'a> {
             fork_deque.shield();
         }
         here.set_thread_fork(Some(fork_deque::as_thread_fork(fork_deque)));
+        if is_stolen {
+            // So its first halves are shared: the thread that it was stolen from may soon wait, and then helps.
+            fork_deque.deque.alert();
+        }
         if here.job().is_some() {
             // Pairs with the fence in `ForkDeques::cancel_forks_of`.
             barrier::full();

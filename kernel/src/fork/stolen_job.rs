@@ -86,7 +86,7 @@ pub(super) fn steal_from(
 ) -> Option<Runnable> {
     // `admits` is called only after the owner can no longer pop the stack job: until then the deque may pass to
     // another root fork.
-    fork_deque.deque.thief().steal(
+    fork_deque.deque.steal(
         || admits(fork_deque),
         |entry| {
             let number = fork_deques::of(shared).number();

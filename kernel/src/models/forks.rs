@@ -73,7 +73,7 @@ impl Shared {
 
     /// As `stolen_job::steal_from`.
     fn steal(&self) -> Option<usize> {
-        self.deque.thief().steal(
+        self.deque.steal(
             || true,
             |job| {
                 let number = self.jobs.take(job);
@@ -139,6 +139,47 @@ fn two_stack_jobs_in_one_place_against_a_thief() {
         shared.pop(0, place);
         let place = shared.push(1);
         shared.pop(1, place);
+        thief.join().unwrap();
+        shared.jobs.assert_all_taken();
+    });
+}
+
+/// As above, but the first stack job is shared, and the second in its place is not.
+#[test]
+fn a_shared_stack_job_and_one_that_is_not_shared_in_one_place_against_a_thief() {
+    loom::model(|| {
+        let shared = Shared::new(2, 2);
+        shared.deque.alert();
+        let place = shared.push(0);
+        let thief = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.steal())
+        };
+        shared.pop(0, place);
+        let place = shared.push(1);
+        shared.pop(1, place);
+        thief.join().unwrap();
+        shared.jobs.assert_all_taken();
+    });
+}
+
+/// A thief takes a shared stack job while the owner nests another, which is not shared, and gets both back if it can.
+#[test]
+fn a_shared_stack_job_below_one_that_is_not_shared() {
+    loom::model(|| {
+        let shared = Shared::new(2, 2);
+        shared.deque.alert();
+        let first = shared.push(0);
+        let thief = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.steal();
+                shared.steal()
+            })
+        };
+        let second = shared.push(1);
+        shared.pop(1, second);
+        shared.pop(0, first);
         thief.join().unwrap();
         shared.jobs.assert_all_taken();
     });
