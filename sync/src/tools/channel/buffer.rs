@@ -66,8 +66,10 @@ impl<T> Buffer<T> {
         let head = unsafe { block.as_mut() };
         let place = head.first.wrapping_add(head.len) & (head.capacity - 1);
         head.len += 1;
+        // SAFETY: the place is below the capacity.
+        let slot = unsafe { Self::slot(block, place) };
         // SAFETY: *values*: the slot behind the last value has none.
-        unsafe { Self::slot(block, place).write(value) };
+        unsafe { slot.write(value) };
     }
 
     /// Puts a value back that was the oldest one.
@@ -78,8 +80,10 @@ impl<T> Buffer<T> {
         head.first = head.first.wrapping_sub(1) & (head.capacity - 1);
         head.len += 1;
         let place = head.first;
+        // SAFETY: the place is below the capacity.
+        let slot = unsafe { Self::slot(block, place) };
         // SAFETY: *values*: the slot before the oldest value has none.
-        unsafe { Self::slot(block, place).write(value) };
+        unsafe { slot.write(value) };
     }
 
     #[inline(always)]
@@ -93,8 +97,10 @@ impl<T> Buffer<T> {
         let place = head.first;
         head.first = (place + 1) & (head.capacity - 1);
         head.len -= 1;
+        // SAFETY: the place is below the capacity.
+        let slot = unsafe { Self::slot(block, place) };
         // SAFETY: *values*: the slot has the oldest value, and has none from here on.
-        Some(unsafe { Self::slot(block, place).read() })
+        Some(unsafe { slot.read() })
     }
 
     /// The block, which has an empty slot.
