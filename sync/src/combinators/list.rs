@@ -154,7 +154,7 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let below = self.first().bases();
         let (first, rest) = self.parts();

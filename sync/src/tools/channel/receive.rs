@@ -40,6 +40,14 @@ impl<'a, T> Receive<'a, T> {
     fn node(self: Pin<&mut Self>) -> (&'a Channel<T>, Pin<&mut OfferNode<Option<T>>>) {
         crate::queue::list::project(self, |this| (this.channel, &mut this.node))
     }
+
+    /// Takes the offer back, if no partner has taken it out.
+    // Out of line, so that the end of a wait that has left no offer stays small.
+    #[inline(never)]
+    fn retract(self: Pin<&mut Self>) {
+        let (channel, node) = self.node();
+        channel.lock().receivers.remove(node);
+    }
 }
 
 impl<T> Branch for Receive<'_, T> {
@@ -112,10 +120,10 @@ impl<T> Branch for Receive<'_, T> {
         wake(waker);
     }
 
+    #[inline(always)]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
-        let (channel, node) = self.node();
-        if won.is_none() && node.is_bound() {
-            channel.lock().receivers.remove(node);
+        if won.is_none() && self.node.is_bound() {
+            self.retract();
         }
     }
 

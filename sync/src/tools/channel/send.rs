@@ -42,6 +42,14 @@ impl<'a, T> Send<'a, T> {
     fn node(self: Pin<&mut Self>) -> (&'a Channel<T>, Pin<&mut OfferNode<Option<T>>>) {
         crate::queue::list::project(self, |this| (this.channel, &mut this.node))
     }
+
+    /// Takes the offer back, if no partner has taken it out.
+    // Out of line, so that the end of a wait that has left no offer stays small.
+    #[inline(never)]
+    fn retract(self: Pin<&mut Self>) {
+        let (channel, node) = self.node();
+        channel.lock().senders.remove(node);
+    }
 }
 
 impl<T> Branch for Send<'_, T> {
@@ -117,10 +125,10 @@ impl<T> Branch for Send<'_, T> {
     /// The value was sent, or it was refused and is dropped with the wait.
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
+    #[inline(always)]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
-        let (channel, node) = self.node();
-        if won.is_none() && node.is_bound() {
-            channel.lock().senders.remove(node);
+        if won.is_none() && self.node.is_bound() {
+            self.retract();
         }
     }
 
