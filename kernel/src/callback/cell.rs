@@ -268,9 +268,17 @@ impl CallbackPtr {
     /// As [`head`](CallbackPtr::head).
     pub(super) unsafe fn link<'a>(self) -> Option<&'a OwnedLink> {
         // SAFETY: the caller's promise.
-        let has_owner = unsafe { self.head() }.calls().has_owner;
+        let calls = unsafe { self.head() }.calls();
         // SAFETY: the caller's promise.
-        has_owner.then(|| unsafe { self.owned_link() })
+        unsafe { self.link_by(calls) }
+    }
+
+    /// # Safety
+    /// As [`head`](CallbackPtr::head); `calls` are the callback's.
+    #[inline(always)]
+    pub(super) unsafe fn link_by<'a>(self, calls: &Calls) -> Option<&'a OwnedLink> {
+        // SAFETY: the caller's promise.
+        calls.has_owner.then(|| unsafe { self.owned_link() })
     }
 
     /// # Safety
@@ -287,11 +295,10 @@ impl CallbackPtr {
 
     /// # Safety
     /// As [`head`](CallbackPtr::head), and the caller has the closure to itself. A closure that runs once is gone
-    /// after the call.
+    /// after the call. `calls` are the callback's: a runner reads them once, because the compiler would read them again after
+    /// each change of the phase.
     #[inline(always)]
-    pub(super) unsafe fn run(self) -> Next {
-        // SAFETY: the caller's promise.
-        let calls = unsafe { self.head() }.calls();
+    pub(super) unsafe fn run(self, calls: &Calls) -> Next {
         // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
@@ -349,6 +356,14 @@ impl CallbackPtr {
     pub(super) unsafe fn free(self) {
         // SAFETY: claim: the caller had the last one.
         let calls = unsafe { self.head() }.calls();
+        // SAFETY: the caller's promise.
+        unsafe { self.free_by(calls) };
+    }
+
+    /// # Safety
+    /// As [`free`](CallbackPtr::free); `calls` are the callback's.
+    #[inline(always)]
+    pub(super) unsafe fn free_by(self, calls: &Calls) {
         if calls.has_owner {
             // SAFETY: as above.
             let link = unsafe { self.owned_link() };

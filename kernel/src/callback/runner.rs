@@ -21,7 +21,7 @@ use std::{
 use crate::{
     callback::{
         Next,
-        cell::{CallbackKind, CallbackPtr, discard},
+        cell::{CallbackKind, CallbackPtr, Calls, discard},
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
@@ -148,7 +148,8 @@ impl Runner {
     unsafe fn run(&mut self, job: JobPtr, callback: CallbackPtr) {
         // SAFETY: claim: the scheduler's.
         let head = unsafe { callback.head() };
-        let is_unshared = !head.calls().has_owner && head.entry.phase.is_unshared();
+        let calls = head.calls();
+        let is_unshared = !calls.has_owner && head.entry.phase.is_unshared();
         if !is_unshared && !head.entry.phase.begin() {
             uncount_cancelled(callback);
             // SAFETY: the caller's promise; the thread that took the callback drops its closure.
@@ -158,17 +159,17 @@ impl Runner {
         self.take_name(
             job,
             head.kind,
-            unsafe { callback.link() }.map(|link| &link.group),
+            unsafe { callback.link_by(calls) }.map(|link| &link.group),
         );
         // SAFETY: closure: the callback is unshared, or this thread set its phase to `RUNNING`.
-        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { callback.run() }));
+        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { callback.run(calls) }));
         let when = match &ran {
             Ok(Next::Ready) => Some(When::Ready),
             Ok(Next::At(deadline)) => Some(When::At(*deadline)),
             Ok(Next::Ended) | Err(_) => None,
         };
         // SAFETY: as above.
-        unsafe { finish_run(callback, is_unshared, when) };
+        unsafe { finish_run((callback, calls), is_unshared, when) };
         if let Err(payload) = ran {
             self.report_panic(payload);
         }
@@ -222,9 +223,14 @@ impl Runner {
 /// Finishes a run: arms the callback for another round, or ends it.
 ///
 /// # Safety
-/// The caller has just run the callback, and gives up the scheduler's claim. `is_unshared`: the run left the phase
-/// word alone, because nobody else has a claim.
-unsafe fn finish_run(callback: CallbackPtr, is_unshared: bool, when: Option<When>) {
+/// The caller has just run the callback, whose calls these are, and gives up the scheduler's claim. `is_unshared`: the run
+/// left the phase word alone, because nobody else has a claim.
+#[inline(always)]
+unsafe fn finish_run(
+    (callback, calls): (CallbackPtr, &Calls),
+    is_unshared: bool,
+    when: Option<When>,
+) {
     // SAFETY: claim: the scheduler's.
     let head = unsafe { callback.head() };
     if let Some(when) = when
@@ -241,13 +247,13 @@ unsafe fn finish_run(callback: CallbackPtr, is_unshared: bool, when: Option<When
         }
         return;
     }
-    if !head.calls().runs_once {
+    if !calls.runs_once {
         // SAFETY: closure: as for the run, and there is no further run.
         unsafe { callback.drop_body() };
     }
     if is_unshared {
         // SAFETY: the caller's claim was the only one, and the closure is gone.
-        return unsafe { callback.free() };
+        return unsafe { callback.free_by(calls) };
     }
     head.entry.phase.end();
     // SAFETY: the caller's promise.
