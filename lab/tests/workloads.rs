@@ -103,6 +103,7 @@ fn lifecycle() {
 fn call() {
     check("call", "rounds=1000 callee=process timeout=no");
     check("call", "rounds=1000 callee=process timeout=yes");
+    check("call", "rounds=1000 callee=oneshot timeout=no");
     check("call", "rounds=1000 callee=server timeout=no");
     check("call", "rounds=1 callee=server timeout=yes");
 }
@@ -111,6 +112,7 @@ fn call() {
 fn a_call_of_an_unknown_kind_is_refused() {
     for words in [
         "rounds=1 callee=thread timeout=no workers=1",
+        "rounds=1 callee=oneshot timeout=yes workers=1",
         "rounds=1 callee=server timeout=5 workers=1",
     ] {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();

@@ -13,7 +13,7 @@ type request struct {
 }
 
 func readCall(k keys) func() {
-	rounds, callee := k.number("rounds", 1), k.word("callee", "process", "server")
+	rounds, callee := k.number("rounds", 1), k.word("callee", "process", "oneshot", "server")
 	hasTimeout := k.word("timeout", "yes", "no") == "yes"
 	if callee == "server" {
 		badUsage("Go has no servers: give callee=process.")

@@ -9,7 +9,12 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
     let sized = |quick: usize, usual: usize| if is_quick { quick } else { usual };
     let lifecycle = Params::default().with("n", sized(20_000, 100_000));
     let mut rows = vec![Row::new("lifecycle", lifecycle)];
-    for (callee, timeout) in [("process", "no"), ("server", "no"), ("server", "yes")] {
+    for (callee, timeout) in [
+        ("process", "no"),
+        ("oneshot", "no"),
+        ("server", "no"),
+        ("server", "yes"),
+    ] {
         let params = Params::default().with("rounds", sized(100_000, 1_000_000));
         let params = params.with("callee", callee).with("timeout", timeout);
         rows.push(Row::new("call", params));

@@ -8,6 +8,7 @@ use weald::SpawnError;
 use weald::process::{
     self, Answer, Builder, CallError, Inbox, Pid, Reply, Server, ServerRef, ServerScope, Step,
 };
+use weald::sync::oneshot;
 
 use super::definition::Workload;
 use super::host::{alone, crashed, not_spawned};
@@ -24,7 +25,8 @@ pub(super) const WORKLOAD: Workload = Workload {
     metrics: &["ns_per_round_trip"],
     explaining: &["ping_pong_percent"],
     remark: "callee=process: one that receives in a loop of its own. callee=server: one whose requests are typed, \
-             as gen_server of Erlang. timeout=yes: the caller waits for five seconds at most.",
+             as gen_server of Erlang. callee=oneshot: a process that answers through a oneshot, which comes with the \
+             request. timeout=yes: the caller waits for five seconds at most.",
     run,
 };
 
@@ -42,6 +44,7 @@ pub(super) struct Echo(pub(super) u64, pub(super) Reply<u64>);
 enum CalleeKind {
     Process,
     Server,
+    Oneshot,
 }
 
 /// How calls are made.
@@ -57,8 +60,9 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let kind = match params.text("callee")? {
         "process" => CalleeKind::Process,
         "server" => CalleeKind::Server,
+        "oneshot" => CalleeKind::Oneshot,
         other => {
-            let sentence = format!("callee={other} is neither process nor server.");
+            let sentence = format!("callee={other} is neither process, server nor oneshot.");
             return Err(Error::Usage(sentence));
         }
     };
@@ -71,6 +75,9 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             )));
         }
     };
+    if has_timeout && matches!(kind, CalleeKind::Oneshot) {
+        return Err(Error::Usage("callee=oneshot has no time limit.".into()));
+    }
     let calls = Calls {
         kind,
         has_timeout,
@@ -104,15 +111,16 @@ async fn measure(calls: Calls) -> Result<Vec<Metric>, Error> {
 /// Makes the calls of one turn. The first one is not counted: after it, the callee runs, and is parked.
 async fn call(calls: Calls) -> Result<Duration, Error> {
     let callee = Callee::spawn(calls.kind).map_err(|error| not_spawned(&error))?;
-    check(0, callee.ask(0, calls.has_timeout).await)?;
+    callee.ask(0, calls.has_timeout).await?;
     let clock = Instant::now();
     for value in 0..calls.rounds {
-        check(value, callee.ask(value, calls.has_timeout).await)?;
+        callee.ask(value, calls.has_timeout).await?;
     }
     let elapsed = clock.elapsed();
     match callee {
         Callee::Process(pid) => pid.kill(),
         Callee::Server(server) => server.pid().kill(),
+        Callee::Oneshot(pid) => pid.kill(),
     }
     Ok(elapsed)
 }
@@ -121,24 +129,38 @@ async fn call(calls: Calls) -> Result<Duration, Error> {
 enum Callee {
     Process(Pid<Echo>),
     Server(ServerRef<EchoServer>),
+    Oneshot(Pid<EchoOnce>),
 }
+
+/// A request to a process that answers through a oneshot.
+type EchoOnce = (u64, oneshot::Sender<u64>);
 
 impl Callee {
     fn spawn(kind: CalleeKind) -> Result<Callee, SpawnError> {
         Ok(match kind {
             CalleeKind::Process => Callee::Process(process::spawn(answer)?.into_pid()),
+            CalleeKind::Oneshot => Callee::Oneshot(process::spawn(answer_once)?.into_pid()),
             CalleeKind::Server => Callee::Server(ServerRef::start(Builder::new(), EchoServer)?),
         })
     }
 
-    async fn ask(&self, value: u64, has_timeout: bool) -> Result<u64, CallError> {
-        match (self, has_timeout) {
+    async fn ask(&self, value: u64, has_timeout: bool) -> Result<(), Error> {
+        let answer = match (self, has_timeout) {
             (Callee::Process(pid), _) => ask(pid, value, has_timeout).await,
             (Callee::Server(server), true) => {
                 server.request(EchoRequest(value)).within(TIME_LIMIT).await
             }
             (Callee::Server(server), false) => server.request(EchoRequest(value)).await,
-        }
+            (Callee::Oneshot(pid), _) => {
+                let (sender, mut receiver) = oneshot::channel();
+                pid.send((value, sender));
+                match receiver.receive().await {
+                    Ok(answer) => Ok(answer),
+                    Err(_) => return Err(Error::workload("An answer was dropped.")),
+                }
+            }
+        };
+        check(value, answer)
     }
 }
 
@@ -171,6 +193,14 @@ pub(super) async fn answer(mut inbox: Inbox<Echo>) {
     loop {
         let Echo(value, reply) = inbox.receive().await;
         let _unheard = reply.send(value);
+    }
+}
+
+/// The same through oneshots.
+async fn answer_once(mut inbox: Inbox<EchoOnce>) {
+    loop {
+        let (value, sender) = inbox.receive().await;
+        let _unheard = sender.send(value);
     }
 }
 

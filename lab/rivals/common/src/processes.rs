@@ -45,7 +45,7 @@ impl Keys {
             "lifecycle" => Processes::Lifecycle { n: self.count("n") },
             "call" => Processes::Call {
                 rounds: self.number("rounds", 1),
-                is_server: self.one_of("callee", "server", "process"),
+                is_server: self.is_server(),
                 has_timeout: self.one_of("timeout", "yes", "no"),
             },
             "call-behind-queue" => Processes::CallBehindQueue {
@@ -58,6 +58,15 @@ impl Keys {
             },
             _ => return None,
         })
+    }
+
+    /// Whether `callee` is a server. A process that answers and one that answers through a oneshot are the same here.
+    fn is_server(&mut self) -> bool {
+        match self.take("callee").as_str() {
+            "server" => true,
+            "process" | "oneshot" => false,
+            _ => bad_usage("The key `callee` takes `process`, `oneshot` or `server`."),
+        }
     }
 
     /// Whether the value of a key is `yes`, and not `no`.
