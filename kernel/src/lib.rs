@@ -275,10 +275,12 @@ pub mod fork {
     // belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
     // (how a cancel reaches forks), and `depth` (deep recursion).
     //
-    // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks any
-    // number of parts.
+    // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`; and chains of adapters:
+    // `items`, whose sources are `collections` and `indexed`, and whose `steps` are iterators. `scope` forks any number
+    // of parts.
 
     mod cancel;
+    mod collections;
     mod depth;
     pub(crate) mod deque;
     pub(crate) mod fork_deque;
@@ -286,6 +288,8 @@ pub mod fork {
     mod forked_wait;
     pub(crate) mod forking_job;
     mod grain;
+    mod indexed;
+    mod items;
     mod join;
     mod merge;
     mod parts;
@@ -295,15 +299,19 @@ pub mod fork {
     mod scope;
     mod sort;
     mod stack_job;
+    mod steps;
     mod stolen_job;
 
     pub use grain::{Grain, for_each, map, reduce, try_for_each, try_map, try_reduce};
+    pub use indexed::{Chunks, ChunksMut, Enumerate, IntoChunks, Zip};
+    pub use items::{Items, items};
     pub use join::join;
     pub use parts::{IntoParts, Parts};
     pub use scope::{Scope, scope};
     pub use sort::{
         sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key,
     };
+    pub use steps::{AsIs, Filter, FlatMap, Map, Steps, StillIndexed};
 
     pub(crate) use fork_deques::ForkDeques;
 }

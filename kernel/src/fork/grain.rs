@@ -131,7 +131,7 @@ impl Grain {
     }
 
     #[track_caller]
-    fn run<S: IntoParts, R: Send, E: Send>(
+    pub(super) fn run<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
         leaf: &(impl Fn(S::Parts) -> Result<R, E> + Sync),
@@ -149,7 +149,7 @@ impl Grain {
     }
 }
 
-fn never<R>(result: Result<R, Infallible>) -> R {
+pub(super) fn never<R>(result: Result<R, Infallible>) -> R {
     match result {
         Ok(result) => result,
         Err(never) => match never {},

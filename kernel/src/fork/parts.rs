@@ -1,10 +1,11 @@
 //! What can be divided into parts that are processed at the same time: slices and ranges.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Ordered items that can be divided at any index.
 ///
-/// Implemented for `&[T]`, `&mut [T]` and ranges of integers; see [`IntoParts`] for what converts into these.
+/// Implemented for `&[T]`, `&mut [T]`, `Vec<T>` and ranges of integers; see [`IntoParts`] for what converts into
+/// these.
 pub trait Parts: Send + Sized {
     /// The type of an item: a reference, or a number.
     type Item;
@@ -27,7 +28,13 @@ pub trait Parts: Send + Sized {
     fn items(self) -> impl Iterator<Item = Self::Item>;
 }
 
-/// What converts into [`Parts`]: every `Parts` itself, and references to vectors and arrays.
+/// What converts into [`Parts`]: every `Parts` itself, references to vectors and arrays, maps and sets.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be divided into parts",
+    label = "this has no parts that could be processed at the same time",
+    note = "pass what an iterator goes through: a slice, `&vector`, `&mut vector`, a vector, a range, a map or a set",
+    note = "or collect the iterator into a vector first: `fork::items(iterator.collect::<Vec<_>>())`"
+)]
 pub trait IntoParts {
     /// What it converts into.
     type Parts: Parts<Item = Self::Item>;
@@ -103,6 +110,29 @@ macro_rules! ranges {
     )* };
 }
 
+macro_rules! inclusive_ranges {
+    ($($number:ty)*) => { $(
+        /// As the range that ends one later.
+        ///
+        /// # Panics
+        /// If there is no later number of the type.
+        impl IntoParts for RangeInclusive<$number> {
+            type Parts = Range<$number>;
+            type Item = $number;
+
+            fn into_parts(self) -> Range<$number> {
+                match self.is_empty() {
+                    true => 0..0,
+                    false => *self.start()..self.end().checked_add(1).expect(
+                        "a range that ends with the largest number of its type is of a larger type",
+                    ),
+                }
+            }
+        }
+    )* };
+}
+
+inclusive_ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 
 impl<P: Parts> IntoParts for P {

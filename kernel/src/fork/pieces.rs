@@ -69,6 +69,9 @@ impl<L, C> Division<'_, L, C> {
         L: Fn(P) -> Result<R, E> + Sync,
         C: Fn(R, R) -> R + Sync,
     {
+        if self.is_in_vain(first) {
+            return PieceEnd::Skipped;
+        }
         let len = parts.len();
         if len <= self.grain {
             return self.run_piece(parts, first);
@@ -91,14 +94,15 @@ impl<L, C> Division<'_, L, C> {
         }
     }
 
+    /// Whether an earlier piece has failed. Relaxed: at worst a piece runs in vain.
+    fn is_in_vain(&self, first: usize) -> bool {
+        self.failed.load(Ordering::Relaxed) < first
+    }
+
     fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         L: Fn(P) -> Result<R, E>,
     {
-        // Relaxed: at worst a piece runs in vain.
-        if self.failed.load(Ordering::Relaxed) < first {
-            return PieceEnd::Skipped;
-        }
         self.guard(first, || (self.leaf)(parts))
     }
 

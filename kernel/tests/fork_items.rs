@@ -1,0 +1,221 @@
+//! Chains of adapters: they give what the iterators of the standard library give, whatever the source, the grain and
+//! the number of workers; a panic is that of the first item that panics; every item is dropped once.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use proptest::prelude::*;
+use tools::{on_each, runtime, watch};
+use weald_kernel::{
+    Runtime,
+    fork::{self, Grain, Parts},
+    spawn,
+};
+
+fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
+    runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
+}
+
+proptest! {
+    #[test]
+    fn chains_give_what_iterators_give(
+        numbers in prop::collection::vec(any::<u16>(), 0..300),
+        others in prop::collection::vec(any::<u16>(), 0..300),
+        size in 1..40_usize,
+        grain in 0..60_usize,
+    ) {
+        let grain = Grain::of(grain);
+        let items = || fork::items(&numbers).grain(grain);
+
+        let sums: Vec<u32> = items().chunks(size).map(|chunk| chunk.iter().map(|n| u32::from(*n)).sum()).collect();
+        let want: Vec<u32> = numbers.chunks(size).map(|chunk| chunk.iter().map(|n| u32::from(*n)).sum()).collect();
+        prop_assert_eq!(sums, want);
+
+        let pairs: Vec<(usize, (u16, u16))> =
+            items().zip(&others).enumerate().map(|(at, (a, b))| (at, (*a, *b))).collect();
+        let want: Vec<_> = numbers.iter().copied().zip(others.iter().copied()).enumerate().collect();
+        prop_assert_eq!(pairs, want);
+
+        let chosen: Vec<u16> =
+            items().filter(|n| **n % 3 == 0).flat_map(|n| [*n, n / 2]).filter(|n| n % 2 == 0).collect();
+        let want: Vec<u16> = numbers.iter().filter(|n| **n % 3 == 0).flat_map(|n| [*n, n / 2]).filter(|n| n % 2 == 0)
+            .collect();
+        prop_assert_eq!(chosen, want);
+
+        let text = items().fold(String::new, |text, n| format!("{text}{n},"), |left, right| left + &right);
+        let want = numbers.iter().fold(String::new(), |text, n| format!("{text}{n},"));
+        prop_assert_eq!(text, want);
+
+        prop_assert_eq!(items().map(|n| *n).reduce(u16::max), numbers.iter().copied().max());
+        prop_assert_eq!(items().map(|n| u64::from(*n)).sum::<u64>(), numbers.iter().map(|n| u64::from(*n)).sum());
+        prop_assert_eq!(items().filter(|n| **n > 9).count(), numbers.iter().filter(|n| **n > 9).count());
+
+        let found = items().find_any(|n| **n % 5 == 1);
+        prop_assert_eq!(found.is_some(), numbers.iter().any(|n| n % 5 == 1));
+        prop_assert!(found.is_none_or(|n| n % 5 == 1));
+    }
+
+    #[test]
+    fn chunks_that_are_changed_are_those_of_the_slice(
+        mut numbers in prop::collection::vec(any::<u16>(), 0..300),
+        size in 1..40_usize,
+        grain in 0..20_usize,
+    ) {
+        let mut want = numbers.clone();
+        for (at, chunk) in want.chunks_mut(size).enumerate() {
+            chunk.iter_mut().for_each(|n| *n = n.wrapping_add(u16::try_from(at).unwrap()));
+        }
+        let chunks = fork::items(&mut numbers).grain(Grain::of(grain)).chunks_mut(size).enumerate();
+        chunks.for_each(|(at, chunk)| {
+            chunk.iter_mut().for_each(|n| *n = n.wrapping_add(u16::try_from(at).unwrap()));
+        });
+        prop_assert_eq!(numbers, want);
+    }
+
+    #[test]
+    fn vectors_ranges_maps_and_sets_are_sources(
+        entries in prop::collection::btree_map(any::<u16>(), any::<u16>(), 0..100),
+        grain in 0..20_usize,
+    ) {
+        let grain = Grain::of(grain);
+        let vector: Vec<(u16, u16)> = entries.clone().into_iter().collect();
+        let owned: Vec<(u16, u16)> = fork::items(vector.clone()).grain(grain).collect();
+        prop_assert_eq!(&owned, &vector);
+        let of_tree: BTreeMap<u16, u16> =
+            fork::items(&entries).grain(grain).map(|(key, value)| (*key, *value)).collect();
+        prop_assert_eq!(&of_tree, &entries);
+        let mut hashed: HashMap<u16, u16> = entries.clone().into_iter().collect();
+        fork::items(&mut hashed).grain(grain).for_each(|(_, value)| *value = value.wrapping_add(1));
+        let changed: BTreeMap<u16, u16> = fork::items(hashed).grain(grain).collect();
+        let want: BTreeMap<u16, u16> = entries.iter().map(|(key, value)| (*key, value.wrapping_add(1))).collect();
+        prop_assert_eq!(changed, want);
+        let keys: BTreeSet<u16> = entries.keys().copied().collect();
+        let hashed: HashSet<u16> = fork::items(&keys).grain(grain).map(|key| *key).collect();
+        prop_assert_eq!(fork::items(hashed).grain(grain).collect::<BTreeSet<u16>>(), keys);
+        let len = u16::try_from(entries.len()).unwrap();
+        prop_assert_eq!(fork::items(0..=len).grain(grain).count(), entries.len() + 1);
+    }
+
+    #[test]
+    fn a_division_keeps_every_item_in_its_place(len in 0..200_usize, size in 1..30_usize, at in 0..200_usize) {
+        let numbers: Vec<usize> = (0..len).collect();
+        let whole: Vec<(usize, &[usize])> = numbers.chunks(size).enumerate().collect();
+        let at = at.min(whole.len());
+        // What `items` divides is only seen through its pieces: one at a time, divided by hand.
+        let chunks = fork::IntoChunks::into_chunks(&numbers[..], size);
+        let (left, right) = chunks.divide(at);
+        prop_assert_eq!((left.len(), right.len()), (at, whole.len() - at));
+        let both: Vec<&[usize]> = left.items().chain(right.items()).collect();
+        prop_assert_eq!(both, numbers.chunks(size).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn workers_share_a_chain_and_its_order_is_kept() {
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            let squares: Vec<u64> = fork::items(0..10_000_u64)
+                .grain(Grain::of(7))
+                .filter(|n| n % 2 == 1)
+                .map(|n| n * n)
+                .collect();
+            assert!(
+                squares
+                    .iter()
+                    .copied()
+                    .eq((0..10_000).filter(|n| n % 2 == 1).map(|n| n * n))
+            );
+        });
+    });
+}
+
+#[test]
+fn the_panic_is_that_of_the_first_item_and_every_item_is_dropped_once() {
+    let _watch = watch();
+    struct Counted(usize, Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted: Vec<Counted> = (0..1_000)
+        .map(|n| Counted(n, Arc::clone(&dropped)))
+        .collect();
+    let chain = fork::items(counted).grain(Grain::of(3));
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        chain.for_each(|item| {
+            if item.0 % 400 == 399 {
+                std::panic::panic_any(item.0);
+            }
+        });
+    }));
+    assert_eq!(*ended.unwrap_err().downcast::<usize>().unwrap(), 399);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1_000);
+}
+
+#[test]
+fn a_search_stops_when_another_worker_has_found_something() {
+    const HALF: usize = 1_000_000;
+    let runtime = runtime(2);
+    spawn_in(&runtime, || {
+        let (is_found, looked) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let found = fork::items(0..2 * HALF)
+            .grain(Grain::of(HALF))
+            .find_any(|n| {
+                if *n >= HALF {
+                    is_found.store(true, Ordering::Relaxed);
+                    return true;
+                }
+                // The first half begins when the second, which a thief has, has found its item.
+                while !is_found.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                looked.fetch_add(1, Ordering::Relaxed);
+                std::thread::yield_now();
+                false
+            });
+        assert_eq!(found, Some(HALF));
+        assert!(looked.load(Ordering::Relaxed) < HALF);
+    });
+}
+
+#[test]
+fn a_cancelled_job_leaves_its_chain() {
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let items = Arc::new(AtomicUsize::new(0));
+        let (begun, wait) = futures_channel::oneshot::channel();
+        let begun = std::sync::Mutex::new(Some(begun));
+        let seen = Arc::clone(&items);
+        let job = spawn(async move {
+            fork::items(0..usize::MAX)
+                .grain(Grain::of(1))
+                .for_each(|_| {
+                    if seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                        begun.lock().unwrap().take().unwrap().send(()).unwrap();
+                    }
+                });
+        });
+        wait.await.unwrap();
+        job.cancel();
+        assert!(job.await.is_err());
+    });
+}
+
+#[test]
+#[should_panic(expected = "a chunk has at least one item")]
+fn a_chunk_of_nothing_is_refused() {
+    let _chunks = fork::items(&[1]).chunks(0);
+}
