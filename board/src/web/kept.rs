@@ -15,22 +15,22 @@ const HIDDEN: [&str; 6] = ["form", "token", "seen", "last", "name", "do"];
 
 /// A form that goes back.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptForm {
     pub(crate) action: String,
     pub(crate) hidden: Vec<(&'static str, String)>,
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<KeptField>,
 }
 
 /// A field that somebody has written in.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct KeptField {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) value: String,
     pub(crate) is_long: bool,
 }
 
-impl Kept {
+impl KeptForm {
     /// The form that was sent to an address, unless nothing is written in it but a name.
     pub(crate) fn of(action: &str, form: &Pairs) -> Option<Self> {
         let is_written = |name: &&str| !form.text(name).trim().is_empty();
@@ -39,7 +39,7 @@ impl Kept {
             .find(|name| is_written(name))?;
         let hidden = HIDDEN.into_iter();
         let written = WRITTEN.into_iter().filter_map(|(name, label)| {
-            Some(Written {
+            Some(KeptField {
                 name,
                 label,
                 value: form.get(name)?.to_owned(),
@@ -63,14 +63,14 @@ mod tests {
     #[test]
     fn what_was_written_comes_back_without_a_passphrase() {
         let form = "form=1&token=2&title=T&text=one%0Atwo&author=Ada&passphrase=secret&other=x";
-        let kept = Kept::of("/b/tea/write", &Pairs::of_form(form.as_bytes())).unwrap();
+        let kept = KeptForm::of("/b/tea/write", &Pairs::of_form(form.as_bytes())).unwrap();
         let all = format!("{kept:?}");
         for part in ["/b/tea/write", "\"form\", \"1\"", "one\\ntwo", "Ada"] {
             assert!(all.contains(part), "{part}: {all}");
         }
         assert!(!all.contains("secret") && !all.contains("other"), "{all}");
         for nothing in ["", "author=Ada&passphrase=x", "text=+&title="] {
-            assert!(Kept::of("/", &Pairs::of_form(nothing.as_bytes())).is_none());
+            assert!(KeptForm::of("/", &Pairs::of_form(nothing.as_bytes())).is_none());
         }
     }
 }

@@ -29,7 +29,7 @@ use super::api;
 use super::app::App;
 use super::ask::MAX_FORM;
 use super::client::Client;
-use super::kept::Kept;
+use super::kept::KeptForm;
 use super::origin::is_of_this_machine;
 use super::pages;
 use super::pairs::Pairs;
@@ -187,7 +187,7 @@ async fn told(
     let path = path.to_owned();
     let read = to_bytes(Body::new(request.into_body()), MAX_FORM).await;
     let kept = read.ok();
-    let kept = kept.and_then(|form| Kept::of(&path, &Pairs::of_form(&form)));
+    let kept = kept.and_then(|form| KeptForm::of(&path, &Pairs::of_form(&form)));
     pages::problem::show_kept(title, problem, kept)
 }
 

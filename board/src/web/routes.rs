@@ -17,7 +17,7 @@ use super::ask::{Ask, MAX_BODY, MAX_FORM};
 use super::assets;
 use super::exchange;
 use super::get_writes;
-use super::kept::Kept;
+use super::kept::KeptForm;
 use super::live;
 use super::pages::{
     admin, board, boards, change, feed, history, measures, moderate, names, problem, search,
@@ -190,7 +190,7 @@ where
             let answer = self.0(ask.clone()).await;
             ask.settle(&answer);
             answer.unwrap_or_else(|problem| {
-                let kept = posted.and_then(|path| Kept::of(&path, &ask.form()));
+                let kept = posted.and_then(|path| KeptForm::of(&path, &ask.form()));
                 problem::show_kept(site, problem, kept)
             })
         })

@@ -12,12 +12,12 @@ pub(crate) struct Streams {
     most: usize,
     /// How many all may have together.
     most_in_all: usize,
-    taken: Arc<Mutex<Counted>>,
+    taken: Arc<Mutex<PlacesTaken>>,
 }
 
 /// Invariant: an address without a stream is not in the table, and `in_all` is the sum of the table.
 #[derive(Default)]
-struct Counted {
+struct PlacesTaken {
     of: HashMap<IpAddr, usize>,
     in_all: usize,
 }
@@ -47,7 +47,7 @@ impl Streams {
         Some(Taken(self.clone(), address))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, PlacesTaken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

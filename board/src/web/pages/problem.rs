@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 
 use super::super::answer::fixed;
-use super::super::kept::Kept;
+use super::super::kept::KeptForm;
 use super::super::problem::Problem;
 use super::super::views::Frame;
 
@@ -15,7 +15,7 @@ struct ProblemPage {
     frame: Frame,
     sentence: String,
     /// What the visitor had written.
-    kept: Option<Kept>,
+    kept: Option<KeptForm>,
 }
 
 /// The page of a site that tells of a problem.
@@ -24,7 +24,7 @@ pub(crate) fn show(site: &str, problem: Problem) -> Response<Body> {
 }
 
 /// The same, with what the visitor had written.
-pub(crate) fn show_kept(site: &str, problem: Problem, kept: Option<Kept>) -> Response<Body> {
+pub(crate) fn show_kept(site: &str, problem: Problem, kept: Option<KeptForm>) -> Response<Body> {
     let title = problem
         .status
         .canonical_reason()
