@@ -62,7 +62,7 @@ pub mod model {
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };
     pub use error::BoardError;
-    pub use exchange::{Departure, Traveller};
+    pub use exchange::{Arrival, Departure, Traveller};
     pub use follow::Follow;
     pub use happened::Happened;
     pub use history::{History, State};
@@ -105,6 +105,7 @@ mod web {
     pub(crate) mod visitor;
 
     pub(crate) mod followed;
+    pub(crate) mod journal;
     pub(crate) mod json;
 
     // A request and its answer.
@@ -160,6 +161,7 @@ mod web {
     pub(crate) mod exchange;
     pub(crate) mod get_writes;
     pub(crate) mod live;
+    pub(crate) mod metrics;
     pub(crate) mod state;
 
     // All addresses, the way of a request, and the server.

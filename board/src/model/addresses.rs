@@ -10,17 +10,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use weald::forest::TreeHandle;
-use weald::sync::{Mutex, MutexGuard};
+use weald::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::board_at::{Called, of_board};
 use super::name::BoardName;
 use super::store::Store;
 
-/// A board: its tree, and what it is called.
+/// How many messages of one board are made into commits at once. That is fewer than of all boards together, so a place is
+/// free for other boards however many write to a hot one.
+const WRITING: u32 = 3;
+
+/// A board: its tree, what it is called, and the places of those who write to it.
 #[derive(Clone)]
 pub(crate) struct Addressed {
     pub(crate) tree: TreeHandle,
     pub(crate) called: Arc<Called>,
+    pub(crate) writing: Arc<Semaphore>,
 }
 
 /// The boards by their addresses.
@@ -94,7 +99,12 @@ impl Addresses {
 impl Addressed {
     pub(crate) fn of(tree: TreeHandle, store: &Store) -> Self {
         let called = Arc::new(Called::of(&tree.snapshot(), store));
-        Self { tree, called }
+        let writing = Arc::new(Semaphore::new(WRITING));
+        Self {
+            tree,
+            called,
+            writing,
+        }
     }
 }
 

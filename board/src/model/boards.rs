@@ -163,7 +163,7 @@ impl Boards {
         BoardAt::new(known, (snapshot, source), None)
     }
 
-    fn find(&self, name: &BoardName) -> Result<Addressed, BoardError> {
+    pub(crate) fn find(&self, name: &BoardName) -> Result<Addressed, BoardError> {
         let found = self.0.addresses.find(name);
         found.ok_or_else(|| BoardError::NoBoard(name.to_string()))
     }
@@ -247,6 +247,16 @@ impl Boards {
         Ok(Versions {
             before: oldest.map(|oldest| oldest.time() - Duration::from_nanos(1)),
             all: snapshots.iter().map(|it| it.version()).collect(),
+        })
+    }
+
+    /// How many boards are not deleted, and how many messages they have.
+    pub fn count(&self) -> (usize, u64) {
+        let all = self.0.addresses.all();
+        let shown = all.iter().map(|(_, board)| board.tree.snapshot());
+        let shown = shown.filter(|board| !is_hidden(board));
+        shown.fold((0, 0), |(boards, messages), board| {
+            (boards + 1, messages + board.tree().len() - 1)
         })
     }
 

@@ -2,13 +2,15 @@
 //!
 //! - One version of a board leaves. Deleted messages leave as deleted; only moderators get their text.
 //! - A board that arrives appears whole or not at all: the messages go into a tree that is not a board yet, and becomes
-//!   one at the end by its new name. A tree that an interrupted import left is deleted at the next start.
+//!   one at the end by its new name. If it does not come to its end, the tree is deleted, at the latest at the next
+//!   start.
+//! - Only a commit of messages is in memory on the way, and where each message went; so a board of any size arrives.
 //! - The messages get new numbers, and their histories begin anew.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use weald::forest::{Attributes, Level, NodeId, Sortable, TreeHandle};
+use weald::forest::{Attributes, Edit, Level, NodeId, Sortable, TreeHandle};
 
 use super::author::Owner;
 use super::board_at::BoardAt;
@@ -112,86 +114,144 @@ impl Iterator for Departure {
     }
 }
 
+/// A board that arrives, message by message. It becomes a board when it is [finished](Self::finish); dropped before, it
+/// leaves nothing.
+pub struct Arrival {
+    boards: Boards,
+    name: BoardName,
+    /// `None` once it is a board.
+    interim: Option<TreeHandle>,
+    /// The new place of each message that came.
+    places: HashMap<u64, Place>,
+    batch: Batch,
+}
+
+/// Where a message is.
+#[derive(Clone, Copy)]
+struct Place {
+    id: NodeId,
+    /// The message that begins its topic, which was answered last at this time.
+    topic: NodeId,
+    depth: usize,
+}
+
+/// The messages of one commit.
+#[derive(Default)]
+struct Batch {
+    edit: Option<Edit>,
+    /// The topics that have new messages, and when the latest of these was written.
+    latest: HashMap<NodeId, SystemTime>,
+    count: usize,
+    bytes: usize,
+}
+
 impl Boards {
-    /// Makes a board of messages that come from another one, each after the one that it answers. It is durable when
-    /// this returns.
+    /// Begins a board of messages that come from another one.
     ///
     /// # Errors
-    /// [`BoardError::BoardTaken`]; [`BoardError::Invalid`] about the title; [`BoardError::NoMessage`], if a message
-    /// answers one that did not come before it, or is too deep in its thread; [`BoardError::Storage`].
-    pub async fn arrive(
+    /// [`BoardError::BoardTaken`]; [`BoardError::Invalid`] about the title; [`BoardError::Storage`].
+    pub async fn arrival(
         &self,
         name: &BoardName,
         (title, about): (&str, &str),
-        messages: &[Traveller],
-    ) -> Result<(), BoardError> {
+    ) -> Result<Arrival, BoardError> {
         check(title, about)?;
         if self.0.addresses.find(name).is_some() {
             return Err(BoardError::BoardTaken(name.to_string()));
         }
-        let interim = self.interim((name, title, about), None).await?;
-        if let Err(error) = fill(&interim, messages).await {
-            self.give_up(&interim).await;
-            return Err(error);
-        }
-        self.become_board(interim, name).await
+        Ok(Arrival {
+            interim: Some(self.interim((name, title, about), None).await?),
+            boards: self.clone(),
+            name: name.clone(),
+            places: HashMap::new(),
+            batch: Batch::default(),
+        })
     }
 }
 
-async fn fill(tree: &TreeHandle, messages: &[Traveller]) -> Result<(), BoardError> {
-    // The new number of each message, and how deep it is.
-    let mut places: HashMap<u64, (NodeId, usize)> = HashMap::with_capacity(messages.len());
-    let last_answers = last_answers(messages);
-    let mut rest = messages;
-    while !rest.is_empty() {
-        let mut edit = tree.edit().blind();
-        let (mut count, mut bytes) = (0, 0);
-        for message in rest.iter().take(MESSAGES) {
-            let refused = || BoardError::NoMessage(message.parent.unwrap_or(message.id));
-            let (above, depth) = match message.parent {
-                None => (edit.root(), 0),
-                Some(parent) => *places.get(&parent).ok_or_else(refused)?,
-            };
-            if depth > MAX_DEPTH || places.contains_key(&message.id) {
-                return Err(refused());
-            }
-            let mut attributes = attributes(message);
-            if let Some(active) = last_answers.get(&message.id) {
-                attributes = attributes.with(attribute::ACTIVE, active.to_sortable());
-            }
-            let id = edit.append(above, attributes)?;
-            if let Some(post) = &message.post {
-                edit.put_erasable(id, attribute::POST, post.bytes())?;
-                bytes += post.bytes().len();
-            }
-            places.insert(message.id, (id, depth + 1));
-            count += 1;
-            if bytes >= BYTES {
-                break;
+impl Arrival {
+    /// Takes the next message. The one that it answers must have come before it.
+    ///
+    /// # Errors
+    /// [`BoardError::NoMessage`], if a message answers one that did not come before it, is too deep in its thread, or
+    /// has the number of an earlier one; [`BoardError::Storage`].
+    pub async fn put(&mut self, message: &Traveller) -> Result<(), BoardError> {
+        let refused = || BoardError::NoMessage(message.parent.unwrap_or(message.id));
+        let above = match message.parent {
+            None => None,
+            Some(parent) => Some(*self.places.get(&parent).ok_or_else(refused)?),
+        };
+        let depth = above.map_or(0, |above| above.depth + 1);
+        if depth > MAX_DEPTH || self.places.contains_key(&message.id) {
+            return Err(refused());
+        }
+        let batch = &mut self.batch;
+        let tree = self.interim.as_ref().ok_or_else(refused)?;
+        let edit = batch.edit.get_or_insert_with(|| tree.edit().blind());
+        let parent = above.map_or(edit.root(), |above| above.id);
+        let attributes = match above {
+            Some(_) => attributes(message),
+            None => attributes(message).with(attribute::ACTIVE, message.time.to_sortable()),
+        };
+        let id = edit.append(parent, attributes)?;
+        if let Some(post) = &message.post {
+            edit.put_erasable(id, attribute::POST, post.bytes())?;
+            batch.bytes += post.bytes().len();
+        }
+        batch.count += 1;
+        let topic = above.map_or(id, |above| above.topic);
+        if above.is_some() {
+            let latest = batch.latest.entry(topic).or_insert(message.time);
+            *latest = message.time.max(*latest);
+        }
+        let place = Place { id, topic, depth };
+        self.places.insert(message.id, place);
+        match batch.count >= MESSAGES || batch.bytes >= BYTES {
+            true => self.commit().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Makes it a board, durably.
+    ///
+    /// # Errors
+    /// [`BoardError::BoardTaken`], if there is one with its address by now; [`BoardError::Storage`].
+    pub async fn finish(mut self) -> Result<(), BoardError> {
+        self.commit().await?;
+        match self.interim.take() {
+            Some(interim) => self.boards.become_board(interim, &self.name).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn commit(&mut self) -> Result<(), BoardError> {
+        let batch = std::mem::take(&mut self.batch);
+        let Some(mut edit) = batch.edit else {
+            return Ok(());
+        };
+        for (topic, latest) in batch.latest {
+            let before = edit.tree().node(topic);
+            let before = before.and_then(|node| node.get(attribute::ACTIVE));
+            let latest = latest.to_sortable();
+            if before.is_none_or(|before| before < &latest[..]) {
+                edit.put_attribute(topic, attribute::ACTIVE, latest)?;
             }
         }
-        rest = &rest[count..];
         // The commit that makes it a board comes after all of them, and is durable only with them.
-        edit.commit()
-            .level(Level::Accepted)
-            .bytes(b"import")
-            .await?;
+        let commit = edit.commit().level(Level::Accepted).bytes(b"import");
+        self.boards.noted(commit.await)?;
+        Ok(())
     }
-    Ok(())
 }
 
-/// When each topic was last answered.
-fn last_answers(messages: &[Traveller]) -> HashMap<u64, SystemTime> {
-    let mut last = HashMap::new();
-    let mut topics = HashMap::new();
-    for message in messages {
-        let above = message.parent.and_then(|parent| topics.get(&parent));
-        let topic = above.copied().unwrap_or(message.id);
-        topics.insert(message.id, topic);
-        let latest = last.entry(topic).or_insert(message.time);
-        *latest = message.time.max(*latest);
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        if let Some(interim) = self.interim.take() {
+            let boards = self.boards.clone();
+            // Nobody waits for it. If it does not happen, the next start does it.
+            weald::spawn(async move { boards.give_up(&interim).await }).detach();
+        }
     }
-    last
 }
 
 fn attributes(message: &Traveller) -> Attributes {

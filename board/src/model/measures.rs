@@ -64,7 +64,7 @@ impl Boards {
         let _turn = self.0.addresses.turn().await;
         for attribute in CALLED {
             let root = tree.view().tree().root().id();
-            match tree.erase(root, attribute).await {
+            match self.noted(tree.erase(root, attribute).await) {
                 // `NothingToErase` also comes if it was erased before, and the rest was
                 // interrupted.
                 Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
@@ -105,7 +105,7 @@ impl Boards {
             edit.put_attribute(edit.root(), of_board::CHANGED, now)?;
             Ok::<_, BoardError>(())
         });
-        Ok(update.await?.1.version)
+        Ok(self.noted_of(update.await)?.1.version)
     }
 
     /// How an entry of the log names a board.

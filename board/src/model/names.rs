@@ -68,7 +68,7 @@ impl Boards {
             }
             add(edit, key, &hash)
         });
-        update.await?;
+        self.noted_of(update.await)?;
         Ok(())
     }
 
@@ -145,8 +145,8 @@ impl Boards {
             put(edit)?;
             Ok::<_, BoardError>(old)
         });
-        let (old, _) = update.await?;
-        tree.erase(old, of_name::HASH).await?;
+        let (old, _) = self.noted_of(update.await)?;
+        self.noted(tree.erase(old, of_name::HASH).await)?;
         Ok(())
     }
 

@@ -205,13 +205,13 @@ impl Boards {
             edit.put_attribute(target.id, attribute::HIDDEN, DeletedBy::Moderator.word())?;
             Ok::<_, BoardError>(())
         });
-        let hidden = hidden.await.map_err(BoardError::from);
+        let hidden = self.noted_of(hidden.await).map_err(BoardError::from);
         if let Err(error) = hidden
             && !matches!(error, BoardError::Storage(_))
         {
             return Err(error);
         }
-        match tree.erase(target.id, attribute::POST).await {
+        match self.noted(tree.erase(target.id, attribute::POST).await) {
             // `NothingToErase` also comes if it was erased before, and the rest was interrupted.
             Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -227,7 +227,7 @@ impl Boards {
             )?;
             Ok::<_, BoardError>(())
         });
-        Ok(mark.await?.1.version)
+        Ok(self.noted_of(mark.await)?.1.version)
     }
 
     /// The tree that a change is for; only moderators change what is in a deleted board.
@@ -293,13 +293,13 @@ impl Boards {
             edit.put_attribute(target.id, attribute::WAS, was)?;
             Ok::<(), Outcome>(())
         });
-        match update.await {
+        match self.noted_of(update.await) {
             Ok(((), made)) => Ok(made.version),
             Err(weald::forest::UpdateError::GivenUp(Outcome::Unchanged)) => {
                 Ok(tree.view().version())
             }
             Err(weald::forest::UpdateError::GivenUp(Outcome::Refused(error))) => Err(error),
-            Err(weald::forest::UpdateError::Commit(error)) => Ok(self.noted(Err(error))?),
+            Err(weald::forest::UpdateError::Commit(error)) => Err(error.into()),
             Err(_) => Err(BoardError::Crowded),
         }
     }

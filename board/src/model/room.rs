@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weald::forest::{AppendError, CommitError, NameError};
+use weald::forest::{AppendError, CommitError, NameError, UpdateError};
 
 use super::boards::Boards;
 use super::draft::MAX_TEXT;
@@ -40,6 +40,19 @@ impl Boards {
         match &outcome {
             Ok(_) => self.0.refusals.is_full.store(false, Ordering::Relaxed),
             Err(error) => drop(self.is_refused(error)),
+        }
+        outcome
+    }
+
+    /// The same for an update.
+    pub(crate) fn noted_of<T, E>(
+        &self,
+        outcome: Result<T, UpdateError<E>>,
+    ) -> Result<T, UpdateError<E>> {
+        match &outcome {
+            Ok(_) => self.0.refusals.is_full.store(false, Ordering::Relaxed),
+            Err(UpdateError::Commit(error)) => drop(self.is_refused(error)),
+            Err(_) => {}
         }
         outcome
     }

@@ -11,7 +11,9 @@ use std::time::SystemTime;
 use weald::forest::disk::Moment;
 use weald::forest::{Attributes, CommitError, Committed, NodeId, Sortable, Tree, Version, Where};
 
+use super::addresses::Addressed;
 use super::author::{Requester, Token};
+use super::board_at::is_hidden;
 use super::boards::Boards;
 use super::error::BoardError;
 use super::message::attribute;
@@ -57,8 +59,12 @@ impl Boards {
     /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
     /// [`BoardError::TokenUsed`], [`BoardError::Storage`].
     pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
-        let tree = self.tree(board)?;
-        let turn = self.0.writing.acquire().await;
+        let Addressed { tree, writing, .. } = self.find(board)?;
+        if is_hidden(&tree.snapshot()) {
+            return Err(BoardError::BoardGone);
+        }
+        // Those who wait for a hot board wait there, and hold no place that writers of other boards want.
+        let turn = (writing.acquire().await, self.0.writing.acquire().await);
         let mut edit = tree.edit().blind();
         let place = place(edit.tree(), new.parent)?;
         let now = SystemTime::now().to_sortable();
@@ -152,4 +158,50 @@ fn place(tree: &Tree, parent: Option<NodeId>) -> Result<Option<(NodeId, NodeId)>
         .filter(|_| is_deep)
         .map_or(parent, |above| above.id());
     Ok(Some((parent, topic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use weald::forest::Forest;
+
+    use crate::model::{Draft, Kind, Store};
+
+    use super::*;
+
+    #[test]
+    fn those_who_wait_for_a_hot_board_hold_nobody_else_up() {
+        weald::block_on(async {
+            let boards = Boards::of(Store::Memory(Forest::new())).await.unwrap();
+            let [hot, other] = ["Hot", "Other"].map(|title| boards.create(title, "", None));
+            let (hot, other) = (hot.await.unwrap(), other.await.unwrap());
+            let draft = Draft {
+                title: "T".to_owned(),
+                text: "x".to_owned(),
+                ..Draft::default()
+            };
+            let new = NewMessage {
+                parent: None,
+                post: draft.check(Kind::Topic).unwrap(),
+                requester: Requester::default(),
+                token: None,
+            };
+            // Those that are being written hold the places of their board.
+            let busy = boards.find(&hot).unwrap().writing;
+            let places: Vec<_> = std::iter::from_fn(|| busy.try_acquire().ok()).collect();
+            let cx = &mut Context::from_waker(Waker::noop());
+            let write = || Box::pin(boards.write(&hot, new.clone()));
+            let mut waiting: Vec<_> = std::iter::repeat_with(write).take(1_000).collect();
+            for waits in &mut waiting {
+                assert!(waits.as_mut().poll(cx).is_pending());
+            }
+            boards.write(&other, new.clone()).await.unwrap();
+            drop(places);
+            for waits in waiting {
+                waits.await.unwrap();
+            }
+            assert_eq!(boards.board(&hot).unwrap().message_count(), 1_000);
+        });
+    }
 }

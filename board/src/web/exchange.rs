@@ -1,12 +1,13 @@
 //! A board that leaves as lines of JSON, and one that is made of such lines.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 
 use crate::model::Departure;
 
@@ -17,8 +18,8 @@ use super::lines;
 use super::problem::Problem;
 use super::streams::Taken;
 
-/// The most bytes of a board that arrives.
-pub(crate) const MAX_IMPORT: usize = 64 << 20;
+/// The most bytes of one line of a board that arrives. A message with the longest text has fewer, however it is written.
+const MAX_LINE: usize = 128 << 10;
 /// How many bytes leave at once, or a message more.
 const CHUNK: usize = 32 << 10;
 
@@ -51,21 +52,80 @@ pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
     Ok(response)
 }
 
-/// `POST /api/import`, by a moderator: it brings names and times of others.
-pub(crate) async fn import(ask: Arc<Ask>) -> Answer {
+/// `POST /api/import`, by a moderator: it brings names and times of others. The board is read as it comes, and may be as
+/// large as the disk allows.
+pub(crate) async fn import(ask: Arc<Ask>, body: Body) -> Answer {
     let who = ask.must_moderate_by_key()?;
-    let arriving = lines::read(&ask.body, ask.now).map_err(|sentence| {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Problem::new(status, sentence)
-    })?;
-    let texts = (arriving.title.as_str(), arriving.about.as_str());
     let boards = &ask.app.boards;
-    boards
-        .arrive(&arriving.name, texts, &arriving.messages)
-        .await?;
-    tracing::info!(who, board = %arriving.name, messages = arriving.messages.len(), "a board was imported");
-    let board = boards.board(&arriving.name)?;
+    let mut lines = Lines::of(body);
+    let mut reader = lines::Reader::new(ask.now);
+    let first = lines.next(&reader).await?.unwrap_or_default();
+    let head = reader.head(&first).map_err(wrong)?;
+    let texts = (head.title.as_str(), head.about.as_str());
+    let mut arrival = boards.arrival(&head.name, texts).await?;
+    let mut messages = 0_u64;
+    while let Some(line) = lines.next(&reader).await? {
+        if let Some(message) = reader.message(&line).map_err(wrong)? {
+            arrival.put(&message).await?;
+            messages += 1;
+        }
+    }
+    arrival.finish().await?;
+    tracing::info!(who, board = %head.name, messages, "a board was imported");
+    let board = boards.board(&head.name)?;
     json(StatusCode::CREATED, &BoardValue::new(&board.info()))
+}
+
+fn wrong(sentence: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, sentence)
+}
+
+/// The lines of a body.
+struct Lines {
+    body: Body,
+    /// What has come last, and what of the next line came before that.
+    chunk: Bytes,
+    begun: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Lines {
+    fn of(body: Body) -> Self {
+        Self {
+            body,
+            chunk: Bytes::new(),
+            begun: Vec::new(),
+            has_ended: false,
+        }
+    }
+
+    /// The next line; `None` at the end.
+    async fn next(&mut self, reader: &lines::Reader) -> Result<Option<Vec<u8>>, Problem> {
+        loop {
+            if let Some(end) = self.chunk.iter().position(|byte| *byte == b'\n') {
+                let rest = self.chunk.split_to(end + 1);
+                self.begun.extend_from_slice(&rest[..end]);
+                return Ok(Some(std::mem::take(&mut self.begun)));
+            }
+            self.begun
+                .extend_from_slice(&std::mem::take(&mut self.chunk));
+            if self.begun.len() > MAX_LINE {
+                return Err(wrong(reader.too_long(MAX_LINE)));
+            }
+            if self.has_ended {
+                let last = std::mem::take(&mut self.begun);
+                return Ok((!last.is_empty()).then_some(last));
+            }
+            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
+                None => self.has_ended = true,
+                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+                Some(Err(_)) => {
+                    let sentence = "The request broke off. Nothing was imported.";
+                    return Err(Problem::new(StatusCode::BAD_REQUEST, sentence));
+                }
+            }
+        }
+    }
 }
 
 /// A board as a body, made as it is sent. However slowly it is read, it keeps its places: it keeps a version of the

@@ -56,6 +56,14 @@ impl Live {
         (followed, Some(read))
     }
 
+    /// How many boards are read live, and by how many readers.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let boards = &self.0.boards;
+        let boards = boards.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = boards.values().filter(|it| it.strong_count() > 0);
+        (followed.count(), self.0.readers.load(Ordering::Relaxed))
+    }
+
     /// A place for a further reader; `None` if there are `most` already.
     pub(crate) fn permit(&self, most: usize) -> Option<ReaderPermit> {
         // Relaxed: the number guards nothing else.

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BoardAt, BoardName, DeletedBy, Draft, Kind, MAX_DEPTH, Owner, Post, Traveller};
+use crate::model::{
+    BoardAt, BoardName, DeletedBy, Draft, Kind, MAX_DEPTH, NotAName, Owner, Post, Traveller,
+};
 use crate::text::moment::{machine, machine_exact, parse_exact};
 
 use super::visitor::{hex, of_hex};
@@ -57,14 +59,6 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// A board that lines describe.
-pub(crate) struct Arriving {
-    pub(crate) name: BoardName,
-    pub(crate) title: String,
-    pub(crate) about: String,
-    pub(crate) messages: Vec<Traveller>,
-}
-
 /// The first line.
 pub(crate) fn head(board: &BoardAt) -> Vec<u8> {
     line(&BoardLine {
@@ -104,33 +98,74 @@ fn line(value: &impl Serialize) -> Vec<u8> {
 /// How far the clock of the other place may be ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
-/// Reads all lines.
-///
-/// # Errors
-/// A sentence with the number of the line that is wrong.
-pub(crate) fn read(bytes: &[u8], now: SystemTime) -> Result<Arriving, String> {
-    let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    let (_, first) = lines.next().unwrap_or((0, &[]));
-    let board: BoardLine = parse(0, first)?;
-    if board.format != FORMAT {
-        return Err(wrong(0, &format!("the format is not “{FORMAT}”")));
+/// What the first line says.
+pub(crate) struct Head {
+    pub(crate) name: BoardName,
+    pub(crate) title: String,
+    pub(crate) about: String,
+}
+
+/// Reads lines as they come. A mistake is told as a sentence with the number of its line.
+pub(crate) struct Reader {
+    /// How many lines were read.
+    at: usize,
+    /// How deep each message is in its thread.
+    depths: HashMap<u64, usize>,
+    /// The latest time that a message may have.
+    latest: SystemTime,
+}
+
+impl Reader {
+    pub(crate) fn new(now: SystemTime) -> Self {
+        Self {
+            at: 0,
+            depths: HashMap::new(),
+            latest: now + AHEAD,
+        }
     }
-    let name = board.name.parse();
-    let name = name.map_err(|error: crate::model::NotAName| wrong(0, &error.to_string()))?;
-    let mut messages = Vec::new();
-    let mut depths = HashMap::new();
-    for (at, text) in lines.filter(|(_, text)| !text.is_empty()) {
-        let read = parse(at, text)?;
-        let message = traveller(read).map_err(|why| wrong(at, &why))?;
-        fits(&message, &mut depths, now + AHEAD).map_err(|why| wrong(at, &why))?;
-        messages.push(message);
+
+    /// Reads the first line.
+    pub(crate) fn head(&mut self, line: &[u8]) -> Result<Head, String> {
+        self.at += 1;
+        let board: BoardLine = self.parse(line)?;
+        if board.format != FORMAT {
+            return Err(self.wrong(&format!("the format is not “{FORMAT}”")));
+        }
+        let name = board.name.parse();
+        let name = name.map_err(|error: NotAName| self.wrong(&error.to_string()))?;
+        Ok(Head {
+            name,
+            title: board.title,
+            about: board.about,
+        })
     }
-    Ok(Arriving {
-        name,
-        title: board.title,
-        about: board.about,
-        messages,
-    })
+
+    /// Reads a further line; an empty one has no message.
+    pub(crate) fn message(&mut self, line: &[u8]) -> Result<Option<Traveller>, String> {
+        self.at += 1;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let read = self.parse(line)?;
+        let message = traveller(read).map_err(|why| self.wrong(&why))?;
+        let fits = fits(&message, &mut self.depths, self.latest);
+        fits.map_err(|why| self.wrong(&why))?;
+        Ok(Some(message))
+    }
+
+    /// A line that has no end within the bytes that are read at once.
+    pub(crate) fn too_long(&self, most: usize) -> String {
+        let at = self.at + 1;
+        format!("Line {at}: it is longer than {} KiB.", most >> 10)
+    }
+
+    fn parse<'a, T: Deserialize<'a>>(&self, line: &'a [u8]) -> Result<T, String> {
+        serde_json::from_slice(line).map_err(|error| self.wrong(&error.to_string()))
+    }
+
+    fn wrong(&self, why: &str) -> String {
+        format!("Line {}: {why}.", self.at)
+    }
 }
 
 /// Whether a message fits behind those that came before it. `depths` has the depth of each of them.
@@ -160,14 +195,6 @@ fn fits(
         None => Ok(()),
         Some(_) => Err(format!("there was a message {} before", message.id)),
     }
-}
-
-fn parse<'a, T: Deserialize<'a>>(at: usize, text: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(text).map_err(|error| wrong(at, &error.to_string()))
-}
-
-fn wrong(at: usize, why: &str) -> String {
-    format!("Line {}: {why}.", at + 1)
 }
 
 fn traveller(line: MessageLine) -> Result<Traveller, String> {
@@ -223,6 +250,15 @@ mod tests {
         parse_exact("2026-11-24T00:00:00.000000000Z").unwrap()
     }
 
+    fn read(text: &str) -> Result<(Head, Vec<Traveller>), String> {
+        let mut reader = Reader::new(now());
+        let mut lines = text.as_bytes().split(|byte| *byte == b'\n');
+        let head = reader.head(lines.next().unwrap_or_default())?;
+        let messages = lines.map(|line| reader.message(line));
+        let messages: Result<Vec<_>, _> = messages.collect();
+        Ok((head, messages?.into_iter().flatten().collect()))
+    }
+
     fn deep() -> String {
         let answers = (1..60).map(|id| format!("{{\"id\":{},\"parent\":{id},{TIME}}}\n", id + 1));
         format!("{HEAD}{{\"id\":1,{TIME}}}\n{}", answers.collect::<String>())
@@ -237,12 +273,9 @@ mod tests {
                  \"deleted\":\"author\",\"owner\":\"000102030405060708090a0b0c0d0e0f\",\"proven\":true}}\n"
             ),
         ];
-        let arriving = read(format!("{HEAD}{}", lines.concat()).as_bytes(), now()).unwrap();
-        assert_eq!(
-            (arriving.name.as_str(), arriving.title.as_str()),
-            ("tea", "Tea")
-        );
-        let again: Vec<_> = arriving.messages.iter().map(message).collect();
+        let (head, messages) = read(&format!("{HEAD}{}", lines.concat())).unwrap();
+        assert_eq!((head.name.as_str(), head.title.as_str()), ("tea", "Tea"));
+        let again: Vec<_> = messages.iter().map(message).collect();
         assert_eq!(again, lines.map(String::into_bytes));
     }
 
@@ -278,7 +311,7 @@ mod tests {
             ),
             (deep(), "Line 53: its thread is deeper than 50 answers."),
         ] {
-            let error = read(text.as_bytes(), now()).err().unwrap();
+            let error = read(&text).err().unwrap();
             assert!(error.contains(told), "{error}");
         }
     }

@@ -19,6 +19,7 @@ use super::exchange;
 use super::get_writes;
 use super::kept::KeptForm;
 use super::live;
+use super::metrics;
 use super::pages::{
     admin, board, boards, change, feed, history, measures, moderate, names, problem, search,
     thread, write,
@@ -74,7 +75,7 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/icon.svg", get(assets::icon))
         .route("/healthz", get(state::healthy))
         .route("/readyz", get(state::ready))
-        .route("/metrics", get(state::metrics))
+        .route("/metrics", get(metrics::metrics))
         .method_not_allowed_fallback(page(not_allowed));
     let pages = match app.config.has_get_writes {
         true => pages.merge(by_get()),
@@ -106,7 +107,7 @@ fn api() -> Router<App> {
         .route("/api/boards/{board}", get(program(api::read::board)))
         .route("/api/boards/{board}/events", get(program(live::events)))
         .route("/api/boards/{board}/export", get(program(exchange::export)))
-        .route("/api/import", post(Arrival))
+        .route("/api/import", post(Importing))
         .route(
             "/api/boards/{board}/search",
             get(program(api::read::search)),
@@ -167,7 +168,7 @@ fn program<F>(answer: F) -> Program<F> {
 
 /// An answer to a moderator's program that brings a board, which is larger than anything that others may send.
 #[derive(Clone, Copy)]
-struct Arrival;
+struct Importing;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
@@ -233,18 +234,24 @@ impl Handler<(), App> for Missing {
     }
 }
 
-impl Handler<(), App> for Arrival {
+impl Handler<(), App> for Importing {
     type Future = Answering;
 
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
-            let most = match moderator_by_key(&app, request.headers()) {
-                Some(_) => exchange::MAX_IMPORT,
-                None => MAX_BODY,
-            };
+            let is_allowed = moderator_by_key(&app, request.headers()).is_some();
             let answered = async {
+                // What others send is read as any request is, and refused.
+                let (request, body) = match is_allowed {
+                    true => {
+                        let (parts, body) = request.into_parts();
+                        (Request::from_parts(parts, Body::empty()), body)
+                    }
+                    false => (request, Body::empty()),
+                };
+                let most = if is_allowed { usize::MAX } else { MAX_BODY };
                 let ask = Ask::of(app, request, most).await?;
-                exchange::import(Arc::new(ask)).await
+                exchange::import(Arc::new(ask), body).await
             };
             answered.await.unwrap_or_else(api::refused)
         })

@@ -47,6 +47,11 @@ impl Streams {
         Some(Taken(self.clone(), address))
     }
 
+    /// How many are taken.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().in_all
+    }
+
     fn lock(&self) -> MutexGuard<'_, PlacesTaken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +84,7 @@ mod tests {
         drop(first);
         assert!(streams.take(third).is_some());
         drop((second, last));
-        assert_eq!(streams.lock().in_all, 0);
+        assert_eq!(streams.count(), 0);
         assert!(streams.lock().of.is_empty());
     }
 }

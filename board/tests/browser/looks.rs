@@ -108,6 +108,12 @@ fn what_is_empty_in_conflict_or_past_is_accessible_and_fits_too() {
         tab.write("#title", " ");
         tab.write("#text", " ");
         tab.follow("main form .button");
+        // Both fields are marked, and not only told of.
+        for field in ["#title", "#text"] {
+            let width =
+                format!("getComputedStyle(document.querySelector('{field}')).borderTopWidth");
+            assert_eq!(tab.eval(&width), "2px", "{field}");
+        }
         look_at_what_is_shown(&tab, "refused");
         tab.go("/b/tea");
         tab.eval("document.getElementById('step').value = document.getElementById('step').max - 1");

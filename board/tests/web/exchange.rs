@@ -1,5 +1,7 @@
 //! A board that is exported and imported: nothing that may be told is lost, and nothing else is told.
 
+use std::io::{Read, Write};
+
 use weald_board::model::Hashed;
 use weald_board::{Config, Storage};
 
@@ -196,5 +198,67 @@ fn a_large_board_leaves_and_arrives_in_parts() {
             page.contains("Page 1 of 5") && page.contains("9 answers"),
             "{page}"
         );
+    });
+}
+
+/// Sends the beginning of a request that imports a board.
+fn begin(program: &Browser, key: &str, length: usize) -> std::net::TcpStream {
+    let mut stream = connect(program.address);
+    let head = format!(
+        "POST /api/import HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: {key}\r\n"
+    );
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n").unwrap();
+    stream
+}
+
+const HEAD: &str = "{\"format\":\"weald-board 1\",\"name\":\"many\",\"title\":\"Many\"}\n";
+
+#[test]
+fn a_board_is_read_as_it_comes_and_may_be_of_any_size() {
+    with_config(config(), |mut program| {
+        let key = sign_in(&mut program);
+        let lines = 700;
+        let line = |id: usize| {
+            let end = "\"title\":\"T\",\"text\":\"x\",\"time\":\"2026-11-23T21:44:05Z\"}\n";
+            let begin = format!("{{\"id\":{id},");
+            let space = " ".repeat(100_000 - begin.len() - end.len());
+            begin + &space + end
+        };
+        let mut stream = begin(&program, &key, HEAD.len() + lines * 100_000);
+        stream.write_all(HEAD.as_bytes()).unwrap();
+        for id in 1..=lines {
+            stream.write_all(line(id).as_bytes()).unwrap();
+        }
+        let mut answered = String::new();
+        stream.read_to_string(&mut answered).unwrap();
+        assert!(answered.starts_with("HTTP/1.1 201 "), "{answered}");
+        assert!(answered.contains("\"messages\":700"), "{answered}");
+
+        let mut stream = begin(&program, &key, 1_000_000);
+        // The server may have refused it before all is there.
+        let _ = stream.write_all(&vec![b'x'; 1_000_000]);
+        let mut answered = String::new();
+        let _ = stream.read_to_string(&mut answered);
+        let told = "Line 1: it is longer than 128 KiB.";
+        assert!(answered.is_empty() || answered.contains(told), "{answered}");
+    });
+}
+
+#[test]
+fn an_import_that_breaks_off_leaves_nothing() {
+    with_config(config(), |mut program| {
+        let key = sign_in(&mut program);
+        let trees = |program: &mut Browser| -> u64 {
+            let metrics = program.get("/metrics").body;
+            let (_, value) = metrics.split_once("\nforest_trees ").unwrap();
+            value.lines().next().unwrap().parse().unwrap()
+        };
+        let before = trees(&mut program);
+        let mut stream = begin(&program, &key, 1_000_000);
+        stream.write_all(HEAD.as_bytes()).unwrap();
+        while trees(&mut program) == before {}
+        drop(stream);
+        while trees(&mut program) != before {}
+        assert_eq!(program.get("/b/many").status, 404);
     });
 }

@@ -251,6 +251,11 @@ fn too_many_at_once_are_shed() {
             "board_answers_total{status=\"5xx\"} 2",
             "board_answer_seconds_bucket{le=\"+Inf\"} 3",
             "board_ready 1",
+            "board_live_readers 0",
+            "board_replays_total 0",
+            "forest_commits_total ",
+            "weald_processes ",
+            "weald_longest_mailbox ",
         ] {
             assert!(metrics.contains(row), "{row}: {metrics}");
         }

@@ -158,6 +158,7 @@ fn a_moderator_sees_what_goes_on_inside() {
             let page = grace.get("/admin").body;
             for text in [
                 "data-every=",
+                "Supervisor of the live updates: 1 processes, 1 readers",
                 "live updates of tea, ",
                 "None is stuck.",
                 "<h2 id=\"table-4\">Journal",

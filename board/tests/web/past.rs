@@ -27,7 +27,7 @@ fn forgetful(path: &Path) -> Config {
 }
 
 /// A board of ten megabytes. Returns its version.
-fn import(program: &mut Browser) -> String {
+fn import(program: &mut Browser, name: &str) -> String {
     let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
     let session = program.json("POST", "/api/moderators", &[], &body).value();
     let key = format!("Bearer {}", session["key"].as_str().unwrap());
@@ -36,7 +36,7 @@ fn import(program: &mut Browser) -> String {
         format!("{{\"id\":{id},\"title\":\"T\",\"text\":\"{said}\",\"time\":\"2026-11-23T21:44:05Z\"}}\n")
     });
     let head = "{\"format\":\"weald-board 1\",\"name\":\"many\",\"title\":\"Many\"}\n";
-    let text = head.to_owned() + &lines.collect::<String>();
+    let text = head.replace("many", name) + &lines.collect::<String>();
     let key = [("Authorization", key.as_str())];
     let made = program.json("POST", "/api/import", &key, &text);
     assert_eq!(made.status, 201, "{made:?}");
@@ -47,7 +47,7 @@ fn import(program: &mut Browser) -> String {
 fn one_who_reads_an_export_of_the_past_slowly_gets_no_second_one() {
     let directory = tempfile::tempdir().unwrap();
     with_config(forgetful(directory.path()), |mut program| {
-        let then = import(&mut program);
+        let then = import(&mut program, "many");
         let fields = [("title", "later"), ("text", "later"), ("author", "")];
         assert_eq!(program.fill("/b/many/write", &fields).status, 303);
         let old = format!("/b/many/export?at={then}");
@@ -117,5 +117,42 @@ fn the_slider_and_the_history_reach_what_only_the_disk_has() {
             .get(&format!("/b/tea?of={of}&last={last}&step={step}"))
             .place();
         assert!(browser.get(&place).body.contains("text 20"));
+    });
+}
+
+#[test]
+fn those_who_never_read_and_requests_that_compute_hold_nobody_up() {
+    let config = Config {
+        moderator: Some(Hashed::of(SECRET)),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    };
+    with_config(config, |mut program| {
+        import(&mut program, "many");
+        let get = b"GET /b/many/export HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let mut silent: Vec<_> = (0..4).map(|_| connect(program.address)).collect();
+        for stream in &mut silent {
+            stream.write_all(get).unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+        }
+        // More of them than there are workers, and each computes for long.
+        let computing: Vec<_> = (0..4)
+            .map(|number| {
+                let mut program = Browser::new(program.address);
+                std::thread::spawn(move || import(&mut program, &format!("many-{number}")))
+            })
+            .collect();
+        let mut answered = 0;
+        while !computing.iter().all(std::thread::JoinHandle::is_finished) {
+            let is_busy = computing.iter().all(|it| !it.is_finished());
+            assert_eq!(program.get("/b/many").status, 200);
+            answered += usize::from(is_busy && computing.iter().all(|it| !it.is_finished()));
+        }
+        assert!(answered >= 10, "{answered} while all of them computed");
+        for import in computing {
+            import.join().unwrap();
+        }
+        drop(silent);
     });
 }

@@ -1,7 +1,6 @@
 //! The page that shows the state of the runtime and of the forest. Only moderators see it. A browser with scripts
 //! fetches it again every two seconds, while somebody looks at it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::text::moment::Stamp;
 use super::super::answer::{Answer, page};
 use super::super::ask::Ask;
 use super::super::config::Storage;
+use super::super::journal;
 use super::super::views::Frame;
 
 /// After how many seconds it is fetched again.
@@ -43,6 +43,8 @@ struct Table {
 
 struct List {
     title: &'static str,
+    /// What the rows stand below.
+    top: Option<String>,
     none: &'static str,
     rows: Vec<String>,
     unshown: usize,
@@ -65,7 +67,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     };
     let metrics = runtime.metrics();
     let mut tables = vec![requests(&ask), jobs(&metrics), forest(&ask)];
-    tables.extend(journal(&ask).await);
+    tables.extend(journal_of(&ask).await);
     let mut lists = vec![supervised(&ask).await];
     lists.extend(waiting(runtime));
     let boards = ask.app.boards.list().into_iter().map(|board| BoardRow {
@@ -160,43 +162,48 @@ fn forest(ask: &Ask) -> Table {
 }
 
 /// The files of the journal, if the board is in a directory.
-async fn journal(ask: &Ask) -> Option<Table> {
+async fn journal_of(ask: &Ask) -> Option<Table> {
     let Storage::Directory(directory) = &ask.app.config.storage else {
         return None;
     };
-    let (files, size) = weald::blocking(|| size_of(directory)).ok()?;
+    let size = weald::blocking(|| journal::size_of(directory)).ok()?;
+    let state = match ask.app.boards.takes_commits() {
+        true => "takes commits",
+        false => "full, or has failed",
+    };
     Some(Table {
         title: "Journal",
-        rows: vec![("Files", count(files)), ("Bytes", bytes(size))],
+        rows: vec![
+            ("State", state.to_owned()),
+            ("Files", count(size.files)),
+            ("Bytes", bytes(size.bytes)),
+            ("Readings of the past", count(ask.app.boards.replays())),
+        ],
     })
-}
-
-fn size_of(directory: &Path) -> std::io::Result<(u64, u64)> {
-    let mut sum = (0, 0);
-    for entry in std::fs::read_dir(directory)? {
-        // One that was removed meanwhile has no size.
-        let Ok(metadata) = entry?.metadata() else {
-            continue;
-        };
-        sum = (sum.0 + 1, sum.1 + metadata.len());
-    }
-    Ok(sum)
 }
 
 async fn supervised(ask: &Ask) -> List {
     let children = ask.app.readers.children().await.unwrap_or_default();
-    let rows = children
+    let (_, readers) = ask.app.live.count();
+    let top = format!(
+        "Supervisor of the live updates: {} processes, {readers} readers",
+        children.len()
+    );
+    let below = children
         .iter()
         .map(|child| match (&child.unit, child.is_restarting) {
             (Some(_), _) => format!("{} runs", child.id),
             (None, true) => format!("{} is being started again", child.id),
             (None, false) => format!("{} has ended", child.id),
         });
-    list(
-        "Supervised processes: one for each board that is read live",
-        "Nobody follows a board.",
-        rows,
-    )
+    List {
+        top: Some(top),
+        ..list(
+            "Supervision tree",
+            "Nobody follows a board, so it has no process.",
+            below,
+        )
+    }
 }
 
 fn waiting(runtime: &Runtime) -> [List; 3] {
@@ -251,6 +258,7 @@ fn list(title: &'static str, none: &'static str, rows: impl Iterator<Item = Stri
     rows.truncate(ROWS);
     List {
         title,
+        top: None,
         none,
         rows,
         unshown,
