@@ -8,7 +8,8 @@ use weald_tree::{Attributes, EditError, Node, NodeId, Operation, OrderKey, Subtr
 
 use crate::combine::request::{TreeEdit, Work};
 use crate::combine::shared::Shared;
-use crate::content::erasable::{self, Blob, Value};
+use crate::content::erasable::{Blob, Value};
+use crate::content::shelves::Mark;
 use crate::error::MAX_ERASABLE_NAME;
 use crate::state::root::Snapshot;
 use crate::state::tree::TreeState;
@@ -24,6 +25,8 @@ pub struct Edit {
     base: Snapshot,
     edit: weald_tree::Edit,
     blobs: Vec<Blob>,
+    /// What its commit sets, so that its erasable bytes belong to the forest.
+    mark: Option<Mark>,
 }
 
 impl Edit {
@@ -35,6 +38,7 @@ impl Edit {
             base,
             edit,
             blobs: Vec::new(),
+            mark: None,
         }
     }
 
@@ -164,13 +168,16 @@ impl Edit {
         let id = self.shared.forest.blobs.id(self.shared.forest.ticket());
         self.edit
             .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;
-        self.blobs.push(Blob {
+        let blob = Blob {
             id,
             tree: self.state.number,
             node,
             name: name.into(),
             bytes: value.as_ref().into(),
-        });
+        };
+        let mark = self.mark.get_or_insert_default();
+        self.shared.forest.blobs.bring(&blob, mark);
+        self.blobs.push(blob);
         Ok(())
     }
 
@@ -180,10 +187,6 @@ impl Edit {
     /// `Missing`, if the tree does not have the node.
     pub fn value(&self, node: NodeId, name: &str) -> Result<Option<Value<'_>>, EditError> {
         let value = self.attribute(node, name)?;
-        let own = |blob: &&Blob| value.and_then(erasable::referred) == Some(blob.id);
-        if let Some(blob) = self.blobs.iter().find(own) {
-            return Ok(Some(Value::Erasable(blob.bytes.clone())));
-        }
         Ok(value.map(|value| self.shared.forest.blobs.value(value)))
     }
 

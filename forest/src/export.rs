@@ -27,14 +27,43 @@ impl Forest {
     /// assert!(matches!(forest.value(old.tree().root(), "name"), Some(Value::Erased { .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// [`Node::get`] and the pictures and texts that a tree makes by itself know no forest: they have the 22 bytes of the
+    /// reference. [`draw`](Self::draw) and [`export`](Self::export) have what it refers to.
     pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
         node.get(name).map(|value| self.state().blobs.value(value))
     }
 
-    /// A node and all its descendants as JSON. An erasable value is `{"erasable": value}`, with its bytes; an erased
-    /// one is `{"erased": "1763780000"}`, in seconds since 1970.
+    /// A node and all its descendants as lines of text, as [`Node::draw`] makes them, with the erasable values.
     ///
-    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits erased ones.
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::Forest;
+    ///
+    /// let forest = Forest::new();
+    /// let people = block_on(forest.create("people"))?;
+    /// let mut edit = people.edit();
+    /// edit.put_erasable(edit.root(), "name", "Ada")?;
+    /// block_on(edit.commit())?;
+    /// assert_eq!(forest.draw(people.view().tree().root()), "#1 name=\"Ada\" (erasable)\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn draw(&self, node: Node<'_>) -> String {
+        node.draw_with(&mut |node| {
+            node.label_with(|value| match self.state().blobs.value(value) {
+                Value::Plain(bytes) => weald_tree::shown(bytes),
+                Value::Erasable(bytes) => weald_tree::shown(&bytes) + " (erasable)",
+                Value::Erased { .. } => "(erased)".to_owned(),
+                Value::Elsewhere => "(erasable, elsewhere)".to_owned(),
+            })
+        })
+    }
+
+    /// A node and all its descendants as JSON. An erasable value is `{"erasable": value}`, with its bytes; an erased
+    /// one is `{"erased": "1763780000"}`, in seconds since 1970. One whose bytes another forest has is
+    /// `{"elsewhere": "erasable"}`.
+    ///
+    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits those without bytes.
     /// [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can be put
     /// with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
     pub fn export(&self, node: Node<'_>) -> String {
@@ -72,6 +101,7 @@ impl Forest {
                 let seconds = since.unwrap_or_default().as_secs();
                 text.push_str(&format!("{{\"erased\":\"{seconds}\"}}"));
             }
+            Value::Elsewhere => text.push_str("{\"elsewhere\":\"erasable\"}"),
         }
     }
 }

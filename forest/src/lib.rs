@@ -31,6 +31,8 @@ mod content {
     pub(crate) mod shelves;
 
     pub(crate) mod erasable;
+
+    pub(crate) mod brought;
     pub(crate) mod held;
     pub(crate) mod index;
     pub(crate) mod references;
@@ -86,7 +88,6 @@ mod commit;
 mod edit;
 mod requested;
 mod tree_handle;
-mod undo;
 mod update;
 
 // Reading beyond one version: queries, several trees at once, watches.
@@ -102,6 +103,7 @@ mod builder;
 mod events;
 mod export;
 mod forest;
+mod undo;
 mod update_all;
 mod weight;
 
@@ -142,9 +144,11 @@ pub use tree_handle::TreeHandle;
 pub use update::{Terms, UpdateError};
 pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
-    Attributes, Builder as TreeBuilder, Bytes, Census, Change, Diff, DocumentError, DocumentReader,
-    EditError, JsonError, JsonReader, Node, NodeId, NotADocument, Operation, OrderKey, Outline,
-    Path, PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
+    Attributes, BreadthFirst, Builder as TreeBuilder, Bytes, Census, Change, Climb, Diff,
+    DocumentError, DocumentPieces, DocumentReader, EditError, Ids, JsonError, JsonPieces,
+    JsonReader, Node, NodeId, NodeRecord, NotADocument, Operation, OrderKey, Outline, Path,
+    PathError, Postorder, Preorder, Read, RecordsError, Replay, Script, Siblings, Sortable,
+    Subtree, Target, Tree, ValueError, Where, shown, trim, value, write_value,
 };
 pub use weight::Weight;
 

@@ -112,8 +112,25 @@ fn bytes_are_stored_with_their_commit_only() {
     let view = other.view();
     assert_eq!(
         forest.value(view.tree().root(), "name"),
-        Some(Value::Plain(&reference))
+        Some(Value::Elsewhere)
     );
+    assert_eq!(
+        forest.export(view.tree().root()),
+        r#"{"attributes":{"k":"v","name":{"elsewhere":"erasable"}}}"#
+    );
+    let text = forest.export(view.tree().root());
+    assert_eq!(
+        Tree::from_json(&text).unwrap().root().to_json(),
+        r#"{"attributes":{"k":"v"}}"#
+    );
+    assert_eq!(
+        forest.draw(view.tree().root()),
+        "#1 k=\"v\" name=(erasable, elsewhere)\n"
+    );
+    let elsewhere = Forest::new();
+    let root = tree.snapshot();
+    let root = root.tree().root();
+    assert_eq!(elsewhere.value(root, "name"), Some(Value::Elsewhere));
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
     // Erasing in one tree leaves other trees alone.
     let (node, name) = (view.tree().root().id(), "name".to_owned());
@@ -122,6 +139,84 @@ fn bytes_are_stored_with_their_commit_only() {
     assert_eq!(other.erase(node, "name").wait(), Err(nothing));
     assert_eq!(forest.stats().commits, before);
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
+}
+
+#[test]
+fn an_erasure_does_not_reach_what_an_edit_has_yet_to_commit() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let root = tree.view().tree().root().id();
+    let mut edit = tree.edit();
+    edit.put_erasable(root, "name", "second").unwrap();
+    let nothing = tree.erase(root, "name").wait();
+    assert!(matches!(nothing, Err(CommitError::NothingToErase { .. })));
+    // Its author reads it through the forest, too.
+    assert_eq!(
+        forest.value(edit.tree().root(), "name"),
+        Some(Value::Erasable(b"second"[..].into()))
+    );
+
+    let mut first = tree.edit();
+    first.put_erasable(root, "other", "first").unwrap();
+    first.commit().wait().unwrap();
+    tree.erase(root, "other").wait().unwrap();
+    edit.commit().wait().unwrap();
+    assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"second");
+    tree.erase(root, "name").wait().unwrap();
+    let view = tree.view();
+    let erased = forest.value(view.tree().root(), "name");
+    assert!(matches!(erased, Some(Value::Erased { .. })));
+    drop(view);
+    let mut edit = tree.edit();
+    edit.put_erasable(root, "name", "lost").unwrap();
+    assert_eq!(forest.stats().blobs, 1);
+    drop(edit);
+    assert_eq!(forest.stats().blobs, 0, "an edit leaves no trace");
+}
+
+/// A commit that brings many references leaves them to its author. An erasure finds them all the same.
+#[test]
+fn many_copied_references_are_erased_before_their_author_has_noted_them() {
+    let (hooks, many) = (Hooks::default(), 500);
+    let forest = Forest::builder().journal(hooks.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let other = forest.create("o").wait().unwrap();
+    let mut edit = tree.edit();
+    let nodes: Vec<_> = (0..many)
+        .map(|_| {
+            let node = edit.append(edit.root(), Attributes::new()).unwrap();
+            edit.put_erasable(node, "name", "Ada").unwrap();
+            node
+        })
+        .collect();
+    edit.commit().wait().unwrap();
+
+    let queued = Arc::new(Mutex::new(None));
+    let copy = tools::ByHand::new(forest.create_from("copy", tree.view().tree().clone()));
+    let left = Arc::clone(&queued);
+    hooks.during_next(move || {
+        let mut copy = copy;
+        assert!(copy.is_pending());
+        *left.lock().unwrap() = Some(copy);
+    });
+    tools::commit(&other, "k", "v");
+    // It is visible, and nobody has told its author.
+    let copy = forest.get("copy").unwrap();
+    let [first, last] = [nodes[0], nodes[many - 1]].map(|node| NodeId::new(node.get()).unwrap());
+    copy.erase(first, "name").wait().unwrap();
+    let is_erased = |tree: &TreeHandle, node: NodeId| {
+        let view = tree.view();
+        let value = forest.value(view.tree().node(node).unwrap(), "name");
+        matches!(value, Some(Value::Erased { .. }))
+    };
+    assert!(is_erased(&tree, first) && is_erased(&copy, first));
+    queued.lock().unwrap().take().unwrap().ready().unwrap();
+    assert!(is_erased(&copy, first) && !is_erased(&copy, last));
+    copy.erase(last, "name").wait().unwrap();
+    assert!(is_erased(&tree, last));
+    let again = copy.erase(first, "name").wait();
+    assert!(again.is_ok(), "a journal may have more");
+    assert_eq!(forest.stats().blobs, many as u64 - 2);
 }
 
 #[test]
@@ -332,7 +427,7 @@ fn a_copied_reference_is_erased_wherever_it_is() {
             match forest.value(node, name).unwrap() {
                 Value::Erasable(bytes) => assert!(!is_erased && &*bytes == b"Ada"),
                 Value::Erased { .. } => assert!(is_erased),
-                Value::Plain(_) => panic!("a reference is shown as plain bytes"),
+                Value::Plain(_) | Value::Elsewhere => panic!("the bytes are here"),
             }
         }
     };

@@ -51,6 +51,19 @@ impl Node<'_> {
         text
     }
 
+    /// The id and the attributes as [`draw`](Self::draw) shows them, with each value as `shown` has it: for values that
+    /// encode something else. [`shown`] is what `draw` uses.
+    pub fn label_with(self, mut shown: impl FnMut(&[u8]) -> String) -> String {
+        let mut label = self.id().to_string();
+        for (name, value) in self.attributes().iter() {
+            label.push(' ');
+            label.extend(name.escape_debug());
+            label.push('=');
+            label.push_str(&shown(value));
+        }
+        label
+    }
+
     /// This node and everything below it in the language of [Graphviz](https://graphviz.org/doc/info/lang.html).
     ///
     /// ```
@@ -217,24 +230,27 @@ fn lines(first: Node<'_>, label: &mut dyn FnMut(Node<'_>) -> String) -> Vec<(Nod
     lines
 }
 
-/// The id and the attributes. Bytes that are not text are shown in hexadecimal digits.
 fn label(node: Node<'_>) -> String {
-    let mut label = node.id().to_string();
-    for (name, value) in node.attributes().iter() {
-        label.push(' ');
-        label.extend(name.escape_debug());
-        label.push('=');
-        match str::from_utf8(value) {
-            Ok(value) => put(&mut label, format_args!("{:?}", fit(value, VALUE))),
-            Err(_) => {
-                label.push_str("0x");
-                let shown = value.iter().take(VALUE / 2);
-                shown.for_each(|byte| put(&mut label, format_args!("{byte:02x}")));
-                label.push_str(if value.len() > VALUE / 2 { "…" } else { "" });
-            }
-        }
+    node.label_with(shown)
+}
+
+/// The beginning of a value for people: text in quotation marks, and other bytes in hexadecimal digits.
+///
+/// ```
+/// use weald_tree::shown;
+///
+/// assert_eq!(shown(b"tea"), "\"tea\"");
+/// assert_eq!(shown(b"\xff\x00"), "0xff00");
+/// ```
+pub fn shown(value: &[u8]) -> String {
+    if let Ok(value) = str::from_utf8(value) {
+        return format!("{:?}", fit(value, VALUE));
     }
-    label
+    let mut text = String::from("0x");
+    let begin = value.iter().take(VALUE / 2);
+    begin.for_each(|byte| put(&mut text, format_args!("{byte:02x}")));
+    text.push_str(if value.len() > VALUE / 2 { "…" } else { "" });
+    text
 }
 
 /// A text in at most this many characters.

@@ -2,9 +2,9 @@
 //!
 //! A node is `{"attributes": {name: value, …}, "children": [node, …]}`; either may be missing, and
 //! attributes come first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are not
-//! written: reading gives a new tree of the same shape. A forest writes two values more:
-//! `{"erasable": value}`, which is plain in a tree unless the caller takes it, and `{"erased": "1763780000"}`,
-//! which has lost its bytes and is left out.
+//! written: reading gives a new tree of the same shape. A forest writes three values more:
+//! `{"erasable": value}`, which is plain in a tree unless the caller takes it; and `{"erased": "1763780000"}` and
+//! `{"elsewhere": "erasable"}`, which have no bytes and are left out.
 //!
 //! Writing and reading are also streams: [`JsonPieces`] and [`JsonReader`]. Both keep the open nodes in a list of their
 //! own, so only memory bounds the depth.

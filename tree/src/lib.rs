@@ -65,6 +65,7 @@ pub use census::Census;
 pub use climb::Climb;
 pub use diff::{Change, Diff};
 pub use document::{DocumentError, DocumentPieces, DocumentReader, NotADocument};
+pub use draw::shown;
 pub use edit::Edit;
 pub use error::EditError;
 pub use id::{Ids, NodeId};

@@ -185,7 +185,8 @@ fn body(post: Option<Value<'_>>, deleted: Option<DeletedBy>) -> Body {
         (_, Some(by)) => Body::Deleted(by),
         (Some(Value::Erasable(bytes)), None) => Body::Said(Post::of_bytes(bytes)),
         (Some(Value::Plain(bytes)), None) => Body::Said(Post::of_bytes(bytes.into())),
-        (None, None) => Body::Said(Post::new("", "", "")),
+        // A message is never brought from another forest.
+        (None | Some(Value::Elsewhere), None) => Body::Said(Post::new("", "", "")),
     }
 }
 

@@ -335,7 +335,7 @@ fn current(edit: &Edit, id: NodeId) -> Result<Option<ErasableBytes>, BoardError>
         return Err(BoardError::Gone);
     }
     match edit.value(id, attribute::POST)? {
-        Some(Value::Erased { .. }) => Err(BoardError::Gone),
+        Some(Value::Erased { .. } | Value::Elsewhere) => Err(BoardError::Gone),
         Some(Value::Erasable(bytes)) => Ok(Some(bytes)),
         Some(Value::Plain(bytes)) => Ok(Some(bytes.into())),
         None => Ok(None),

@@ -17,6 +17,7 @@ pub(crate) fn value(value: &Value<'_>, most: Option<usize>) -> String {
         Value::Plain(bytes) => shown(bytes, most),
         Value::Erasable(bytes) => format!("{} (erasable)", shown(bytes, most)),
         Value::Erased { when } => format!("erased (no later than {})", times::shown(*when)),
+        Value::Elsewhere => "in another forest (erasable)".to_owned(),
     }
 }
 
@@ -78,6 +79,7 @@ pub(crate) fn value_json(value: &Value<'_>) -> Json {
             let seconds = since.unwrap_or_default().as_secs();
             json!({ "erased": seconds.to_string() })
         }
+        Value::Elsewhere => json!({ "elsewhere": "erasable" }),
     }
 }
 

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use super::combiner::Combiner;
-use super::new_versions::Made;
+use super::new_versions::{Made, NewRoot};
 use super::request::{Answer, Garbage};
 use super::rollback::{Before, TagBefore};
 use crate::journal::{Digest, Position};
 use crate::state::forest::ForestState;
+use crate::state::root::RootRef;
 use crate::version::Committed;
 
 impl Combiner {
@@ -58,23 +59,23 @@ impl Combiner {
         }
         match made {
             Made::One(state, new) => {
-                forest.blobs.add(new.blobs);
-                forest.blobs.note((state.number, number), new.references);
-                self.publisher.collect(state, new.root);
+                let root = own(forest, (state.number, number), (new, &mut garbage));
+                self.publisher.collect(state, root);
                 self.has_collected = true;
             }
             Made::Many(versions) => {
                 let roots = versions.into_iter().map(|(state, new)| {
-                    forest.blobs.add(new.blobs);
-                    forest.blobs.note((state.number, number), new.references);
-                    (state, new.root)
+                    let root = own(forest, (state.number, number), (new, &mut garbage));
+                    (state, root)
                 });
                 let roots: Vec<_> = roots.collect();
                 self.publisher.publish_jointly(&forest.stats, &roots);
                 garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
             }
             Made::Create(name, state, references) => {
-                forest.blobs.note((state.number, number), references);
+                if let Some(noting) = forest.blobs.note((state.number, number), references) {
+                    garbage = Garbage::of((garbage, noting));
+                }
                 forest.stats.published(commit.version.number);
                 forest
                     .names_mut()
@@ -131,4 +132,19 @@ impl Combiner {
             answer.leave(self.publisher.deferred.take_large());
         }
     }
+}
+
+/// The forest has what a version brings from now on: erasable bytes, and references to them. What that takes beyond a moment
+/// is left to the author.
+#[inline]
+fn own(forest: &ForestState, at: (u64, u64), (new, garbage): (NewRoot, &mut Garbage)) -> RootRef {
+    if new.blobs.is_empty() && new.references.is_empty() {
+        return new.root;
+    }
+    forest.blobs.commit(&new.blobs);
+    let noting = forest.blobs.note(at, new.references);
+    if noting.is_some() || !new.blobs.is_empty() {
+        *garbage = Garbage::of((std::mem::take(garbage), noting, new.blobs));
+    }
+    new.root
 }

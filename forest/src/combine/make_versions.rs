@@ -22,8 +22,7 @@ impl Made {
         let root = |state: &TreeState, new: NewTree| {
             let root = Root::new(state.number, new.content, commit, bytes.clone());
             let (blobs, references, last_id) = (new.blobs, new.references, new.last_id);
-            // The operations refer to the bytes, which are stored when the commit is applied, and go with the last
-            // reference.
+            // The operations refer to the bytes, which go with the last reference.
             let garbage = match blobs.is_empty() {
                 true => NewTree::garbage(new.script, new.held),
                 false => Garbage::of((new.script, new.held)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::content::erasable::{Blob, BlobId, Place, Referred};
+use crate::content::shelves::find;
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
 use crate::state::root::RootRef;
@@ -24,13 +25,13 @@ impl Made {
     /// The references that it brings to an attribute.
     pub(crate) fn references_at(&self, place: &Place) -> Vec<BlobId> {
         let (tree, node, name) = place;
-        let of = |state: &Arc<TreeState>, references: &[Referred]| {
-            let is_there = |it: &&Referred| (it.0, &it.1) == (*node, name);
-            let found = references.iter().filter(is_there).map(|it| it.2);
-            match state.number == *tree {
-                true => found.collect(),
-                false => Vec::new(),
-            }
+        let of = |state: &Arc<TreeState>, references: &[Referred]| -> Vec<BlobId> {
+            // They are in the order of their attributes.
+            let found = find(references, (*node, name));
+            found
+                .filter(|_| state.number == *tree)
+                .into_iter()
+                .collect()
         };
         match self {
             Self::One(state, new) => of(state, &new.references),

@@ -3,7 +3,7 @@
 //! - A reference is a value of 22 bytes whose beginning no text has. The id in it cannot be guessed, so a
 //!   reference cannot be forged.
 //! - Erasing removes the bytes from the store, so every version, snapshot and export reads `Erased`.
-//! - The commit that refers to bytes puts them into the store. They stay until they are erased, or until no
+//! - The edit that refers to bytes puts them into the store, and its commit makes them the forest's (see `brought`). They stay until they are erased, or until no
 //!   version has the reference any longer, neither in the forest nor with a reader: each reference in a tree
 //!   has a [`Holder`], which is dropped with the last clone of the reference.
 
@@ -17,7 +17,7 @@ use weald_tree::{Bytes, NodeId};
 pub use super::erasable_bytes::ErasableBytes;
 pub use super::shelves::BlobId;
 pub(crate) use super::shelves::Place;
-use super::shelves::{Content, Ids, Shelf, Shelves};
+use super::shelves::{Content, Shelf, Shelves, leave};
 
 /// The value of an attribute, seen through the store of a forest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +31,18 @@ pub enum Value<'a> {
         /// When; or of the newest commit, if it was erased after the moment that is shown, or the journal cannot read it.
         when: SystemTime,
     },
+    /// A reference to bytes that this forest does not have: another forest has them; or the history has them, and the
+    /// commit of the edit that took the reference from there brings them back.
+    Elsewhere,
 }
 
 impl Value<'_> {
-    /// The bytes, unless they were erased.
+    /// The bytes, unless they were erased or are elsewhere.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Plain(bytes) => Some(bytes),
             Self::Erasable(bytes) => Some(bytes),
-            Self::Erased { .. } => None,
+            Self::Erased { .. } | Self::Elsewhere => None,
         }
     }
 }
@@ -160,40 +163,6 @@ impl Blobs {
         self.were_used.load(Ordering::Relaxed)
     }
 
-    /// References that a commit of this number brought to a tree: what they refer to can be erased there, too.
-    pub(crate) fn note(&self, (tree, number): (u64, u64), references: Vec<Referred>) {
-        if references.is_empty() {
-            return;
-        }
-        let mut shelves = self.write();
-        for (node, name, id) in references {
-            let place = (tree, node, name);
-            let is_copy = match shelves.blobs.get(&id) {
-                // The reference may be in the history, and have come from there.
-                None => shelves.keeps_copies,
-                Some(shelf) => shelf.place != place && !matches!(shelf.content, Content::Erased(_)),
-            };
-            if is_copy {
-                shelves.copy_to(place, id, number);
-            }
-        }
-    }
-
-    pub(crate) fn add(&self, blobs: Vec<Blob>) {
-        if blobs.is_empty() {
-            return;
-        }
-        let mut shelves = self.write();
-        for blob in blobs {
-            let place = (blob.tree, blob.node, blob.name);
-            shelves.put_at(&place, blob.id);
-            shelves.bytes += blob.bytes.len();
-            let content = Content::Stored(blob.bytes);
-            let shelf = Shelf { place, content };
-            shelves.blobs.part_mut(&blob.id).insert(blob.id, shelf);
-        }
-    }
-
     /// How many blobs are stored, and their bytes together.
     pub(crate) fn count(&self) -> (usize, usize) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
@@ -221,35 +190,20 @@ impl Blobs {
         drop(gone); // Large bytes are freed after the lock.
     }
 
-    /// Whether bytes are stored for an attribute of a node.
-    pub(crate) fn are_at(&self, place: &Place) -> bool {
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        shelves.places.has(place)
-    }
-
-    /// The blobs to which an attribute of a node ever referred, and that were not erased.
-    pub(crate) fn ids_at(&self, place: &Place) -> Vec<BlobId> {
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let ids = shelves.places.get(place).map(Ids::all);
-        let mut ids = ids.unwrap_or_default();
-        ids.sort_unstable();
-        ids
-    }
-
     /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred. Returns them: to
     /// overwrite and to free them takes long if they are many.
     #[must_use]
     pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) -> Vec<ErasableBytes> {
         let mut gone = Vec::new();
         let mut guard = self.write();
-        let ids = guard.places.part_mut(&erasure.place).remove(&erasure.place);
-        let mut ids = ids.as_ref().map(Ids::all).unwrap_or_default();
+        let mut ids = guard.committed_at(&erasure.place);
         ids.extend(&erasure.ids);
         for id in ids {
+            leave(&mut guard.places, &erasure.place, id);
             // The checkpoint may know nothing of it, because its reference was brought back from the history later.
             if guard.keeps_unheld && !guard.blobs.has(&id) {
                 let (place, content) = (erasure.place.clone(), Content::Erased(when));
-                let shelf = Shelf { place, content };
+                let shelf = Shelf::new(place, content);
                 guard.blobs.part_mut(&id).insert(id, shelf);
             }
             gone.extend(guard.erase(id, when));
@@ -257,14 +211,14 @@ impl Blobs {
         gone
     }
 
-    /// The meaning of a value; one that refers to no known blob is plain.
+    /// The meaning of a value. A reference is never plain bytes, also if it refers to nothing that is known here.
     pub(crate) fn value<'a>(&self, value: &'a [u8]) -> Value<'a> {
         let Some(id) = referred(value) else {
             return Value::Plain(value);
         };
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         match shelves.blobs.get(&id).map(|shelf| &shelf.content) {
-            None | Some(Content::Absent) => Value::Plain(value),
+            None | Some(Content::Absent) => Value::Elsewhere,
             Some(Content::Stored(bytes)) => Value::Erasable(bytes.clone()),
             Some(Content::Erased(when) | Content::Unreadable(when)) => {
                 Value::Erased { when: *when }
@@ -292,8 +246,11 @@ impl Blobs {
             let copies = copies.iter().filter(|(number, _)| *number <= upto);
             all.extend(copies.map(|(_, place)| (*id, place.clone())));
         }
+        let coming = shelves.coming.iter().filter(|notes| notes.number <= upto);
+        all.extend(coming.flat_map(|notes| shelves.copies_in(notes)));
         drop(shelves); // Commits with erasable bytes wait for it.
         all.sort_unstable();
+        all.dedup();
         all
     }
 
@@ -345,7 +302,7 @@ impl Blobs {
         let place = (tree, at.node, at.name);
         shelves.put_at(&place, at.id);
         let content = Content::Absent;
-        let shelf = Shelf { place, content };
+        let shelf = Shelf::new(place, content);
         shelves.blobs.part_mut(&at.id).insert(at.id, shelf);
     }
 
@@ -421,7 +378,11 @@ impl Blobs {
     /// All blobs, with the time when they were erased.
     pub(crate) fn all(&self) -> Vec<(BlobId, Place, Option<SystemTime>)> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let all = shelves.blobs.iter().map(|(id, shelf)| {
+        let committed = shelves
+            .blobs
+            .iter()
+            .filter(|(_, shelf)| shelf.is_committed());
+        let all = committed.map(|(id, shelf)| {
             let erased = match shelf.content {
                 Content::Erased(when) => Some(when),
                 Content::Stored(_) | Content::Absent | Content::Unreadable(_) => None,

@@ -101,7 +101,8 @@ impl Blobs {
     pub(crate) fn missing(&self, ids: impl Iterator<Item = BlobId>) -> Vec<BlobId> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |id: &BlobId| match shelves.blobs.get(id) {
-            Some(shelf) => matches!(shelf.content, Content::Absent),
+            // An edit that may never be committed has them alone.
+            Some(shelf) => matches!(shelf.content, Content::Absent) || !shelf.is_committed(),
             None => true,
         };
         ids.filter(is_missing).collect()

@@ -3,9 +3,13 @@
 //! - Each map is in [`PARTS`] parts. A map that grows moves all its entries. With a hundred thousand entries that would
 //!   delay the commit at which it happens by many milliseconds; a part moves its own entries only.
 //! - Most attributes have one value ever, so a place with one id has no set.
+//! - What an edit brings is here before its commit, which only sets a mark. Until then nobody but its author can have a
+//!   reference to it, and no erasure reaches it.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use weald_tree::NodeId;
@@ -39,11 +43,61 @@ pub(super) struct Shelves {
     pub(super) bytes: usize,
     /// How many references there are, where clones of one count once.
     pub(super) holders: Parts<BlobId, usize>,
+    /// What commits have brought and their authors have yet to note.
+    pub(super) coming: Vec<Arc<Notes>>,
+}
+
+/// The references that a commit brought to a tree, in the order of their attributes.
+pub(super) struct Notes {
+    /// The number of the tree.
+    pub(super) tree: u64,
+    /// That of the commit.
+    pub(super) number: u64,
+    pub(super) references: Vec<(NodeId, Box<str>, BlobId)>,
+}
+
+impl Notes {
+    /// The blob to which an attribute refers.
+    fn at(&self, (tree, node, name): &Place) -> Option<BlobId> {
+        find(&self.references, (*node, name)).filter(|_| self.tree == *tree)
+    }
+}
+
+/// The blob to which an attribute refers, among references in the order of their attributes.
+pub(crate) fn find(
+    references: &[(NodeId, Box<str>, BlobId)],
+    at: (NodeId, &str),
+) -> Option<BlobId> {
+    let found = references.binary_search_by(|(node, name, _)| (*node, &**name).cmp(&at));
+    found.ok().map(|found| references[found].2)
 }
 
 pub(super) struct Shelf {
     pub(super) place: Place,
     pub(super) content: Content,
+    /// That of the edit that brings it, which its commit sets; `None`, if it was never in an edit of this opening.
+    pub(super) mark: Option<Mark>,
+}
+
+/// Whether an edit was committed. All that it brings has the same one.
+pub(crate) type Mark = Arc<AtomicBool>;
+
+impl Shelf {
+    pub(super) fn new(place: Place, content: Content) -> Self {
+        let mark = None;
+        Self {
+            place,
+            content,
+            mark,
+        }
+    }
+
+    /// Whether it belongs to the forest, and not to an edit that may never be committed.
+    pub(super) fn is_committed(&self) -> bool {
+        // Acquire: pairs with the store by the commit.
+        let mark = self.mark.as_ref();
+        mark.is_none_or(|mark| mark.load(Ordering::Acquire))
+    }
 }
 
 pub(super) enum Content {
@@ -182,6 +236,43 @@ impl Ids {
 }
 
 impl Shelves {
+    /// The blobs to which an attribute of a node ever referred in a version, and that were not erased.
+    pub(super) fn committed_at(&self, place: &Place) -> Vec<BlobId> {
+        let ids = self.places.get(place).map(Ids::all);
+        let mut ids = ids.unwrap_or_default();
+        // Where it was copied to, a version has it, whatever becomes of the edit that brings it.
+        let is_there = |shelf: &Shelf| shelf.place != *place || shelf.is_committed();
+        ids.retain(|id| self.blobs.get(id).is_none_or(is_there));
+        let coming = self.coming.iter().filter_map(|notes| notes.at(place));
+        ids.extend(coming.filter(|id| self.is_copy(place, *id)));
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Whether a reference at an attribute is a copy of one that was brought for another, and that was not erased.
+    fn is_copy(&self, place: &Place, id: BlobId) -> bool {
+        match self.blobs.get(&id) {
+            // The reference may be in the history, and have come from there.
+            None => self.keeps_copies,
+            Some(shelf) => shelf.place != *place && !matches!(shelf.content, Content::Erased(_)),
+        }
+    }
+
+    /// Those of some references that are copies.
+    pub(super) fn copies_in(&self, notes: &Notes) -> Vec<(BlobId, Place)> {
+        let all = notes.references.iter();
+        let all = all.map(|(node, name, id)| (*id, (notes.tree, *node, name.clone())));
+        all.filter(|(id, place)| self.is_copy(place, *id)).collect()
+    }
+
+    /// Notes a reference that a commit of this number brought to an attribute.
+    pub(super) fn note(&mut self, place: Place, id: BlobId, number: u64) {
+        if self.is_copy(&place, id) {
+            self.copy_to(place, id, number);
+        }
+    }
+
     /// A blob is for a place.
     pub(super) fn put_at(&mut self, place: &Place, id: BlobId) {
         let part = self.places.part_mut(place);
@@ -249,7 +340,7 @@ impl Shelves {
 }
 
 /// A blob is no longer at a place.
-fn leave(places: &mut Parts<Place, Ids>, place: &Place, id: BlobId) {
+pub(super) fn leave(places: &mut Parts<Place, Ids>, place: &Place, id: BlobId) {
     let ids = places.part_mut(place).get_mut(place);
     if ids.is_some_and(|ids| ids.remove(id)) {
         places.take(place);

@@ -135,6 +135,7 @@ fn read(forest: &Forest, (tree, node, name): Place) -> Option<Vec<u8>> {
         Value::Erasable(bytes) => Some(bytes.to_vec()),
         Value::Erased { .. } => None,
         Value::Plain(bytes) => panic!("a reference is shown as {bytes:?}"),
+        Value::Elsewhere => panic!("its bytes are here"),
     }
 }
 

@@ -30,7 +30,7 @@ fn secret_at(forest: &DiskForest, version: Version) -> Option<Vec<u8>> {
     match past.value(view.tree().root(), "secret").unwrap() {
         Value::Erasable(bytes) => Some(bytes.to_vec()),
         Value::Erased { .. } => None,
-        Value::Plain(_) => panic!("it is a reference"),
+        Value::Plain(_) | Value::Elsewhere => panic!("its bytes are here"),
     }
 }
 

@@ -157,7 +157,7 @@ fn what_was_erased_is_erased_at_every_moment_and_what_was_deleted_is_there() {
         match value {
             Value::Erasable(bytes) => Some(bytes.to_vec()),
             Value::Erased { .. } => None,
-            Value::Plain(_) => panic!("it is a reference"),
+            Value::Plain(_) | Value::Elsewhere => panic!("its bytes are here"),
         }
     };
     assert_eq!(value("erased", kept), None);

@@ -56,7 +56,7 @@ impl Next {
             Self::FirstAttribute => "a name in quotes or `}`",
             Self::Attribute => "a name in quotes",
             Self::Value | Self::Digits | Self::Time | Self::Bytes => "a string",
-            Self::Form => "`hex`, `erasable` or `erased` as the name in a value",
+            Self::Form => "`hex`, `erasable`, `erased` or `elsewhere` as the name in a value",
             Self::BytesForm => "`hex` as the name in an erasable value",
             Self::FormEnd => "`}` after the value",
             Self::BytesEnd => "`}` after the bytes",

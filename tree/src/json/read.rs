@@ -262,7 +262,7 @@ impl JsonReader {
                 self.node.is_erasable = true;
                 Next::Colon(Behind::Bytes)
             }
-            (Next::Form, "erased") => Next::Colon(Behind::Time),
+            (Next::Form, "erased" | "elsewhere") => Next::Colon(Behind::Time),
             (Next::ChildrenName | Next::Form | Next::BytesForm, _) => {
                 return Err(self.tokens.error(self.next.text()));
             }
