@@ -177,9 +177,15 @@ pub enum NameError {
     /// It is empty, too long, or has a control character. This is how it begins.
     #[error("`{}` is no name of a tree; a name has 1 to {MAX_NAME} bytes and no control characters", .0.escape_debug())]
     Invalid(String),
+    /// A tag with this beginning is empty, too long, or has a control character.
+    #[error("`{}` is no tag; a tag has 1 to {MAX_NAME} bytes and no control characters", .0.escape_debug())]
+    InvalidTag(String),
+    /// The attribute whose name begins so has a longer name than an indexed one.
+    #[error("`{}` begins a name that is too long for an index; that of an indexed attribute has at most {MAX_NAME} bytes", .0.escape_debug())]
+    InvalidIndex(String),
 }
 
-/// How many bytes the name of a tree may have.
+/// How many bytes the name of a tree, a tag, and the name of an indexed attribute may have.
 pub const MAX_NAME: usize = 1024;
 
 /// How many bytes the name of an erasable attribute may have.

@@ -9,7 +9,7 @@ use crate::combine::request::Action;
 use crate::combine::shared::Shared;
 use crate::content::index::Index;
 use crate::edit::Edit;
-use crate::error::{CommitError, VersionError};
+use crate::error::{CommitError, MAX_NAME, NameError, VersionError};
 use crate::requested::Requested;
 use crate::state::history::Tagged;
 use crate::state::root::{Snapshot, View};
@@ -153,13 +153,14 @@ impl TreeHandle {
     }
 
     /// Gives a version a tag, which keeps the version until the tag is removed: [`at`](Self::at) still finds
-    /// it. A tag that exists moves.
+    /// it. A tag that exists moves. A tag has 1 to 1024 bytes of UTF-8, none of them a control character.
     ///
     /// # Errors
-    /// [`VersionError`], if the version is not kept, or no longer when the commit is made; those of a commit.
+    /// [`NameError::InvalidTag`], if the text is no tag; [`VersionError`], if the version is not kept, or no longer when the commit is made; those of a commit.
     pub fn tag(&self, tag: &str, version: Version) -> Requested<Committed> {
-        let (tag, root) = (tag.into(), self.kept_at(version));
+        let (tag, root) = (valid_tag(tag), self.kept_at(version));
         self.request(move |state| {
+            let tag = tag?;
             let tagged = Box::new(Tagged::new(version, root?.0));
             Ok(Action::Tag(state, tag, tagged))
         })
@@ -193,10 +194,13 @@ impl TreeHandle {
     /// index by a look at every node, and others may write meanwhile.
     ///
     /// # Errors
-    /// Those of a commit.
+    /// [`NameError::InvalidIndex`], if the name of the attribute has more than 1024 bytes; those of a commit.
     pub fn add_index(&self, attribute: &str) -> Requested<Committed> {
         let attribute = attribute.to_owned();
         self.request(move |state| {
+            if attribute.len() > MAX_NAME {
+                return Err(NameError::InvalidIndex(attribute.chars().take(40).collect()).into());
+            }
             let base = Snapshot::of(&state.slot);
             let index = Index::of(&attribute, base.tree());
             Ok(Action::AddIndex(state, base.0, index))
@@ -246,6 +250,13 @@ impl TreeHandle {
         let state = Arc::clone(&self.state);
         Requested::new(&self.shared, || make(state))
     }
+}
+
+fn valid_tag(tag: &str) -> Result<Arc<str>, NameError> {
+    if tag.is_empty() || tag.len() > MAX_NAME || tag.contains(char::is_control) {
+        return Err(NameError::InvalidTag(tag.chars().take(40).collect()));
+    }
+    Ok(tag.into())
 }
 
 impl std::fmt::Debug for TreeHandle {

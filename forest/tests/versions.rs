@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tools::{ManualClock, Wait, commit, put, value_of, with_children};
-use weald_forest::{CommitId, Forest, Version, VersionError};
+use weald_forest::{
+    CommitError, CommitId, Forest, MemoryJournal, NameError, Version, VersionError,
+};
 
 #[test]
 fn a_version_stays_as_it_was() {
@@ -387,4 +389,74 @@ fn a_tagged_version_is_found_by_its_time_as_by_its_number() {
         }
     }
     assert!(tree.kept_at(made[1].version).is_err() && tree.kept_at(made[2].version).is_ok());
+}
+
+/// Commits of one group have one time, and so have those while a clock stands.
+#[test]
+fn a_tag_does_not_speak_for_a_time_at_which_a_newer_version_was_made() {
+    for tagged_first in [true, false] {
+        let clock = Arc::new(ManualClock::default());
+        let journal = MemoryJournal::new();
+        let builder = Forest::builder().keep(1).clock(clock.clone());
+        let forest = builder.journal(journal.clone()).build();
+        let tree = forest.create("t").wait().unwrap();
+        clock.advance(Duration::from_secs(10));
+        let older = commit(&tree, "n", "1");
+        if tagged_first {
+            tree.tag("tag", older.version).wait().unwrap();
+        }
+        let newer = commit(&tree, "n", "2");
+        assert_eq!(older.time, newer.time);
+        if !tagged_first {
+            // It is gone from memory, unless it was tagged.
+            assert!(tree.tag("tag", older.version).wait().is_err());
+            continue;
+        }
+        // While the newer one is the newest, it is found.
+        let found = tree.at_time(newer.time).wait().unwrap();
+        assert_eq!(found.version(), newer.version);
+        clock.advance(Duration::from_secs(10));
+        commit(&tree, "n", "3");
+        let found = tree.at_time(newer.time).wait().map(|root| root.version());
+        assert!(found.is_err(), "{found:?} of {older:?} and {newer:?}");
+        drop((tree, forest));
+        let builder = Forest::builder().keep(1).clock(clock);
+        let forest = builder.journal(journal).recover().wait().unwrap();
+        let tree = forest.get("t").unwrap();
+        assert!(tree.tagged("tag").is_some());
+        let found = tree.at_time(newer.time).wait().map(|root| root.version());
+        assert!(found.is_err(), "{found:?} after it was opened again");
+    }
+    // Both are kept when the older one is tagged.
+    let clock = Arc::new(ManualClock::default());
+    let forest = Forest::builder().keep(2).clock(clock.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    clock.advance(Duration::from_secs(10));
+    let older = commit(&tree, "n", "1");
+    let newer = commit(&tree, "n", "2");
+    tree.tag("tag", older.version).wait().unwrap();
+    tree.tag("again", older.version).wait().unwrap();
+    clock.advance(Duration::from_secs(10));
+    (3..6).for_each(|number| _ = commit(&tree, "n", &number.to_string()));
+    tree.tag("later", older.version).wait().unwrap();
+    assert!(tree.kept_at(older.version).is_ok());
+    assert!(tree.at_time(newer.time).wait().is_err());
+}
+
+#[test]
+fn a_tag_and_an_index_have_a_length() {
+    let tree = Forest::new().create("t").wait().unwrap();
+    let version = tree.view().version();
+    for tag in ["", "a\nb", &"x".repeat(1025)] {
+        let refused = tree.tag(tag, version).wait();
+        let is_it = matches!(refused, Err(CommitError::Name(NameError::InvalidTag(_))));
+        assert!(is_it, "{refused:?}");
+    }
+    tree.tag(&"x".repeat(1024), version).wait().unwrap();
+    let refused = tree.add_index(&"x".repeat(1025)).wait();
+    assert!(matches!(
+        refused,
+        Err(CommitError::Name(NameError::InvalidIndex(_)))
+    ));
+    tree.add_index(&"x".repeat(1024)).wait().unwrap();
 }

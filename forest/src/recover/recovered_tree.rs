@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use weald_tree::{Bytes, EditError, Ids, Operation, Replay, Tree};
 
 use super::frames::{FORMAT, HAS_TAGGED};
 use crate::content::index::{Index, Indexes};
-use crate::state::history::{History, Tagged};
+use crate::state::history::{History, Tagged, just_before};
 use crate::state::root::{Root, RootRef};
 use crate::version::{CommitId, Committed, Version};
 
@@ -48,6 +48,8 @@ pub(super) struct RecoveredTree {
     /// What came after the base.
     pending: VecDeque<Step>,
     tags: BTreeMap<Arc<str>, TagAt>,
+    /// No tag speaks for a later time.
+    latest: Option<SystemTime>,
     /// How many tags a version has, by its number.
     tagged: HashMap<u64, usize>,
     /// Versions before the base that a tag names, or that a later record will tag.
@@ -68,10 +70,6 @@ struct Lone {
     next: Committed,
 }
 
-fn just_before(time: SystemTime) -> SystemTime {
-    time - Duration::from_nanos(1)
-}
-
 impl RecoveredTree {
     /// A tree that begins with a version.
     pub(super) fn new(
@@ -89,6 +87,7 @@ impl RecoveredTree {
             indexed: Arc::default(),
             pending: VecDeque::new(),
             tags: BTreeMap::new(),
+            latest: None,
             tagged: HashMap::new(),
             lone: BTreeMap::new(),
             gone: 0,
@@ -131,6 +130,14 @@ impl RecoveredTree {
         keep: usize,
         is_needed: &dyn Fn(u64, u64) -> bool,
     ) -> Result<(), EditError> {
+        // As the history does it.
+        let time = step.stamp.commit.time;
+        if self.latest == Some(time) {
+            for tag in self.tags.values_mut() {
+                tag.until = tag.until.min(just_before(time));
+            }
+            self.latest = Some(just_before(time));
+        }
         self.pending.push_back(step);
         while self.pending.len() >= keep.max(1) {
             self.pass(is_needed)?;
@@ -187,6 +194,7 @@ impl RecoveredTree {
     pub(super) fn put_tag(&mut self, tag: &str, at: TagAt) {
         self.untag(tag);
         *self.tagged.entry(at.number).or_default() += 1;
+        self.latest = self.latest.max(Some(at.until));
         self.tags.insert(tag.into(), at);
     }
 
@@ -203,8 +211,11 @@ impl RecoveredTree {
         if own.version.number < self.gaps_before {
             return self.among_gaps(own, given);
         }
-        let until = next.map_or(now, |next| just_before(next.stamp.commit.time));
-        Some((own.version.number, until.max(own.time)))
+        let until = match next {
+            Some(next) => just_before(next.stamp.commit.time),
+            None => now.max(own.time),
+        };
+        Some((own.version.number, until))
     }
 
     fn lone_at(&self, given: Version) -> Option<(u64, SystemTime)> {
@@ -218,7 +229,7 @@ impl RecoveredTree {
         if number < self.gaps_before {
             return self.among_gaps(own, given);
         }
-        Some((number, just_before(lone.next.time).max(own.time)))
+        Some((number, just_before(lone.next.time)))
     }
 
     /// The same for the newest version before `given` that a checkpoint has before its gaps. A checkpoint of an older

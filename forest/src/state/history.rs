@@ -33,6 +33,8 @@ pub(crate) struct History {
     holds: Vec<Hold>,
     held: Vec<RootRef>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
+    /// No tag speaks for a later time.
+    latest: Option<SystemTime>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
 }
@@ -50,7 +52,8 @@ pub(crate) struct Tagged {
     /// The version of the forest that was given the tag; the tree's own may be older.
     pub(crate) given: Version,
     pub(crate) root: RootRef,
-    /// The last time at which the tree is known to have had this root.
+    /// The last time at which the tree is known to have had this root as its newest; before that of the root, if the next
+    /// version has the same time.
     until: SystemTime,
 }
 
@@ -90,6 +93,7 @@ impl History {
             held: Vec::new(),
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
+            latest: None,
             wakers: BTreeMap::new(),
         }
     }
@@ -109,6 +113,7 @@ impl History {
             unsettled: VecDeque::new(),
             holds: Vec::new(),
             held: Vec::new(),
+            latest: tags.values().map(Tagged::until).max(),
             tags,
             wakers: BTreeMap::new(),
         }
@@ -120,6 +125,14 @@ impl History {
     }
 
     pub(crate) fn add(&mut self, root: RootRef) {
+        // Commits of one group have one time, so a version may have the time for which a tag of an older one speaks.
+        if self.latest == Some(root.time()) {
+            let before = just_before(root.time());
+            for tagged in self.tags.values_mut() {
+                tagged.until = tagged.until.min(before);
+            }
+            self.latest = Some(before);
+        }
         self.roots.push_back(root);
     }
 
@@ -214,13 +227,17 @@ impl History {
     ) -> Option<Tagged> {
         let number = tagged.root.number();
         tagged.until = match self.after(number) {
-            // The next version was let go.
-            _ if number < self.gone => tagged.root.time(),
+            // The next version was let go. Another tag keeps this one, and knows what there is to know.
+            _ if number < self.gone => {
+                let same = self.tags.values().filter(|it| it.root.number() == number);
+                let known = same.map(Tagged::until).max();
+                known.unwrap_or(tagged.root.time())
+            }
             // At the time of the next version the tree has that one.
-            Some(next) => next.time() - Duration::from_nanos(1),
-            None => now,
+            Some(next) => just_before(next.time()),
+            None => now.max(tagged.root.time()),
         };
-        tagged.until = tagged.until.max(tagged.root.time());
+        self.latest = self.latest.max(Some(tagged.until));
         self.tags.insert(tag, tagged)
     }
 
@@ -301,6 +318,11 @@ impl History {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)
     }
+}
+
+/// The last time at which there may have been an older version than one of this time.
+pub(crate) fn just_before(time: SystemTime) -> SystemTime {
+    time - Duration::from_nanos(1)
 }
 
 /// Later frees a version that was let go: the parts of it that the next version, which has these steps,
