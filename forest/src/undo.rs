@@ -2,9 +2,11 @@
 
 use crate::edit::Edit;
 use crate::error::VersionError;
+use crate::forest::Forest;
+use crate::read::watch::Seen;
 use crate::state::root::Snapshot;
 use crate::tree_handle::TreeHandle;
-use crate::version::Version;
+use crate::version::{Committed, Version};
 
 impl TreeHandle {
     /// An edit that takes back what one commit did to this tree: the commit that made the tree's newest version up to
@@ -37,18 +39,66 @@ impl TreeHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// It takes whatever commit was the tree's newest at that version, perhaps another person's. For the commit of a receipt and
+    /// no other there is [`revert_commit`](Self::revert_commit); for all trees of a commit, [`Forest::revert`].
+    ///
     /// # Errors
     /// [`VersionError`]: the version does not exist, or it or the one before is not kept. The first version of a tree
     /// cannot be reverted, which is `NotCreated`.
     pub fn revert(&self, version: Version) -> Result<Edit, VersionError> {
-        let after = self.kept_at(version)?;
-        let before = self.before(&after, version)?;
-        let mut edit = self.edit_from(&after);
-        for operation in after.tree().operations_to(before.tree()) {
+        Ok(self.inverse(&self.seen(version)?))
+    }
+
+    /// [`revert`](Self::revert) of the commit that has this receipt; `None`, if that commit has not changed this tree.
+    ///
+    /// # Errors
+    /// As [`revert`](Self::revert).
+    pub fn revert_commit(&self, receipt: &Committed) -> Result<Option<Edit>, VersionError> {
+        let seen = self.seen_by(receipt)?;
+        Ok(seen.map(|seen| self.inverse(&seen)))
+    }
+
+    fn inverse(&self, seen: &Seen) -> Edit {
+        let mut edit = self.edit_from(&seen.after);
+        for operation in seen.after.tree().operations_to(seen.before.tree()) {
             let done = edit.replay(&operation);
             done.expect("the version has what these operations name");
         }
-        Ok(edit)
+        edit
+    }
+
+    /// What one commit did to this tree: the tree before and after it. `None`, if it has not changed this tree: it is a
+    /// commit to other trees, or found nothing to change.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{Commit, Forest};
+    ///
+    /// let forest = Forest::new();
+    /// let [notes, other] = ["notes", "other"].map(|name| block_on(forest.create(name)).unwrap());
+    /// let mut edit = notes.edit();
+    /// edit.put_attribute(edit.root(), "text", "tea")?;
+    /// let receipt = block_on(edit.commit())?;
+    /// let seen = notes.seen_by(&receipt)?.unwrap();
+    /// assert_eq!(seen.before.tree().root().get("text"), None);
+    /// assert_eq!(seen.after.tree().root().get_str("text"), Some("tea"));
+    /// assert!(other.seen_by(&receipt)?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`revert`](Self::revert).
+    pub fn seen_by(&self, receipt: &Committed) -> Result<Option<Seen>, VersionError> {
+        match self.kept_at(receipt.version) {
+            Ok(after) if after.commit_id() != receipt.id => Ok(None),
+            // It was created later.
+            Err(VersionError::NotCreated { .. }) => Ok(None),
+            found => {
+                let after = found?;
+                let before = self.before(&after, receipt.version)?;
+                Ok(Some(Seen { before, after }))
+            }
+        }
     }
 
     /// The version of the tree before another one.
@@ -69,5 +119,38 @@ impl TreeHandle {
             asked,
             oldest: history.oldest().version(),
         })
+    }
+}
+
+impl Forest {
+    /// Edits that take back what the commit of this receipt did, one for each tree that it changed and that is still there:
+    /// [`Commit::of`](crate::Commit::of) makes them one commit. Others' work since stays, as with
+    /// [`TreeHandle::revert`]. It is a look at each tree. If the commit changed nothing, there are none.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{Commit, Forest};
+    ///
+    /// let forest = Forest::new();
+    /// let [from, to, other] = ["from", "to", "other"].map(|name| block_on(forest.create(name)).unwrap());
+    /// let [mut take, mut give] = [from.edit(), to.edit()];
+    /// take.put_attribute(take.root(), "cents", "0")?;
+    /// give.put_attribute(give.root(), "cents", "500")?;
+    /// let transfer = block_on(Commit::of([take, give])?)?;
+    ///
+    /// let undo = forest.revert(&transfer)?;
+    /// assert_eq!(undo.len(), 2);
+    /// block_on(Commit::of(undo)?)?;
+    /// assert_eq!(to.view().tree().root().get("cents"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TreeHandle::revert`].
+    pub fn revert(&self, receipt: &Committed) -> Result<Vec<Edit>, VersionError> {
+        let names = self.list();
+        let trees = names.iter().filter_map(|name| self.get(name).ok());
+        let edits = trees.map(|tree| tree.revert_commit(receipt));
+        edits.filter_map(Result::transpose).collect()
     }
 }

@@ -16,7 +16,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::combine::request::{Bid, Detached, Request};
+use crate::combine::request::{Answer, Bid, Detached, Request};
 use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::combine::write_leases::LIMIT;
@@ -24,6 +24,7 @@ use crate::commit::Commit;
 use crate::edit::Edit;
 use crate::error::CommitError;
 use crate::journal::Level;
+use crate::state::root::Snapshot;
 use crate::tree_handle::TreeHandle;
 use crate::version::{CommitId, Committed};
 
@@ -96,9 +97,10 @@ impl TreeHandle {
 
     /// Like [`update`](Self::update), with an id, bytes or a level for the commit.
     ///
-    /// With an id the update can be repeated after a lost answer: if a commit with this id that asked for the same was
-    /// made before, the receipt is that of the first, and nothing is changed. The returned value of the closure is that
-    /// of its last run, though.
+    /// With an id the update can be repeated after a lost answer: if a commit with this id was made before, the closure runs
+    /// once more, on the version before that commit. If it then asks for the same, the receipt is that of the first
+    /// commit, the value is that of then, and nothing is changed. Otherwise, or if that version is no longer kept, the
+    /// error is [`CommitError::IdTaken`], with the first receipt.
     ///
     /// # Errors
     /// [`UpdateError`].
@@ -161,6 +163,20 @@ impl Terms {
         self
     }
 
+    /// The receipt of the commit that has the id already.
+    pub(crate) async fn first(
+        &self,
+        shared: &Arc<Shared>,
+    ) -> Result<Option<Committed>, CommitError> {
+        let Some(id) = self.id else {
+            return Ok(None);
+        };
+        match Submission::new(Arc::clone(shared), Request::Look(id)).await {
+            Answer::Committed(first, _) => first.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     pub(crate) fn of(&self, mut commit: Commit) -> Commit {
         if let Some(id) = self.id {
             commit = commit.id(id);
@@ -184,8 +200,14 @@ where
     F: FnMut(&mut Edit) -> Result<R, E>,
 {
     handle.shared.forest.reentrancy.must_be_outside()?;
+    if let Some(first) = terms.first(&handle.shared).await? {
+        let base = handle
+            .before_commit(&first)
+            .ok_or(CommitError::IdTaken(first))?;
+        return attempt((&handle, &terms), &mut change, (Some(&base), None)).await;
+    }
     for _ in 0..RACES {
-        match attempt((&handle, &terms), &mut change, None).await {
+        match attempt((&handle, &terms), &mut change, (None, None)).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -194,7 +216,7 @@ where
         let ticket = handle.shared.forest.ticket();
         let limit = LIMIT * (1 << revoked);
         let _lease = WriteLease::take(&handle, (caller, ticket), limit).await;
-        match attempt((&handle, &terms), &mut change, Some(ticket)).await {
+        match attempt((&handle, &terms), &mut change, (None, Some(ticket))).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -205,18 +227,30 @@ where
 async fn attempt<F, R, E>(
     (handle, terms): (&TreeHandle, &Terms),
     change: &mut F,
-    lease: Option<u64>,
+    (base, lease): (Option<&Snapshot>, Option<u64>),
 ) -> Result<(R, Committed), UpdateError<E>>
 where
     F: FnMut(&mut Edit) -> Result<R, E>,
 {
-    let mut edit = handle.edit();
+    let mut edit = base.map_or_else(|| handle.edit(), |base| handle.edit_from(base));
     let result = {
         let _mark = handle.shared.forest.reentrancy.enter();
         change(&mut edit).map_err(UpdateError::GivenUp)?
     };
     let committed = terms.of(edit.commit()).under(lease).await?;
     Ok((result, committed))
+}
+
+impl TreeHandle {
+    /// The tree as it was before a commit, if that is kept.
+    pub(crate) fn before_commit(&self, first: &Committed) -> Option<Snapshot> {
+        match self.seen_by(first) {
+            Ok(Some(seen)) => Some(seen.before),
+            // The commit was one to other trees, or found nothing to change.
+            Ok(None) => self.kept_at(first.version).ok(),
+            Err(_) => None,
+        }
+    }
 }
 
 /// The write lease of a tree, or a bid for it; released when it is dropped.

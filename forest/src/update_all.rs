@@ -11,6 +11,7 @@ use crate::commit::Commit;
 use crate::edit::Edit;
 use crate::error::CommitError;
 use crate::forest::Forest;
+use crate::state::root::Snapshot;
 use crate::tree_handle::TreeHandle;
 use crate::update::{LEASES, RACES, Terms, UpdateError, WriteLease};
 use crate::version::Committed;
@@ -79,8 +80,20 @@ where
     {
         return Err(CommitError::TreeTwice(both[0].name()).into());
     }
+    if let Some(first) = terms.first(&forest.0).await? {
+        let bases: Option<_> = trees
+            .iter()
+            .map(|tree| tree.before_commit(&first))
+            .collect();
+        let terms = (
+            &terms,
+            None,
+            Some(bases.ok_or(CommitError::IdTaken(first))?),
+        );
+        return attempt_at_all((&forest, &trees), terms, &mut change).await;
+    }
     for _ in 0..RACES {
-        match attempt_at_all((&forest, &trees), (&terms, None), &mut change).await {
+        match attempt_at_all((&forest, &trees), (&terms, None, None), &mut change).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -92,7 +105,7 @@ where
         for tree in &sorted {
             leases.push(WriteLease::take(tree, (caller, ticket), limit).await);
         }
-        match attempt_at_all((&forest, &trees), (&terms, Some(ticket)), &mut change).await {
+        match attempt_at_all((&forest, &trees), (&terms, Some(ticket), None), &mut change).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -102,14 +115,17 @@ where
 
 async fn attempt_at_all<F, R, E>(
     (forest, trees): (&Forest, &[TreeHandle]),
-    (terms, lease): (&Terms, Option<u64>),
+    (terms, lease, bases): (&Terms, Option<u64>, Option<Vec<Snapshot>>),
     change: &mut F,
 ) -> Result<(R, Committed), UpdateError<E>>
 where
     F: FnMut(&mut [Edit]) -> Result<R, E>,
 {
     let handles: Vec<_> = trees.iter().collect();
-    let bases = forest.snapshot_all(&handles)?;
+    let bases = match bases {
+        Some(bases) => bases,
+        None => forest.snapshot_all(&handles)?,
+    };
     let both = trees.iter().zip(&bases);
     let mut edits: Vec<_> = both.map(|(tree, base)| tree.edit_from(base)).collect();
     let result = {

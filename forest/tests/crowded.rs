@@ -13,7 +13,8 @@ use hooks::Hooks;
 
 use tools::{ByHand, Wait, put, value_of};
 use weald_forest::{
-    Attributes, Commit, CommitError, CommitId, Edit, Forest, Level, MemoryJournal, Terms, Where,
+    Attributes, Commit, CommitError, CommitId, Edit, EditError, Forest, Level, MemoryJournal,
+    Terms, UpdateError, Where,
 };
 
 #[test]
@@ -265,4 +266,68 @@ fn every_change_but_an_erasure_says_at_which_level_it_is_acknowledged() {
     assert!(creation.is_pending());
     journal.sync(Level::Buffered);
     creation.ready().unwrap();
+}
+
+/// The commit was made and the answer lost, so the author tries again.
+#[test]
+fn an_update_that_is_repeated_has_the_receipt_and_the_value_of_the_first() {
+    let forest = Forest::new();
+    let [tree, other] = ["t", "other"].map(|name| forest.create(name).wait().unwrap());
+    let count = |edit: &mut Edit| {
+        let root = edit.root();
+        let count = edit.attribute(root, "count")?.map_or(0, |bytes| bytes[0]) + 1;
+        edit.put_attribute(root, "count", [count])?;
+        Ok::<_, EditError>(count)
+    };
+    let once = |id| {
+        tree.update_with(Terms::new().id(CommitId(id)), count)
+            .wait()
+    };
+    let first = once(7).unwrap();
+    let second = once(8).unwrap();
+    assert_eq!((first.0, second.0), (1, 2));
+    assert_eq!(once(7), Ok(first));
+    assert_eq!(once(8), Ok(second));
+    assert_eq!(tree.view().tree().root().get("count"), Some(&[2][..]));
+
+    // One that would give up on what it has made itself, and one over two trees.
+    let take = |edit: &mut Edit| match edit.attribute(edit.root(), "left").unwrap() {
+        None => edit
+            .put_attribute(edit.root(), "left", "none")
+            .map_err(|error| error.to_string()),
+        Some(_) => Err("nothing is left".to_owned()),
+    };
+    let taken = || tree.update_with(Terms::new().id(CommitId(9)), take).wait();
+    assert_eq!(taken().unwrap(), taken().unwrap());
+    let both = || {
+        let terms = Terms::new().id(CommitId(10));
+        let change =
+            |edits: &mut [Edit]| Ok::<_, EditError>((count(&mut edits[0])?, count(&mut edits[1])?));
+        forest
+            .update_all(&[&tree, &other], terms, change)
+            .wait()
+            .unwrap()
+    };
+    let first = both();
+    assert_eq!(first.0, (3, 1));
+    assert_eq!(both(), first);
+    // Another closure asks for something else.
+    let terms = Terms::new().id(CommitId(7));
+    let other = tree.update_with(terms, |edit| edit.put_attribute(edit.root(), "x", "y"));
+    assert!(matches!(
+        other.wait(),
+        Err(UpdateError::Commit(CommitError::IdTaken(_)))
+    ));
+}
+
+#[test]
+fn a_commit_that_changes_nothing_is_known_by_its_id() {
+    let tree = Forest::new().create("t").wait().unwrap();
+    let idle = || tree.edit().commit().id(CommitId(7)).wait();
+    let first = idle().unwrap();
+    assert_eq!(first.version, tree.view().version());
+    tools::commit(&tree, "k", "v");
+    assert_eq!(idle(), Ok(first));
+    let other = tools::put(&tree, "x", "y").commit().id(CommitId(7));
+    assert_eq!(other.wait(), Err(CommitError::IdTaken(first)));
 }

@@ -7,7 +7,8 @@ mod tools;
 
 use tools::{Random, Wait, commit, put, value_of, with_children};
 use weald_forest::{
-    Attributes, CommitError, Conflict, Edit, Forest, NodeId, TreeHandle, Value, VersionError, Where,
+    Attributes, Commit, CommitError, CommitId, Conflict, Edit, Forest, NodeId, TreeHandle, Value,
+    VersionError, Where,
 };
 
 fn order(tree: &TreeHandle) -> Vec<NodeId> {
@@ -161,4 +162,48 @@ fn an_undone_commit_leaves_the_version_before_it() {
     let edit = put(&tree, "k", "v").commit().wait().unwrap();
     tree.revert(edit.version).unwrap().commit().wait().unwrap();
     assert_eq!(value_of(&tree, "k"), None);
+}
+
+/// Only what the commit of the receipt did is taken back, and not what somebody else has done before.
+#[test]
+fn a_receipt_stands_for_its_own_commit() {
+    let forest = Forest::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| forest.create(name).wait().unwrap());
+    let of_others = tools::commit(&c, "k", "others");
+    let both = [&a, &b].map(|tree| tools::put(tree, "k", "both"));
+    let both = Commit::of(both).unwrap().wait().unwrap();
+    for tree in [&a, &b] {
+        let seen = tree.seen_by(&both).unwrap().unwrap();
+        assert_eq!(seen.after.version(), both.version);
+        assert_eq!(seen.before.tree().root().get("k"), None);
+    }
+    assert!(c.seen_by(&both).unwrap().is_none());
+    assert!(c.revert_commit(&both).unwrap().is_none());
+    assert_eq!(
+        c.seen(both.version).unwrap().after.version(),
+        of_others.version
+    );
+
+    // One that changed nothing has the version of another commit, and not its id.
+    for idle in [c.edit().commit(), c.edit().commit().id(CommitId(7))] {
+        let idle = idle.wait().unwrap();
+        assert_eq!(idle.version, of_others.version);
+        assert_ne!(idle.id, of_others.id);
+        assert!(c.seen_by(&idle).unwrap().is_none());
+        assert!(forest.revert(&idle).unwrap().is_empty());
+    }
+
+    tools::commit(&a, "later", "1");
+    let young = forest.create("young").wait().unwrap();
+    let undo = forest.revert(&both).unwrap();
+    assert_eq!(undo.len(), 2);
+    let undone = Commit::of(undo).unwrap().wait().unwrap();
+    for tree in [&a, &b] {
+        assert_eq!(tools::value_of(tree, "k"), None);
+    }
+    assert_eq!(tools::value_of(&a, "later").as_deref(), Some("1"));
+    assert!(young.seen_by(&both).unwrap().is_none());
+    let redo = forest.revert(&undone).unwrap();
+    Commit::of(redo).unwrap().wait().unwrap();
+    assert_eq!(tools::value_of(&b, "k").as_deref(), Some("both"));
 }

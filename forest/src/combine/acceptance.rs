@@ -38,12 +38,7 @@ impl Combiner {
         }
         let (id, digest) = id.unzip();
         if let Prepared::Nothing(head) = prepared {
-            let id = id.unwrap_or(head.commit.id);
-            let receipt = Committed { id, ..head.commit };
-            return match self.outstanding.at(head.number()) {
-                Some(at) => Served::Later(at, Outcome::Nothing(receipt)),
-                None => Served::Done(Answer::Committed(Ok(receipt), Garbage::NONE)),
-            };
+            return self.accept_nothing(forest, (id, digest), head.commit);
         }
         let commit = self.stamp(forest, id);
         let mut progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
@@ -86,6 +81,34 @@ impl Combiner {
             waiters: Vec::new(),
         });
         Served::Later(self.outstanding.commits.len() - 1, Outcome::Own)
+    }
+
+    /// A commit that changes nothing has no number and no record. It has an id, which is not that of another commit, and if
+    /// its author gave it, the next commit with it is the same one.
+    fn accept_nothing(
+        &mut self,
+        forest: &ForestState,
+        (id, digest): (Option<CommitId>, Option<Digest>),
+        head: Committed,
+    ) -> Served {
+        self.ids += 1;
+        let id = id.unwrap_or(forest.nth_id(self.ids));
+        let receipt = Committed { id, ..head };
+        match self.outstanding.at(head.version.number) {
+            Some(at) => Served::Later(at, Outcome::Nothing(receipt, digest)),
+            None => Served::Done(self.answer_nothing(receipt, digest)),
+        }
+    }
+
+    /// What it changed nothing of is visible.
+    fn answer_nothing(&mut self, receipt: Committed, digest: Option<Digest>) -> Answer {
+        // Another one with the same id may have been answered since it was asked for.
+        if let Some(digest) = digest
+            && self.commit_ids.get(receipt.id).is_none()
+        {
+            self.commit_ids.add(receipt, digest);
+        }
+        Answer::Committed(Ok(receipt), Garbage::NONE)
     }
 
     /// What a commit waits for before it is applied, if so much is at risk that it must be durable first.
@@ -253,7 +276,7 @@ impl Combiner {
             let receipt = |commit| Answer::Committed(Ok(commit), Garbage::NONE);
             let answer = match outcome {
                 Outcome::Own => answer.take().unwrap_or_else(|| receipt(commit)),
-                Outcome::Nothing(commit) => receipt(commit),
+                Outcome::Nothing(commit, digest) => self.answer_nothing(commit, digest),
                 Outcome::Found(answer) => answer,
             };
             self.answers.push((pending, answer));

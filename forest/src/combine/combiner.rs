@@ -29,6 +29,7 @@ use crate::error::CommitError;
 use crate::journal::Position;
 use crate::state::deferred::Deferred;
 use crate::state::forest::ForestState;
+use crate::version::CommitId;
 
 /// How many requests a group takes before it is published; requests that are queued at once may exceed it.
 const GROUP: usize = 64;
@@ -255,6 +256,7 @@ impl Combiner {
                     return Served::Later(at, Outcome::Found(Answer::Done));
                 }
             }
+            Request::Look(id) => return self.look(id),
             Request::ReleaseLease(bid) => self.resumed.extend(self.write_leases.release(&bid)),
             Request::CheckLeases => self.check_leases(forest),
             Request::Refuse(error) => {
@@ -272,6 +274,26 @@ impl Combiner {
             Request::CheckJournal => {} // It is done at the end of every group.
         }
         Served::Done(Answer::Done)
+    }
+
+    /// The receipt of the commit that an author gave this id, once it is visible.
+    fn look(&self, id: CommitId) -> Served {
+        if let Some((first, _)) = self.commit_ids.get(id) {
+            let is_lost = first.version.number > self.accepted.0;
+            let found = if is_lost {
+                Err(CommitError::Unknown(id))
+            } else {
+                Ok(first)
+            };
+            return Served::Done(Answer::Committed(found, Garbage::NONE));
+        }
+        match self.outstanding.find(id) {
+            Some((at, _)) => {
+                let receipt = self.outstanding.commits[at].commit;
+                Served::Later(at, Outcome::Nothing(receipt, None))
+            }
+            None => Served::Done(Answer::Done),
+        }
     }
 
     fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Served {

@@ -44,8 +44,8 @@ pub(crate) struct Outstanding {
 pub(crate) enum Outcome {
     /// The commit's own.
     Own,
-    /// This receipt: there was nothing to do.
-    Nothing(Committed),
+    /// This receipt: there was nothing to do. The digest of what was asked for, if the author chose the id.
+    Nothing(Committed, Option<Digest>),
     /// This answer: it depends on commits that are on their way, and nobody may learn of these before they are visible.
     Found(Answer),
 }

@@ -26,6 +26,8 @@ pub(crate) enum Request {
     ReleaseLease(Bid),
     /// Asks for this refusal, which an author found, once everything that it depends on is visible.
     Refuse(CommitError),
+    /// Asks for the receipt of the commit with this id, if there is one.
+    Look(CommitId),
     /// Some lease may have lasted too long.
     CheckLeases,
     /// The journal may have answered.

@@ -149,7 +149,7 @@ impl TreeHandle {
     }
 
     /// What one commit did to this tree: the tree before and after the commit that made the tree's newest version up to
-    /// `version`, for example the version of a receipt.
+    /// `version`. For the commit of a receipt and no other there is [`seen_by`](Self::seen_by).
     ///
     /// ```
     /// use weald::block_on;
