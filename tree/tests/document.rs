@@ -34,6 +34,24 @@ fn in_pieces(text: &[u8], cuts: &[usize]) -> Result<Tree, weald_tree::DocumentEr
     reader.finish()
 }
 
+#[test]
+fn half_a_surrogate_pair_comes_back() {
+    for text in [
+        r#""\ud800""#,
+        r#"{"\udfff":["a\ud83cb","\udf75"],"tea":"x"}"#,
+    ] {
+        let tree = Tree::from_document(text).unwrap();
+        let again: String = tree.root().to_document().unwrap();
+        assert_eq!(again, text);
+        let exact = Tree::from_json(&tree.root().to_json()).unwrap();
+        assert_eq!(exact.root().to_document().unwrap(), text);
+    }
+    let mut edit = Tree::from_document("\"x\"").unwrap().edit();
+    let root = edit.tree().root().id();
+    edit.put_attribute(root, "value", b"\xff").unwrap();
+    assert!(edit.freeze().root().to_document().is_err());
+}
+
 proptest! {
     #[test]
     fn any_document_comes_back(

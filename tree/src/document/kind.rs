@@ -41,9 +41,9 @@ impl Kind {
     }
 
     /// The attributes of a node.
-    pub(super) fn attributes(self, key: Option<&str>, value: Option<&str>) -> Attributes {
-        let key = key.map(|key| ("key", key.as_bytes()));
-        let value = value.map(|value| ("value", value.as_bytes()));
+    pub(super) fn attributes(self, key: Option<&[u8]>, value: Option<&[u8]>) -> Attributes {
+        let key = key.map(|key| ("key", key));
+        let value = value.map(|value| ("value", value));
         let parts = [key, Some(("type", self.name().as_bytes())), value];
         parts.into_iter().flatten().collect()
     }

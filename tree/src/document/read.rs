@@ -5,6 +5,7 @@
 
 use super::kind::Kind;
 use super::number::is_number;
+use super::text;
 use crate::builder::Builder;
 use crate::id::Ids;
 use crate::subtree::Subtree;
@@ -40,7 +41,7 @@ pub struct DocumentReader {
     /// The values that are open: objects or arrays.
     open: Vec<Kind>,
     /// The name of the member whose value comes next.
-    key: Option<String>,
+    key: Option<Vec<u8>>,
     expects: Expects,
     /// The string or the word that has begun, with its quote.
     token: Vec<u8>,
@@ -204,7 +205,7 @@ impl DocumentReader {
             return Ok(());
         }
         let token = std::mem::take(&mut self.token);
-        let text: String = serde_json::from_slice(&token).map_err(|_| DocumentError {
+        let text = text::decode(&token).ok_or(DocumentError {
             at: self.at + 1 - token.len(),
             expected: "a string",
         })?;
@@ -226,9 +227,11 @@ impl DocumentReader {
         };
         let text = str::from_utf8(&token).map_err(|_| wrong.clone())?;
         match text {
-            "true" | "false" => self.add(Kind::Boolean, Some(text)),
+            "true" | "false" => self.add(Kind::Boolean, Some(&token)),
             "null" => self.add(Kind::Null, None),
-            number if is_number(number.as_bytes()) => self.add(Kind::Number, Some(number)),
+            number if is_number(number.as_bytes()) => {
+                self.add(Kind::Number, Some(number.as_bytes()))
+            }
             _ => return Err(wrong),
         }
         Ok(())
@@ -263,7 +266,7 @@ impl DocumentReader {
     }
 
     /// A value without values in it.
-    fn add(&mut self, kind: Kind, value: Option<&str>) {
+    fn add(&mut self, kind: Kind, value: Option<&[u8]>) {
         let attributes = kind.attributes(self.key.take().as_deref(), value);
         match &mut self.builder {
             Some(builder) => _ = builder.leaf(attributes),

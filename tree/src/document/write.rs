@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use super::number::is_number;
+use super::text;
 use crate::id::NodeId;
 use crate::node::Node;
 use crate::siblings::Siblings;
@@ -78,11 +79,13 @@ impl<'t> DocumentPieces<'t> {
                 piece.push(',');
             }
             if kind == Kind::Object {
-                let key = node.get_str("key").ok_or(NotADocument {
-                    node: node.id(),
-                    lacks: "`key`, which a member of an object has",
-                })?;
-                put_text(piece, key);
+                let key = node.get("key");
+                if !key.is_some_and(|key| text::encode(piece, key)) {
+                    return Err(NotADocument {
+                        node: node.id(),
+                        lacks: "`key`, which a member of an object has",
+                    });
+                }
                 piece.push(':');
             }
             self.begin(piece, node)?;
@@ -111,7 +114,10 @@ impl<'t> DocumentPieces<'t> {
         let value = node.get_str("value");
         match (kind, value) {
             (Kind::Null, _) => piece.push_str("null"),
-            (Kind::String, Some(value)) => put_text(piece, value),
+            (Kind::String, _)
+                if node
+                    .get("value")
+                    .is_some_and(|value| text::encode(piece, value)) => {}
             (Kind::Boolean, Some(value @ ("true" | "false"))) => piece.push_str(value),
             (Kind::Number, Some(value)) if is_number(value.as_bytes()) => piece.push_str(value),
             _ => return Err(wrong("`value` that its `type` may have")),
@@ -131,8 +137,4 @@ impl Iterator for DocumentPieces<'_> {
         }
         (!piece.is_empty()).then_some(Ok(piece))
     }
-}
-
-fn put_text(piece: &mut String, value: &str) {
-    piece.push_str(&serde_json::to_string(value).expect("a string is always valid JSON"));
 }
