@@ -9,7 +9,7 @@ use weald_tree::{Attributes, EditError, Node, NodeId, Operation, OrderKey, Subtr
 use crate::combine::request::{TreeEdit, Work};
 use crate::combine::shared::Shared;
 use crate::content::erasable::{Blob, Value};
-use crate::content::shelves::Mark;
+use crate::content::shelves::CommitMark;
 use crate::error::MAX_ERASABLE_NAME;
 use crate::state::root::Snapshot;
 use crate::state::tree::TreeState;
@@ -26,7 +26,7 @@ pub struct Edit {
     edit: weald_tree::Edit,
     blobs: Vec<Blob>,
     /// What its commit sets, so that its erasable bytes belong to the forest.
-    mark: Option<Mark>,
+    mark: Option<CommitMark>,
 }
 
 impl Edit {

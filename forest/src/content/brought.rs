@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::erasable::{Blob, BlobId, Blobs, Place, Referred};
-use super::shelves::{Content, Mark, Notes, Shelf};
+use super::shelves::{CommitMark, Content, Notes, Shelf};
 
 /// How many references are noted under one lock, and so by a commit itself.
 const FEW: usize = 64;
@@ -41,7 +41,7 @@ impl Drop for Noting {
 
 impl Blobs {
     /// Bytes that an edit brings. The forest has them once the mark is set.
-    pub(crate) fn bring(&self, blob: &Blob, mark: &Mark) {
+    pub(crate) fn bring(&self, blob: &Blob, mark: &CommitMark) {
         let place = (blob.tree, blob.node, blob.name.clone());
         let mut shelves = self.write();
         shelves.put_at(&place, blob.id);
@@ -149,7 +149,7 @@ mod tests {
                 };
                 // A blob that the history has and memory has not, and one whose edit is not committed.
                 if id.0 > 0 {
-                    let mark = Mark::default();
+                    let mark = CommitMark::default();
                     blobs.bring(&blob, &mark);
                     mark.store(id.0 > 1, Ordering::Release);
                 }

@@ -76,11 +76,11 @@ pub(super) struct Shelf {
     pub(super) place: Place,
     pub(super) content: Content,
     /// That of the edit that brings it, which its commit sets; `None`, if it was never in an edit of this opening.
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Option<CommitMark>,
 }
 
 /// Whether an edit was committed. All that it brings has the same one.
-pub(crate) type Mark = Arc<AtomicBool>;
+pub(crate) type CommitMark = Arc<AtomicBool>;
 
 impl Shelf {
     pub(super) fn new(place: Place, content: Content) -> Self {
