@@ -7,17 +7,19 @@ mod tools;
 
 use std::{
     future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tools::{on_each, until};
-use weald_kernel::park;
+use weald_kernel::{Wait, park, timeout};
 
 #[test]
 fn a_park_in_a_set_of_futures_ends() {
@@ -50,6 +52,101 @@ fn a_park_in_a_set_of_futures_ends() {
             unparker.unpark();
             job.is_finished()
         });
+        runtime.block_on(job).unwrap();
+    });
+}
+
+/// A park that was polled with another waker than the job's, and then dropped.
+async fn abandoned_park() {
+    let mut set = FuturesUnordered::from_iter([park()]);
+    let mut next = pin!(set.next());
+    poll_fn(|cx| Poll::Ready(assert!(next.as_mut().poll(cx).is_pending()))).await;
+}
+
+#[test]
+fn one_unpark_ends_the_park_after_one_that_was_dropped_in_a_set() {
+    on_each(|runtime| {
+        let parks = Arc::new(AtomicBool::new(false));
+        let polled = parks.clone();
+        let job = runtime.spawn(async move {
+            abandoned_park().await;
+            let mut park = pin!(park());
+            poll_fn(|cx| {
+                let ended = park.as_mut().poll(cx);
+                polled.store(true, Ordering::SeqCst);
+                ended
+            })
+            .await;
+        });
+        until(|| parks.load(Ordering::SeqCst));
+        job.unparker().unwrap().unpark();
+        runtime.block_on(job).unwrap();
+    });
+}
+
+/// Parks for a moment when it is dropped.
+struct ParksInDrop;
+
+impl Drop for ParksInDrop {
+    fn drop(&mut self) {
+        assert!(timeout(Duration::from_millis(1), park()).wait().is_err());
+    }
+}
+
+#[test]
+fn one_unpark_ends_the_park_after_one_that_timed_out_while_unwinding() {
+    on_each(|runtime| {
+        let parks = Arc::new(AtomicBool::new(false));
+        let polled = parks.clone();
+        let job = runtime.spawn(async move {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let _parks = ParksInDrop;
+                panic!("the destructor waits while this unwinds");
+            }));
+            assert!(caught.is_err());
+            let mut park = pin!(park());
+            poll_fn(|cx| {
+                let ended = park.as_mut().poll(cx);
+                polled.store(true, Ordering::SeqCst);
+                ended
+            })
+            .await;
+        });
+        until(|| parks.load(Ordering::SeqCst));
+        job.unparker().unwrap().unpark();
+        runtime.block_on(job).unwrap();
+    });
+}
+
+/// A waker whose call panics, after it has woken a job.
+struct PanicsWhenWoken(Waker);
+
+impl Wake for PanicsWhenWoken {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
+        panic!("this waker panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_does_not_unwind_the_unit_that_unparks() {
+    on_each(|runtime| {
+        let polled = Arc::new(AtomicBool::new(false));
+        let polls = polled.clone();
+        let job = runtime.spawn(async move {
+            let mut park = pin!(park());
+            poll_fn(|cx| {
+                let waker = Waker::from(Arc::new(PanicsWhenWoken(cx.waker().clone())));
+                let ended = park.as_mut().poll(&mut Context::from_waker(&waker));
+                polls.store(true, Ordering::SeqCst);
+                ended
+            })
+            .await;
+        });
+        until(|| polled.load(Ordering::SeqCst));
+        let unparker = job.unparker().unwrap();
+        let unparks = runtime.spawn(async move { unparker.unpark() });
+        runtime.block_on(unparks).unwrap();
         runtime.block_on(job).unwrap();
     });
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobRef},
+    job::{Header, JobRef, foreign_waker},
     report::JobName,
     scheduler::workers::{context, waker},
     sys::barrier,
@@ -32,7 +32,8 @@ impl Unparker {
         Unparker(job)
     }
 
-    /// Ends the job's current [`park`], or its next one. Does nothing if the job has ended.
+    /// Ends the job's current [`park`], or its next one. Does nothing if the job has ended. The waker of another
+    /// executor that polled the park is called here; its panic is reported, and ends here.
     pub fn unpark(&self) {
         let header = self.0.header();
         header.leave_permit();
@@ -42,10 +43,10 @@ impl Unparker {
             .extensions
             .lock_existing()
             .and_then(|mut extensions| extensions.parker.take());
-        match parker {
-            Some(parker) => parker.wake(),
-            None => waker::wake_job(header, self.0.ptr()),
-        }
+        // Always, because the waker that is found may be that of an earlier park, which has been dropped.
+        waker::wake_job(header, self.0.ptr());
+        // User code: its panic must not reach the caller.
+        parker.into_iter().for_each(foreign_waker::wake);
     }
 
     /// A number that no other job of this program ever has. Assigned at the first call.
@@ -94,7 +95,7 @@ impl Future for Park {
         };
         // SAFETY: the calling thread runs the job, and so keeps it alive.
         let header: &Header = unsafe { job.header() };
-        // After it leaves a permit, an unpark wakes the waker that it finds, or else the job.
+        // After it leaves a permit, an unpark wakes the job, and the waker that it finds.
         if !header.take_permit()
             && (waker::is_of(cx.waker(), job) || !register_waker(header, cx.waker()))
         {
