@@ -152,7 +152,8 @@ pub use weald_tree::{
 };
 pub use weight::Weight;
 
-/// What commutes, what conflicts, and what a commit has read.
 pub mod commits {
+    //! What commutes, what conflicts, and what a commit has read.
+    //!
     #![doc = include_str!("../docs/commits.md")]
 }

@@ -111,7 +111,8 @@ pub use settings::Settings;
 pub use simulated::SimulatedDisk;
 pub use sizes::{Size, Sizes};
 
-/// The files of a journal byte by byte: what a medium must do, and what happens after each kind of end.
 pub mod format {
+    //! The files of a journal byte by byte: what a medium must do, and what happens after each kind of end.
+    //!
     #![doc = include_str!("../docs/journal.md")]
 }

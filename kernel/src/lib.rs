@@ -13,8 +13,7 @@
 //! descriptor of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only
 //! that calls on them may never return, so these get blocking threads of their own.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
+// On which platforms the kernel runs is in `build.rs`, which ends the build elsewhere.
 
 // The platform: std or loom, and the asymmetric fence.
 mod sys;
@@ -426,8 +425,9 @@ pub use scheduler::{
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};
 
-/// Where the runtime runs your wakers, destructors, hooks and subscribers, and what each can hold up.
 pub mod user_code {
+    //! Where the runtime runs your wakers, destructors, hooks and subscribers, and what each can hold up.
+    //!
     #![doc = include_str!("../docs/user-code.md")]
 }
 

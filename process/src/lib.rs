@@ -103,7 +103,7 @@ pub use signal::{
     signals::ProcessId,
     trap::Exit,
 };
-pub use spawn::{Builder, Process, spawn, spawn_link, spawn_local, spawn_monitor};
+pub use spawn::{Body, Builder, Process, spawn, spawn_link, spawn_local, spawn_monitor};
 pub use supervisor::{
     Supervisor,
     address::SupervisorPid,
@@ -117,7 +117,8 @@ pub use supervisor::{
 pub use timer::Timer;
 pub use weald_kernel::{AsUnit, Mark, Unit};
 
-/// What the parts of an Erlang or Elixir program are called here, and how they differ.
 pub mod from_erlang {
+    //! What the parts of an Erlang or Elixir program are called here, and how they differ.
+    //!
     #![doc = include_str!("../docs/from-erlang.md")]
 }

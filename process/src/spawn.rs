@@ -22,6 +22,23 @@ use crate::{
     },
 };
 
+/// What the body of a process makes when it is called: a future. Every future is one; this trait has a name of its own so
+/// that the compiler can say what to write.
+#[diagnostic::on_unimplemented(
+    message = "the body of this process is not `async`",
+    label = "it returns `{Self}`, which is no future",
+    note = "write `async |inbox| {{ .. }}`; code that waits with its stack is a thread: `weald::thread::spawn`"
+)]
+pub trait Body: Future<Output = Self::Value> {
+    /// What the process ends with.
+    type Value;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Future> Body for F {
+    type Value = F::Output;
+}
+
 /// Spawns a process: runs `body` with an inbox of its own, concurrently with the caller. The process ends when
 /// `body` does: with its value, by its panic, or killed at one of its waits.
 ///
@@ -33,12 +50,12 @@ use crate::{
 /// everything else remains usable.
 #[track_caller]
 #[inline]
-pub fn spawn<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+pub fn spawn<M, F, Fut>(body: F) -> Result<Process<M, Fut::Value>, SpawnError>
 where
     M: Send + 'static,
     F: FnOnce(Inbox<M>) -> Fut,
-    Fut: Future + Send + 'static,
-    Fut::Output: Send + 'static,
+    Fut: Body + Send + 'static,
+    Fut::Value: Send + 'static,
 {
     Builder::new().spawn(body)
 }
@@ -49,12 +66,12 @@ where
 /// # Errors
 /// As [`spawn`], and [`SpawnError::NoLocalThread`] on a thread that runs no jobs.
 #[track_caller]
-pub fn spawn_local<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+pub fn spawn_local<M, F, Fut>(body: F) -> Result<Process<M, Fut::Value>, SpawnError>
 where
     M: Send + 'static,
     F: FnOnce(Inbox<M>) -> Fut,
-    Fut: Future + 'static,
-    Fut::Output: Send + 'static,
+    Fut: Body + 'static,
+    Fut::Value: Send + 'static,
 {
     Builder::new().spawn_local(body)
 }
@@ -68,12 +85,12 @@ where
 /// # Panics
 /// Outside of units.
 #[track_caller]
-pub fn spawn_link<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+pub fn spawn_link<M, F, Fut>(body: F) -> Result<Process<M, Fut::Value>, SpawnError>
 where
     M: Send + 'static,
     F: FnOnce(Inbox<M>) -> Fut,
-    Fut: Future + Send + 'static,
-    Fut::Output: Send + 'static,
+    Fut: Body + Send + 'static,
+    Fut::Value: Send + 'static,
 {
     Builder::new().link().spawn(body)
 }
@@ -84,12 +101,12 @@ where
 /// # Errors
 /// As [`spawn`].
 #[track_caller]
-pub fn spawn_monitor<M, F, Fut>(body: F) -> Result<(Process<M, Fut::Output>, Monitor), SpawnError>
+pub fn spawn_monitor<M, F, Fut>(body: F) -> Result<(Process<M, Fut::Value>, Monitor), SpawnError>
 where
     M: Send + 'static,
     F: FnOnce(Inbox<M>) -> Fut,
-    Fut: Future + Send + 'static,
-    Fut::Output: Send + 'static,
+    Fut: Body + Send + 'static,
+    Fut::Value: Send + 'static,
 {
     Builder::new().spawn_monitor(body)
 }
@@ -139,12 +156,12 @@ impl Builder {
     /// As [`spawn`].
     #[track_caller]
     #[inline]
-    pub fn spawn<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+    pub fn spawn<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Value>, SpawnError>
     where
         M: Send + 'static,
         F: FnOnce(Inbox<M>) -> Fut,
-        Fut: Future + Send + 'static,
-        Fut::Output: Send + 'static,
+        Fut: Body + Send + 'static,
+        Fut::Value: Send + 'static,
     {
         let links = self.links();
         let spawned = self
@@ -164,12 +181,12 @@ impl Builder {
     pub fn spawn_monitor<M, F, Fut>(
         self,
         body: F,
-    ) -> Result<(Process<M, Fut::Output>, Monitor), SpawnError>
+    ) -> Result<(Process<M, Fut::Value>, Monitor), SpawnError>
     where
         M: Send + 'static,
         F: FnOnce(Inbox<M>) -> Fut,
-        Fut: Future + Send + 'static,
-        Fut::Output: Send + 'static,
+        Fut: Body + Send + 'static,
+        Fut::Value: Send + 'static,
     {
         let mut monitor = None;
         let process = self.spawn(|inbox| {
@@ -184,12 +201,12 @@ impl Builder {
     /// # Errors
     /// As [`spawn_local`].
     #[track_caller]
-    pub fn spawn_local<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+    pub fn spawn_local<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Value>, SpawnError>
     where
         M: Send + 'static,
         F: FnOnce(Inbox<M>) -> Fut,
-        Fut: Future + 'static,
-        Fut::Output: Send + 'static,
+        Fut: Body + 'static,
+        Fut::Value: Send + 'static,
     {
         let links = self.links();
         let spawned = self

@@ -70,6 +70,8 @@ pub use combinators::{
 };
 pub use event::{Branch, Event, Syncing, Waiting};
 pub use runtime::{backlog, holders, hooks, reason, unit, wait::Wait};
+#[doc(hidden)]
+pub use select::__Arm;
 pub use seqlock::Seqlock;
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
 pub use tools::{

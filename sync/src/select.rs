@@ -1,5 +1,7 @@
 //! `select!`: the choice among events of any kinds, written as a `match`.
 
+use crate::event::Event;
+
 /// Syncs several events, and runs the handler of the one that is chosen.
 ///
 /// ```text
@@ -74,12 +76,13 @@ macro_rules! __select {
     (@take $how:tt [$($done:tt)+]) => {
         $crate::__select!(@$how $($done)+)
     };
-    (@take $how:tt [$($done:tt)+] else => $handler:expr $(,)?) => {
+    (@take $how:tt [$($done:tt)+] else => $handler:expr $(,)?) => {{
+        use $crate::__Arm as _;
         match $crate::Event::try_sync($crate::__select!(@events $($done)+)) {
             ::core::option::Option::Some(chosen) => $crate::__select!(@match chosen $($done)+),
             ::core::option::Option::None => $handler,
         }
-    };
+    }};
     (@take $how:tt [$($done:tt)*]
         $pattern:pat = $event:expr => $handler:block , $($rest:tt)*) => {
         $crate::__select!(@take $how [$($done)* [$pattern, $event, $handler]] $($rest)*)
@@ -98,10 +101,12 @@ macro_rules! __select {
     };
     // Step 2: the wait. The events are gone when it has ended.
     (@wait $($branches:tt)+) => {{
+        use $crate::__Arm as _;
         let chosen = $crate::Wait::wait($crate::Event::sync($crate::__select!(@events $($branches)+)));
         $crate::__select!(@match chosen $($branches)+)
     }};
     (@async $($branches:tt)+) => {{
+        use $crate::__Arm as _;
         let chosen = $crate::Event::sync($crate::__select!(@events $($branches)+)).await;
         $crate::__select!(@match chosen $($branches)+)
     }};
@@ -110,7 +115,7 @@ macro_rules! __select {
         $crate::never::<::core::convert::Infallible>()
     };
     (@events [$pattern:pat, $event:expr, $handler:expr] $($rest:tt)*) => {
-        $crate::Alternative($event, $crate::__select!(@events $($rest)*))
+        $crate::Alternative($event.__arm(), $crate::__select!(@events $($rest)*))
     };
     // Step 4: the handlers.
     (@match $chosen:ident) => {
@@ -122,4 +127,19 @@ macro_rules! __select {
             $crate::Either::Rest(rest) => $crate::__select!(@match rest $($rest)*),
         }
     };
+}
+
+/// The step through which each event of `select!` goes. A method, because what has no such method is one error, at the
+/// place of the user; a bound would fail once more wherever the macro uses the event.
+#[doc(hidden)]
+pub trait __Arm: Sized {
+    #[doc(hidden)]
+    fn __arm(self) -> Self;
+}
+
+impl<E: Event> __Arm for E {
+    #[inline]
+    fn __arm(self) -> E {
+        self
+    }
 }

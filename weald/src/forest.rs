@@ -15,10 +15,10 @@ use std::task::Waker;
 #[cfg(feature = "disk")]
 pub mod disk;
 
-/// Small programs for what people build on trees with versions: a wiki with history, an outline with undo, a bank,
-/// paging, stale forms, a forest on disk.
 #[cfg(feature = "disk")]
 pub mod guide {
+    //! Small programs for what people build on trees with versions: a wiki with history, an outline with undo, a bank,
+    //! paging, stale forms, a forest on disk.
     //!
     // The page has these links, too, to the files of the repository; the first definition counts.
     //! [commits.md]: crate::forest::commits
@@ -26,8 +26,9 @@ pub mod guide {
     #![doc = include_str!("../docs/forest.md")]
 }
 
-/// What the forest shares with other versioned stores, and what it does otherwise.
 pub mod from_other_stores {
+    //! What the forest shares with other versioned stores, and what it does otherwise.
+    //!
     #![doc = include_str!("../docs/from-other-stores.md")]
 }
 

@@ -44,6 +44,7 @@
 //!
 //! | feature | module |
 //! |---|---|
+//! | `macros` | [`main`](macro@main), [`test`](macro@test) |
 //! | `process` | [`process`] |
 //! | `thread` | [`thread`] |
 //! | `net` | [`net`], [`fs`], [`signal`] |
@@ -63,6 +64,49 @@ pub use weald_kernel::{
     poll_place_after, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout,
     yield_now,
 };
+
+/// Runs an `async fn` as the whole program.
+///
+/// ```
+/// #[weald::main]
+/// async fn main() -> Result<(), weald::JoinError> {
+///     let answer = weald::spawn(async { 6 * 7 }).await?;
+///     assert_eq!(answer, 42);
+///     Ok(())
+/// }
+/// ```
+///
+/// The function runs as in [`block_on`], with the default runtime. `#[weald::main(workers = 2)]` gives it a runtime of
+/// its own, which ends with it. For other settings call [`Runtime::builder`] in a plain `fn main`.
+#[cfg(feature = "macros")]
+pub use weald_macros::main;
+
+/// Runs an `async fn` as a test.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// #[weald::test(seed = 7)]
+/// async fn an_hour_passes_at_once() {
+///     let before = weald::now();
+///     weald::sleep(Duration::from_secs(3600)).await;
+///     assert_eq!(weald::now() - before, Duration::from_secs(3600));
+/// }
+/// ```
+///
+/// | attribute | runs |
+/// |---|---|
+/// | `#[weald::test]` | in real time, on a runtime of its own with one worker |
+/// | `#[weald::test(workers = 4)]` | the same with four workers |
+/// | `#[weald::test(seed = 7)]` | on the [test runtime](Runtime::test): virtual time, and an order of jobs that the seed decides |
+/// | `#[weald::test(seeds = 300)]` | the same with each seed from 0 to 299, as [`Seeds`] does; a seed that fails is printed |
+#[cfg(feature = "macros")]
+pub use weald_macros::test;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "macros.rs"]
+pub mod __macros;
 
 // The page of a module is that of the crate that it stands for. Not `pub use weald_process as process`: rustdoc would
 // call that a crate, with links to pages that crates have and modules have not.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::checkout::{Checkout, run, run_and_keep, run_and_quote, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
-use crate::{loom, rendered, smoke};
+use crate::{features, loom, rendered, smoke};
 
 /// Preemptions that each model explores. More of them find rarer races, in `soak`.
 const PREEMPTIONS: u32 = 3;
@@ -30,7 +30,12 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         ))
     });
     tally.step("tests", || cargo("test --workspace"));
+    tally.step("features", || passed(features::check(checkout)));
     tally.step("documentation", || passed(documentation(checkout)));
+    // Without a build of what was packed, which takes minutes; the workflow has it.
+    tally.step("packages", || {
+        cargo("package --workspace --no-verify --allow-dirty")
+    });
     for (name, modelled) in [
         ("models of the kernel", loom::KERNEL),
         ("models of sync", loom::SYNC),

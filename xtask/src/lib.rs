@@ -9,6 +9,7 @@ pub mod tools;
 
 pub mod limited;
 
+pub mod features;
 pub mod loom;
 pub mod rendered;
 pub mod smoke;

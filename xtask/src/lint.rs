@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use crate::checkout::{Checkout, run, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
-use crate::tools::{DENY, LYCHEE, TYPOS, Tool};
+use crate::tools::{DENY, LYCHEE, SEMVER_CHECKS, TYPOS, Tool};
 
 /// A step of the routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,10 +54,7 @@ impl Lint {
                 let pages = "--offline --no-progress --include-fragments --extensions md .";
                 tool(&LYCHEE, &pages.split(' ').collect::<Vec<_>>())
             }
-            Lint::Interfaces => {
-                let sentence = "Nothing is published yet; cargo-semver-checks needs a version to compare with.";
-                Ok(Verdict::Skipped(sentence.to_owned()))
-            }
+            Lint::Interfaces => interfaces(checkout),
         }
     }
 }
@@ -119,6 +116,25 @@ fn advisories(checkout: &Checkout) -> Outcome {
     with(checkout, &DENY, |deny| {
         run(deny.args(["check", "--disable-fetch", "advisories"]))
     })
+}
+
+/// Compares the public interfaces with those of the newest release, which is a tag such as `v0.1.0`.
+fn interfaces(checkout: &Checkout) -> Outcome {
+    let tags = checkout.command("git tag --merged HEAD --sort=-version:refname --list v*.*.*");
+    let Some(release) = run_quietly(tags)?.lines().next().map(str::to_owned) else {
+        let sentence = "Nothing is released yet; cargo-semver-checks needs a tag such as v0.1.0 to compare with.";
+        return Ok(Verdict::Skipped(sentence.to_owned()));
+    };
+    with(checkout, &SEMVER_CHECKS, |check| {
+        run(check.args(["semver-checks", "--workspace", "--baseline-rev", &release]))
+    })
+}
+
+/// What a command prints.
+fn run_quietly(mut command: Command) -> Result<String, String> {
+    let output = command.output();
+    let output = output.map_err(|e| format!("{command:?} could not be started: {e}."))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

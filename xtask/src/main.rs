@@ -27,6 +27,8 @@ enum Routine {
     UnsafeFiles,
     /// Run everything that must pass before a change is merged.
     Ci,
+    /// Build `weald` with each of its features alone, and count the packages that a small program needs.
+    Features,
     /// Build the documentation, and judge what users of `weald` see of it: links, and names in examples.
     Doc,
     /// Run the linters of others: spelling, dependencies, links.
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         }
         Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
+        Routine::Features => print(xtask::features::check(&checkout).map(|()| String::new())),
         Routine::Doc => print(xtask::ci::documentation(&checkout).map(|()| String::new())),
         Routine::Lint { only, strict } => {
             let skips = if strict { Skips::Idle } else { Skips::Any };

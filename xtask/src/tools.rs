@@ -46,6 +46,13 @@ pub const LYCHEE: Tool = Tool {
     version: "0.24.2",
     arguments: &["--no-default-features"],
 };
+/// Finds changes of public interfaces that break what depends on them.
+pub const SEMVER_CHECKS: Tool = Tool {
+    package: "cargo-semver-checks",
+    program: "cargo-semver-checks",
+    version: "0.51.0",
+    arguments: &[],
+};
 /// Runs fuzz targets.
 pub const FUZZ: Tool = Tool {
     package: "cargo-fuzz",

@@ -135,6 +135,7 @@ macro_rules! inclusive_ranges {
 inclusive_ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
 
+#[diagnostic::do_not_recommend]
 impl<P: Parts> IntoParts for P {
     type Parts = P;
     type Item = P::Item;

@@ -18,9 +18,6 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!("Weald switches stacks on x86-64 only so far");
-
 use std::{arch::asm, arch::global_asm, ptr::NonNull};
 
 use crate::stack::{

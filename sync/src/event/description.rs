@@ -16,6 +16,12 @@ use crate::combinators::{boxed::Boxed, wrap::Wrap};
 /// An event is performed once, because it may own what it sends. To perform an event repeatedly, create it
 /// anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. Such a
 /// function returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync the event are `Send`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event",
+    label = "not an event",
+    note = "a future becomes an event by `weald::sync::of_future(future)`: it is dropped if another one is chosen",
+    note = "for a limit of time on a future there is `weald::timeout(time, future)`"
+)]
 pub trait Event {
     /// What the wait yields.
     type Output;

@@ -58,6 +58,11 @@ fn is_list(item: &Item, path: &str) -> bool {
         Item::Use(_) | Item::ExternCrate(_) | Item::Macro(_) => true,
         // A type that only carries the examples of a page, which are tests.
         Item::Struct(item) => item.attrs.iter().any(|it| it.path().is_ident("cfg")),
+        // The compiler wants the functions of a crate of macros in its root.
+        Item::Fn(item) => item
+            .attrs
+            .iter()
+            .any(|it| it.path().is_ident("proc_macro_attribute")),
         Item::Static(item) => (path, item.ident.to_string().as_str()) == PERMITTED,
         _ => false,
     }
@@ -79,6 +84,12 @@ mod tests {
         let sound =
             "mod low { mod leaf; }\npub use low::Leaf;\n#[cfg(test)]\nmod tests { fn f() {} }";
         with_root(sound).assert_none(check);
+    }
+
+    #[test]
+    fn a_function_of_the_root_passes_only_as_a_macro() {
+        with_root("#[proc_macro_attribute]\npub fn f() {}").assert_none(check);
+        with_root("#[inline]\npub fn f() {}").assert_one(check, "process/src/lib.rs:3", "no layer");
     }
 
     #[test]

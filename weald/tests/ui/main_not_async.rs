@@ -1,0 +1,4 @@
+//! A program of Weald is an `async fn`.
+
+#[weald::main]
+fn main() {}
