@@ -180,3 +180,28 @@ fn a_find_under_a_node_leaves_out_the_rest() {
         "through the index; candidates: 3"
     );
 }
+
+/// In order of the leading attribute, its index is walked, unless another one yields far fewer nodes.
+#[test]
+fn a_plan_counts_the_index_that_is_walked() {
+    let (tree, children) = with_children(&Forest::new(), 100);
+    tree.add_index("many").wait().unwrap();
+    tree.add_index("few").wait().unwrap();
+    let mut edit = tree.edit();
+    for (number, child) in children.iter().enumerate() {
+        edit.put_attribute(*child, "many", "x").unwrap();
+        if number < 50 {
+            edit.put_attribute(*child, "few", "y").unwrap();
+        }
+        if number < 5 {
+            edit.put_attribute(*child, "few", "z").unwrap();
+        }
+    }
+    edit.commit().wait().unwrap();
+    let plan = |value: &str| {
+        let query = Query::equal("many", "x").and(Query::equal("few", value));
+        tree.view().explain(&query)
+    };
+    assert!(matches!(plan("y"), Plan::Index { candidates: 100 }));
+    assert!(matches!(plan("z"), Plan::Index { candidates: 5 }));
+}

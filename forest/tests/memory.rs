@@ -95,8 +95,30 @@ fn an_index_shares_long_values(forest: &Forest) {
     forest.delete("wide").wait().unwrap();
 }
 
+/// What a forest says that it weighs is what is live: nodes of many versions, long values, an index and erasable values.
+fn a_weight_is_what_is_live() {
+    let before = live();
+    let forest = Forest::builder().keep(500).build();
+    let (tree, nodes) = with_children(&forest, 20_000);
+    tree.add_index("n").wait().unwrap();
+    churn(&tree, &nodes[..2_000], 1);
+    let mut edit = tree.edit();
+    for node in nodes.iter().step_by(100) {
+        edit.put_attribute(*node, "long", vec![7; 5_000]).unwrap();
+        edit.put_erasable(*node, "secret", vec![7; 5_000]).unwrap();
+    }
+    edit.commit().wait().unwrap();
+    let (live, weighed) = (live() - before, forest.weigh().bytes());
+    let off = live as f64 / weighed as f64;
+    assert!(
+        (0.8..1.25).contains(&off),
+        "{live} bytes are live, and {weighed} were weighed"
+    );
+}
+
 #[test]
 fn what_is_let_go_is_freed() {
+    a_weight_is_what_is_live();
     let before = live();
     {
         let forest = Forest::builder().keep(100).build();

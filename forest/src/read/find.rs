@@ -57,15 +57,18 @@ fn is_in_place(climb: &mut Option<Climb>, node: Node<'_>) -> bool {
 /// How many nodes the indexes yield for a condition; `None`, if they do not yield all that meet it.
 fn candidates(condition: &Condition, indexes: &Indexes) -> Option<usize> {
     match condition {
-        Condition::In(values) => {
-            let keys = &indexes.get(&values.attribute)?.keys;
-            let begin = keys.before(&|key| values.is_begun(&key.value));
-            let end = keys.before(&|key| values.is_over(&key.value));
-            Some(end.saturating_sub(begin))
-        }
+        Condition::In(values) => count(values, indexes),
         Condition::All(all) => all.iter().filter_map(|one| candidates(one, indexes)).min(),
         Condition::Any(all) => all.iter().map(|one| candidates(one, indexes)).sum(),
     }
+}
+
+/// How many nodes the index of an attribute yields; `None`, if it has none.
+fn count(values: &Values, indexes: &Indexes) -> Option<usize> {
+    let keys = &indexes.get(&values.attribute)?.keys;
+    let begin = keys.before(&|key| values.is_begun(&key.value));
+    let end = keys.before(&|key| values.is_over(&key.value));
+    Some(end.saturating_sub(begin))
 }
 
 /// Collects the nodes that the indexes yield for a condition.
@@ -119,17 +122,24 @@ impl Root {
         }
     }
 
-    /// Through the index of the leading attribute, unless it has none or another one yields far fewer nodes.
-    fn in_order<'a>(&'a self, query: &'a Query) -> Option<Way<'a>> {
+    /// The values of the leading attribute, unless it has no index or another one yields far fewer nodes.
+    fn leading<'a>(&self, query: &'a Query) -> Option<&'a Values> {
         let values = leading(&query.condition)?;
-        let keys = &self.indexes.get(&values.attribute)?.keys;
+        self.indexes.get(&values.attribute)?;
         if let Condition::All(_) = &query.condition {
-            let of_leading = candidates(&Condition::In(values.clone()), &self.indexes)?;
+            let of_leading = count(values, &self.indexes)?;
             let least = candidates(&query.condition, &self.indexes)?;
             if of_leading / FEWER > least {
                 return None;
             }
         }
+        Some(values)
+    }
+
+    /// Through the index of the leading attribute.
+    fn in_order<'a>(&'a self, query: &'a Query) -> Option<Way<'a>> {
+        let values = self.leading(query)?;
+        let keys = &self.indexes.get(&values.attribute)?.keys;
         let is_begun = |key: &Key| values.is_begun(&key.value);
         let is_over = |key: &Key| values.is_over(&key.value);
         let is_after = |key: &Key| query.is_after((Some(&key.value), key.node));
@@ -181,7 +191,12 @@ impl Root {
         let walk = Plan::Walk {
             nodes: self.tree.len(),
         };
-        candidates(&query.condition, &self.indexes).map_or(walk, through)
+        // In order, the leading index is walked, although another one may yield a few nodes less.
+        let leading = self
+            .leading(query)
+            .and_then(|values| count(values, &self.indexes));
+        let candidates = leading.or_else(|| candidates(&query.condition, &self.indexes));
+        candidates.map_or(walk, through)
     }
 
     /// The attributes that have an index in this version, in the order in which the indexes were added.
