@@ -20,6 +20,7 @@ mod ring;
 mod spawn;
 mod thread;
 mod timers;
+mod tree;
 mod wheel;
 mod world;
 
@@ -67,13 +68,26 @@ impl Limit {
 }
 
 /// All limit programs.
-pub static ALL: [Limit; 9] = [
+pub static ALL: [Limit; 12] = [
     on_one_thread("spawn", spawn::run),
     on_one_thread("ring", ring::run),
     on_one_thread("mailbox", mailbox::run),
     on_one_thread("timers", timers::run),
     on_one_thread("channel", channel::run),
     on_one_thread("lock", lock::run),
+    on_one_thread("hot-tree", tree::hot),
+    Limit {
+        workload: "tree-read",
+        is_parallel: true,
+        takes: |_| true,
+        run: tree::read,
+    },
+    Limit {
+        workload: "tree-write",
+        is_parallel: true,
+        takes: |_| true,
+        run: tree::write,
+    },
     Limit {
         workload: "thread",
         is_parallel: false,

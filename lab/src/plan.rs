@@ -239,6 +239,8 @@ fn large_commits(level: Level) -> impl Iterator<Item = Row> {
         ("delete", "yes", 1),
         ("restore", "no", 1),
         ("restore", "yes", 1),
+        ("erase", "no", 1),
+        ("copy", "no", 1),
     ];
     kinds.into_iter().map(move |(what, overtaken, offenders)| {
         let params = Params::default()

@@ -56,10 +56,10 @@ mod quantile;
 mod senders;
 mod tally;
 mod team;
-mod trees;
+pub(crate) mod trees;
 mod watch;
 mod work;
-mod xorshift;
+pub(crate) mod xorshift;
 
 use crate::error::Error;
 use crate::nearest;

@@ -101,6 +101,23 @@ fn thread() {
 }
 
 #[test]
+fn trees() {
+    for what in ["", " what=count", " what=attribute"] {
+        check("tree-read", &format!("nodes=156 tasks=5{what}"));
+    }
+    check("tree-read", "nodes=1 tasks=2");
+    for mode in ["bulk", "edit", "commits"] {
+        check("tree-write", &format!("trees=3 nodes=100 mode={mode}"));
+    }
+    for retention in ["kept", "none"] {
+        check(
+            "hot-tree",
+            &format!("writers=3 commits=99 nodes=156 kind=threads retention={retention}"),
+        );
+    }
+}
+
+#[test]
 fn fib() {
     check("fib", "n=16 forking=yes");
     check("fib", "n=1 forking=yes");

@@ -395,6 +395,9 @@ fn thread() {
 fn tree_read() {
     check("tree-read", "nodes=156 tasks=20");
     check("tree-read", "nodes=10005 tasks=3");
+    check("tree-read", "nodes=156 tasks=20 what=count");
+    check("tree-read", "nodes=156 tasks=20 what=attribute");
+    check("tree-read", "nodes=1 tasks=3");
 }
 
 #[test]
@@ -405,6 +408,9 @@ fn tree_write() {
         let metrics = run("tree-write", &format!("{words} workers=2"));
         let correct = metrics.iter().find(|metric| metric.name == "correct");
         assert_eq!(correct.map(|metric| metric.value), Some(7.0), "{mode}");
+    }
+    for nodes in [1, 100] {
+        check("tree-write", &format!("trees=50 nodes={nodes} mode=bulk"));
     }
 }
 

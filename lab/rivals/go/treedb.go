@@ -28,6 +28,8 @@ type node struct {
 
 // shapes holds how many children the nodes of each level have.
 var shapes = map[int][]int{
+	1:      {},
+	100:    {3, 4, 7},
 	156:    {5, 5, 5},
 	10005:  {4, 4, 4, 5, 5, 5},
 	810156: {5, 5, 5, 5, 5, 6, 6, 6},
@@ -36,7 +38,7 @@ var shapes = map[int][]int{
 func (k keys) shape() []int {
 	shape, known := shapes[k.number("nodes", 1)]
 	if !known {
-		badUsage("The key `nodes` takes 156, 10005 or 810156.")
+		badUsage("The key `nodes` takes 1, 100, 156, 10005 or 810156.")
 	}
 	return shape
 }
@@ -72,6 +74,20 @@ func (n *node) count() int {
 	count := 1
 	for _, child := range n.children {
 		count += child.count()
+	}
+	return count
+}
+
+// countAttributes counts the nodes that have their attribute, which is read by its name.
+func (n *node) countAttributes() int {
+	count := 0
+	if at := slices.IndexFunc(n.attributes, func(a attribute) bool { return a.name == "k" }); at >= 0 {
+		if n.attributes[at].value[7] == 0 { // The highest byte of the number.
+			count = 1
+		}
+	}
+	for _, child := range n.children {
+		count += child.countAttributes()
 	}
 	return count
 }
@@ -131,6 +147,7 @@ func pathsOf(shape []int) [][]int {
 type published struct {
 	root    atomic.Pointer[node]
 	retries atomic.Int64
+	kept    kept
 }
 
 func publish(root *node) *published {
@@ -185,10 +202,17 @@ func onGoroutines(workers, count int, task func(int)) time.Duration {
 
 func readTreeRead(k keys) func() {
 	shape, tasks := k.shape(), k.number("tasks", 1)
-	return func() { treeRead(shape, tasks) }
+	visit := (*node).count
+	if _, found := k["what"]; found && k.word("what", "count", "attribute") == "attribute" {
+		visit = (*node).countAttributes
+	}
+	return func() { treeRead(shape, tasks, visit) }
 }
 
-func treeRead(shape []int, tasks int) {
+// keptVersions is how many of its newest versions a tree keeps, as the forest does.
+const keptVersions = 1000
+
+func treeRead(shape []int, tasks int, visit func(*node) int) {
 	before := rssBytes()
 	root := buildTree(shape)
 	grown := rssBytes() - before
@@ -199,7 +223,7 @@ func treeRead(shape []int, tasks int) {
 		path := paths[random.nextBelow(len(paths))]
 		child := over(number, nil)
 		version := tree.commit(func(newest *node) *node { return newest.appended(path, child) })
-		visited.Add(int64(version.count()))
+		visited.Add(int64(visit(version)))
 	})
 	if int(visited.Load()) != tasks*nodes+tasks*(tasks+1)/2 {
 		fail("The tasks counted a different number of nodes than their versions have.")
@@ -219,8 +243,8 @@ func readTreeWrite(k keys) func() {
 
 func treeWrite(shape []int, trees int, mode string) {
 	paths := pathsOf(shape)
+	var names atomic.Pointer[map[string]*published]
 	writeAll := func() (time.Duration, int64) {
-		var names atomic.Pointer[map[string]*published]
 		names.Store(&map[string]*published{})
 		var correct atomic.Int64
 		elapsed := onGoroutines(runtime.GOMAXPROCS(0), trees, func(number int) {
@@ -240,10 +264,14 @@ func treeWrite(shape []int, trees int, mode string) {
 		})
 		return elapsed, correct.Load()
 	}
-	writeAll() // The second time counts: memory is warm then.
+	// The second time counts: memory is warm then.
+	before := rssBytes()
+	writeAll()
+	grown := rssBytes() - before
 	elapsed, correct := writeAll()
 	printMetrics(
 		metric{"ns_per_node", per(elapsed, trees, len(paths))},
+		metric{"bytes_per_node", float64(grown) / float64(trees*len(paths))},
 		metric{"s", elapsed.Seconds()},
 		metric{"correct", float64(correct)},
 	)
@@ -254,6 +282,9 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 		return publish(buildTree(shape))
 	}
 	tree := publish(over(0, nil))
+	if mode == "commits" {
+		tree.kept.slots = make([]atomic.Pointer[node], keptVersions)
+	}
 	number := 0
 	for _, parent := range paths {
 		if len(parent) == len(shape) {
@@ -265,7 +296,7 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 			if mode == "edit" {
 				tree.root.Load().appendHere(parent, child)
 			} else {
-				tree.commit(func(newest *node) *node { return newest.appended(parent, child) })
+				tree.kept.keep(tree.commit(func(newest *node) *node { return newest.appended(parent, child) }))
 			}
 		}
 	}
@@ -277,7 +308,7 @@ func readHotTree(k keys) func() {
 	threads := k.word("kind", "threads", "processes") == "threads"
 	versions := 0
 	if k.word("retention", "kept", "none") == "kept" {
-		versions = 1000
+		versions = keptVersions
 	}
 	return func() { hotTree(shape, writers, commits, threads, versions) }
 }
@@ -331,10 +362,11 @@ func appendMany(children, commits int) {
 		list[at] = over(at, []*node{over(at, nil)})
 	}
 	tree := publish(over(0, list))
+	tree.kept.slots = make([]atomic.Pointer[node], keptVersions)
 	clock := time.Now()
 	for number := range commits {
 		child := over(number, nil)
-		tree.commit(func(newest *node) *node { return newest.appended(nil, child) })
+		tree.kept.keep(tree.commit(func(newest *node) *node { return newest.appended(nil, child) }))
 	}
 	elapsed := time.Since(clock)
 	if len(tree.root.Load().children) != children+commits {

@@ -51,6 +51,16 @@ final class Node {
         return count;
     }
 
+    /** Counts the nodes that have their attribute, which is read by its name. */
+    int countAttributes() {
+        byte[] value = attributes.get("k");
+        int count = value != null && value[0] == 0 ? 1 : 0; // The number is written with its highest byte first.
+        for (Node child : children) {
+            count += child.countAttributes();
+        }
+        return count;
+    }
+
     int childCount() {
         return children.length;
     }

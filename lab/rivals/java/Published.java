@@ -7,6 +7,8 @@ import java.util.function.UnaryOperator;
 final class Published {
     private final AtomicReference<Node> root;
     final AtomicLong retries = new AtomicLong();
+    /** The versions that stay as long as the tree does. */
+    Kept kept = new Kept(0);
 
     Published(Node root) {
         this.root = new AtomicReference<>(root);

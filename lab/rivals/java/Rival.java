@@ -15,12 +15,17 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.IntConsumer;
+import java.util.function.ToIntFunction;
 
 public final class Rival {
     private static final Map<Integer, int[]> SHAPES = Map.of(
+            1, new int[] {},
+            100, new int[] {3, 4, 7},
             156, new int[] {5, 5, 5},
             10_005, new int[] {4, 4, 4, 5, 5, 5},
             810_156, new int[] {5, 5, 5, 5, 5, 6, 6, 6});
+    /** How many of its newest versions a tree keeps, as the forest does. */
+    private static final int KEPT = 1000;
     private static final String[] NAMES = {"a", "b", "c", "d", "e", "f", "g", "h"};
 
     private final Map<String, String> keys = new TreeMap<>();
@@ -50,11 +55,14 @@ public final class Rival {
 
     private void run(String workload) throws Exception {
         switch (workload) {
-            case "tree-read" -> read(shape(), number("tasks"));
+            case "tree-read" -> {
+                boolean counts = !keys.containsKey("what") || word("what", "count", "attribute").equals("count");
+                read(shape(), number("tasks"), counts ? Node::count : Node::countAttributes);
+            }
             case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "commits"));
             case "hot-tree" -> {
                 word("kind", "threads");
-                int kept = word("retention", "kept", "none").equals("kept") ? 1000 : 0;
+                int kept = word("retention", "kept", "none").equals("kept") ? KEPT : 0;
                 hot(shape(), number("writers"), number("commits"), kept);
             }
             case "append" -> append(number("children"), number("commits"));
@@ -66,14 +74,14 @@ public final class Rival {
         }
     }
 
-    private void read(int[] shape, int tasks) throws Exception {
+    private void read(int[] shape, int tasks, ToIntFunction<Node> visit) throws Exception {
         double before = resident();
         Node root = Node.build(shape);
         double grown = resident() - before;
         int nodes = root.count();
         int[][] paths = Node.paths(shape);
         for (int warm = 0; warm < 5; warm++) {
-            root.count();
+            visit.applyAsInt(root);
         }
         Published tree = new Published(root);
         AtomicLong visited = new AtomicLong();
@@ -81,7 +89,7 @@ public final class Rival {
             int[] path = paths[new Random(number).below(paths.length)];
             Node child = Node.over(number, Node.NONE);
             Node version = tree.commit(newest -> newest.appended(path, 0, child));
-            visited.addAndGet(version.count());
+            visited.addAndGet(visit.applyAsInt(version));
         });
         if (visited.get() != (long) tasks * nodes + (long) tasks * (tasks + 1) / 2) {
             fail("The tasks counted a different number of nodes than their versions have.");
@@ -94,7 +102,9 @@ public final class Rival {
     private void write(int[] shape, int trees, String mode) throws Exception {
         int[][] paths = Node.paths(shape);
         long[] last = {0, 0};
+        double[] grown = {0};
         for (int time = 0; time < 2; time++) { // The second time counts.
+            double before = time == 0 ? resident() : 0;
             var names = new java.util.concurrent.atomic.AtomicReference<Map<String, Published>>(Map.of());
             AtomicInteger correct = new AtomicInteger();
             last[0] = onThreads(workers, trees, number -> {
@@ -113,8 +123,15 @@ public final class Rival {
                 }
             });
             last[1] = correct.get();
+            if (time == 0) {
+                grown[0] = resident() - before;
+            }
+            if (names.get().size() != trees) {
+                fail("A tree was not registered.");
+            }
         }
         print("ns_per_node", (double) last[0] / ((long) trees * paths.length));
+        print("bytes_per_node", grown[0] / ((double) trees * paths.length));
         print("s", last[0] / 1e9);
         print("correct", last[1]);
     }
@@ -124,6 +141,9 @@ public final class Rival {
             return new Published(Node.build(shape));
         }
         Published tree = new Published(Node.over(0, Node.NONE));
+        if (mode.equals("commits")) {
+            tree.kept = new Kept(KEPT);
+        }
         int number = 0;
         for (int[] parent : paths) {
             if (parent.length == shape.length) {
@@ -134,7 +154,7 @@ public final class Rival {
                 if (mode.equals("edit")) {
                     tree.newest().appendHere(parent, child);
                 } else {
-                    tree.commit(newest -> newest.appended(parent, 0, child));
+                    tree.kept.keep(tree.commit(newest -> newest.appended(parent, 0, child)));
                 }
             }
         }
@@ -190,10 +210,11 @@ public final class Rival {
             list[at] = Node.over(at, new Node[] {Node.over(at, Node.NONE)});
         }
         Published tree = new Published(Node.over(0, list));
+        tree.kept = new Kept(KEPT);
         long clock = System.nanoTime();
         for (int number = 0; number < commits; number++) {
             Node child = Node.over(number, Node.NONE);
-            tree.commit(newest -> newest.appended(new int[0], 0, child));
+            tree.kept.keep(tree.commit(newest -> newest.appended(new int[0], 0, child)));
         }
         print("ns", (double) (System.nanoTime() - clock) / commits);
     }
@@ -235,7 +256,7 @@ public final class Rival {
     private int[] shape() {
         int[] shape = SHAPES.get(number("nodes"));
         if (shape == null) {
-            badUsage("The key `nodes` takes 156, 10005 or 810156.");
+            badUsage("The key `nodes` takes 1, 100, 156, 10005 or 810156.");
         }
         return shape;
     }

@@ -32,19 +32,23 @@ fn read(level: Level) -> Vec<Row> {
         Level::Full => (LARGE, 1_000),
     };
     let params = Params::default().with("nodes", nodes).with("tasks", tasks);
-    vec![Row::new("tree-read", params).weight(Weight::Medium)]
+    let attribute = params.clone().with("what", "attribute");
+    let rows = [params, attribute].map(|params| Row::new("tree-read", params));
+    rows.map(|row| row.weight(Weight::Medium)).into()
 }
 
 fn write(level: Level) -> Vec<Row> {
-    let modes = match level {
-        Level::Quick => [("bulk", 50), ("edit", 20), ("commits", 5)],
-        _ => [("bulk", 1_000), ("edit", 100), ("commits", 20)],
+    let (modes, few) = match level {
+        Level::Quick => ([("bulk", 50), ("edit", 20), ("commits", 5)], 500),
+        _ => ([("bulk", 1_000), ("edit", 100), ("commits", 20)], 10_000),
     };
-    let row = |(mode, trees): (&str, usize)| {
-        let params = Params::default().with("trees", trees).with("nodes", SMALL);
+    let row = |(mode, trees, nodes): (&str, usize, usize)| {
+        let params = Params::default().with("trees", trees).with("nodes", nodes);
         Row::new("tree-write", params.with("mode", mode)).weight(Weight::Medium)
     };
-    modes.into_iter().map(row).collect()
+    let small = [("bulk", few, 100), ("bulk", few, 1)];
+    let modes = modes.map(|(mode, trees)| (mode, trees, SMALL));
+    modes.into_iter().chain(small).map(row).collect()
 }
 
 fn hot(level: Level) -> Vec<Row> {

@@ -24,7 +24,8 @@ pub(super) const WORKLOAD: Workload = Workload {
     optional: &[],
     metrics: &["ns"],
     explaining: &[],
-    remark: "ns is per commit that appends a node to a parent with this many children.",
+    remark: "ns is per commit that appends a node to a parent with this many children. The newest 1,000 versions are kept, \
+             by the rivals in a ring of roots.",
     run,
 };
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use weald::JoinHandle;
 use weald::forest::disk::DiskForest;
 use weald::forest::{
-    Attributes, CommitError, Forest, Level, NodeId, Tree, TreeHandle, Version, Where,
+    Attributes, CommitError, Forest, Level, Node, NodeId, Tree, TreeHandle, Version, Where,
 };
 use weald_tree::Builder;
 
@@ -37,6 +37,10 @@ enum Change {
     Restore,
     Delete,
     Rename,
+    /// Erases a value of as many hundred bytes as there are nodes.
+    Erase,
+    /// Creates and deletes a copy of a tree that has an erasable value in each node.
+    Copy,
 }
 
 /// What a row asks for.
@@ -63,8 +67,12 @@ impl LargeCommits {
             "restore" => Change::Restore,
             "delete" => Change::Delete,
             "rename" => Change::Rename,
+            "erase" => Change::Erase,
+            "copy" => Change::Copy,
             other => {
-                let sentence = format!("what={other} is none of: splice, restore, delete, rename.");
+                let sentence = format!(
+                    "what={other} is none of: splice, restore, delete, rename, erase, copy."
+                );
                 return Err(Error::Usage(sentence));
             }
         };
@@ -204,7 +212,12 @@ impl Offender {
         };
         let (edit, top) = offender.splice()?;
         offender.top = top;
-        offender.full = edit.commit().await.map_err(refused)?.version;
+        offender.full = match what.change {
+            Change::Copy => offender.with_erasable_values(edit)?.commit().await,
+            _ => edit.commit().await,
+        }
+        .map_err(refused)?
+        .version;
         let tagged = offender.tree.tag("full", offender.full).await;
         tagged.map_err(refused)?;
         Ok(offender)
@@ -219,6 +232,18 @@ impl Offender {
         let spliced = edit.splice(Where::Last(edit.root()), &subtree);
         spliced.map_err(|error| not_edited(&error))?;
         Ok((edit, subtree.root()))
+    }
+
+    fn with_erasable_values(
+        &self,
+        mut edit: weald::forest::Edit,
+    ) -> Result<weald::forest::Edit, Error> {
+        let nodes: Vec<_> = edit.tree().root().preorder().map(Node::id).collect();
+        for node in nodes {
+            let put = edit.put_erasable(node, "name", self.number.to_le_bytes());
+            put.map_err(|error| not_edited(&error))?;
+        }
+        Ok(edit)
     }
 
     async fn offend(mut self, stop: Arc<AtomicBool>) -> Result<(), Error> {
@@ -249,6 +274,14 @@ impl Offender {
                     }
                 }
                 Change::Rename => self.rename().await?,
+                Change::Erase => self.erase().await?,
+                Change::Copy => {
+                    let name = format!("copy{}", self.number);
+                    let content = self.tree.view().tree().clone();
+                    let copied = self.forest.create_from(&name, content).await;
+                    drop(copied.map_err(refused)?);
+                    self.forest.delete(&name).await.map_err(refused)?;
+                }
             }
         }
         Ok(())
@@ -260,6 +293,17 @@ impl Offender {
             true => touch(&self.tree, None, round).await,
             false => Ok(()),
         }
+    }
+
+    async fn erase(&self) -> Result<(), Error> {
+        let mut edit = self.tree.edit();
+        let root = edit.root();
+        let put = edit.put_erasable(root, "long", vec![1; self.what.nodes * 100]);
+        put.map_err(|error| not_edited(&error))?;
+        let refused = |error: CommitError| not_committed(&error);
+        edit.commit().await.map_err(refused)?;
+        self.tree.erase(root, "long").await.map_err(refused)?;
+        Ok(())
     }
 
     async fn rename(&mut self) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use weald_tree::Tree;
 
 use super::definition::Workload;
 use super::host::{alone, not_spawned};
+use super::memory::{growth_per, resident};
 use super::tally::Tally;
 use super::trees::{self, Fanout};
 use crate::error::Error;
@@ -26,11 +27,13 @@ pub(super) const WORKLOAD: Workload = Workload {
     question: "What does it cost to write many trees into the database at the same time?",
     keys: &["trees", "nodes", "mode"],
     optional: &[],
-    metrics: &["ns_per_node", "s", "correct"],
+    metrics: &["ns_per_node", "bytes_per_node", "s", "correct"],
     explaining: &[],
     remark: "bulk: a tree is built at once. edit: node by node in one edit. commits: each node is a \
-             commit. A node's time includes registering its tree, reading it back and counting it. The \
-             second of two times counts, so memory is warm.",
+             commit, and the newest 1,000 versions of a tree are kept, by the rivals in a ring of roots. A node's time \
+             includes registering its tree, reading it back and counting it. The \
+             second of two times counts, so memory is warm; bytes_per_node is what the first takes until the end, so \
+             all that a tree and its name take.",
     run,
 };
 
@@ -55,21 +58,25 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         }
     };
     alone(params, count, move |mut inbox| async move {
-        write_all(&mut inbox, count, (shape, nodes, mode)).await?;
-        let (elapsed, correct) = write_all(&mut inbox, count, (shape, nodes, mode)).await?;
+        let before = resident()?;
+        let (_, _, forest) = write_all(&mut inbox, count, (shape, nodes, mode)).await?;
+        let bytes = growth_per(before, resident()?, count * nodes);
+        drop(forest);
+        let (elapsed, correct, forest) = write_all(&mut inbox, count, (shape, nodes, mode)).await?;
+        drop(forest);
         let [per_node, seconds] = trees::per_node(elapsed, count * nodes);
         let correct = Metric::new("correct", correct as f64);
-        Ok(vec![per_node, seconds, correct])
+        let bytes = Metric::new("bytes_per_node", bytes);
+        Ok(vec![per_node, bytes, seconds, correct])
     })
 }
 
-/// Writes this many trees at the same time; returns how long it took, and how many were read back
-/// correctly.
+/// Writes this many trees at the same time; returns how long it took, how many were read back correctly, and the trees.
 async fn write_all(
     inbox: &mut Inbox<()>,
     count: usize,
     (shape, nodes, mode): (Fanout, usize, Mode),
-) -> Result<(Duration, usize), Error> {
+) -> Result<(Duration, usize, Forest), Error> {
     let forest = Forest::new();
     let done = Tally::leaked(count, inbox.pid());
     let correct = Arc::new(AtomicUsize::new(0));
@@ -90,9 +97,8 @@ async fn write_all(
     }
     inbox.receive().await;
     let elapsed = clock.elapsed();
-    drop(forest);
     // The tally's count, which follows each, makes all of them visible here.
-    Ok((elapsed, correct.load(Ordering::Relaxed)))
+    Ok((elapsed, correct.load(Ordering::Relaxed), forest))
 }
 
 async fn write(forest: &Forest, name: &str, (shape, mode): (Fanout, Mode)) -> Result<(), Error> {

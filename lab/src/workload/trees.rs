@@ -4,28 +4,30 @@
 //! a level have the same number of children.
 
 use weald::forest::{CommitError, EditError};
-use weald_tree::{Attributes, Builder, Edit, NodeId, Tree};
+use weald_tree::{Attributes, Builder, Edit, Node, NodeId, Tree};
 
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 /// How many children the nodes of each level have, from the root downwards.
-pub(super) type Fanout = &'static [usize];
+pub(crate) type Fanout = &'static [usize];
 
-/// The shapes, by their numbers of nodes: a page, a document, and a library.
-const SHAPES: [(usize, Fanout); 3] = [
+/// The shapes, by their numbers of nodes: a counter, a form, a page, a document, and a library.
+const SHAPES: [(usize, Fanout); 5] = [
+    (1, &[]),
+    (100, &[3, 4, 7]),
     (156, &[5, 5, 5]),
     (10_005, &[4, 4, 4, 5, 5, 5]),
     (810_156, &[5, 5, 5, 5, 5, 6, 6, 6]),
 ];
 
 /// The shape with this many nodes.
-pub(super) fn shape(params: &Params) -> Result<(usize, Fanout), Error> {
+pub(crate) fn shape(params: &Params) -> Result<(usize, Fanout), Error> {
     let nodes = params.count("nodes")?;
     let known = SHAPES.iter().find(|(known, _)| *known == nodes).copied();
     known.ok_or_else(|| {
-        let sentence = format!("nodes={nodes} is neither 156, 10005 nor 810156.");
+        let sentence = format!("nodes={nodes} is none of 1, 100, 156, 10005, 810156.");
         Error::Usage(sentence)
     })
 }
@@ -81,18 +83,36 @@ pub(super) fn ids(tree: &Tree) -> Vec<NodeId> {
     tree.root().preorder().map(weald_tree::Node::id).collect()
 }
 
-/// Counts all nodes by walking through them. It yields between subtrees, as a process that computes for
-/// long should.
+/// Counts all nodes by walking through them.
 pub(super) async fn count(tree: &Tree) -> usize {
-    let mut count = 1;
+    visit(tree, |_| 1, |subtree| subtree.preorder().count()).await
+}
+
+/// Counts the nodes that have their attribute, which is read by its name.
+pub(super) async fn count_attributes(tree: &Tree) -> usize {
+    let has = |node: Node<'_>| {
+        // The highest byte of the number.
+        usize::from(node.get("k").is_some_and(|value| value.last() == Some(&0)))
+    };
+    visit(tree, has, |subtree| subtree.preorder().map(has).sum()).await
+}
+
+/// Adds up what is said of the upper nodes, and of the subtrees below them. It yields between subtrees, as a process that
+/// computes for long should.
+async fn visit(
+    tree: &Tree,
+    of_node: impl Fn(Node<'_>) -> usize,
+    of_subtree: impl Fn(Node<'_>) -> usize,
+) -> usize {
+    let mut sum = of_node(tree.root());
     for child in tree.root().children() {
-        count += 1;
+        sum += of_node(child);
         for subtree in child.children() {
-            count += subtree.preorder().count();
+            sum += of_subtree(subtree);
             weald::yield_now().await;
         }
     }
-    count
+    sum
 }
 
 /// The sentence for a commit that the forest refused.
@@ -106,7 +126,7 @@ pub(super) fn not_edited(error: &EditError) -> Error {
 }
 
 /// The metrics of a time in which this many nodes were visited or written.
-pub(super) fn per_node(elapsed: std::time::Duration, nodes: usize) -> [Metric; 2] {
+pub(crate) fn per_node(elapsed: std::time::Duration, nodes: usize) -> [Metric; 2] {
     [
         Metric::new("ns_per_node", super::team::ns_per(elapsed, nodes)),
         Metric::new("s", elapsed.as_secs_f64()),
@@ -130,7 +150,7 @@ mod tests {
 
     #[test]
     fn built_and_appended_trees_are_the_same() {
-        let (nodes, shape) = SHAPES[0];
+        let (nodes, shape) = SHAPES[2];
         let mut edit = Tree::with_root(attributes(0)).edit();
         append_all(&mut edit, shape).unwrap();
         let (built, appended) = (build(shape), edit.freeze());

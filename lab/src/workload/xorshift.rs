@@ -2,11 +2,11 @@
 
 /// The generator; its state is never zero.
 #[derive(Clone, Debug)]
-pub(super) struct Xorshift(u64);
+pub(crate) struct Xorshift(u64);
 
 impl Xorshift {
     /// The generator of the process with this index: the seed is the index plus one.
-    pub(super) fn of(index: usize) -> Self {
+    pub(crate) fn of(index: usize) -> Self {
         Self(index as u64 + 1)
     }
 
@@ -15,7 +15,7 @@ impl Xorshift {
         clippy::cast_possible_truncation,
         reason = "a remainder below a usize fits one"
     )]
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -7,7 +7,9 @@ use common::bad_usage;
 /// How many children the nodes of each level have, from the root downwards.
 pub(crate) type Shape = &'static [usize];
 
-const SHAPES: [(usize, Shape); 3] = [
+const SHAPES: [(usize, Shape); 5] = [
+    (1, &[]),
+    (100, &[3, 4, 7]),
     (156, &[5, 5, 5]),
     (10_005, &[4, 4, 4, 5, 5, 5]),
     (810_156, &[5, 5, 5, 5, 5, 6, 6, 6]),
@@ -24,6 +26,7 @@ pub(crate) enum What {
     Read {
         shape: Shape,
         tasks: usize,
+        visit: Visit,
     },
     Write {
         shape: Shape,
@@ -46,6 +49,13 @@ pub(crate) enum What {
         reads: usize,
         held: Held,
     },
+}
+
+/// What a reader does at each node.
+#[derive(Clone, Copy)]
+pub(crate) enum Visit {
+    Count,
+    Attribute,
 }
 
 /// How a tree is written.
@@ -109,6 +119,13 @@ impl Keys {
             "tree-read" => What::Read {
                 shape: self.shape(),
                 tasks: self.count("tasks"),
+                visit: match self.0.contains_key("what") {
+                    false => Visit::Count,
+                    true => self.word(
+                        "what",
+                        &[("count", Visit::Count), ("attribute", Visit::Attribute)],
+                    ),
+                },
             },
             "tree-write" => What::Write {
                 shape: self.shape(),
@@ -153,7 +170,7 @@ impl Keys {
         let nodes = self.count("nodes");
         let known = SHAPES.iter().find(|(known, _)| *known == nodes);
         known.map_or_else(
-            || bad_usage("The key `nodes` takes 156, 10005 or 810156."),
+            || bad_usage("The key `nodes` takes 1, 100, 156, 10005 or 810156."),
             |(_, shape)| shape,
         )
     }

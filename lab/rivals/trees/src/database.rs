@@ -1,6 +1,6 @@
 //! Where versions are published: a root behind an arc-swap, and a map of names behind another one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -13,6 +13,8 @@ use crate::library::Library;
 pub(crate) struct Published<L: Library> {
     pub(crate) root: ArcSwap<Node<L>>,
     pub(crate) retries: AtomicUsize,
+    /// The versions that stay as long as the tree does.
+    kept: OnceLock<Kept<L>>,
 }
 
 impl<L: Library> Published<L> {
@@ -20,7 +22,13 @@ impl<L: Library> Published<L> {
         Self {
             root: ArcSwap::new(root),
             retries: AtomicUsize::new(0),
+            kept: OnceLock::new(),
         }
+    }
+
+    /// Keeps these versions as long as the tree.
+    pub(crate) fn keep_until_the_end(&self, kept: Kept<L>) {
+        _ = self.kept.set(kept);
     }
 
     /// Derives a version from the newest one and publishes it; starts again if another came first.

@@ -51,6 +51,15 @@ impl<L: Library> Node<L> {
         1 + below.sum::<usize>()
     }
 
+    /// Counts the nodes that have their attribute, which is read by its name.
+    pub(crate) fn count_attributes(&self) -> usize {
+        let value = L::get_attribute(&self.attributes, "k");
+        // The highest byte of the number.
+        let own = usize::from(value.is_some_and(|value| value[7] == 0));
+        let below = L::iter(&self.children).map(|child| child.count_attributes());
+        own + below.sum::<usize>()
+    }
+
     /// Appends a child, in place as far as nothing else shares the nodes on the path.
     pub(crate) fn append(this: &mut Arc<Self>, path: &[usize], child: Arc<Self>) {
         if let Some(own) = Arc::get_mut(this) {

@@ -15,6 +15,7 @@ pub(crate) trait Library: Sized + Send + Sync + 'static {
 
     fn one(name: &'static str, value: Value) -> Self::Attributes;
     fn put(attributes: &Self::Attributes, name: &'static str, value: Value) -> Self::Attributes;
+    fn get_attribute<'a>(attributes: &'a Self::Attributes, name: &str) -> Option<&'a Value>;
     fn list(children: Vec<Child<Self>>) -> Self::Children;
     fn iter(children: &Self::Children) -> impl Iterator<Item = &Child<Self>>;
     fn get(children: &Self::Children, at: usize) -> &Child<Self>;
@@ -50,6 +51,11 @@ impl Library for ByHand {
                 [before, &[(name, value)], behind].concat().into()
             }
         }
+    }
+
+    fn get_attribute<'a>(attributes: &'a Self::Attributes, name: &str) -> Option<&'a Value> {
+        let at = attributes.binary_search_by_key(&name, |(known, _)| known);
+        at.ok().map(|at| &attributes[at].1)
     }
 
     fn list(children: Vec<Child<Self>>) -> Self::Children {
@@ -104,6 +110,10 @@ impl Library for Imbl {
         attributes.update(name, value)
     }
 
+    fn get_attribute<'a>(attributes: &'a Self::Attributes, name: &str) -> Option<&'a Value> {
+        attributes.get(name)
+    }
+
     fn list(children: Vec<Child<Self>>) -> Self::Children {
         children.into_iter().collect()
     }
@@ -148,6 +158,10 @@ impl Library for Rpds {
 
     fn put(attributes: &Self::Attributes, name: &'static str, value: Value) -> Self::Attributes {
         attributes.insert(name, value)
+    }
+
+    fn get_attribute<'a>(attributes: &'a Self::Attributes, name: &str) -> Option<&'a Value> {
+        attributes.get(name)
     }
 
     fn list(children: Vec<Child<Self>>) -> Self::Children {

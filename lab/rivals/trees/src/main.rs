@@ -31,7 +31,11 @@ fn run<L: Library>(arguments: &[String], packages: &[&str]) -> ! {
     use_processors(call.workers);
     let workers = call.workers;
     match call.what {
-        What::Read { shape, tasks } => workload::read::<L>(shape, tasks, workers),
+        What::Read {
+            shape,
+            tasks,
+            visit,
+        } => workload::read::<L>(shape, (tasks, visit), workers),
         What::Write { shape, trees, mode } => workload::write::<L>(shape, (trees, mode), workers),
         What::Hot {
             shape,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{Xorshift, fail, per, print_metrics, rss_bytes};
 
-use crate::call::{Held, Mode, Shape};
+use crate::call::{Held, Mode, Shape, Visit};
 use crate::database::{Kept, Names, Published};
 use crate::document::{Node, for_each_node, paths};
 use crate::library::Library;
@@ -35,7 +35,14 @@ fn on_threads(workers: usize, count: usize, task: impl Fn(usize) + Sync) -> Dura
     clock.elapsed()
 }
 
-pub(crate) fn read<L: Library>(shape: Shape, tasks: usize, workers: usize) -> ! {
+/// How many of its newest versions a tree keeps, as the forest does.
+const KEPT: usize = 1_000;
+
+pub(crate) fn read<L: Library>(
+    shape: Shape,
+    (tasks, visit): (usize, Visit),
+    workers: usize,
+) -> ! {
     let before = rss_bytes();
     let tree = Node::<L>::build(shape);
     let grown = rss_bytes().saturating_sub(before);
@@ -45,7 +52,11 @@ pub(crate) fn read<L: Library>(shape: Shape, tasks: usize, workers: usize) -> ! 
     let elapsed = on_threads(workers, tasks, |number| {
         let path = &paths[Xorshift::of_process(number).next_below(paths.len())];
         let version = tree.append(path, number as u64);
-        visited.fetch_add(version.count(), Ordering::Relaxed);
+        let count = match visit {
+            Visit::Count => version.count(),
+            Visit::Attribute => version.count_attributes(),
+        };
+        visited.fetch_add(count, Ordering::Relaxed);
     });
     let visited = visited.into_inner();
     if visited != (0..tasks).map(|task| nodes + task + 1).sum() {
@@ -68,12 +79,18 @@ pub(crate) fn write<L: Library>(shape: Shape, (trees, mode): (usize, Mode), work
             let written = names.get(&name).map(|tree| tree.root.load().count());
             correct.fetch_add(usize::from(written == Some(nodes)), Ordering::Relaxed);
         });
-        (elapsed, correct.into_inner())
+        (elapsed, correct.into_inner(), names)
     };
-    write_all(); // The second time counts: memory is warm then.
-    let (elapsed, correct) = write_all();
+    // The second time counts: memory is warm then.
+    let before = rss_bytes();
+    let (_, _, names) = write_all();
+    let grown = rss_bytes().saturating_sub(before);
+    drop(names);
+    let (elapsed, correct, names) = write_all();
+    drop(names);
     print_metrics(&[
         ("ns_per_node", per(elapsed, (trees * nodes) as f64)),
+        ("bytes_per_node", grown as f64 / (trees * nodes) as f64),
         ("s", elapsed.as_secs_f64()),
         ("correct", correct as f64),
     ])
@@ -95,8 +112,9 @@ fn write_one<L: Library>(names: &Names<L>, name: &str, (shape, mode): (Shape, Mo
             register(root);
         }
         Mode::Commits => {
-            let tree = register(Node::leaf(0));
-            for_each_node(shape, |parent, number| _ = tree.append(parent, number));
+            let (tree, kept) = (register(Node::leaf(0)), Kept::new(KEPT));
+            for_each_node(shape, |parent, number| kept.keep(tree.append(parent, number)));
+            tree.keep_until_the_end(kept);
         }
     }
 }
@@ -157,9 +175,10 @@ pub(crate) fn hot<L: Library>(
 pub(crate) fn append<L: Library>(children: usize, commits: usize) -> ! {
     let child = |number| Node::<L>::over(number, vec![Node::leaf(number)]);
     let tree = Published::new(Node::over(0, (0..children as u64).map(child).collect()));
+    let kept = Kept::new(KEPT);
     let clock = Instant::now();
     for number in 0..commits {
-        tree.append(&[], number as u64);
+        kept.keep(tree.append(&[], number as u64));
     }
     let elapsed = clock.elapsed();
     if L::iter(&tree.root.load().children).count() != children + commits {
