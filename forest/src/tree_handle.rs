@@ -243,6 +243,36 @@ impl TreeHandle {
         })
     }
 
+    /// The version of the tree before another one.
+    pub(crate) fn before(
+        &self,
+        after: &Snapshot,
+        asked: Version,
+    ) -> Result<Snapshot, VersionError> {
+        let history = self.state.history();
+        let first = history.first();
+        if after.version() == first {
+            return Err(VersionError::NotCreated { asked, first });
+        }
+        let mut kept = history.kept().rev();
+        let is_after = kept.any(|root| root.number() == after.number());
+        let before = kept.next().filter(|_| is_after).cloned();
+        before.map(Snapshot).ok_or(VersionError::TooOld {
+            asked,
+            oldest: history.oldest().version(),
+        })
+    }
+
+    /// The tree as it was before a commit, if that is kept.
+    pub(crate) fn before_commit(&self, first: &Committed) -> Option<Snapshot> {
+        match self.kept_at(first.version) {
+            Ok(after) if after.commit_id() == first.id => self.before(&after, first.version).ok(),
+            // The commit was one to other trees, or found nothing to change.
+            Ok(same) => Some(same),
+            Err(_) => None,
+        }
+    }
+
     fn request(
         &self,
         make: impl FnOnce(Arc<TreeState>) -> Result<Action, CommitError> + Send + 'static,

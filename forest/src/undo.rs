@@ -4,7 +4,6 @@ use crate::edit::Edit;
 use crate::error::VersionError;
 use crate::forest::Forest;
 use crate::read::watch::Seen;
-use crate::state::root::Snapshot;
 use crate::tree_handle::TreeHandle;
 use crate::version::{Committed, Version};
 
@@ -99,26 +98,6 @@ impl TreeHandle {
                 Ok(Some(Seen { before, after }))
             }
         }
-    }
-
-    /// The version of the tree before another one.
-    pub(crate) fn before(
-        &self,
-        after: &Snapshot,
-        asked: Version,
-    ) -> Result<Snapshot, VersionError> {
-        let history = self.state.history();
-        let first = history.first();
-        if after.version() == first {
-            return Err(VersionError::NotCreated { asked, first });
-        }
-        let mut kept = history.kept().rev();
-        let is_after = kept.any(|root| root.number() == after.number());
-        let before = kept.next().filter(|_| is_after).cloned();
-        before.map(Snapshot).ok_or(VersionError::TooOld {
-            asked,
-            oldest: history.oldest().version(),
-        })
     }
 }
 

@@ -241,18 +241,6 @@ where
     Ok((result, committed))
 }
 
-impl TreeHandle {
-    /// The tree as it was before a commit, if that is kept.
-    pub(crate) fn before_commit(&self, first: &Committed) -> Option<Snapshot> {
-        match self.seen_by(first) {
-            Ok(Some(seen)) => Some(seen.before),
-            // The commit was one to other trees, or found nothing to change.
-            Ok(None) => self.kept_at(first.version).ok(),
-            Err(_) => None,
-        }
-    }
-}
-
 /// The write lease of a tree, or a bid for it; released when it is dropped.
 pub(crate) struct WriteLease(Bid, Arc<Shared>);
 
