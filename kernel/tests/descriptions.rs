@@ -23,7 +23,7 @@ use std::{
 };
 
 use reports::{collect_reports, flushed, reports};
-use tools::{Drops, Token, runtime, until, until_yielding, watch};
+use tools::{Drops, Latch, Token, runtime, until, until_yielding, watch};
 use weald_kernel::{
     Describe, JoinHandle, Runtime, Spawn, Wait, WorkKind, catch_panic, poll_place, yield_now,
 };
@@ -100,9 +100,9 @@ fn a_job_that_blocks_is_told() {
     runtime.block_on(job).unwrap().unwrap();
 }
 
-/// When it is dropped, it blocks its thread until it is told to go on.
+/// When it is dropped, it says so, and blocks its thread until it is told to go on.
 #[derive(Debug)]
-struct BlocksWhenDropped(Mutex<mpsc::Receiver<()>>);
+struct BlocksWhenDropped(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
 
 impl Describe for BlocksWhenDropped {
     fn name(&self) -> String {
@@ -112,29 +112,36 @@ impl Describe for BlocksWhenDropped {
 
 impl Drop for BlocksWhenDropped {
     fn drop(&mut self) {
-        let _ = self.0.lock().unwrap().recv();
+        self.0.send(()).unwrap();
+        let _ = self.1.lock().unwrap().recv();
     }
 }
 
-/// The next job releases the destructor. If the worker had taken it before, it would wait for the destructor.
+/// The job ends when nothing else refers to it: otherwise another unit, or nobody, would run the destructor. The next job
+/// comes when the destructor has begun, and it is released when it was reported: it may take no time otherwise.
 #[test]
 fn the_destructor_of_a_description_is_named_by_its_job_and_holds_up_no_other() {
     let _watch = watch();
     collect_reports();
     let runtime = runtime(1);
-    let (release, released) = mpsc::channel::<()>();
-    let description = Arc::new(BlocksWhenDropped(Mutex::new(released)));
-    let next = runtime.block_on(runtime.spawn(async move {
-        let _detached = Spawn::new()
-            .name("blocks at its end")
-            .described_by(description)
-            .spawn(async {});
-        Spawn::new()
-            .name("the next job")
-            .spawn(async move { release.send(()) })
-    }));
-    runtime.block_on(next.unwrap()).unwrap().unwrap();
+    let ((begun, begins), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let description = Arc::new(BlocksWhenDropped(begun, Mutex::new(released)));
+    let ends = Latch::default();
+    let ended = ends.clone();
+    let job = runtime.block_on(async move {
+        let described = Spawn::new().name("blocks at its end");
+        described.described_by(description).spawn(ended)
+    });
+    job.detach();
+    ends.open();
+    begins.recv().unwrap();
+    let next = runtime.block_on(async {
+        let named = Spawn::new().name("the next job");
+        named.spawn(async {})
+    });
+    runtime.block_on(next).unwrap();
     until(|| !reports("weald::monitor", "blocks at its end").is_empty());
+    release.send(()).unwrap();
     flushed();
     assert!(reports("weald::monitor", "the next job").is_empty());
 }
