@@ -126,7 +126,7 @@ mod reactor {
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
 // - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `Deque::steal` in
 //   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
-//   (`steal_any`, which chooses the deque); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
+//   (`steal`, which chooses the deque; whether it may steal there: `admits`); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
 // - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
 //   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);

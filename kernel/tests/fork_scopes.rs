@@ -259,3 +259,44 @@ fn a_cancel_that_the_panic_of_a_first_half_hides_unwinds_the_next_wait() {
         join(|| panic!("the first half"), move || latch.wait());
     });
 }
+
+/// Starts `count` parts that do `wait`, and then one that all of them wait for.
+fn parts_that_wait_for_the_last_one(count: usize, wait: fn(&Latch)) {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let builder = Runtime::builder().workers(workers);
+        let runtime = builder.stuck_after(Duration::from_millis(1)).build();
+        let runtime = runtime.unwrap();
+        spawn_in(&runtime, move || {
+            let (last, ended) = (Latch::default(), AtomicUsize::new(0));
+            fork::scope(|scope| {
+                for _ in 0..count {
+                    scope.spawn(|| {
+                        wait(&last);
+                        ended.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+                scope.spawn(|| last.open());
+            });
+            assert_eq!(ended.into_inner(), count);
+        });
+    }
+}
+
+#[test]
+fn more_parts_than_workers_may_wait_for_the_last_one() {
+    parts_that_wait_for_the_last_one(6, |last| last.clone().wait());
+}
+
+#[test]
+fn more_parts_than_workers_may_block_their_threads_for_the_last_one() {
+    parts_that_wait_for_the_last_one(6, |last| {
+        let (tx, rx) = std::sync::mpsc::channel();
+        let last = last.clone();
+        std::thread::spawn(move || {
+            weald_kernel::block_on(last);
+            tx.send(()).unwrap();
+        });
+        rx.recv().unwrap();
+    });
+}

@@ -30,11 +30,23 @@ use crate::{
     scheduler::workers::context::Context,
     scheduler::workers::shared::Shared,
     sys::barrier,
-    sys::{AtomicBool, AtomicPtr, AtomicUsize, Mutex, Ordering, lock},
+    sys::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// The numbers of the steals that a root fork descends from, the oldest first.
 pub(super) type Ancestry = Arc<[u64]>;
+
+/// What a runner of a scope learns of the part that it runs: each `begin` is followed by one `end`.
+pub(super) trait PartWatch: Send + Sync {
+    /// The part's thread begins to wait, or is blocked.
+    fn begin_wait(self: Arc<Self>);
+
+    /// The part goes on, or is over.
+    fn end_wait(&self);
+
+    /// Whether there are parts that no thread has begun.
+    fn has_parts(&self) -> bool;
+}
 
 /// See the head of this file.
 pub(crate) struct ForkDeque {
@@ -49,13 +61,20 @@ pub(crate) struct ForkDeque {
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread is parked in a join.
     pub(super) parked: AtomicBool,
+    /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back at the next push at
+    /// which it looks around.
+    blocked: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
     /// The address of the context of the root fork's thread.
     thread: AtomicUsize,
+    /// The system's number of that thread.
+    thread_number: AtomicU32,
     /// Where the user's code called the fork that the root fork descends from; null before the first.
     site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
+    /// The runner of a scope whose part the root fork is. While this is locked, `blocked` and what the watch was told agree.
+    watch: Mutex<Option<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,
     /// The fork deque that was created before this one.
@@ -77,10 +96,13 @@ impl ForkDeque {
             claimed: AtomicBool::new(true),
             job: ForkingJob::new(),
             parked: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
             root: AtomicPtr::new(ptr::null_mut()),
             thread: AtomicUsize::new(0),
+            thread_number: AtomicU32::new(0),
             site: AtomicPtr::new(ptr::null_mut()),
             ancestry: Mutex::new(None),
+            watch: Mutex::new(None),
             shared: ptr::from_ref(shared),
             next,
         }
@@ -100,6 +122,8 @@ impl ForkDeque {
 
     /// Gives the fork deque back.
     pub(super) fn unclaim(&self) {
+        // The next thread may have its context at the same address.
+        self.thread.store(0, Ordering::Relaxed);
         self.claimed.store(false, Ordering::Release);
     }
 
@@ -120,13 +144,76 @@ impl ForkDeque {
         if let Some(origin) = origin {
             *lock(&self.ancestry) = Some(origin.ancestry);
         }
+        self.note_running();
         self.job.begin(job.map(JobPtr::as_raw));
     }
 
     /// The root fork's thread has this context.
     pub(super) fn set_thread(&self, context: &Context) {
-        self.thread
-            .store(ptr::from_ref(context).addr(), Ordering::Relaxed);
+        let address = ptr::from_ref(context).addr();
+        if self.thread.load(Ordering::Relaxed) != address {
+            self.thread.store(address, Ordering::Relaxed);
+            // Asks the system, so not at each root fork.
+            let number = self.shared().thread_number();
+            self.thread_number.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The system's number of the root fork's thread.
+    pub(super) fn thread_number(&self) -> u32 {
+        self.thread_number.load(Ordering::Relaxed)
+    }
+
+    /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork more may compute
+    /// until its next look around.
+    pub(super) fn note_blocked(&self) {
+        let watch = lock(&self.watch);
+        if !self.blocked.swap(true, Ordering::Relaxed)
+            && let Some(watch) = &*watch
+        {
+            watch.clone().begin_wait();
+        }
+    }
+
+    /// The root fork's thread runs.
+    pub(super) fn note_running(&self) {
+        if !self.blocked.load(Ordering::Relaxed) {
+            return;
+        }
+        let watch = lock(&self.watch);
+        if self.blocked.swap(false, Ordering::Relaxed)
+            && let Some(watch) = &*watch
+        {
+            watch.end_wait();
+        }
+    }
+
+    /// The root fork runs a part of a scope, until [`end_part`](ForkDeque::end_part).
+    pub(super) fn begin_part(&self, part: Arc<dyn PartWatch>) {
+        let mut watch = lock(&self.watch);
+        if self.blocked.load(Ordering::Relaxed) {
+            part.clone().begin_wait();
+        }
+        *watch = Some(part);
+    }
+
+    /// The part is over.
+    pub(super) fn end_part(&self) {
+        let mut watch = lock(&self.watch);
+        let ended = watch.take();
+        if self.blocked.swap(false, Ordering::Relaxed)
+            && let Some(ended) = &ended
+        {
+            ended.end_wait();
+        }
+        drop(watch);
+        drop(ended);
+    }
+
+    /// Whether the root fork runs a part of a scope that has parts left.
+    pub(super) fn has_parts(&self) -> bool {
+        let watch = lock(&self.watch);
+        watch.as_ref().is_some_and(|watch| watch.has_parts())
     }
 
     /// From now on no cancel reaches what the root fork forks.
@@ -197,10 +284,11 @@ impl ForkDeque {
         lock(&self.ancestry).clone()
     }
 
-    /// Whether the root fork computes at this moment, as far as another thread can see: its thread does not
-    /// wait.
+    /// Whether the root fork computes at this moment, as far as another thread can see: its thread neither waits nor
+    /// is blocked.
     pub(super) fn computes(&self) -> bool {
-        if !self.is_active() || self.parked.load(Ordering::Relaxed) {
+        let stands = || self.parked.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed);
+        if !self.is_active() || stands() {
             return false;
         }
         // SAFETY: it is alive during the call.
@@ -243,6 +331,9 @@ impl ThreadFork for ForkDeque {
 
     fn begin_wait(&self) -> WaitedBefore {
         let before = self.parked.swap(true, Ordering::Relaxed);
+        if !before && let Some(watch) = lock(&self.watch).clone() {
+            watch.begin_wait();
+        }
         // Either a worker that is about to sleep sees the room, or this thread sees the sleeper.
         barrier::full();
         fork_deques::wake_for_room(self.shared());
@@ -253,8 +344,12 @@ impl ThreadFork for ForkDeque {
     }
 
     fn end_wait(&self, before: WaitedBefore) {
-        self.parked
-            .store(before == WaitedBefore::Yes, Ordering::Relaxed);
+        if before == WaitedBefore::No {
+            self.parked.store(false, Ordering::Relaxed);
+            if let Some(watch) = &*lock(&self.watch) {
+                watch.end_wait();
+            }
+        }
     }
 
     fn give_back(&self) {

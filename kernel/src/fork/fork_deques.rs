@@ -2,8 +2,13 @@
 //!
 //! A fork deque is created when a thread needs one and none is free, and stays in the list for good.
 //!
-//! At most as many root forks compute at once as there are workers. Without this bound there could be more: a detached
-//! thread continues with its root fork, and the spare thread that replaces it would begin another.
+//! At most as many root forks compute at once as there are workers ([`ForkDeques::may_start`]). Without this bound there
+//! could be more: a detached thread continues with its root fork, and the spare thread that replaces it would begin
+//! another. A root fork whose thread waits, or is blocked, does not count. What it has pushed may be stolen whatever the
+//! others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very half.
+//!
+//! A thread tells when it begins to wait. That it is blocked in the system, the monitor finds out
+//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back.
 
 #![allow(unsafe_code)]
 
@@ -86,37 +91,78 @@ impl ForkDeques {
     }
 
     /// Whether a further root fork may compute.
-    pub(super) fn may_steal(&self, shared: &Shared) -> bool {
+    fn may_start(&self, shared: &Shared) -> bool {
         let computing = self.iter().filter(|fork_deque| fork_deque.computes());
         computing.count() < shared.workers.len()
     }
 
-    /// Steals from the first fork deque that has something, whether or not a further root fork may compute.
-    fn steal_any(&self, shared: &Shared) -> Option<Runnable> {
+    /// Whether a worker may steal from `fork_deque`.
+    pub(super) fn admits(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
+        !fork_deque.computes() || self.may_start(shared)
+    }
+
+    /// The fork deques that have something to steal.
+    fn with_entries(&self) -> impl Iterator<Item = &ForkDeque> {
         self.iter()
             .filter(|fork_deque| fork_deque.deque.has_entries())
-            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
+    }
+
+    /// Whether a worker has nothing to do, although the bound keeps it from some stack job, or a scope has parts that nobody
+    /// has begun.
+    fn is_held_back(&self, shared: &Shared) -> bool {
+        let lacks_thief = |fork_deque: &ForkDeque| {
+            fork_deque.deque.has_entries() && !self.admits(shared, fork_deque)
+        };
+        let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
+        shared.sleepers.sleeping() > 0
+            && self
+                .iter()
+                .any(|fork_deque| lacks_thief(fork_deque) || lacks_runner(fork_deque))
     }
 }
 
 impl Forks<Shared> for ForkDeques {
     fn steal(&self, shared: &Shared) -> Option<Runnable> {
-        match self.sees_work(shared) {
-            true => self.steal_any(shared),
-            false => None,
-        }
+        self.with_entries()
+            .filter(|fork_deque| self.admits(shared, fork_deque))
+            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
-        self.steal_any(shared)
+        self.with_entries()
+            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {
-        self.iter().any(|fork_deque| fork_deque.deque.has_entries()) && self.may_steal(shared)
+        self.with_entries()
+            .any(|fork_deque| self.admits(shared, fork_deque))
     }
 
     fn wants_helpers(&self, shared: &Shared) -> bool {
-        self.any_active() && self.may_steal(shared)
+        self.iter()
+            .any(|fork_deque| fork_deque.is_active() && self.admits(shared, fork_deque))
+    }
+
+    fn must_look_for_blocked(&self, shared: &Shared) -> bool {
+        self.is_held_back(shared)
+    }
+
+    fn look_for_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
+        if !self.is_held_back(shared) {
+            return;
+        }
+        let mut found = false;
+        for fork_deque in self.iter().filter(|fork_deque| fork_deque.computes()) {
+            if is_blocked(fork_deque.thread_number()) {
+                fork_deque.note_blocked();
+                found = true;
+            }
+        }
+        if found {
+            // Pairs with the fence of a worker that is about to sleep.
+            barrier::full();
+            wake_for_room(shared);
+        }
     }
 
     fn alert_all(&self) {

@@ -261,9 +261,10 @@ fn forget_panics<R>(act: impl FnOnce() -> R) {
 fn look_around(fork_deque: &ForkDeque) {
     // SAFETY: the fork deque is that of the calling thread's root fork.
     unsafe { fork_deque.deque.reset_limit() };
+    fork_deque.note_running();
     cancel::unwind_if_cancelled(fork_deque);
     let shared = fork_deque.shared();
-    if shared.sleepers.sleeping() > 0 && fork_deques::of(shared).may_steal(shared) {
+    if shared.sleepers.sleeping() > 0 && fork_deques::of(shared).admits(shared, fork_deque) {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall
         // asleep next.
         fork_deque.deque.alert();

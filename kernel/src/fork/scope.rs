@@ -1,8 +1,9 @@
 //! A scope of forks: any number of parts that may borrow from outside the scope, and end before it does.
 //!
 //! Parts queue in the scope. Its owner runs them once the scope's body has ended. Before that, and alongside the
-//! owner, runners do: jobs that take parts from the queue until it is empty. A scope has at most as many runners
-//! at once as the runtime has workers.
+//! owner, runners do: jobs that take parts from the queue until it is empty. At most as many runners of a scope are at
+//! work at once as the runtime has workers. A runner whose part waits, or blocks its thread, is not at work: another one
+//! takes its place if parts are left, because the part may wait for one of these.
 //!
 //! While the owner waits, it runs only parts of its scope. If there are none, it holds its OS thread until all parts
 //! that are left wait too.
@@ -27,7 +28,7 @@ use crate::{
     api::spawn,
     fork::{
         cancel,
-        fork_deque::ForkDeque,
+        fork_deque::{ForkDeque, PartWatch},
         fork_deques, forked_wait,
         root_fork::{self, Origin, RootFork},
         root_job::RootJob,
@@ -66,6 +67,8 @@ struct PartsState {
     spawned: usize,
     running: usize,
     runners: usize,
+    /// The runners whose parts wait or block their threads.
+    waiting: usize,
     /// The runners that are running a part.
     at_work: Vec<JobRef>,
     /// Whether the scope is cancelled: parts are dropped instead of run.
@@ -82,7 +85,8 @@ struct PartsState {
 ///
 /// Parts may borrow whatever outlives the call, and may fork further parts. For two halves,
 /// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait
-/// rather than compute, use [`weald::scope`](crate::scope()).
+/// rather than compute, use [`weald::scope`](crate::scope()): here each part that waits or blocks its
+/// thread makes another worker begin a part that is left.
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
@@ -166,6 +170,11 @@ impl PartsState {
         })
     }
 
+    /// How many runners are at work.
+    fn working(&self) -> usize {
+        self.runners - self.waiting
+    }
+
     /// Whether every part that runs has its stack suspended.
     fn all_wait(&self) -> bool {
         let waits = |job: &JobRef| job.header().waits_with_stack();
@@ -205,7 +214,7 @@ impl ScopeParts {
         let number = inner.spawned;
         inner.spawned += 1;
         inner.queue.push_back((number, part));
-        let wants_runner = inner.runners < shared.workers.len();
+        let wants_runner = inner.working() < shared.workers.len();
         inner.runners += usize::from(wants_runner);
         let owner = inner.owner.take();
         drop(inner);
@@ -213,12 +222,17 @@ impl ScopeParts {
             owner.wake();
         }
         if wants_runner {
-            let runner = PartRunner {
-                parts: self.clone(),
-                counted: true,
-            };
-            spawn::forked(&shared, async move { runner.run() }, self.site).detach();
+            self.start_runner(&shared);
         }
+    }
+
+    /// Starts a runner, which is counted already.
+    fn start_runner(self: &Arc<ScopeParts>, shared: &shared::Shared) {
+        let runner = PartRunner {
+            parts: self.clone(),
+            counted: true,
+        };
+        spawn::forked(shared, async move { runner.run() }, self.site).detach();
     }
 
     fn take(&self) -> Option<Taken> {
@@ -290,7 +304,31 @@ impl ScopeParts {
     }
 }
 
-/// A job that runs parts until there are none.
+impl PartWatch for ScopeParts {
+    fn begin_wait(self: Arc<ScopeParts>) {
+        let Some(shared) = shared::find(self.runtime) else {
+            report::impossible("a runtime ended while a thread forked in it");
+        };
+        let mut inner = lock(&self.inner);
+        inner.waiting += 1;
+        let wants_runner = !inner.queue.is_empty() && inner.working() < shared.workers.len();
+        inner.runners += usize::from(wants_runner);
+        drop(inner);
+        if wants_runner {
+            self.start_runner(&shared);
+        }
+    }
+
+    fn end_wait(&self) {
+        lock(&self.inner).waiting -= 1;
+    }
+
+    fn has_parts(&self) -> bool {
+        !lock(&self.inner).queue.is_empty()
+    }
+}
+
+/// A job that runs parts until there are none, or until enough other runners are at work.
 struct PartRunner {
     parts: Arc<ScopeParts>,
     /// Whether the scope's count of runners includes it.
@@ -311,8 +349,13 @@ impl PartRunner {
 
     /// The next part. If there is none, the runner is no longer counted, so that the next part gets a new runner.
     fn take(&mut self) -> Option<Taken> {
+        // Others may have taken its place while its last part waited.
+        let most = context::here().shared()?.workers.len();
         let mut inner = lock(&self.parts.inner);
-        let taken = inner.take();
+        let taken = match inner.working() > most {
+            true => None,
+            false => inner.take(),
+        };
         if taken.is_none() {
             self.counted = false;
             inner.runners -= 1;
@@ -331,8 +374,10 @@ impl PartRunner {
             ancestry: Arc::from([fork_deques::of(shared).number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
-        let _root_fork = RootFork::enter(here, shared, self.parts.site, Some(origin));
+        let root_fork = RootFork::enter(here, shared, self.parts.site, Some(origin));
+        root_fork.fork_deque.begin_part(self.parts.clone());
         self.parts.run(taken);
+        root_fork.fork_deque.end_part();
         lock(&self.parts.inner)
             .at_work
             .retain(|other| other.ptr() != job.ptr());

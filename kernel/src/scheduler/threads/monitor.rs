@@ -19,8 +19,9 @@
 //! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
-//! 4. empties the outboxes of the detached threads ([`super::outbox`]), and looks at threads in `block_on`
-//!    ([`super::visits`]);
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]), looks at threads in `block_on`
+//!    ([`super::visits`]), and at threads that fork, if a fork lacks a thief
+//!    ([`look_for_blocked`](crate::scheduler::services::Forks::look_for_blocked));
 //! 5. looks at the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
 //!    exceed `stuck_after` there;
 //! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held up](super::held_up), and
@@ -156,6 +157,8 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         }
         ready::inject_all(shared, shared.pool.outboxes.take_all());
         visits::look(shared);
+        let is_blocked = |number| ThreadTimes::of(number).is_some_and(|now| now.is_blocked);
+        shared.forks.look_for_blocked(shared, &is_blocked);
         match memory {
             RoundMemory::Enough => detached_round::run(shared),
             RoundMemory::Lacking => detached_round::run_without_memory(shared),
@@ -192,6 +195,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && !shared.blocking.must_look()
         && !visits::must_look(shared)
         && !shared.pool.outboxes.is_any_begun()
+        && !shared.forks.must_look_for_blocked(shared)
 }
 
 fn pause(shared: &Shared) -> Duration {

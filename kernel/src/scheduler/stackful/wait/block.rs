@@ -51,6 +51,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// ```
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let _announced = context::with(|cx| cx.job_ref()).map(hand_off_worker);
+    // Inside a fork, another thread may take what this one might wait for.
+    let _parked = context::again().fork_wait();
     f()
 }
 

@@ -1,0 +1,184 @@
+//! The bound of root forks that compute at once: those whose threads wait or are blocked do not count, and what they have
+//! pushed is stolen although as many others compute as there are workers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use tools::{until, watch};
+use weald_kernel::{Runtime, Wait, block_in_place, fork::join};
+use weald_sync::oneshot;
+
+/// A runtime whose monitor retakes a stuck worker after 1 ms.
+fn quickly_retaking(workers: usize) -> Arc<Runtime> {
+    let builder = Runtime::builder().workers(workers);
+    let builder = builder.stuck_after(Duration::from_millis(1));
+    Arc::new(builder.build().unwrap())
+}
+
+/// Root forks that hold their threads until this is dropped.
+struct Hogs {
+    ends: Vec<mpsc::Sender<()>>,
+    is_over: Arc<AtomicBool>,
+    jobs: Vec<weald_kernel::JoinHandle<()>>,
+    runtime: Arc<Runtime>,
+}
+
+/// How a hog holds its thread.
+#[derive(Clone, Copy)]
+enum Holds {
+    Blocks,
+    BlocksInPlace,
+    Computes,
+}
+
+impl Hogs {
+    /// Starts as many, and returns when each is in its first half.
+    fn start(runtime: &Arc<Runtime>, count: usize, holds: Holds) -> Hogs {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let start = |_| {
+            let (end, ended) = mpsc::channel::<()>();
+            let (begun, is_over) = (begun.clone(), is_over.clone());
+            let job = runtime.spawn(async move {
+                let hold = move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    match holds {
+                        Holds::Blocks => _ = ended.recv(),
+                        Holds::BlocksInPlace => block_in_place(|| _ = ended.recv()),
+                        Holds::Computes => while !is_over.load(Ordering::SeqCst) {},
+                    }
+                };
+                join(hold, || ());
+            });
+            (end, job)
+        };
+        let (ends, jobs) = (0..count).map(start).unzip();
+        until(|| begun.load(Ordering::SeqCst) == count);
+        Hogs {
+            ends,
+            is_over,
+            jobs,
+            runtime: runtime.clone(),
+        }
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.ends.clear();
+        self.is_over.store(true, Ordering::SeqCst);
+        for job in self.jobs.drain(..) {
+            self.runtime.block_on(job).unwrap();
+        }
+    }
+}
+
+/// Forks, and the first half waits for the second.
+fn waits_for_its_other_half() {
+    let (tx, mut rx) = oneshot::channel();
+    join(
+        move || rx.receive().wait().unwrap(),
+        move || tx.send(1).unwrap(),
+    );
+}
+
+/// As above, but the first half blocks its thread.
+fn blocks_for_its_other_half() {
+    let (tx, rx) = mpsc::channel();
+    join(move || rx.recv().unwrap(), move || tx.send(1).unwrap());
+}
+
+fn a_fork_ends_beside(holds: Holds) {
+    let _watch = watch();
+    let runtime = quickly_retaking(2);
+    let _hogs = Hogs::start(&runtime, 2, holds);
+    let waits = runtime.spawn(async { waits_for_its_other_half() });
+    runtime.block_on(waits).unwrap();
+    let blocks = runtime.spawn(async { blocks_for_its_other_half() });
+    runtime.block_on(blocks).unwrap();
+}
+
+#[test]
+fn a_fork_ends_beside_as_many_forks_that_block_as_there_are_workers() {
+    a_fork_ends_beside(Holds::Blocks);
+}
+
+#[test]
+fn a_fork_ends_beside_as_many_forks_that_block_in_place() {
+    a_fork_ends_beside(Holds::BlocksInPlace);
+}
+
+#[test]
+fn a_fork_ends_beside_as_many_forks_that_compute() {
+    a_fork_ends_beside(Holds::Computes);
+}
+
+#[test]
+fn a_fork_ends_beside_foreign_threads_that_block_in_forks() {
+    let _watch = watch();
+    let runtime = quickly_retaking(2);
+    let begun = Arc::new(AtomicUsize::new(0));
+    let start = |_| {
+        let (end, ended) = mpsc::channel::<()>();
+        let (begun, runtime) = (begun.clone(), runtime.clone());
+        let fork = move || {
+            let hold = move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                _ = ended.recv();
+            };
+            join(hold, || ());
+        };
+        let thread = thread::spawn(move || runtime.block_on(async { fork() }));
+        (end, thread)
+    };
+    let (ends, threads): (Vec<_>, Vec<_>) = (0..2).map(start).unzip();
+    until(|| begun.load(Ordering::SeqCst) == 2);
+    let waits = runtime.spawn(async { waits_for_its_other_half() });
+    runtime.block_on(waits).unwrap();
+    let blocks = runtime.spawn(async { blocks_for_its_other_half() });
+    runtime.block_on(blocks).unwrap();
+    drop(ends);
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn on_one_worker_a_half_that_blocks_its_thread_is_followed_by_the_other() {
+    let _watch = watch();
+    let runtime = quickly_retaking(1);
+    let blocks = runtime.spawn(async { blocks_for_its_other_half() });
+    runtime.block_on(blocks).unwrap();
+    let in_place = runtime.spawn(async { block_in_place(blocks_for_its_other_half) });
+    runtime.block_on(in_place).unwrap();
+}
+
+/// The thread has lost its worker while it computed, so it is not seen to be blocked when it loses it.
+#[test]
+fn on_one_worker_a_half_that_computes_and_then_blocks_is_followed_by_the_other() {
+    let _watch = watch();
+    let runtime = quickly_retaking(1);
+    let detached = runtime.clone();
+    let job = runtime.spawn(async move {
+        let (tx, rx) = mpsc::channel();
+        let first = move || {
+            until(|| detached.metrics().detached > 0);
+            drop(detached);
+            rx.recv().unwrap();
+        };
+        join(first, move || tx.send(1).unwrap());
+    });
+    runtime.block_on(job).unwrap();
+}
