@@ -118,3 +118,33 @@ fn compare(a: &Item, b: &Item, left: &AtomicUsize) -> std::cmp::Ordering {
     }
     a.0.cmp(&b.0)
 }
+
+#[test]
+fn large_items_and_small_ones_are_sorted_alike() {
+    for_seeds(10, |random| {
+        let small = items(random);
+        let mut large: Vec<_> = small.iter().map(|item| (*item, [0_u64; 4])).collect();
+        let mut small = small;
+        fork::sort_unstable(&mut small);
+        fork::sort_unstable(&mut large);
+        assert!(large.iter().map(|item| item.0).eq(small));
+    });
+}
+
+/// The pieces are far longer than the standard library sorts without dividing, so a division that left all equal items in
+/// one part would go through them at each level.
+#[test]
+fn many_equal_items_take_few_comparisons() {
+    const LEN: usize = 200_000;
+    for keys in [1, 2, 3] {
+        let mut items: Vec<u64> = (0..LEN as u64).map(|n| n * 7919 % keys).collect();
+        let compared = AtomicUsize::new(0);
+        fork::sort_unstable_by(&mut items, |a, b| {
+            compared.fetch_add(1, Ordering::Relaxed);
+            a.cmp(b)
+        });
+        assert!(items.is_sorted());
+        let compared = compared.into_inner();
+        assert!(compared < 8 * LEN, "{compared} comparisons for {keys} keys");
+    }
+}

@@ -120,40 +120,93 @@ where
     if items.len() <= grain || levels == 0 {
         return items.sort_unstable_by(compare);
     }
-    let middle = partition(items, compare);
-    let (left, right) = items.split_at_mut(middle);
+    let Divided { lesser, greater } = divide(items, compare);
+    let (left, right) = items.split_at_mut(greater);
+    let left = &mut left[..lesser];
     join(
         || partition_and_sort(left, compare, grain, levels - 1),
-        || partition_and_sort(&mut right[1..], compare, grain, levels - 1),
+        || partition_and_sort(right, compare, grain, levels - 1),
     );
 }
 
-/// Moves one item to its final place, with no greater item before it and no lesser one after it. Returns that
-/// place.
-fn partition<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> usize {
+/// Items that are divided: those before `lesser` may be less than the pivot, those from `greater` on may be greater. Those
+/// between equal the pivot, and are where they belong.
+struct Divided {
+    lesser: usize,
+    greater: usize,
+}
+
+/// Up to this size an item is cheaper to move than a wrong guess of which part it belongs to.
+const MOVED_AT_LEAST: usize = 16;
+/// If fewer items than one in this many are less than the pivot, those that equal it are probably many.
+const FEW: usize = 8;
+
+/// Divides the items at a pivot. There are more than a few.
+fn divide<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> Divided {
     let pivot = median_of_medians(items, compare);
     items.swap(0, pivot);
     let Some((pivot, rest)) = items.split_first_mut() else {
-        return 0;
+        return Divided {
+            lesser: 0,
+            greater: 0,
+        };
     };
-    let (mut left, mut right) = (0, rest.len());
+    if size_of::<T>() > MOVED_AT_LEAST {
+        let lesser = move_to_both_ends(rest, pivot, compare);
+        items.swap(0, lesser);
+        return Divided {
+            lesser,
+            greater: lesser + 1,
+        };
+    }
+    let lesser = move_to_front(rest, |item| compare(item, pivot).is_lt());
+    // All items that equal the pivot are behind the lesser ones, so a slice with many of them may divide badly.
+    let equal = match lesser < rest.len() / FEW {
+        true => move_to_front(&mut rest[lesser..], |item| !compare(pivot, item).is_lt()),
+        false => 0,
+    };
+    items.swap(0, lesser);
+    Divided {
+        lesser,
+        greater: lesser + 1 + equal,
+    }
+}
+
+/// Moves the items for which `belongs` is true before the others, and returns how many there are. Without a branch that
+/// depends on an item, because the system's guess of it would be wrong every other time: each item changes places with
+/// the first of the others, or with itself.
+fn move_to_front<T>(items: &mut [T], belongs: impl Fn(&T) -> bool) -> usize {
+    let mut front = 0;
+    for at in 0..items.len() {
+        let step = usize::from(belongs(&items[at]));
+        items.swap(front, at);
+        front += step;
+    }
+    front
+}
+
+/// Moves items so that none that is greater than the pivot is before one that is less, and returns how many may be less.
+/// Equal items change places too, so that a slice with many of them divides evenly.
+fn move_to_both_ends<T>(
+    items: &mut [T],
+    pivot: &T,
+    compare: &impl Fn(&T, &T) -> Ordering,
+) -> usize {
+    let (mut left, mut right) = (0, items.len());
     loop {
-        while left < right && compare(&rest[left], pivot).is_lt() {
+        while left < right && compare(&items[left], pivot).is_lt() {
             left += 1;
         }
-        while left < right && compare(&rest[right - 1], pivot).is_gt() {
+        while left < right && compare(&items[right - 1], pivot).is_gt() {
             right -= 1;
         }
         if left >= right {
-            break;
+            return left;
         }
-        // Equal items change places too, so that a slice with many of them divides evenly.
-        rest.swap(left, right - 1);
+        items.swap(left, right - 1);
         left += 1;
         right -= 1;
     }
-    items.swap(0, left);
-    left
 }
 
 /// The index of the median of three medians of three, spread over `items`.
