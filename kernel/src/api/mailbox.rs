@@ -279,7 +279,7 @@ fn poll_link(
     cx: &mut Context<'_>,
 ) -> Option<NonNull<Link>> {
     if !links.is_empty() {
-        return poll_links(job, links, cx);
+        return pop_link(job, links, cx);
     }
     let here = context::here();
     let taken = job.header().state.take_messages();
@@ -299,6 +299,15 @@ fn poll_link(
     poll_several(job, links, taken, cx)
 }
 
+/// [`poll_link`] of a chain that has nodes.
+#[inline(never)]
+fn pop_link(job: &JobRef, links: &mut MessageLinks, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+    match context::here().spend_if_any() {
+        true => links.pop(),
+        false => poll_links(job, links, cx),
+    }
+}
+
 /// [`poll_link`] with several messages, or with a used-up budget. A function of its own, so that the common case saves
 /// no registers for it.
 #[inline(never)]
@@ -314,7 +323,7 @@ fn poll_several(
     poll_links(job, links, cx)
 }
 
-/// The general case of [`poll_link`]: several messages, a used-up budget, or a foreign receiver.
+/// The general case of [`poll_link`]: a used-up budget, or a foreign receiver.
 #[inline(never)]
 fn poll_links(
     job: &JobRef,
