@@ -37,8 +37,8 @@ impl Forest {
     /// A node and all its descendants as lines of text, as [`Node::draw`] makes them, with the erasable values.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::Forest;
+    /// use weald::block_on;
+    /// use weald::forest::Forest;
     ///
     /// let forest = Forest::new();
     /// let people = block_on(forest.create("people"))?;

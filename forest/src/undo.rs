@@ -70,8 +70,8 @@ impl TreeHandle {
     /// commit to other trees, or found nothing to change.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Commit, Forest};
+    /// use weald::block_on;
+    /// use weald::forest::{Commit, Forest};
     ///
     /// let forest = Forest::new();
     /// let [notes, other] = ["notes", "other"].map(|name| block_on(forest.create(name)).unwrap());
@@ -107,8 +107,8 @@ impl Forest {
     /// [`TreeHandle::revert`]. It is a look at each tree. If the commit changed nothing, there are none.
     ///
     /// ```
-    /// use pollster::block_on;
-    /// use weald_forest::{Commit, Forest};
+    /// use weald::block_on;
+    /// use weald::forest::{Commit, Forest};
     ///
     /// let forest = Forest::new();
     /// let [from, to, other] = ["from", "to", "other"].map(|name| block_on(forest.create(name)).unwrap());

@@ -237,7 +237,7 @@ fn label(node: Node<'_>) -> String {
 /// The beginning of a value for people: text in quotation marks, and other bytes in hexadecimal digits.
 ///
 /// ```
-/// use weald_tree::shown;
+/// use weald::tree::shown;
 ///
 /// assert_eq!(shown(b"tea"), "\"tea\"");
 /// assert_eq!(shown(b"\xff\x00"), "0xff00");

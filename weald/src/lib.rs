@@ -6,13 +6,13 @@
 //! ```
 //! use weald::process::{self, Inbox};
 //!
-//! let answer = weald::block_on(async {
+//! #[weald::main]
+//! async fn main() -> Result<(), weald::SpawnError> {
 //!     let doubler = process::spawn(async |mut inbox: Inbox<u32>| 2 * inbox.receive().await)?;
 //!     doubler.pid().send(21);
-//!     Ok::<_, weald::SpawnError>(doubler.await)
-//! })?;
-//! assert_eq!(answer, Ok(42));
-//! # Ok::<(), weald::SpawnError>(())
+//!     assert_eq!(doubler.await, Ok(42));
+//!     Ok(())
+//! }
 //! ```
 //!
 //! # Where to start

@@ -34,7 +34,7 @@ pub struct Items<P, S = AsIs> {
 /// [`for_each`](crate::fork::for_each); [`Items::grain`] sets how finely.
 ///
 /// ```
-/// use weald_kernel::fork;
+/// use weald::fork;
 ///
 /// let words = ["fir", "oak", "elm", "birch"];
 /// let long: Vec<(usize, String)> = fork::items(&words)
@@ -48,13 +48,13 @@ pub struct Items<P, S = AsIs> {
 /// An iterator cannot be divided, and what is left of a filter has no index; the compiler says what to write instead:
 ///
 /// ```compile_fail,E0277
-/// weald_kernel::fork::items((0..9).rev()).count();
+/// weald::fork::items((0..9).rev()).count();
 /// ```
 /// ```compile_fail,E0277
-/// weald_kernel::fork::items(&[1, 2, 3]).filter(|n| **n > 1).enumerate().count();
+/// weald::fork::items(&[1, 2, 3]).filter(|n| **n > 1).enumerate().count();
 /// ```
 /// ```compile_fail,E0277
-/// weald_kernel::fork::items(0..9).chunks(2).count();
+/// weald::fork::items(0..9).chunks(2).count();
 /// ```
 pub fn items<I: IntoParts>(items: I) -> Items<I::Parts> {
     Items {
@@ -72,7 +72,7 @@ impl<P: Parts, S> Items<P, S> {
     /// If `size` is 0.
     ///
     /// ```
-    /// let sums: Vec<u32> = weald_kernel::fork::items(&[1, 2, 3, 4, 5]).chunks(2).map(|two| two.iter().sum()).collect();
+    /// let sums: Vec<u32> = weald::fork::items(&[1, 2, 3, 4, 5]).chunks(2).map(|two| two.iter().sum()).collect();
     /// assert_eq!(sums, [3, 7, 5]);
     /// ```
     pub fn chunks(self, size: usize) -> Items<P::Chunks>
@@ -90,7 +90,7 @@ impl<P: Parts, S> Items<P, S> {
     ///
     /// ```
     /// let mut image = vec![0; 6];
-    /// let rows = weald_kernel::fork::items(&mut image).chunks_mut(3).enumerate();
+    /// let rows = weald::fork::items(&mut image).chunks_mut(3).enumerate();
     /// rows.for_each(|(row, pixels)| pixels.fill(row));
     /// assert_eq!(image, [0, 0, 0, 1, 1, 1]);
     /// ```
@@ -106,7 +106,7 @@ impl<P: Parts, S> Items<P, S> {
     ///
     /// ```
     /// let mut totals = [1, 2];
-    /// weald_kernel::fork::items(&mut totals).zip(&[10, 20, 30]).for_each(|(total, more)| *total += more);
+    /// weald::fork::items(&mut totals).zip(&[10, 20, 30]).for_each(|(total, more)| *total += more);
     /// assert_eq!(totals, [11, 22]);
     /// ```
     pub fn zip<I: IntoParts>(self, other: I) -> Items<Zip<P, I::Parts>>
@@ -119,7 +119,7 @@ impl<P: Parts, S> Items<P, S> {
     /// Each item with its index.
     ///
     /// ```
-    /// let last = weald_kernel::fork::items(&["a", "b"]).enumerate().reduce(|_, later| later);
+    /// let last = weald::fork::items(&["a", "b"]).enumerate().reduce(|_, later| later);
     /// assert_eq!(last, Some((1, &"b")));
     /// ```
     pub fn enumerate(self) -> Items<Enumerate<P>>
@@ -143,7 +143,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// How finely the items are divided, in place of about a thousand pieces.
     ///
     /// ```
-    /// use weald_kernel::fork::{self, Grain};
+    /// use weald::fork::{self, Grain};
     ///
     /// let lengths: Vec<usize> = fork::items(&["slow", "slower"]).grain(Grain::of(1)).map(|s| s.len()).collect();
     /// assert_eq!(lengths, [4, 6]);
@@ -156,7 +156,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// What `f` makes of each item.
     ///
     /// ```
-    /// assert_eq!(weald_kernel::fork::items(0..10_u32).map(|n| n * n).sum::<u32>(), 285);
+    /// assert_eq!(weald::fork::items(0..10_u32).map(|n| n * n).sum::<u32>(), 285);
     /// ```
     pub fn map<R, F: Fn(S::Out) -> R + Sync>(self, f: F) -> Items<P, Map<S, F>> {
         self.then(|before| Map { before, f })
@@ -165,7 +165,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// The items for which `f` returns true.
     ///
     /// ```
-    /// assert_eq!(weald_kernel::fork::items(0..100).filter(|n| n % 7 == 0).count(), 15);
+    /// assert_eq!(weald::fork::items(0..100).filter(|n| n % 7 == 0).count(), 15);
     /// ```
     pub fn filter<F: Fn(&S::Out) -> bool + Sync>(self, f: F) -> Items<P, Filter<S, F>> {
         self.then(|before| Filter { before, f })
@@ -174,7 +174,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// All items of what `f` makes of each.
     ///
     /// ```
-    /// let words: Vec<&str> = weald_kernel::fork::items(&["a b", "c"]).flat_map(|line| line.split(' ')).collect();
+    /// let words: Vec<&str> = weald::fork::items(&["a b", "c"]).flat_map(|line| line.split(' ')).collect();
     /// assert_eq!(words, ["a", "b", "c"]);
     /// ```
     pub fn flat_map<I: IntoIterator, F: Fn(S::Out) -> I + Sync>(
@@ -202,7 +202,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     ///
     /// ```
     /// let mut names = vec![String::from("ash")];
-    /// weald_kernel::fork::items(&mut names).for_each(|name| name.push('!'));
+    /// weald::fork::items(&mut names).for_each(|name| name.push('!'));
     /// assert_eq!(names, ["ash!"]);
     /// ```
     #[track_caller]
@@ -222,7 +222,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// As [`for_each`](crate::fork::for_each).
     ///
     /// ```
-    /// let letters = weald_kernel::fork::items(&["ash", "elm"]).fold(
+    /// let letters = weald::fork::items(&["ash", "elm"]).fold(
     ///     || [0; 26],
     ///     |mut counts, word| {
     ///         word.bytes().for_each(|letter| counts[usize::from(letter - b'a')] += 1);
@@ -253,7 +253,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// As [`for_each`](crate::fork::for_each).
     ///
     /// ```
-    /// assert_eq!(weald_kernel::fork::items(&[3, 9, 4]).map(|n| *n).reduce(i32::max), Some(9));
+    /// assert_eq!(weald::fork::items(&[3, 9, 4]).map(|n| *n).reduce(i32::max), Some(9));
     /// ```
     #[track_caller]
     pub fn reduce(self, combine: impl Fn(S::Out, S::Out) -> S::Out + Sync) -> Option<S::Out>
@@ -275,7 +275,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// As [`for_each`](crate::fork::for_each).
     ///
     /// ```
-    /// assert_eq!(weald_kernel::fork::items(1..=100_u64).sum::<u64>(), 5050);
+    /// assert_eq!(weald::fork::items(1..=100_u64).sum::<u64>(), 5050);
     /// ```
     #[track_caller]
     pub fn sum<R>(self) -> R
@@ -294,7 +294,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// As [`for_each`](crate::fork::for_each).
     ///
     /// ```
-    /// assert_eq!(weald_kernel::fork::items(&[1, 2, 3]).filter(|n| **n > 1).count(), 2);
+    /// assert_eq!(weald::fork::items(&[1, 2, 3]).filter(|n| **n > 1).count(), 2);
     /// ```
     #[track_caller]
     pub fn count(self) -> usize {
@@ -310,7 +310,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// use std::collections::BTreeMap;
     ///
     /// let lengths: BTreeMap<&str, usize> =
-    ///     weald_kernel::fork::items(&["oak", "birch"]).map(|word| (*word, word.len())).collect();
+    ///     weald::fork::items(&["oak", "birch"]).map(|word| (*word, word.len())).collect();
     /// assert_eq!(lengths["birch"], 5);
     /// ```
     #[track_caller]
@@ -340,7 +340,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// As [`for_each`](crate::fork::for_each), unless an earlier item was found.
     ///
     /// ```
-    /// let found = weald_kernel::fork::items(0..1_000_000).find_any(|n| n % 4_321 == 4_320);
+    /// let found = weald::fork::items(0..1_000_000).find_any(|n| n % 4_321 == 4_320);
     /// assert_eq!(found.map(|n| n % 4_321), Some(4_320));
     /// ```
     #[track_caller]
