@@ -16,6 +16,7 @@ pub mod smoke;
 pub mod tidy;
 
 pub mod bench_report;
+pub mod book;
 pub mod ci;
 pub mod lint;
 pub mod paths;

@@ -72,6 +72,8 @@ enum Routine {
     },
     /// Measure Weald and its rivals and write `target/report.html`.
     BenchReport,
+    /// Build the book into `target/book`.
+    Book,
 }
 
 fn main() -> ExitCode {
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
         Routine::Paths { only, list } => xtask::paths::paths(&checkout, &only, list),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
+        Routine::Book => xtask::book::book(&checkout),
     }
 }
 

@@ -53,6 +53,13 @@ pub const SEMVER_CHECKS: Tool = Tool {
     version: "0.51.0",
     arguments: &[],
 };
+/// Makes the pages of the book.
+pub const MDBOOK: Tool = Tool {
+    package: "mdbook",
+    program: "mdbook",
+    version: "0.5.4",
+    arguments: &["--no-default-features"],
+};
 /// Runs fuzz targets.
 pub const FUZZ: Tool = Tool {
     package: "cargo-fuzz",
