@@ -11,7 +11,10 @@ use crate::{
     api::mailbox::{Mailbox, SelectiveReceive},
     job::{JobRef, extensions::Backlog, state::TakenMessages},
     report::{self, JobName},
-    scheduler::workers::shared::{self, Shared},
+    scheduler::workers::{
+        ready,
+        shared::{self, Shared},
+    },
 };
 
 /// The least length that is noted, whatever the runtime's mark: shorter queues cost nothing.
@@ -45,12 +48,13 @@ pub struct UnreadMailbox {
     pub messages: usize,
 }
 
-/// A post to the mailbox of `job`, which has other messages, stands for many.
+/// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no worker.
 #[cold]
 pub(super) fn mark_post(job: &JobRef) {
     if let Some(shared) = shared::find(job.header().runtime()) {
         shared.queues.mark_post(job);
     }
+    ready::give_way();
 }
 
 /// The receiver of `job`'s mailbox has found this many messages, which it took just now.

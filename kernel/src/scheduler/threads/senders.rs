@@ -3,6 +3,9 @@
 //! To the system, a job that sends for a long time is one that computes, so its worker is retaken. But others wait for
 //! it: if its priority were lowered as that of a computation, its receivers would wait whenever anything else wants the
 //! core. So while it keeps completing operations, it counts as a sender ([`detached`](super::detached)).
+//!
+//! A sender with the priority of a worker may keep the core of one for a whole time slice, and the system decides only 250
+//! times a second. So such a thread gives way by itself, once in some thousand posts (`give_way` in `workers::ready`; 0036).
 
 #![allow(unsafe_code)]
 
@@ -97,6 +100,28 @@ impl OperationCount {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// Nobody receives, so no post finds out that the worker is gone.
+    #[test]
+    fn a_job_that_sends_gives_way_if_it_has_lost_its_worker() {
+        let hour = Duration::from_secs(3_600);
+        for (bound, loses_worker) in [(Duration::from_millis(1), true), (hour, false)] {
+            let builder = crate::Runtime::builder().workers(1);
+            let runtime = builder.stuck_after(bound).build().unwrap();
+            let shared = runtime.shared.clone();
+            let code = move |mailbox: crate::Mailbox<u8>| async move {
+                let (address, counters) = (mailbox.address(), &shared.counters);
+                while loses_worker && counters.detached.load(Ordering::Relaxed) == 0 {
+                    std::thread::yield_now();
+                }
+                (0..100_000).for_each(|_| address.post(1).unwrap());
+                counters.gave_way.load(Ordering::Relaxed)
+            };
+            let spawned = runtime.block_on(async { crate::Spawn::new().spawn_with_mailbox(code) });
+            let gave_way = runtime.block_on(spawned.unwrap().0).unwrap();
+            assert_eq!(gave_way > 0, loses_worker);
+        }
+    }
 
     #[test]
     fn a_thread_sends_from_the_first_burst_until_it_ran_for_long_and_was_silent() {

@@ -11,4 +11,6 @@ pub(crate) struct Counters {
     pub(crate) announced: AtomicU64,
     pub(crate) overdue: AtomicU64,
     pub(crate) moved_callbacks: AtomicU64,
+    /// How often a sender without a worker gave way.
+    pub(crate) gave_way: AtomicU64,
 }

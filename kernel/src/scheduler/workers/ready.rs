@@ -20,6 +20,8 @@
 
 #![allow(unsafe_code)]
 
+use std::thread;
+
 use crate::{
     FEATURES,
     biased_lock::OwnerGuard,
@@ -37,6 +39,7 @@ use crate::{
             worker_core::{Behind, WorkerCore},
         },
     },
+    sys::Ordering,
     timer::entry_queue::EntryQueue,
 };
 
@@ -194,6 +197,25 @@ fn gather(shared: &Shared, outbox: &Outbox, job: Runnable) {
         Outgoing::First => shared.monitor.outbox_begun(),
         Outgoing::Gathered => {}
     }
+}
+
+/// The running job has posted some thousand messages that did not wake their receivers. If its thread is one of a pool and
+/// owns no worker, another thread that wants the core goes first.
+#[cold]
+pub(crate) fn give_way() {
+    let cx = context::again();
+    let Some(shared) = cx.shared().filter(|_| cx.outbox().is_some()) else {
+        return;
+    };
+    if let Some((worker, lease)) = cx.worker() {
+        // SAFETY: *owner*: the worker of this thread's context, and the thread is not inside.
+        if lease.is_inside() || unsafe { worker.core.enter(lease) }.is_ok() {
+            return;
+        }
+        cx.clear_worker();
+    }
+    shared.counters.gave_way.fetch_add(1, Ordering::Relaxed);
+    thread::yield_now();
 }
 
 /// Puts a job into the injector of its runtime. Any thread.
