@@ -150,23 +150,36 @@ fn destructors_that_sleep_while_a_runtime_is_dropped() {
     assert_eq!(drops.count(), 20);
 }
 
-/// A scope of forks whose owner is cancelled drops the parts that have not begun.
+/// A scope of forks whose owner is cancelled drops the parts that have not begun. Until the last part is gone, the second
+/// one computes: if it waited, another runner would begin the last.
 #[test]
 fn a_cancelled_scope_of_forks_begins_nothing_more() {
+    struct Gone(Arc<AtomicBool>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let (begun, last) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+    let (cancelled, gone) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let job = {
-        let (begun, last) = (begun.clone(), last.clone());
+        let (begun, last, cancelled) = (begun.clone(), last.clone(), cancelled.clone());
         runtime.spawn(async move {
+            let is_gone: Arc<AtomicBool> = gone;
+            let kept = Gone(is_gone.clone());
             fork::scope(|scope| {
-                let (begun, last) = (&begun, &last);
+                let (begun, last, cancelled) = (&begun, &last, &cancelled);
+                let is_gone = &is_gone;
                 scope.spawn(move || {
                     begun.open();
+                    until(|| cancelled.load(Ordering::SeqCst));
                     std::future::pending::<()>().wait();
                 });
-                scope.spawn(|| std::future::pending::<()>().wait());
+                scope.spawn(move || until(|| is_gone.load(Ordering::SeqCst)));
                 scope.spawn(move || {
+                    let _kept = kept;
                     last.fetch_add(1, Ordering::SeqCst);
                 });
             });
@@ -174,6 +187,7 @@ fn a_cancelled_scope_of_forks_begins_nothing_more() {
     };
     runtime.block_on(begun);
     job.cancel();
+    cancelled.store(true, Ordering::SeqCst);
     assert!(runtime.block_on(job).unwrap_err().is_cancelled());
     assert_eq!(last.load(Ordering::SeqCst), 0);
 }
