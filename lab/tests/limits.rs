@@ -145,7 +145,7 @@ fn what_has_no_limit_program_is_a_usage_error() {
 }
 
 #[test]
-fn all_rows_of_a_limited_workload_have_their_program_but_three_kinds() {
+fn all_rows_of_a_limited_workload_have_their_program_but_four_kinds() {
     let groups = plan(Level::Usual, &[]);
     for row in groups.iter().flat_map(|group| &group.rows) {
         let Some(limit) = limit::find(row.workload.name) else {
@@ -153,7 +153,8 @@ fn all_rows_of_a_limited_workload_have_their_program_but_three_kinds() {
         };
         let is_left_out = row.params.get("work").is_some()
             || row.params.get("what") == Some("parked")
-            || row.params.get("forking") == Some("never");
+            || row.params.get("forking") == Some("never")
+            || row.params.get("pause_us").is_some();
         assert_eq!(limit.takes(&row.params), !is_left_out, "{row}");
     }
 }

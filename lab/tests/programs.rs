@@ -5,6 +5,8 @@
     reason = "a test ends at the first thing that goes wrong"
 )]
 
+use std::time::Duration;
+
 use weald_lab::programs::fib::Fib;
 use weald_lab::programs::fork::{Counted, Fork, Outlined, Plain};
 use weald_lab::programs::measure::{ForkSystem, Program, forking, never_forking};
@@ -138,10 +140,10 @@ fn an_array_that_is_not_sorted_is_found() {
 
 #[test]
 fn a_wrong_answer_of_any_run_voids_the_figures() {
-    assert!(never_forking(Wrong { runs: 0, right: 0 }).is_err());
+    assert!(never_forking(Wrong { runs: 0, right: 0 }, Duration::ZERO).is_err());
     // The first two runs prepare; many more follow.
     for right in [0, 1, 2, 50] {
-        let figures = forking(&Backwards, Wrong { runs: 0, right });
+        let figures = forking(&Backwards, Wrong { runs: 0, right }, Duration::ZERO);
         assert_eq!(figures.unwrap_err(), "Wrong.", "after {right}");
     }
 }

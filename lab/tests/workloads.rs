@@ -336,6 +336,7 @@ fn quicksort_of_few_elements_never_forks() {
 #[test]
 fn fib() {
     check_forking("fib", "n=12", false);
+    check_forking("fib", "n=12 pause_us=100", false);
 }
 
 #[test]

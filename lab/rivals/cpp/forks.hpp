@@ -6,8 +6,10 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "keys.hpp"
@@ -16,6 +18,9 @@
 
 constexpr double one_run = 1e6, long_enough = 5e8, too_long = 5e9;
 constexpr std::size_t least_rounds = 5;
+
+// How long everything sleeps before each run.
+inline std::chrono::microseconds pause_length{0};
 
 // Whether rounds that began at that time are enough; only slow programs get fewer.
 inline bool are_enough(std::size_t rounds, Clock::time_point begin) {
@@ -30,6 +35,9 @@ double timed(Program& program, std::size_t repeats) {
     double total = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
         program.reset();
+        if (pause_length.count() > 0) {
+            std::this_thread::sleep_for(pause_length);
+        }
         const auto begin = Clock::now();
         // Otherwise the compiler would move independent work out of the loop.
         asm volatile("" : : "r"(&program) : "memory");
@@ -113,6 +121,7 @@ template <class System, class Start>
 void run_forks(const std::string& workload, Keys& keys, std::size_t workers, Start&& start) {
     const auto begin = [&] {
         const bool forks = keys.first_of("forking", "yes", "never");
+        pause_length = std::chrono::microseconds(keys.number_or("pause_us", 0));
         keys.finish();
         start(workers);
         return forks;

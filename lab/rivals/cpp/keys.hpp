@@ -43,6 +43,11 @@ public:
         return number;
     }
 
+    // The number, or `other` if the key is left out.
+    std::size_t number_or(const std::string& key, std::size_t other) {
+        return keys_.contains(key) ? number(key) : other;
+    }
+
     // True for the first of two words, false for the second.
     bool first_of(const std::string& key, const std::string& first, const std::string& second) {
         const std::string text = take(key);

@@ -31,6 +31,8 @@ type program struct {
 	check func()
 	// forks is how often it forks; 0 where a cost per fork would say nothing.
 	forks int
+	// pause is how long everything sleeps before each run.
+	pause time.Duration
 }
 
 const (
@@ -51,6 +53,9 @@ func (p *program) timed(run func(), repeats int) float64 {
 	var total time.Duration
 	for range repeats {
 		p.reset()
+		if p.pause > 0 {
+			time.Sleep(p.pause)
+		}
 		clock := time.Now()
 		run()
 		total += time.Since(clock)
@@ -108,9 +113,12 @@ func median(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// readForking reads the key that all of these programs have, and the number of workers.
+// readForking reads the keys that all of these programs have, and the number of workers.
 func readForking(k keys, p *program) func() {
 	forks := k.word("forking", "never", "yes") == "yes"
+	if _, pauses := k["pause_us"]; pauses {
+		p.pause = time.Duration(k.number("pause_us", 1)) * time.Microsecond
+	}
 	workers := k.number("workers", 1)
 	k["workers"] = fmt.Sprint(workers)
 	return func() { p.measure(workers, forks) }

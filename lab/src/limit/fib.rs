@@ -55,8 +55,9 @@ struct Worker<'a> {
     given: usize,
 }
 
+/// Its threads never sleep, so it says nothing about a pause.
 pub(super) fn takes(params: &Params) -> bool {
-    params.get("forking") == Some("yes")
+    params.get("forking") == Some("yes") && params.get("pause_us").is_none()
 }
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {

@@ -12,6 +12,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         quicksort(level),
         counted("fib", of(level, &[22], &[22, 27, 38])),
         counted("nqueens", of(level, &[8], &[8, 12])),
+        after_a_pause(),
         tree_search(level),
         thread(level),
     ];
@@ -45,6 +46,30 @@ fn quicksort(level: Level) -> Vec<Row> {
 fn counted(workload: &str, sizes: &[usize]) -> Vec<Row> {
     let rows = |n| both(workload, &Params::default().with("n", n));
     sizes.iter().flat_map(rows).collect()
+}
+
+/// Forks of some 0.1 to 0.4 ms, each run after a millisecond in which all workers sleep: the second worker must begin
+/// early, or it does not help at all.
+fn after_a_pause() -> Vec<Row> {
+    let row = |(workload, n, data): (&str, usize, Option<&str>)| {
+        let params = Params::default().with("n", n);
+        let params = match data {
+            Some(data) => params.with("data", data),
+            None => params,
+        };
+        Row::new(
+            workload,
+            params.with("forking", "yes").with("pause_us", 1_000),
+        )
+    };
+    let rows = [
+        ("fib", 22, None),
+        ("fib", 25, None),
+        ("nqueens", 8, None),
+        ("nqueens", 9, None),
+        ("quicksort", 20_000, Some("random")),
+    ];
+    rows.into_iter().map(row).collect()
 }
 
 fn tree_search(level: Level) -> Vec<Row> {

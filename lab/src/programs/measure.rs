@@ -59,14 +59,18 @@ const TOO_LONG: Duration = Duration::from_secs(5);
 const ONE_RUN: Duration = Duration::from_millis(1);
 
 /// The figures of a program that forks, beside both of its serial forms.
+///
+/// `pause`: how long everything sleeps before each run, so that its first fork finds all other workers asleep, and the
+/// caches of its own core as cold as those of a program that forks now and then.
 pub fn forking<S: ForkSystem, P: Program>(
     system: &S,
     mut program: P,
+    pause: Duration,
 ) -> Result<Vec<Figure>, String> {
     let mut forks = 0;
-    let mut times = prepared::<P>(&mut program, &mut forks)?;
+    let mut times = prepared::<P>(&mut program, &mut forks, pause)?;
     // The threads and stacks that a first run starts are not part of the cost of a fork.
-    (_, program) = forked(system, program, 1)?;
+    (_, program) = forked(system, program, times.runs.once())?;
     let mut has_serial_part = true;
     let begin = Instant::now();
     while !times.are_enough(begin) {
@@ -86,8 +90,8 @@ pub fn forking<S: ForkSystem, P: Program>(
 }
 
 /// The figures of a program's serial forms alone.
-pub fn never_forking<P: Program>(mut program: P) -> Result<Vec<Figure>, String> {
-    let mut times = prepared::<P>(&mut program, &mut 0)?;
+pub fn never_forking<P: Program>(mut program: P, pause: Duration) -> Result<Vec<Figure>, String> {
+    let mut times = prepared::<P>(&mut program, &mut 0, pause)?;
     let begin = Instant::now();
     while !times.are_enough(begin) {
         times.time_serial(&mut program)?;
@@ -100,23 +104,43 @@ pub fn never_forking<P: Program>(mut program: P) -> Result<Vec<Figure>, String> 
 
 /// The times of single rounds.
 struct Times {
-    repeats: u32,
+    runs: Runs,
     serial: Vec<Duration>,
     outlined: Vec<Duration>,
     serial_part: Vec<Duration>,
     forking: Vec<Duration>,
 }
 
+/// How often a program runs for one time, and how long everything sleeps before each run.
+#[derive(Clone, Copy)]
+struct Runs {
+    repeats: u32,
+    pause: Duration,
+}
+
+impl Runs {
+    /// A single one.
+    fn once(self) -> Self {
+        Self { repeats: 1, ..self }
+    }
+}
+
 /// A first run, which counts the forks, touches the program's memory, and measures the length of a run.
-fn prepared<P: Program>(program: &mut P, forks: &mut u64) -> Result<Times, String> {
+fn prepared<P: Program>(
+    program: &mut P,
+    forks: &mut u64,
+    pause: Duration,
+) -> Result<Times, String> {
     program.reset();
     program.run::<Counted>(forks);
     program.check()?;
     program.keep_answer();
-    let once = timed::<Plain, P>(program, &mut (), 1)?;
+    let runs = Runs { repeats: 1, pause };
+    let once = timed::<Plain, P>(program, &mut (), runs)?;
     let repeats = ONE_RUN.as_nanos() / once.as_nanos().max(1);
+    let repeats = u32::try_from(repeats).unwrap_or(u32::MAX).max(1);
     Ok(Times {
-        repeats: u32::try_from(repeats).unwrap_or(u32::MAX).max(1),
+        runs: Runs { repeats, pause },
         serial: Vec::new(),
         outlined: Vec::new(),
         serial_part: Vec::new(),
@@ -128,11 +152,18 @@ fn prepared<P: Program>(program: &mut P, forks: &mut u64) -> Result<Times, Strin
 fn timed<F: Fork, P: Program>(
     program: &mut P,
     scope: &mut F::Scope<'_>,
-    repeats: u32,
+    Runs { repeats, pause }: Runs,
 ) -> Result<Duration, String> {
     let mut total = Duration::ZERO;
     for _ in 0..repeats {
         program.reset();
+        if !pause.is_zero() {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it is the pause that is asked for"
+            )]
+            std::thread::sleep(pause);
+        }
         let clock = Instant::now();
         black_box(&mut *program).run::<F>(scope);
         total += clock.elapsed();
@@ -145,10 +176,10 @@ fn timed<F: Fork, P: Program>(
 fn forked<S: ForkSystem, P: Program>(
     system: &S,
     mut program: P,
-    repeats: u32,
+    runs: Runs,
 ) -> Result<(Duration, P), String> {
     let (time, program) = system.enter(move |scope| {
-        let time = timed::<S::Forks, P>(&mut program, scope, repeats);
+        let time = timed::<S::Forks, P>(&mut program, scope, runs);
         (time, program)
     })?;
     Ok((time?, program))
@@ -163,8 +194,8 @@ impl Times {
 
     /// Times both serial forms once.
     fn time_serial<P: Program>(&mut self, program: &mut P) -> Result<(), String> {
-        let plain = timed::<Plain, P>(program, &mut (), self.repeats)?;
-        let outlined = timed::<Outlined, P>(program, &mut (), self.repeats)?;
+        let plain = timed::<Plain, P>(program, &mut (), self.runs)?;
+        let outlined = timed::<Outlined, P>(program, &mut (), self.runs)?;
         self.serial.push(plain);
         self.outlined.push(outlined);
         Ok(())
@@ -176,7 +207,7 @@ impl Times {
         system: &S,
         program: P,
     ) -> Result<P, String> {
-        let (time, program) = forked(system, program, self.repeats)?;
+        let (time, program) = forked(system, program, self.runs)?;
         self.forking.push(time);
         Ok(program)
     }
@@ -184,7 +215,7 @@ impl Times {
     /// Times the part that is serial in any case, if there is one.
     fn time_serial_part<P: Program>(&mut self, program: &mut P) -> bool {
         let mut total = Duration::ZERO;
-        for _ in 0..self.repeats {
+        for _ in 0..self.runs.repeats {
             program.reset();
             let clock = Instant::now();
             if !black_box(&mut *program).run_serial_part() {
@@ -192,7 +223,7 @@ impl Times {
             }
             total += clock.elapsed();
         }
-        self.serial_part.push(total / self.repeats);
+        self.serial_part.push(total / self.runs.repeats);
         true
     }
 

@@ -11,7 +11,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "fib",
     question: "What does a fork cost where there is almost no work between forks?",
     keys: &["n", "forking"],
-    optional: &[],
+    optional: &["pause_us"],
     metrics: &["ms", "ns_per_fork"],
     explaining: EXPLAINING,
     remark: "Every addition is a fork. The serial program is the same source with plain calls, which the \

@@ -3,6 +3,8 @@
 //! The forking program runs inside a process of a runtime of its own. Its serial forms run on the calling
 //! thread, which does not belong to the runtime.
 
+use std::time::Duration;
+
 use weald::process::Inbox;
 use weald::{Runtime, fork};
 
@@ -67,14 +69,19 @@ pub(super) fn measured<P: Program>(
 ) -> Result<Vec<Metric>, Error> {
     let program = program
         .ok_or_else(|| Error::Usage(format!("This program cannot have the size {params}.")))?;
+    let pause = match params.get("pause_us") {
+        Some(_) => u64::try_from(params.count("pause_us")?).unwrap_or(u64::MAX),
+        None => 0,
+    };
+    let pause = Duration::from_micros(pause);
     let figures = match params.text("forking")? {
-        "never" => never_forking(program),
+        "never" => never_forking(program, pause),
         "yes" => {
             let weald = Weald {
                 runtime: build(params, 1)?,
                 workers: super::definition::workers(params)?,
             };
-            forking(&weald, program)
+            forking(&weald, program, pause)
         }
         other => {
             let sentence = format!("forking={other} is neither never nor yes.");

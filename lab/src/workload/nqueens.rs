@@ -11,7 +11,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "nqueens",
     question: "Does a search gain from a second worker if it forks down to its leaves?",
     keys: &["n", "forking"],
-    optional: &[],
+    optional: &["pause_us"],
     metrics: &["ms", "ns_per_fork"],
     explaining: EXPLAINING,
     remark: "",

@@ -11,7 +11,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "quicksort",
     question: "Does forking cost almost nothing, and do two workers halve the time?",
     keys: &["n", "data", "forking"],
-    optional: &[],
+    optional: &["pause_us"],
     metrics: &["ms", "speedup"],
     explaining: &[
         "speedup_outlined",

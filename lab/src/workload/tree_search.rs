@@ -11,7 +11,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "tree-search",
     question: "Does a second worker find its half of a tree that is not balanced?",
     keys: &["n", "depth", "shape", "forking"],
-    optional: &[],
+    optional: &["pause_us"],
     metrics: &["ms", "ns_per_fork"],
     explaining: EXPLAINING,
     remark: "n is the number of nodes; every run must find all of them. shape=random: a node above the last \

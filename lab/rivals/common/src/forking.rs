@@ -3,6 +3,8 @@
 //! Only `args` reads them. A program that forks is measured beside its serial forms, in the same
 //! process and in turns.
 
+use std::time::Duration;
+
 use crate::args::Keys;
 use crate::programs::fib::Fib;
 use crate::programs::measure::{Figure, ForkSystem, Program, forking, never_forking};
@@ -17,6 +19,8 @@ pub struct Forking {
     task: Task,
     /// Whether it forks at all.
     forks: bool,
+    /// How long everything sleeps before each run.
+    pause: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +71,9 @@ impl Forking {
         let program = program
             .unwrap_or_else(|| bad_usage("There is no such program of that size: see the README."));
         if self.forks {
-            forking(system, program)
+            forking(system, program, self.pause)
         } else {
-            never_forking(program)
+            never_forking(program, self.pause)
         }
     }
 }
@@ -96,7 +100,16 @@ impl Keys {
             "never" => false,
             _ => bad_usage("The key `forking` takes `never` or `yes`."),
         };
-        Some(Forking { task, forks })
+        let pause = match self.take_optional("pause_us").map(|text| text.parse()) {
+            None => 0,
+            Some(Ok(pause)) => pause,
+            Some(Err(_)) => bad_usage("The key `pause_us` takes a number of microseconds."),
+        };
+        Some(Forking {
+            task,
+            forks,
+            pause: Duration::from_micros(pause),
+        })
     }
 
     fn data(&mut self) -> Data {
