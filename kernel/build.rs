@@ -19,9 +19,9 @@ pub(crate) fn refusal(os: &str, architecture: &str) -> Option<String> {
             "Weald runs on Linux only, not on {os}: it needs membarrier(2), epoll and /proc."
         ));
     }
-    (architecture != "x86_64").then(|| {
+    (!["x86_64", "aarch64"].contains(&architecture)).then(|| {
         format!(
-            "Weald runs on x86-64 only so far, not on {architecture}: it switches stacks in assembly."
+            "Weald runs on x86-64 and aarch64 only, not on {architecture}: it switches stacks in assembly."
         )
     })
 }

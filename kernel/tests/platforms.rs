@@ -18,5 +18,7 @@ fn where_the_kernel_does_not_run_the_build_says_so_in_a_sentence() {
             "{sentence}"
         );
     }
-    assert_eq!(build::refusal("linux", "x86_64"), None);
+    for architecture in ["x86_64", "aarch64"] {
+        assert_eq!(build::refusal("linux", architecture), None);
+    }
 }

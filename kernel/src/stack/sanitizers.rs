@@ -53,7 +53,19 @@ thread_local! {
 macro_rules! weak {
     ($name:literal) => {{
         let address: *const c_void;
+        #[cfg(target_arch = "aarch64")]
         // SAFETY: loads the address of a weak symbol, which is null where it is not defined.
+        unsafe {
+            asm!(
+                concat!(".weak ", $name),
+                concat!("adrp {0}, :got:", $name),
+                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
         unsafe {
             asm!(
                 concat!(".weak ", $name),
@@ -159,6 +171,22 @@ fn unpoison(bottom: *const c_void, size: usize) {
 pub(super) fn register(stack: &Stack) {
     let start = stack.limit().addr().get();
     let request = [STACK_REGISTER, start, start + stack.size() - 1, 0, 0, 0];
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the four rotations together rotate x12 by 128 bits, which changes nothing, and a register or itself is
+    // itself. Valgrind puts its result into x3 and reads six words at x4.
+    unsafe {
+        asm!(
+            "ror x12, x12, #3",
+            "ror x12, x12, #13",
+            "ror x12, x12, #51",
+            "ror x12, x12, #61",
+            "orr x10, x10, x10",
+            inout("x3") 0_usize => _,
+            in("x4") request.as_ptr(),
+            inout("x12") 0_usize => _,
+        );
+    }
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: the four rotations together rotate rdi by 128 bits, which changes nothing, and exchanging a register
     // with itself does nothing. Valgrind puts its result into rdx and reads six words at rax.
     unsafe {
