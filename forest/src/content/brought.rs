@@ -171,7 +171,7 @@ mod tests {
         }
 
         /// Everything that can be asked about places.
-        fn described(&self) -> (Vec<Vec<BlobId>>, Vec<(BlobId, Place)>, (usize, usize)) {
+        fn described(&self) -> impl PartialEq + std::fmt::Debug + use<> {
             let nodes = 1..=NODES;
             let places = nodes.flat_map(|node| {
                 let node = NodeId::new(node).unwrap();
@@ -181,7 +181,7 @@ mod tests {
             // Where erased bytes were copied to is not noted any more.
             let mut copies = self.blobs.copies(100);
             copies.retain(|(id, _)| !self.erased.contains(id));
-            (at.collect(), copies, self.blobs.count())
+            (at.collect::<Vec<_>>(), copies, self.blobs.count())
         }
     }
 
