@@ -145,6 +145,7 @@ mod scheduler {
     pub(crate) mod services;
     pub(crate) mod workers {
         pub(crate) mod cancel;
+        pub(crate) mod cancelled_timers;
         pub(crate) mod config;
         pub(crate) mod context;
         pub(crate) mod counters;

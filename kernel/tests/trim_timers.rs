@@ -13,7 +13,11 @@ use std::{
 };
 
 use tools::{until, watch};
-use weald_kernel::{Runtime, Sleep, sleep};
+use weald_kernel::{
+    Runtime, Sleep,
+    callback::{self, Handle, Owner, When},
+    sleep,
+};
 
 /// A waker that does nothing. A timer keeps a reference to it while it is in a wheel.
 struct Nothing;
@@ -73,5 +77,56 @@ fn cancelled_timers_of_every_worker_are_freed() {
     assert_eq!(runtime.metrics().timers, 600);
     drop(first.1);
     runtime.block_on(first.0).unwrap();
+    drop(sleeps);
+}
+
+/// A job that holds its worker's thread once it has started these, until the sender is dropped.
+fn hold<T: Send + 'static>(
+    runtime: &Runtime,
+    start: impl FnOnce() -> T + Send + 'static,
+) -> (T, mpsc::Sender<()>) {
+    let (started, starts) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let job = runtime.spawn(async move {
+        started.send(start()).unwrap();
+        let _ended = released.recv();
+    });
+    job.detach();
+    (starts.recv().unwrap(), release)
+}
+
+/// The cancels of callbacks are counted at one worker, and another one finds these callbacks.
+#[test]
+fn cancelled_callbacks_that_move_to_another_worker_leave_the_count_of_timers_right() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let start_ready = || -> Vec<Handle> {
+        let ready = (0..700).map(|_| callback::once(Owner::runtime(), When::Ready, || {}));
+        ready.collect()
+    };
+    // No worker is free, so nothing moves.
+    let ((), idle) = hold(&runtime, || {});
+    let (callbacks, _busy) = hold(&runtime, start_ready);
+    assert!(callbacks.iter().all(Handle::cancel));
+    // The first worker has nothing to do now, so what is ready at the second one moves to it.
+    drop(idle);
+    until(|| {
+        let metrics = runtime.metrics();
+        metrics.moved_callbacks == 700 && metrics.runnable == 0 && metrics.sleeping == 1
+    });
+    let nothing = Arc::new(Nothing);
+    let waker = Waker::from(nothing.clone());
+    let (mut sleeps, sleeping) = hold(&runtime, move || start(600, &waker));
+    drop(sleeps.split_off(100));
+    until(|| runtime.metrics().timers == 100);
+    drop(sleeping);
+    runtime.trim();
+    // A worker drops the wakers.
+    until(|| Arc::strong_count(&nothing) == 101);
+    assert_eq!(runtime.metrics().timers, 100);
     drop(sleeps);
 }

@@ -150,7 +150,7 @@ impl Sleep {
                 if let Some(shared) = shared::find(runtime)
                     && let Some(worker) = shared.workers.get(worker)
                 {
-                    worker.count_cancelled(1);
+                    worker.cancelled.count(1);
                 }
             }
         }

@@ -281,6 +281,6 @@ fn uncount_cancelled(callback: CallbackPtr) {
     // SAFETY: claim: the callers have the scheduler's.
     let worker = unsafe { callback.head() }.entry.place().worker;
     if let Some(shared) = context::again().shared() {
-        shared.workers[usize::from(worker)].count_cancelled(-1);
+        shared.workers[usize::from(worker)].cancelled.count(-1);
     }
 }

@@ -204,7 +204,7 @@ unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
         && let Some(worker) = shared.workers.get(usize::from(worker))
     {
         // The worker finds cancelled callbacks when it looks around, but not while it sleeps.
-        if worker.count_cancelled(1) % SWEEP_EVERY == 0 {
+        if worker.cancelled.count(1) % SWEEP_EVERY == 0 {
             wake(&shared, worker.index);
         }
     }

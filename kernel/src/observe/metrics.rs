@@ -7,7 +7,10 @@ use std::time::Duration;
 use weald_sync::backlog;
 
 use crate::{
-    scheduler::{threads::held_up, workers::shared::Shared},
+    scheduler::{
+        threads::held_up,
+        workers::{cancelled_timers, shared::Shared},
+    },
     sys::Ordering,
 };
 
@@ -130,9 +133,10 @@ impl Metrics {
             metrics.runnable +=
                 core.overflow.len() + core.ring.len() + usize::from(core.next.is_some());
             metrics.runnable += core.callbacks.len();
-            let cancelled = worker.cancelled_timers();
-            metrics.timers += core.wheel.pending().saturating_sub(cancelled);
+            metrics.timers += core.wheel.pending();
         }
+        let cancelled = cancelled_timers::of_runtime(shared);
+        metrics.timers = metrics.timers.saturating_sub(cancelled);
         metrics
     }
 }

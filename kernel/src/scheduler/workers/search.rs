@@ -51,8 +51,6 @@ const TIMERS_PER_LOOK: usize = 128;
 const SEARCH_ROUNDS: usize = 100;
 /// How many pauses there are in a round, so that a search costs the victims little.
 const PAUSES: usize = 10;
-/// A worker does not sweep its wheel for fewer cancelled timers than this.
-const SWEEP_AT_LEAST: usize = 64;
 
 /// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
 /// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns a job that is pinned to
@@ -148,12 +146,8 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
         wheel, callbacks, ..
     } = &mut *core;
     let mut take = |entry| due.add(entry, callbacks);
-    let cancelled = worker_loop.worker().cancelled_timers();
-    if cancelled > SWEEP_AT_LEAST && cancelled > wheel.pending() / 2 {
-        // SAFETY: entries in the wheel are alive.
-        let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
-        wheel.sweep(unwanted, &mut take);
-    }
+    let cancelled = &worker_loop.worker().cancelled;
+    cancelled.sweep_if_many(wheel, &mut take);
     if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
         core.set_until_look(1);
     }
@@ -174,7 +168,9 @@ pub(crate) fn fire_and_unlock(
     let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
     drop(core);
-    worker.count_cancelled(-fire(&due.sleeps, wakers, calls) - cancelled);
+    worker
+        .cancelled
+        .count(-fire(&due.sleeps, wakers, calls) - cancelled);
     // The closures of cancelled callbacks are gone already: the thread that cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }

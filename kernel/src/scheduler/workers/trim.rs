@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::{
     job::foreign_call::ForeignCalls,
     scheduler::workers::{
-        ready,
+        cancelled_timers, ready,
         search::{self, sleep::Sleeper},
         shared::Shared,
         worker_core::WorkerCore,
@@ -30,7 +30,7 @@ pub(crate) fn sweep_timers(shared: &Shared) {
     let mut calls = ForeignCalls::default();
     for worker in &shared.workers {
         let mut next = Some(0);
-        while worker.cancelled_timers() > 0
+        while cancelled_timers::of_runtime(shared) > 0
             && let Some(slot) = next
         {
             let mut due = Due::default();

@@ -15,7 +15,7 @@
 //! The run word names the job that the owner runs. It is set before the job runs, and replaced before the job can be
 //! freed; both under the lock. So that job lives for as long as a foreign thread holds the lock.
 //!
-//! The reactor ([`crate::reactor`]) belongs to no worker: `look`, `find` and the monitor poll it; `sleep` waits in it.
+//! The reactor belongs to no worker; [`crate::reactor::registry`] says which threads poll it.
 
 #![allow(unsafe_code)]
 
@@ -30,6 +30,7 @@ use crate::{
         stackful::pinned::PinnedQueue,
         threads::suspects::KnownSuspects,
         workers::{
+            cancelled_timers::CancelledTimers,
             context::Context,
             ready,
             run::{self, Polled},
@@ -43,7 +44,7 @@ use crate::{
             worker_core::{Pick, WorkerCore},
         },
     },
-    sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
+    sys::{AtomicU32, AtomicUsize, Ordering},
     timer::arrivals::Arrivals,
 };
 
@@ -61,8 +62,8 @@ pub(crate) struct Worker {
     pub(crate) owner_thread: AtomicU32,
     /// Timers from foreign threads, on their way to the wheel or the queue of callbacks.
     pub(crate) arrivals: Arrivals,
-    /// Cancelled timers that are still in the wheel; see [`Worker::count_cancelled`].
-    cancelled_timers: AtomicIsize,
+    /// Cancelled timers that are still in its lists.
+    pub(crate) cancelled: CancelledTimers,
 }
 
 impl Worker {
@@ -78,7 +79,7 @@ impl Worker {
             run: AtomicUsize::new(0),
             owner_thread: AtomicU32::new(0),
             arrivals: Arrivals::new(),
-            cancelled_timers: AtomicIsize::new(0),
+            cancelled: CancelledTimers::new(),
         };
         (worker, lease)
     }
@@ -86,19 +87,6 @@ impl Worker {
     /// Whether there are jobs that a thief may take. Any thread.
     pub(crate) fn has_open_jobs(&self) -> bool {
         self.sharing.is_open() && self.thief.len() > 0
-    }
-
-    /// Counts timers that were cancelled but not unlinked, or that left the wheel after their cancel. The two may
-    /// come in either order, so the number may be below zero for a moment. Returns the number.
-    pub(crate) fn count_cancelled(&self, change: isize) -> isize {
-        // Relaxed: it is a count, and guards no other memory.
-        self.cancelled_timers.fetch_add(change, Ordering::Relaxed) + change
-    }
-
-    /// How many cancelled timers are in the wheel.
-    pub(crate) fn cancelled_timers(&self) -> usize {
-        let count = self.cancelled_timers.load(Ordering::Relaxed);
-        usize::try_from(count).unwrap_or(0)
     }
 
     /// What the owner runs. Exact for a foreign thread that holds the lock; elsewhere a moment old.
