@@ -5,14 +5,21 @@
 #[path = "support/tools.rs"]
 mod tools;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-    mpsc,
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
 };
 
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{JoinError, Wait, catch_panic, sleep, spawn, yield_now, yield_with_stack};
+use weald_kernel::{
+    Attachment, Ending, JoinError, Unit, Wait,
+    callback::{self, Owner, When},
+    catch_panic, fork, sleep, spawn, yield_now, yield_with_stack,
+};
 
 #[test]
 fn a_waiting_job_is_dropped_where_it_waits() {
@@ -141,6 +148,59 @@ fn a_job_that_is_cancelled_in_the_destructor_of_a_payload_ends_at_its_own_next_w
         let job = runtime.spawn(async move {
             let caught = catch_panic(|| std::panic::panic_any(WaitsForEver(waits)));
             assert!(caught.is_none());
+            yield_with_stack();
+            passes.store(true, Ordering::SeqCst);
+        });
+        waiting.recv().unwrap();
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(!passed.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn a_job_that_is_cancelled_in_the_destructor_of_a_callback_ends_at_its_own_next_wait() {
+    on_each(|runtime| {
+        let (waits, waiting) = mpsc::channel();
+        let passed = Arc::new(AtomicBool::new(false));
+        let passes = passed.clone();
+        let job = runtime.spawn(async move {
+            let waits = WaitsForEver(waits);
+            let when = When::At(Instant::now() + Duration::from_secs(3600));
+            let handle = callback::once(Owner::runtime(), when, move || drop(waits));
+            assert!(handle.cancel());
+            yield_with_stack();
+            passes.store(true, Ordering::SeqCst);
+        });
+        waiting.recv().unwrap();
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(!passed.load(Ordering::SeqCst));
+    });
+}
+
+/// Waits for ever when it is told that its job has survived a panic.
+struct WaitsWhenTold(mpsc::Sender<()>);
+
+impl Attachment for WaitsWhenTold {
+    fn ended(&self, _: Ending) {}
+
+    fn survived(&self) {
+        self.0.send(()).unwrap();
+        std::future::pending::<()>().wait();
+    }
+}
+
+#[test]
+fn a_job_that_is_cancelled_while_its_attachment_is_told_of_a_panic_ends_at_its_own_next_wait() {
+    on_each(|runtime| {
+        let (waits, waiting) = mpsc::channel();
+        let passed = Arc::new(AtomicBool::new(false));
+        let passes = passed.clone();
+        let job = runtime.spawn(async move {
+            let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
+            assert!(told.is_some());
+            fork::scope(|scope| scope.spawn(Unit::tell_if_it_goes_on));
             yield_with_stack();
             passes.store(true, Ordering::SeqCst);
         });

@@ -21,9 +21,11 @@ use std::{
 };
 
 use reports::{collect_reports, flushed, reports};
-use tools::{Drops, Latch, on_each, until, until_yielding};
+use tools::{Drops, Latch, on_each, until, until_yielding, watch};
 use weald_kernel::{
-    Attachment, Ending, JoinError, Panic, Runtime, Spawn, Unit, sleep, spawn, yield_now,
+    Attachment, Ending, JoinError, Panic, Runtime, Spawn, Unit, Wait,
+    callback::{self, Owner, When},
+    sleep, spawn, yield_now,
 };
 
 fn panic_of<T>(result: Result<T, JoinError>) -> Panic {
@@ -314,6 +316,28 @@ fn a_panic_of_the_main_future_leaves_block_on_and_the_runtime_usable() {
             2
         );
     });
+}
+
+#[test]
+fn a_shutdown_that_ends_a_wait_of_a_handler_of_panics_is_no_panic() {
+    collect_reports();
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let (waits, waiting) = mpsc::channel();
+    let owner = runtime.spawn(async move {
+        let owner = Owner::current();
+        owner.on_panic(move |_| {
+            waits.send(()).unwrap();
+            std::future::pending::<()>().wait();
+        });
+        callback::once(owner, When::Ready, || panic!("for the handler")).detach();
+        std::future::pending::<()>().await;
+    });
+    waiting.recv().unwrap();
+    let _left = runtime.shutdown(Duration::from_millis(100));
+    drop(owner);
+    flushed();
+    assert!(reports("weald::panic", "has set no on_panic").is_empty());
 }
 
 /// Blocks, when it is told that its job goes on, until another job releases it.

@@ -330,8 +330,11 @@ impl CallbackPtr {
         // SAFETY: the caller's promise.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop(body) }));
         if let Err(payload) = dropped {
-            let CallbackName { type_name, site } = head.kind.name();
-            report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
+            // A cancel: the job that drops the closure, such as one that cancels the callback, may be cancelled itself.
+            if !payload::delivers_cancel_again(&payload) {
+                let CallbackName { type_name, site } = head.kind.name();
+                report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
+            }
             payload::discard(payload);
         }
     }

@@ -145,7 +145,10 @@ impl Group {
         let (callback, site) = (panic.callback, panic.site);
         let handled = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
         if let Err(payload) = handled {
-            report::callback_panicked(callback, site, &panic_message(payload.as_ref()));
+            // A cancel is the runner's.
+            if !payload::delivers_cancel_again(&payload) {
+                report::callback_panicked(callback, site, &panic_message(payload.as_ref()));
+            }
             payload::discard(payload);
         }
     }

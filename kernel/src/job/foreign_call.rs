@@ -193,10 +193,9 @@ impl ForeignCall {
             Some(Called::Waker(_, waker)) => foreign_waker::wake(waker),
             Some(Called::Code(name, _, code)) => {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-                    match payload::is_cancel(&payload) {
-                        // Without a runtime it is another job that makes the call, and goes on.
-                        true => (FEATURES.deliver_cancel_again)(),
-                        false => report::unobserved_panic(&name, &panic_message(payload.as_ref())),
+                    // A cancel: without a runtime it is another job that makes the call, and goes on.
+                    if !payload::delivers_cancel_again(&payload) {
+                        report::unobserved_panic(&name, &panic_message(payload.as_ref()));
                     }
                     payload::discard(payload);
                 }

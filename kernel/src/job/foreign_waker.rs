@@ -32,12 +32,9 @@ fn isolate(call: impl FnOnce()) {
 /// Reports that a foreign waker panicked with `payload`, in the unit that the calling thread runs, and drops the payload.
 /// If a cancel of the running job has ended a wait in the waker, that is no panic, and the job's own next wait ends, too.
 pub(crate) fn report_panic(payload: Payload) {
-    match payload::is_cancel(&payload) {
-        true => (FEATURES.deliver_cancel_again)(),
-        false => {
-            let message = panic_message(payload.as_ref());
-            report::waker_panicked((FEATURES.running_unit)(), message);
-        }
+    if !payload::delivers_cancel_again(&payload) {
+        let message = panic_message(payload.as_ref());
+        report::waker_panicked((FEATURES.running_unit)(), message);
     }
     payload::discard(payload);
 }

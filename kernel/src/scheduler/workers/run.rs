@@ -365,7 +365,9 @@ fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
 pub(crate) fn tell_survived(cx: &Context, job: &Header) {
     cx.forget_panic();
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
-    if let Err(payload) = told {
+    if let Err(payload) = told
+        && !payload::delivers_cancel_again(&payload)
+    {
         report_and_discard(job, payload);
     }
 }
