@@ -364,14 +364,15 @@ fn make_late(
     origin: ReportOrigin,
     details: impl FnOnce() -> Details + Send + 'static,
 ) {
-    if reporter::admits(&kind, &origin, AudienceId::here()) {
-        reporter::submit(ReportRecord {
-            kind,
-            origin,
-            audience: Audience::here(),
-            details: Box::new(details),
-        });
+    if !reporter::admits(&kind, &origin, AudienceId::here()) {
+        return reporter::discard(details);
     }
+    reporter::submit(ReportRecord {
+        kind,
+        origin,
+        audience: Audience::here(),
+        details: Box::new(details),
+    });
 }
 
 /// Sends a report off, unless its audience got too many of its kind from the same origin. Nothing waits for it.

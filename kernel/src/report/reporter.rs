@@ -107,8 +107,16 @@ pub(super) fn submit(report: ReportRecord) {
     let refused = state.queue.push_report(report, now);
     drop(state);
     REPORTER.queued.notify_one();
-    // Outside the lock: it holds subscribers.
-    drop(refused);
+    // Outside the lock.
+    if let Some(refused) = refused {
+        discard(refused);
+    }
+}
+
+/// Drops what would have become a report. It may hold the last references to subscribers and to descriptions of jobs,
+/// which are the user's.
+pub(super) fn discard(unreported: impl Send + 'static) {
+    call_for_user(move || drop(unreported));
 }
 
 /// The calling thread runs no user code from now on.
@@ -261,5 +269,53 @@ fn handle(entry: QueueEntry) {
             lock(&REPORTER.state).flushed = number;
             REPORTER.flushed.notify_all();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{
+        panic::Location,
+        sync::mpsc,
+        thread::{self, ThreadId},
+    };
+
+    use super::*;
+    use crate::report::{make_late, record::Details};
+
+    /// Names the thread that drops it.
+    struct Dropped(mpsc::Sender<ThreadId>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _gone = self.0.send(thread::current().id());
+        }
+    }
+
+    #[test]
+    fn a_thread_without_user_code_drops_nothing_of_a_report_that_is_left_out_or_refused() {
+        let (dropped, drops) = mpsc::channel();
+        let report = |origin: String| {
+            let value = Dropped(dropped.clone());
+            let origin = ReportOrigin::Callback(origin, Location::caller());
+            make_late(ReportKind::CallbackPanicked, origin, move || {
+                drop(value);
+                Details::new(None, String::new())
+            });
+        };
+        // While the reporting thread is held here, the queue becomes full.
+        let (release, held) = mpsc::channel::<()>();
+        let origin = ReportOrigin::Callback("holds".to_owned(), Location::caller());
+        make_late(ReportKind::CallbackPanicked, origin, move || {
+            let _released = held.recv();
+            Details::new(None, String::new())
+        });
+        without_user_code(|| {
+            (0..50).for_each(|_| report("over its limit".to_owned()));
+            (0..2_000).for_each(|n| report(format!("{n} of many")));
+        });
+        drop(release);
+        let here = thread::current().id();
+        assert!(drops.iter().take(2_050).all(|thread| thread != here));
     }
 }
