@@ -142,7 +142,7 @@ impl PinnedQueue {
         if let Some(reactor) = &*lock(&self.polled_reactor) {
             reactor.notify();
         }
-        // Relaxed: the monitor looks at the queue after it sets this, and before it sleeps.
+        // Relaxed: the lock of `incoming` orders it; see `watch`.
         if self.watched.swap(false, Ordering::Relaxed)
             && let Some(shared) = shared::find(runtime)
         {
@@ -150,8 +150,11 @@ impl PinnedQueue {
         }
     }
 
-    /// The next job that another thread wakes wakes the monitor.
+    /// The next job that another thread wakes wakes the monitor. If the caller then finds the queue empty, it may sleep.
     pub(crate) fn watch(&self) {
+        // Under the lock under which `push_foreign` counts a job: if that was before, the caller sees the count, although
+        // it looks without the lock; if it comes later, the push sees this.
+        let _incoming = lock(&self.incoming);
         self.watched.store(true, Ordering::Relaxed);
     }
 
