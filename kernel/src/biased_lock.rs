@@ -62,7 +62,7 @@ pub(crate) enum OwnerFence {
 /// # Safety
 /// *Owner*: a thread enters with a lease that this lock has issued to it and that it has not given back, and while it is
 /// not inside already; otherwise there could be two `&mut` to the value. The lock issues a lease to one thread at a time:
-/// that which is handed the worker. The thread keeps it in its context and in its worker loop, where it stands beside
+/// the one that the worker is given to. The thread keeps it in its context and in its worker loop, where it stands beside
 /// the worker, and copies of it do not leave the thread. That a thread is not inside follows from the invariant at
 /// the head of this file; in a debug build each entry checks it.
 pub(crate) struct BiasedLock<T> {
@@ -252,9 +252,18 @@ impl<T> BiasedLock<T> {
         Ok(())
     }
 
-    /// Gives a revoked lease back: its thread never uses it again.
-    pub(crate) fn end(&self, lease: Lease) {
-        lock(&self.foreign).spare.push(lease.busy);
+    /// Gives a revoked lease back.
+    ///
+    /// # Safety
+    /// *Owner* ([`BiasedLock`]): this lock has issued the lease, and its thread, which calls this, gives it back once and
+    /// never uses it again. Its flag goes to a later lease: given back twice, it would go to two.
+    pub(crate) unsafe fn end(&self, lease: Lease) {
+        let mut leases = lock(&self.foreign);
+        debug_assert!(
+            lease.busy != leases.current && !leases.spare.contains(&lease.busy),
+            "the lease is current, or was given back before"
+        );
+        leases.spare.push(lease.busy);
     }
 
     /// Lets a foreign thread in. Any thread that is not inside; costs a heavy fence.

@@ -392,7 +392,8 @@ fn a_reused_flag_against_a_foreign_thread() {
             thread::spawn(move || {
                 // SAFETY: *owner*: this thread has the lease, or had it.
                 assert!(unsafe { worker.core.enter(first) }.is_err());
-                worker.core.end(first);
+                // SAFETY: *owner*: the lease is revoked, and not used again.
+                unsafe { worker.core.end(first) };
             })
         };
         let foreign = {

@@ -207,7 +207,9 @@ impl<B: Branch> Parts<'_, B> {
 
     fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let waker = cx.waker().clone();
-        let (claim, mut held) = self.claim.write(Claim::new()).first();
+        let claim = self.claim.write(Claim::new());
+        // SAFETY: *exclusive*: the claim is new.
+        let (claim, mut held) = unsafe { claim.first() };
         *self.stage = Stage::Waits;
         let former = held.set_waker(waker);
         debug_assert!(former.is_none(), "a new claim has no waker");

@@ -86,7 +86,8 @@ fn an_owner_takes_what_was_left_without_the_lock() {
         let list = Arc::new(SpinLock::new(Offers::<UnsafeCell<u32>>::new()));
         let mut node = Box::pin(OfferNode::with_slot(UnsafeCell::new(0)));
         let mut claim = Claim::new();
-        let (claim, held) = claim.first();
+        // SAFETY: *exclusive*: the claim is new.
+        let (claim, held) = unsafe { claim.first() };
         let ticket = Ticket::new(claim, (0, 1), None);
         list.lock().leave(node.as_mut(), &ticket);
         drop(held);

@@ -28,7 +28,8 @@ const WON: u32 = 2;
 /// A claim. It is stored in the future that waits, and pinned with it.
 ///
 /// # Safety
-/// *Exclusive*: only the holder of the claim touches the waker.
+/// *Exclusive*: only the holder of the claim touches the waker. There is one [`Held`] for each time that the word became
+/// `HELD`.
 pub(crate) struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
@@ -88,7 +89,10 @@ impl Claim {
     }
 
     /// The owner's first hold: nothing else refers to the claim yet.
-    pub(crate) fn first(&mut self) -> (&Claim, Held<'_>) {
+    ///
+    /// # Safety
+    /// *Exclusive*: the claim is new, and this is called once.
+    pub(crate) unsafe fn first(&mut self) -> (&Claim, Held<'_>) {
         (self, Held(self))
     }
 
@@ -133,8 +137,11 @@ impl Claim {
         }
     }
 
-    /// The right that [`Held::keep`] gave up. Called once for each `keep`, by its caller.
-    pub(crate) fn kept(&self) -> Held<'_> {
+    /// The right that [`Held::keep`] gave up.
+    ///
+    /// # Safety
+    /// *Exclusive*: called once for each `keep`, by its caller.
+    pub(crate) unsafe fn kept(&self) -> Held<'_> {
         Held(self)
     }
 

@@ -129,7 +129,9 @@ impl<V> Offers<V> {
             }
         };
         // SAFETY: *retracted*.
-        let held = unsafe { place.claim.as_ref() }.kept();
+        let claim = unsafe { place.claim.as_ref() };
+        // SAFETY: *exclusive*: it was kept above.
+        let held = unsafe { claim.kept() };
         if !fits(&mut self.front()?.slot) {
             return None;
         }
@@ -280,7 +282,9 @@ impl<V> AllHeld<'_, V> {
             self.count -= 1;
             let Place { claim, number } = offer.place();
             // SAFETY: *retracted*.
-            wakers.extend(unsafe { claim.as_ref() }.kept().win(number));
+            let claim = unsafe { claim.as_ref() };
+            // SAFETY: *exclusive*: the claims of the first `count` offers were kept, and this one leaves the list.
+            wakers.extend(unsafe { claim.kept() }.win(number));
         }
         wakers
     }
@@ -293,7 +297,9 @@ impl<V> Drop for AllHeld<'_, V> {
             if left > 0 {
                 left -= 1;
                 // SAFETY: *retracted*.
-                drop(unsafe { offer.place().claim.as_ref() }.kept());
+                let claim = unsafe { offer.place().claim.as_ref() };
+                // SAFETY: *exclusive*: the claims of the first `count` offers were kept, and each is passed once.
+                drop(unsafe { claim.kept() });
             }
             true
         });

@@ -1,4 +1,4 @@
-//! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires.
+//! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires or the runtime stops.
 //!
 //! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken. A spare thread may also be given
 //! the jobs of the [`quarantine`](crate::scheduler::threads::quarantine), which it runs without a worker.
@@ -278,7 +278,8 @@ impl PoolService<'_> {
         let Some((worker, lease)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
-        worker.core.end(lease);
+        // SAFETY: *owner*: this loop had the lease, which was revoked, and has just forgotten it.
+        unsafe { worker.core.end(lease) };
         self.end_detached_run()
     }
 
@@ -288,7 +289,8 @@ impl PoolService<'_> {
             return Flow::Continue;
         };
         let handoff = renew_lease(self.shared, worker.index, former);
-        worker.core.end(former);
+        // SAFETY: *owner*: this loop had the lease and has forgotten it; it is revoked by now, here or by the monitor.
+        unsafe { worker.core.end(former) };
         let handed = handoff.map(|handoff| hand_off(self.shared, handoff));
         if let Some(Err(refused)) = handed {
             self.begin(&refused.handoff);
@@ -322,7 +324,6 @@ impl Drop for Identity<'_> {
     }
 }
 
-/// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _signal_stack = SignalStack::provide();
     // It may stay lowered.
