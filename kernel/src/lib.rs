@@ -32,7 +32,7 @@ mod memory {
     mod strips;
 
     pub(crate) use blocks::{
-        JobWalk, alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of,
+        JobWalk, alloc, alloc_beside, class_of, collect_job_blocks, flush, free, free_of,
         note_joined, trim, try_alloc, with_job_block,
     };
     pub(crate) use class::{BlockKind, Class};

@@ -1,5 +1,5 @@
-//! A global allocator that sends messages: it comes back to the memory of messages on the same thread, whenever Weald
-//! allocates or frees.
+//! A global allocator that sends messages, or spawns jobs: it comes back to the memory of messages and jobs on the same
+//! thread, whenever Weald allocates or frees.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -27,6 +27,8 @@ thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
     /// To whom.
     static TO: RefCell<Option<Address<Message>>> = const { RefCell::new(None) };
+    /// In place of a message, where a job is spawned.
+    static SPAWNS: RefCell<Option<Arc<Runtime>>> = const { RefCell::new(None) };
 }
 
 /// Long, so that there are few to a chunk.
@@ -67,11 +69,23 @@ fn record() {
     if left == 0 {
         return;
     }
+    SPAWNS.with_borrow(|runtime| {
+        if let Some(runtime) = runtime {
+            (0..RECORDS).for_each(|_| runtime.spawn(job(true)).detach());
+        }
+    });
     TO.with_borrow(|to| {
-        let to = to.as_ref().unwrap();
+        let Some(to) = to.as_ref() else { return };
         (0..RECORDS).for_each(|_| to.post(Message::new(None)).ok().unwrap());
     });
     LEFT.set(left - 1);
+}
+
+/// A job that ends at once, or never. All are of one size.
+async fn job(ends: bool) {
+    if !ends {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Calls `act`, with records, and returns the number of these.
@@ -126,4 +140,18 @@ fn an_allocator_that_sends_messages_neither_hangs_nor_loses_one() {
             .ok()
     });
     runtime.block_on(job.unwrap()).unwrap();
+}
+
+/// The walk over all jobs notes those that it finds, and must not want memory for that under a lock that a spawn takes.
+#[test]
+fn an_allocator_that_spawns_does_not_hang_in_a_walk_over_all_jobs() {
+    let runtime = Arc::new(Runtime::builder().workers(1).build().unwrap());
+    let waiting: Vec<_> = (0..1_000).map(|_| runtime.spawn(job(false))).collect();
+    SPAWNS.set(Some(runtime.clone()));
+    LEFT.set(MOST);
+    let waits = runtime.waits();
+    let left = LEFT.replace(0);
+    SPAWNS.set(None);
+    assert!(left < MOST, "nothing was allocated");
+    drop((waits, waiting));
 }

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - A block is in exactly one place: in use, in one cache, in one batch of the depot, or uncut.
 //! - In a free block only the first word is ever written, and an uncut block is all zero. So another word of a job
-//!   block shows whether it is in use, and [`for_each_job_block`] finds the live jobs without a list that every
+//!   block shows whether it is in use, and [`collect_job_blocks`] finds the live jobs without a list that every
 //!   spawn would have to enter.
 //! - Memory returns to the system only through [`trim`].
 //!
@@ -123,11 +123,14 @@ pub(crate) fn trim() -> usize {
     crate::memory::region::give_back(empty)
 }
 
-/// Calls `visit` with every job block, in use or not, of all runtimes. `visit` must neither allocate
-/// nor free job blocks.
-pub(crate) fn for_each_job_block(mut visit: impl FnMut(NonNull<u8>)) {
-    crate::memory::plain::for_each_job(&mut visit);
-    crate::memory::depot::for_each_block(BlockKind::Job, &mut visit);
+/// Collects what `take` makes of every job block, in use or not, of all runtimes. `take` neither allocates nor frees: it
+/// is called under locks that an allocation of a job block takes, and the global allocator may come back here.
+pub(crate) fn collect_job_blocks<T>(
+    found: &mut Vec<T>,
+    mut take: impl FnMut(NonNull<u8>) -> Option<T>,
+) {
+    crate::memory::plain::collect_jobs(found, &mut take);
+    crate::memory::depot::collect(BlockKind::Job, found, &mut take);
 }
 
 /// A walk over all job blocks in steps. Blocks that come or go meanwhile may be missed, or visited twice.
@@ -138,13 +141,18 @@ pub(crate) struct JobWalk {
 }
 
 impl JobWalk {
-    /// The next step: visits some hundred blocks, as [`for_each_job_block`] does. False if none was left.
-    pub(crate) fn step(&mut self, mut visit: impl FnMut(NonNull<u8>)) -> bool {
+    /// The next step: visits some hundred blocks, as [`collect_job_blocks`] does. False if none was left.
+    pub(crate) fn step<T>(
+        &mut self,
+        found: &mut Vec<T>,
+        mut take: impl FnMut(NonNull<u8>) -> Option<T>,
+    ) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
-            crate::memory::plain::for_each_job(&mut visit);
+            crate::memory::plain::collect_jobs(found, &mut take);
             return true;
         }
-        crate::memory::depot::visit_next_chunk(BlockKind::Job, &mut self.cursor, &mut visit)
+        let cursor = &mut self.cursor;
+        crate::memory::depot::collect_next_chunk(BlockKind::Job, cursor, found, &mut take)
     }
 }
 

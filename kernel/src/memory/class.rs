@@ -20,7 +20,7 @@ pub(super) const COUNT: usize = 2 * (FINE + COARSE);
 /// What a block is for. Blocks of different kinds never share a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// A job; [`for_each_job_block`](crate::memory::for_each_job_block) finds it.
+    /// A job; [`collect_job_blocks`](crate::memory::collect_job_blocks) finds it.
     Job,
     /// A message, a timer, anything else.
     Node,

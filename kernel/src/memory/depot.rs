@@ -14,7 +14,7 @@ use std::{
 use crate::memory::{
     class::{self, BlockKind, Class},
     region::{self, CHUNK, SendPtr},
-    room::{try_with_room, with_room},
+    room::{lock_with_room, try_with_room, with_room},
 };
 use crate::sys::lock;
 
@@ -260,13 +260,18 @@ pub(super) fn has_all(class: Class) -> bool {
     cut.chain(uncut).sum::<usize>() == shelf.chunks.len() * blocks_per_chunk(class) as usize
 }
 
-/// Visits every block, cut or uncut, of all chunks of `kind`.
-pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)) {
+/// Collects what `take` makes of every block, cut or uncut, of all chunks of `kind`.
+pub(super) fn collect<T>(
+    kind: BlockKind,
+    found: &mut Vec<T>,
+    take: &mut dyn FnMut(NonNull<u8>) -> Option<T>,
+) {
     for class in Class::all().filter(|class| class.kind() == kind) {
+        let room = |shelf: &Shelf| shelf.chunks.len() * blocks_per_chunk(class) as usize;
         // Under the lock, so that no chunk is returned and reused for another class during the visit.
-        let shelf = lock(&SHELVES[class.index()]);
+        let shelf = lock_with_room(&SHELVES[class.index()], found, room);
         for chunk in &shelf.chunks {
-            visit_chunk(class, chunk, visit);
+            visit_chunk(class, chunk, &mut |block| found.extend(take(block)));
         }
     }
 }
@@ -278,7 +283,7 @@ pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, visit: &mut dyn Fn
         let is_block = (block.addr().get() - start)
             .checked_sub(HEAD)
             .is_some_and(|offset| offset % class.size() == 0);
-        // As in `for_each_block`.
+        // As in `collect`.
         let shelf = lock(&SHELVES[class.index()]);
         let mut chunks = shelf.chunks.iter();
         if is_block && chunks.any(|chunk| chunk.0.addr().get() == start) {
@@ -295,19 +300,21 @@ pub(super) struct ChunkCursor {
     chunk: usize,
 }
 
-/// Visits the blocks of one chunk, and moves on to the next. False if there was none left.
-pub(super) fn visit_next_chunk(
+/// As [`collect`], of the blocks of one chunk, and moves on to the next. False if there was none left.
+pub(super) fn collect_next_chunk<T>(
     kind: BlockKind,
     cursor: &mut ChunkCursor,
-    visit: &mut dyn FnMut(NonNull<u8>),
+    found: &mut Vec<T>,
+    take: &mut dyn FnMut(NonNull<u8>) -> Option<T>,
 ) -> bool {
     let classes = Class::all().filter(|class| class.kind() == kind);
     for class in classes.skip(cursor.class) {
-        // As in `for_each_block`.
-        let shelf = lock(&SHELVES[class.index()]);
+        let room = |_: &Shelf| blocks_per_chunk(class) as usize;
+        // As in `collect`.
+        let shelf = lock_with_room(&SHELVES[class.index()], found, room);
         if let Some(chunk) = shelf.chunks.get(cursor.chunk) {
             cursor.chunk += 1;
-            visit_chunk(class, chunk, visit);
+            visit_chunk(class, chunk, &mut |block| found.extend(take(block)));
             return true;
         }
         cursor.class += 1;

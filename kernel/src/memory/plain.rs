@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use crate::memory::class::BlockKind;
+use crate::memory::{class::BlockKind, room::lock_with_room};
 use crate::sys::lock;
 
 /// The addresses of all large job blocks.
@@ -37,12 +37,12 @@ pub(super) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
     unsafe { std::alloc::dealloc(block.as_ptr(), at_least_a_link(layout)) };
 }
 
-pub(super) fn for_each_job(visit: &mut dyn FnMut(NonNull<u8>)) {
+/// Collects what `take` makes of every large job block.
+pub(super) fn collect_jobs<T>(found: &mut Vec<T>, take: &mut dyn FnMut(NonNull<u8>) -> Option<T>) {
     // Under the lock, so that no block is freed during the visit.
-    for addr in lock(&JOBS).iter() {
-        visit(
-            NonNull::new(ptr::with_exposed_provenance_mut(*addr)).expect("a block has an address"),
-        );
+    for addr in lock_with_room(&JOBS, found, BTreeSet::len).iter() {
+        let block = NonNull::new(ptr::with_exposed_provenance_mut(*addr));
+        found.extend(take(block.expect("a block has an address")));
     }
 }
 

@@ -1,13 +1,13 @@
 //! Lists that are used under a lock and never allocate while it is held.
 //!
-//! A list's memory comes from the program's global allocator, which may itself send a message, and so come back to the
+//! A list's memory comes from the program's global allocator, which may itself send a message or spawn a job, and so come back to the
 //! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither
 //! allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
     mem,
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
 };
 
 use crate::sys::lock;
@@ -49,6 +49,23 @@ pub(super) fn try_with_room<T, I, R>(
         drop(guard);
         room = Vec::new();
         room.try_reserve_exact((2 * wanted).max(LEAST)).ok()?;
+    }
+}
+
+/// Locks `mutex` when `list`, which it does not guard, has room for as many more items as `more` says of what it guards.
+pub(super) fn lock_with_room<'a, T, I>(
+    mutex: &'a Mutex<T>,
+    list: &mut Vec<I>,
+    more: impl Fn(&T) -> usize,
+) -> MutexGuard<'a, T> {
+    loop {
+        let guard = lock(mutex);
+        let more = more(&guard);
+        if list.capacity() - list.len() >= more {
+            return guard;
+        }
+        drop(guard);
+        list.reserve(more);
     }
 }
 

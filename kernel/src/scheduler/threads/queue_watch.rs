@@ -236,10 +236,9 @@ impl Samples {
         let began = Instant::now();
         let walk = self.walk.get_or_insert_default();
         let before = jobs.len();
-        let is_going_on = walk.jobs.step(|block| {
-            // SAFETY: job blocks stay mapped.
-            jobs.extend(unsafe { JobRef::from_block_of(block, self.runtime) });
-        });
+        // SAFETY: job blocks stay mapped.
+        let of_runtime = |block| unsafe { JobRef::from_block_of(block, self.runtime) };
+        let is_going_on = walk.jobs.step(jobs, of_runtime);
         for job in &jobs[before..] {
             if job.header().runtime() != self.runtime || job.header().state.is_done() {
                 continue;

@@ -323,10 +323,9 @@ impl Shared {
     /// for the walk; so elsewhere than in a shutdown, [`jobs_that`](Self::jobs_that) is to be used.
     pub(crate) fn live_jobs(&self) -> WalkedJobs {
         let mut jobs = Vec::new();
-        memory::for_each_job_block(|block| {
-            // SAFETY: job blocks stay mapped.
-            jobs.extend(unsafe { JobRef::from_block_of(block, self.id) });
-        });
+        // SAFETY: job blocks stay mapped.
+        let of_runtime = |block| unsafe { JobRef::from_block_of(block, self.id) };
+        memory::collect_job_blocks(&mut jobs, of_runtime);
         let mut jobs = WalkedJobs::new(jobs);
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
         if self.is_driven() {
@@ -343,8 +342,8 @@ impl Shared {
         let mut is_going_on = true;
         while is_going_on {
             // SAFETY: job blocks stay mapped.
-            is_going_on =
-                walk.step(|block| seen.extend(unsafe { JobRef::from_block_of(block, self.id) }));
+            let of_runtime = |block| unsafe { JobRef::from_block_of(block, self.id) };
+            is_going_on = walk.step(&mut seen, of_runtime);
             let own = seen.drain(..).filter(|job: &JobRef| {
                 job.header().runtime() == self.id && !job.header().state.is_done()
             });
