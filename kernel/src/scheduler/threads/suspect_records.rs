@@ -27,8 +27,10 @@ pub(super) const WIDENING: usize = 4;
 /// So many suspect kinds without a family make all work of their code suspect that has a number and no family. They are
 /// more, because nothing says that such kinds have anything in common.
 pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
-/// The most jobs of one kind whose long runs are counted, or that are reported for them.
+/// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for them.
 const COUNTED_JOBS: usize = 64;
+/// A job that was reported for several long runs is not forgotten while it has had several in this time.
+const NAMED_MEMORY: Duration = Duration::from_secs(4);
 
 /// A suspect kind, as a worker's loop knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,8 +95,8 @@ pub(super) struct Record {
     /// The long runs of all jobs since `counted_since`.
     all_long_runs: u32,
     counted_since: Instant,
-    /// The jobs that were reported for several long runs, as addresses.
-    named: Vec<usize>,
+    /// The jobs that were reported for several long runs, as addresses, and when they last had several.
+    named: Vec<(usize, Instant)>,
     /// Whether a report has told that its jobs stay just below the bound.
     is_named: bool,
     /// How many jobs offended on a worker although the kind was suspect, or before it was.
@@ -147,12 +149,22 @@ impl Record {
         }
     }
 
-    /// True the first time that `job` is to be reported for several long runs.
-    fn name(&mut self, job: &Header) -> bool {
+    /// True the first time that `job` is to be reported for several long runs. If too many are remembered, those that
+    /// have had none for long are forgotten: a kind may go on for days.
+    fn name(&mut self, job: &Header, now: Instant) -> bool {
         let address = std::ptr::from_ref(job).addr();
-        let names = self.named.len() < COUNTED_JOBS && !self.named.contains(&address);
+        let mut named = self.named.iter_mut();
+        if let Some((_, last)) = named.find(|(other, _)| *other == address) {
+            *last = now;
+            return false;
+        }
+        if self.named.len() == COUNTED_JOBS {
+            self.named
+                .retain(|(_, last)| now.saturating_duration_since(*last) < NAMED_MEMORY);
+        }
+        let names = self.named.len() < COUNTED_JOBS;
         if names {
-            self.named.push(address);
+            self.named.push((address, now));
         }
         names
     }
@@ -162,7 +174,7 @@ impl Record {
         let of_job = self.count_long_run(job, now);
         let is_offence = self.all_long_runs >= LONG_RUNS;
         self.is_suspect |= is_offence;
-        if of_job >= LONG_RUNS && self.name(job) {
+        if of_job >= LONG_RUNS && self.name(job, now) {
             self.is_named = true;
             return (LongRun::Again, is_offence);
         }
@@ -329,5 +341,34 @@ impl Records {
     /// Whether the suspects have changed since the last call.
     pub(super) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::job::{JobRef, testing};
+
+    #[test]
+    fn a_job_of_a_kind_that_goes_on_is_named_after_many_others_that_have_ended() {
+        let jobs: Vec<_> = (0..=COUNTED_JOBS).map(|_| testing::job()).collect();
+        let [first @ .., last] = &jobs[..] else {
+            unreachable!("there are some")
+        };
+        let begin = Instant::now();
+        let kind = CurrentWork::of(last.header()).kind();
+        let mut record = Record::new(kind, 0, begin);
+        let mut is_named = |job: &JobRef, now| {
+            let mut runs = (0..LONG_RUNS).map(|_| record.note_long_run(job.header(), now).0);
+            runs.any(|run| run == LongRun::Again)
+        };
+        assert!(first.iter().all(|job| is_named(job, begin)));
+        assert!(!is_named(last, begin), "as many as are remembered");
+        let later = begin + NAMED_MEMORY / 2;
+        assert!(!first.iter().any(|job| is_named(job, later)), "only once");
+        assert!(
+            is_named(last, later + NAMED_MEMORY),
+            "the others have ended"
+        );
     }
 }
