@@ -1,7 +1,9 @@
 //! The inner lock: guards the state of one tool for a few instructions, never across a wait.
 //!
 //! Invariants:
-//! - No user code runs while it is held: wakers are cloned before and woken after.
+//! - No user code runs while it is held: wakers are cloned before and woken after. Except the global allocator, when the
+//!   buffer of a channel or of a mailbox grows: an allocator that uses the same channel never returns
+//!   (docs/user-code.md).
 //! - Its holder takes no second inner lock.
 //!
 //! So a thread that finds it held spins for a moment, and lets others run if the holder was preempted.
