@@ -10,8 +10,8 @@
 //! → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
 //! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the
-//! descriptor of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only
-//! that calls on them may never return, so these get blocking threads of their own.
+//! descriptor of a socket and whether that is ready, and nothing of a connection. It knows only one
+//! thing of files and host names: calls on them may never return, so these get blocking threads of their own.
 
 // On which platforms the kernel runs is in `build.rs`, which ends the build elsewhere.
 
@@ -69,7 +69,7 @@ mod queue {
     pub(crate) mod watched_queue;
 }
 
-// The job: its state, its body, its messages. Of callbacks and forks it has some flags and what reports name.
+// The job: its state, its body, its messages. It has a few flags of callbacks and forks, and what reports name of them.
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
@@ -339,8 +339,8 @@ mod models {
     //! runs them also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
     //!
     //! What the models cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
-    //! of one thread. Of the asymmetric fence, `light_if_asymmetric` is a full one here, so no model notices if its counterpart
-    //! is not heavy. For `light` they do.
+    //! of one thread. The fence `light_if_asymmetric` is a full one here, so no model notices if its counterpart is not
+    //! heavy. Models of `light` do.
 
     #![allow(
         clippy::arc_with_non_send_sync,

@@ -113,7 +113,7 @@ fn reserve(huge_pages: bool) -> Option<NonNull<u8>> {
     if huge_pages {
         // A system without huge pages refuses; the memory works all the same.
         // SAFETY: the range was mapped above; the advice changes no contents.
-        let _ = unsafe { madvise(start, REGION, Advice::LinuxHugepage) };
+        let _advised = unsafe { madvise(start, REGION, Advice::LinuxHugepage) };
     }
     NonNull::new(start.cast())
 }

@@ -13,8 +13,8 @@
 //!
 //! Four kinds of threads poll. A busy worker does so at least once a tick while no other waits in the poller
 //! ([`crate::scheduler::workers::search`]). A worker without jobs does so before it searches. The sleeper with the
-//! poller lock waits there. The monitor polls when one run occupies a worker for 0.75 ms while another sleeps and none
-//! has the poller lock.
+//! poller lock waits there. The monitor polls when one run occupies a worker from one of its rounds to the next
+//! ([`crate::scheduler::threads::monitor`]) while another sleeps and none has the poller lock.
 
 use std::{
     io,

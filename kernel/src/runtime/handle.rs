@@ -46,7 +46,7 @@ use crate::{
 /// # Reports
 /// What a runtime reports (stuck jobs, panics that nothing joins, deadlocks, jobs that did not stop) leaves through a
 /// thread of its own. A subscriber that panics loses the report that it was given, and one that blocks delays
-/// reports; neither stops a job. Of one kind and spawn site at most ten reports are made in a second, and the others
+/// reports; neither stops a job. At most ten reports of one kind and spawn site are made in a second, and the others
 /// are counted: "… and 990 more reports of this kind from the same place were left out".
 ///
 /// Reports go to the `tracing` subscriber that was current where the runtime was started, whether global or of a scope.

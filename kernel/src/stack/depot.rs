@@ -273,7 +273,7 @@ fn reserve(size: usize) -> Result<Rest, StackError> {
     let start = unsafe { mapped.byte_add(skip) };
     // A huge page would commit 2 MiB at the first touch of a stack. A system without huge pages refuses.
     // SAFETY: the range was mapped above; the advice changes no contents.
-    let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
+    let _advised = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
     Ok(Rest {
         start: NonNull::new(start.cast()).ok_or(refused)?,
         slots: bytes / size,

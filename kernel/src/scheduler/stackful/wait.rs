@@ -226,7 +226,7 @@ pub(crate) struct Shield(Option<JobRef>);
 
 impl Shield {
     fn begin() -> Shield {
-        // Of two shields the outer one counts.
+        // If there are two shields, the outer one counts.
         let job = context::again().job_ref();
         Shield(job.filter(|job| {
             !std::mem::replace(&mut job.header().extensions.lock().is_shielded, true)

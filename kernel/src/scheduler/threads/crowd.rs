@@ -1,4 +1,4 @@
-//! More threads that compute than cores: the monitor lowers the priority of those that are no workers.
+//! More threads that compute than cores: the monitor lowers the priority of those that serve no worker.
 //!
 //! These are [detached threads](super::detached), and [closures of blocking threads](super::blocking_pool). They count
 //! together, and get the same share.
@@ -11,7 +11,7 @@ use crate::scheduler::{
     workers::shared::Shared,
 };
 
-/// Lowers them if, with the workers that do not sleep, they are more than the cores. Called by the monitor each round.
+/// Lowers the threads without a worker if they and the busy workers together are more than the cores. Called by the monitor each round.
 pub(super) fn lower_if_crowded(shared: &Shared, memory: RoundMemory) {
     let closures = shared.blocking.of(Purpose::Closures);
     let computing = match memory.is_enough() {

@@ -105,7 +105,7 @@ pub(super) fn run_without_memory(shared: &Arc<Shared>) {
     let is_wanted = shared.quarantine.len() > shared.quarantine.starting();
     if is_wanted && shared.pool.has_idle() {
         // If another took the thread, the next round tries again.
-        let _ = serve::start_quarantine(shared);
+        let _started = serve::start_quarantine(shared);
     }
 }
 

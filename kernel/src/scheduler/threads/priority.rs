@@ -77,13 +77,13 @@ pub(crate) fn lower(thread: u32, normal: i32, share: CpuShare) {
     }
     let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
     // An error means that the thread has ended, or that the system refuses: the priority stays as it is.
-    let _ = setpriority_process(thread, nice);
+    let _set = setpriority_process(thread, nice);
 }
 
 /// Leaves the thread with this number its priority `normal`, and makes its slices short.
 pub(crate) fn shorten_slices(thread: u32, normal: i32) {
     // If the system refuses, the slices stay as they are.
-    let _ = set(thread, normal_policy(), normal, SHORT_SLICE);
+    let _set = set(thread, normal_policy(), normal, SHORT_SLICE);
 }
 
 /// Whether the calling thread is lowered, whose normal priority is `normal`.

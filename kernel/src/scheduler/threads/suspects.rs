@@ -75,7 +75,7 @@ impl Suspects {
         let run = (job, CurrentWork::of(job));
         let noted = self.change(|records| records.note_long_run(run, now));
         if self.is_any() {
-            let _ = job.lose_record();
+            let _was_proven = job.lose_record();
         }
         noted
     }

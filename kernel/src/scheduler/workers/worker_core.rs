@@ -1,7 +1,7 @@
 //! The worker core: a worker's queues and timer wheel, and the rules by which the next job is taken.
 //!
 //! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock): by the
-//! owner, which holds the lease, or by a foreign thread. Foreign are:
+//! owner, which holds the lease, or by a foreign thread, which is one of these:
 //! - the monitor;
 //! - a thread that reads the metrics, trims (`trim::sweep_timers`) or shuts the runtime down;
 //! - after the stop, a thread that starts a sleep (`api::time`), or that waits in a destructor

@@ -34,7 +34,7 @@ impl Context {
         self.wanted_until.get()
     }
 
-    /// Sets that; returns what was set before.
+    /// Sets the deadline of the caller on whose behalf the running job works; returns what was set before.
     pub(crate) fn set_wanted_until(&self, deadline: Option<Instant>) -> Option<Instant> {
         self.wanted_until.replace(deadline)
     }
