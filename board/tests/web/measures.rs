@@ -1,6 +1,7 @@
 //! Moderators delete, restore and erase boards, as pages and as a program.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 
 use weald_board::Config;
 use weald_board::model::Hashed;
@@ -22,6 +23,19 @@ fn measure(browser: &mut Browser, fields: &[(&str, &str)]) -> Answered {
     browser.fill("/b/tea/moderate", fields)
 }
 
+/// A stream of live updates of the board, which has begun.
+fn live_stream(browser: &Browser) -> BufReader<TcpStream> {
+    let mut live = connect(browser.address);
+    write!(live, "GET /b/tea/live HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut live = BufReader::new(live);
+    let mut line = String::new();
+    while !line.contains("retry") {
+        line.clear();
+        assert!(live.read_line(&mut line).unwrap() > 0);
+    }
+    live
+}
+
 #[test]
 fn a_moderator_deletes_restores_and_erases_a_board() {
     with_config(config(), |mut ada| {
@@ -36,14 +50,7 @@ fn a_moderator_deletes_restores_and_erases_a_board() {
         let refused = measure(&mut grace, &[("why", ""), ("do", "delete")]);
         assert_eq!(refused.status, 422);
         assert!(refused.body.contains("Say why"), "{refused:?}");
-        let mut live = connect(ada.address);
-        write!(live, "GET /b/tea/live HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut live = BufReader::new(live);
-        let mut line = String::new();
-        while !line.contains("retry") {
-            line.clear();
-            assert!(live.read_line(&mut line).unwrap() > 0);
-        }
+        let mut live = live_stream(&ada);
         let fields = [("why", "spam"), ("do", "delete")];
         assert_eq!(measure(&mut grace, &fields).place(), "/moderate");
         // Live readers are told, and then the stream ends.
