@@ -60,7 +60,8 @@ fn a_park_in_a_set_of_futures_ends() {
 async fn abandoned_park() {
     let mut set = FuturesUnordered::from_iter([park()]);
     let mut next = pin!(set.next());
-    poll_fn(|cx| Poll::Ready(assert!(next.as_mut().poll(cx).is_pending()))).await;
+    let polled = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
+    assert!(polled.is_pending());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use weald_sync::backlog;
 use crate::{
     scheduler::{
         threads::held_up,
-        workers::{cancelled_timers, shared::Shared},
+        workers::{cancelled_timers::CancelledTimers, shared::Shared},
     },
     sys::Ordering,
 };
@@ -135,7 +135,8 @@ impl Metrics {
             metrics.runnable += core.callbacks.len();
             metrics.timers += core.wheel.pending();
         }
-        let cancelled = cancelled_timers::of_runtime(shared);
+        let cancelled = shared.workers.iter().map(|worker| &worker.cancelled);
+        let cancelled = CancelledTimers::sum_of(cancelled);
         metrics.timers = metrics.timers.saturating_sub(cancelled);
         metrics
     }

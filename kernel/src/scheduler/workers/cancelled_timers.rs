@@ -10,7 +10,6 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    scheduler::workers::shared::Shared,
     sys::{AtomicIsize, Ordering},
     timer::{entry::EntryPtr, wheel::Wheel},
 };
@@ -69,13 +68,12 @@ impl CancelledTimers {
     fn sum(&self) -> isize {
         self.here.load(Ordering::Relaxed) + self.apart.load(Ordering::Relaxed)
     }
-}
 
-/// How many cancelled timers are in the lists of the runtime's workers.
-pub(crate) fn of_runtime(shared: &Shared) -> usize {
-    let workers = shared.workers.iter();
-    let all = workers.map(|worker| worker.cancelled.sum()).sum::<isize>();
-    usize::try_from(all).unwrap_or(0)
+    /// How many cancelled timers are in the lists of all workers of a runtime, whose numbers these are.
+    pub(crate) fn sum_of<'a>(workers: impl Iterator<Item = &'a CancelledTimers>) -> usize {
+        let all = workers.map(CancelledTimers::sum).sum::<isize>();
+        usize::try_from(all).unwrap_or(0)
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use crate::{
     job::foreign_call::ForeignCalls,
     scheduler::workers::{
-        cancelled_timers, ready,
+        cancelled_timers::CancelledTimers,
+        ready,
         search::{self, sleep::Sleeper},
         shared::Shared,
         worker_core::WorkerCore,
@@ -27,10 +28,11 @@ const TIME_LIMIT: Duration = Duration::from_millis(20);
 pub(crate) fn sweep_timers(shared: &Shared) {
     // SAFETY: entries in the wheel are alive.
     let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
+    let cancelled = || shared.workers.iter().map(|worker| &worker.cancelled);
     let mut calls = ForeignCalls::default();
     for worker in &shared.workers {
         let mut next = Some(0);
-        while cancelled_timers::of_runtime(shared) > 0
+        while CancelledTimers::sum_of(cancelled()) > 0
             && let Some(slot) = next
         {
             let mut due = Due::default();
