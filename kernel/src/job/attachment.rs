@@ -31,7 +31,7 @@ pub enum Ending {
 }
 
 /// What may be attached to a job.
-pub trait Attachment: Send + Sync + 'static {
+pub trait Attachment: Any + Send + Sync {
     /// The job has ended: it is done, what it held is dropped, its exit hooks have run, and its joiner has not been
     /// woken yet. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
@@ -53,44 +53,15 @@ pub trait Attachment: Send + Sync + 'static {
 
 /// An attachment, without its type.
 pub(crate) struct AttachedValue {
-    value: Arc<dyn Any + Send + Sync>,
-    ended: fn(&(dyn Any + Send + Sync), Ending),
-    survived: fn(&(dyn Any + Send + Sync)),
-    takes_long: fn(&(dyn Any + Send + Sync)),
-    is_watched: fn(&(dyn Any + Send + Sync)) -> bool,
+    value: Arc<dyn Attachment>,
     was_told: bool,
-}
-
-impl AttachedValue {
-    fn new<A: Attachment>(value: Arc<A>) -> AttachedValue {
-        AttachedValue {
-            value,
-            ended: |value, ending| {
-                let value = value.downcast_ref::<A>();
-                value.expect("it was made of this type").ended(ending);
-            },
-            survived: |value| {
-                let value = value.downcast_ref::<A>();
-                value.expect("it was made of this type").survived();
-            },
-            takes_long: |value| {
-                let value = value.downcast_ref::<A>();
-                value.expect("it was made of this type").takes_long();
-            },
-            is_watched: |value| {
-                let value = value.downcast_ref::<A>();
-                value.expect("it was made of this type").is_watched()
-            },
-            was_told: false,
-        }
-    }
 }
 
 impl AttachedValue {
     /// The call that tells it that the job takes long, if it was told of the end.
     pub(super) fn takes_long(&self) -> Option<impl FnOnce() + Send + 'static> {
-        let (value, takes_long) = (self.value.clone(), self.takes_long);
-        self.was_told.then_some(move || takes_long(&*value))
+        let value = self.value.clone();
+        self.was_told.then_some(move || value.takes_long())
     }
 }
 
@@ -102,7 +73,8 @@ pub(crate) fn get<A: Attachment>(job: &Header) -> Option<Arc<A>> {
 
 fn of_type<A: Attachment>(extensions: &Extensions) -> Option<Arc<A>> {
     let attached = extensions.attachment.as_ref()?;
-    attached.value.clone().downcast().ok()
+    let value: Arc<dyn Any + Send + Sync> = attached.value.clone();
+    value.downcast().ok()
 }
 
 /// The attachment of the job, created now if it had none. None if the job was done without one.
@@ -118,28 +90,28 @@ pub(crate) fn get_or_attach<A: Attachment>(
         return None;
     }
     let value = Arc::new(make(extensions.number()));
-    extensions.attachment = Some(AttachedValue::new(value.clone()));
+    extensions.attachment = Some(AttachedValue {
+        value: value.clone(),
+        was_told: false,
+    });
     Some(value)
+}
+
+fn value_of(job: &Header) -> Option<Arc<dyn Attachment>> {
+    let extensions = job.extensions.lock_existing()?;
+    Some(extensions.attachment.as_ref()?.value.clone())
 }
 
 /// Tells the attachment, if there is one, that the job continues after a panic.
 pub(crate) fn tell_survived(job: &Header) {
-    let told = job.extensions.lock_existing().and_then(|extensions| {
-        let attached = extensions.attachment.as_ref()?;
-        Some((attached.value.clone(), attached.survived))
-    });
-    if let Some((value, survived)) = told {
-        survived(&*value);
+    if let Some(value) = value_of(job) {
+        value.survived();
     }
 }
 
 /// Whether the job has an attachment that tells others of its end.
 pub(crate) fn is_watched(job: &Header) -> bool {
-    let asked = job.extensions.lock_existing().and_then(|extensions| {
-        let attached = extensions.attachment.as_ref()?;
-        Some((attached.value.clone(), attached.is_watched))
-    });
-    asked.is_some_and(|(value, is_watched)| is_watched(&*value))
+    value_of(job).is_some_and(|value| value.is_watched())
 }
 
 /// How the job ended, if it is done: whether or not something is attached to it.
@@ -153,11 +125,16 @@ pub(crate) fn ending(job: &Header) -> Option<Ending> {
         let message = extensions.panic_message.clone()?;
         Some((message, extensions.panic_site.clone()))
     });
-    Some(match panicked {
+    Some(ending_of(job, panicked))
+}
+
+/// How the job ended, after a panic with this message at this site, if it panicked.
+fn ending_of(job: &Header, panicked: Option<(Box<str>, Option<PanicSite>)>) -> Ending {
+    match panicked {
         Some((message, site)) => Ending::Panicked { message, site },
         None if job.was_cancelled() => Ending::Cancelled,
         None => Ending::Returned,
-    })
+    }
 }
 
 /// Tells the attachment, if there is one, how the job ended. Called once, by the thread that ends the job.
@@ -171,15 +148,9 @@ pub(crate) fn tell(job: &Header, panic: Option<Box<str>>) {
     if mem::replace(&mut attached.was_told, true) {
         return;
     }
-    let (value, ended) = (attached.value.clone(), attached.ended);
+    let value = attached.value.clone();
     let site = extensions.panic_site.clone();
     drop(extensions);
-    ended(
-        &*value,
-        match panic {
-            Some(message) => Ending::Panicked { message, site },
-            None if job.was_cancelled() => Ending::Cancelled,
-            None => Ending::Returned,
-        },
-    );
+    let panicked = panic.map(|message| (message, site));
+    value.ended(ending_of(job, panicked));
 }
