@@ -39,10 +39,11 @@ pub(crate) enum Command {
 }
 
 const EXAMPLES: &str = "Examples:
-  weald bench                          all workloads on Weald, a few minutes
-  weald bench --quick                  small sizes, well under a minute
-  weald bench --only ring,spawn        two workloads
-  weald bench --rivals=go,erlang       Weald, Go and Erlang
+  weald bench                          a dozen figures and a verdict on each, within a minute
+  weald bench --rivals=tokio,go        the same, judged by Tokio and Go
+  weald bench --only ring,spawn        two workloads at all their sizes
+  weald bench --quick                  all workloads at small sizes, within two minutes
+  weald bench --full                   all workloads at all sizes; it tells how long it will take
   weald bench --full --rivals --report report.html
   weald bench --json | jq .median      one record per line
 
@@ -51,19 +52,19 @@ A row is one workload with one set of parameters, such as ring n=1000 m=100 toke
 /// What to measure, and where the results go.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Use small sizes and few runs (well under a minute without rivals)
+    /// Measure every workload at small sizes with few runs
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Run every row at least five times, with every number of workers (hours with rivals)
+    /// Measure every workload at all sizes (hours with rivals)
     #[arg(long)]
     pub(crate) full: bool,
-    /// Run only these workloads, separated by commas
+    /// Run only these workloads, at all sizes unless --quick is given, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) only: Vec<String>,
     /// Use only this number of workers [default: 1, and the number of available cores]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) workers: Option<usize>,
-    /// Run every row this many times [default: 5; fewer for long rows and with --quick]
+    /// Run every row this many times [default: 5 with --full, fewer for long rows; else 3 or 1]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) runs: Option<usize>,
     /// Measure rivals too: all that can be built here, or only those named
@@ -85,6 +86,10 @@ pub(crate) struct Bench {
     /// The time limit for one run of one system, in seconds
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
     pub(crate) timeout: Duration,
+    /// The time limit for the whole, in seconds; a row that it leaves no time for is named
+    /// [default: 55 for the table, 115 with --quick, none with --full or --only]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) within: Option<Duration>,
     /// When to use colours on stderr
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     pub(crate) color: Colour,

@@ -1,36 +1,40 @@
 //! `weald bench`: from the command line to printed figures.
 //!
-//! Steps: check the arguments; find and build the rivals; run the bench and print each row as soon as it
-//! is finished; write the page.
+//! Steps: check the arguments; find and build the rivals; run the bench; print each row, and write the page anew, as
+//! soon as a row is finished.
+
+mod page;
+mod shown;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use weald_lab::alternate::{RowResult, Turn};
-use weald_lab::bench::{self, Listener, Options};
+use weald_lab::alternate::{RowResult, TIME_IS_OVER};
+use weald_lab::bench::{self, Options};
 use weald_lab::error::Error;
 use weald_lab::plan::Level;
-use weald_lab::report::{self, Source};
 use weald_lab::rivals::{self, Found, Places};
 use weald_lab::system::{System, WEALD, this_program};
-use weald_lab::{compare, limit, machine, record, table, workload};
+use weald_lab::{limit, workload};
 
 use crate::args::Bench;
 use crate::interrupt;
-use crate::output::{complain, print};
+use crate::output::complain;
 use crate::progress::Progress;
+use page::Page;
+use shown::{Form, Shown};
+
+/// The bounds of the table and of a quick bench without rivals, with a rest for what is not measured.
+const A_MINUTE: Duration = Duration::from_secs(55);
+const TWO_MINUTES: Duration = Duration::from_secs(115);
 
 pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let options = options(args)?;
-    // Better to learn now than hours later that the page cannot be written.
-    if let Some(path) = &args.report {
-        let probe = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(path);
-        probe.map_err(Error::file("write", path))?;
-    }
     interrupt::listen()?;
+    let command = command(args);
+    // Better to learn now than hours later that the page cannot be written.
+    let mut page = Page::begin(args.report.as_deref(), &command)?;
     let progress = Progress::new(args.color);
     let Found {
         systems: rivals,
@@ -39,29 +43,13 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let program = this_program()?;
     let own = [System::weald(&program), System::limit(&program)];
     let systems: Vec<System> = own.into_iter().chain(rivals).collect();
+    page.measures(&systems, &missing);
 
-    let mut shown = Shown {
-        progress: &progress,
-        json: args.json,
-        workload: "",
-    };
+    let mut shown = Shown::new(&progress, form(args, options.level), page);
     shown.heading()?;
     let results = bench::run(&options, &systems, &mut shown)?;
     progress.end();
-    if !args.json {
-        print(&table::legend(&results))?;
-        print(&table::closing(&results))?;
-    }
-    if let Some(path) = &args.report {
-        let command = command(args);
-        let source = Source {
-            results: &results,
-            systems: &systems,
-            missing: &missing,
-            command: &command,
-        };
-        report::write(source, path)?;
-    }
+    shown.end(&results)?;
     Ok(if own_failed(&results) {
         ExitCode::FAILURE
     } else {
@@ -69,11 +57,19 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     })
 }
 
+fn form(args: &Bench, level: Level) -> Form {
+    match (args.json, level) {
+        (true, _) => Form::Records,
+        (false, Level::Glance) => Form::Table,
+        (false, _) => Form::Rows,
+    }
+}
+
 fn options(args: &Bench) -> Result<Options, Error> {
-    let level = match (args.quick, args.full) {
+    let level = match (args.quick, args.full || !args.only.is_empty()) {
         (true, _) => Level::Quick,
         (_, true) => Level::Full,
-        _ => Level::Usual,
+        _ => Level::Glance,
     };
     let only = args
         .only
@@ -81,7 +77,13 @@ fn options(args: &Bench) -> Result<Options, Error> {
         .map(|name| workload::find(name))
         .collect::<Result<_, _>>()?;
     let (workers, runs, timeout) = (args.workers, args.runs, args.timeout);
+    let within = match (args.within, &args.rivals, level) {
+        (None, None, Level::Glance) => Some(A_MINUTE),
+        (None, None, Level::Quick) => Some(TWO_MINUTES),
+        (asked, ..) => asked,
+    };
     Ok(Options {
+        within,
         level,
         only,
         workers,
@@ -149,6 +151,9 @@ fn command(args: &Bench) -> String {
             },
         );
     }
+    if let Some(within) = args.within {
+        flag(true, format!("--within {}", within.as_secs_f64()));
+    }
     let page = args
         .report
         .as_ref()
@@ -161,79 +166,11 @@ fn command(args: &Bench) -> String {
     words.join(" ")
 }
 
-/// Whether Weald or a limit program lacks figures in some row. Rivals may lack them.
+/// Whether Weald or a limit program failed in some row. Rivals may fail, and what the bench had no time for has not.
 fn own_failed(results: &[RowResult]) -> bool {
     let cells = results.iter().flat_map(|result| &result.cells);
     cells
         .filter(|cell| [WEALD, limit::NAME].contains(&cell.system.as_str()))
-        .any(|cell| cell.trouble.is_some())
-}
-
-/// Prints rows and shows progress while the bench runs.
-struct Shown<'a> {
-    progress: &'a Progress,
-    json: bool,
-    /// The workload whose remark was printed last.
-    workload: &'static str,
-}
-
-impl Shown<'_> {
-    /// Describes the machine, above its figures. Records are for tools, so `--json` prints nothing else.
-    fn heading(&self) -> Result<(), Error> {
-        if self.json {
-            return Ok(());
-        }
-        self.progress
-            .hide_while(|| print(&format!("{}\n", machine::text())))
-    }
-
-    /// Prints the workload's remark once, before its first row.
-    fn remark(&mut self, row: &RowResult) -> Result<(), Error> {
-        let workload = row.row.workload;
-        if workload.name == self.workload || workload.remark.is_empty() {
-            return Ok(());
-        }
-        self.workload = workload.name;
-        print(&format!("{}: {}\n\n", workload.name, workload.remark))
-    }
-
-    fn rows_as_records(rows: &[RowResult]) -> Result<(), Error> {
-        for row in rows {
-            for cell in row.cells.iter().filter(|cell| cell.trouble.is_some()) {
-                let trouble = cell.trouble.as_deref().unwrap_or_default();
-                let (name, params, lane) =
-                    (row.row.workload.name, &row.row.params, compare::label(cell));
-                complain(&format!("{name} {params}, {lane}: {trouble}"));
-            }
-            let lines: String = record::records(row)
-                .map(|line| line.line() + "\n")
-                .collect();
-            print(&lines)?;
-        }
-        Ok(())
-    }
-}
-
-impl Listener for Shown<'_> {
-    fn planned(&mut self, children: usize) {
-        self.progress.planned(children);
-    }
-
-    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Error> {
-        self.progress.turn(turn);
-        Ok(())
-    }
-
-    fn finished(&mut self, rows: &[RowResult]) -> Result<(), Error> {
-        let progress = self.progress;
-        progress.hide_while(|| {
-            if self.json {
-                return Self::rows_as_records(rows);
-            }
-            rows.iter().try_for_each(|row| {
-                self.remark(row)?;
-                print(&format!("{}\n", table::row(row)))
-            })
-        })
-    }
+        .filter_map(|cell| cell.trouble.as_deref())
+        .any(|trouble| trouble != TIME_IS_OVER)
 }

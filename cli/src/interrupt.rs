@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use weald_lab::descendants;
 use weald_lab::error::Error;
+use weald_lab::report;
 
 use crate::output::complain;
 
@@ -33,13 +34,14 @@ pub(crate) fn listen() -> Result<(), Error> {
 
 fn end(signal: i32) -> ! {
     descendants::stop_all();
+    let _complete = report::writing();
     // Clears the progress line by hand: the thread that draws it may be blocked, and this one must not be.
     let mut err = std::io::stderr();
     if err.is_terminal() {
         let _unseen = err.write_all(b"\r\x1b[2K");
     }
     complain(
-        "Interrupted. What was running has been stopped; the rows printed so far are complete.",
+        "Interrupted. What was running has been stopped; the rows printed so far, and the page, are complete.",
     );
     std::process::exit(128 + signal)
 }

@@ -3,6 +3,7 @@
 //! The line is redrawn only between runs, so that it takes no time from what is measured.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weald_lab::alternate::Turn;
@@ -59,8 +60,14 @@ impl Progress {
     pub(crate) fn turn(&self, turn: Turn<'_>) {
         let (row, lane) = (turn.row, turn.lane);
         self.bar.set_message(format!(
-            "{} {}: {} on {}, run {} of {}",
-            row.workload.name, row.params, lane.system.name, lane.workers, turn.round, turn.rounds
+            "{} left; {} {}: {} on {}, run {} of {}",
+            about(turn.left),
+            row.workload.name,
+            row.params,
+            lane.system.name,
+            lane.workers,
+            turn.round,
+            turn.rounds
         ));
         self.bar.inc(1);
         self.bar.tick();
@@ -77,6 +84,35 @@ impl Progress {
     }
 }
 
+/// A duration in words, as in "about 12 min".
+pub(crate) fn about(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..100 => format!("about {seconds} s"),
+        100..6_000 => format!("about {} min", (seconds + 30) / 60),
+        _ => format!("about {} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates of this file are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_the_unit_that_fits() {
+        let words = [5, 100, 600, 7_300].map(|seconds| about(Duration::from_secs(seconds)));
+        assert_eq!(
+            words,
+            [
+                "about 5 s",
+                "about 2 min",
+                "about 10 min",
+                "about 2 h 1 min"
+            ]
+        );
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! Invariants:
 //! - a system that fails does not stop the others;
+//! - once the time of the bench is over, nothing is started; while it is behind, a row gets one round;
 //! - a share of ticks compares with the same system's calm run in the same round, and the gain from more
 //!   workers with the same system's time on one worker.
 
@@ -15,9 +16,11 @@ use crate::child::Failure;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::plan::{Group, Row};
+use crate::system::Part;
+use crate::time_budget::TimeBudget;
 use track::Track;
 
-pub use track::{Cell, Lane};
+pub use track::{Cell, Lane, TIME_IS_OVER};
 
 /// A row with the cells of all systems.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub struct Turn<'a> {
     pub round: usize,
     /// The number of rounds.
     pub rounds: usize,
+    /// How long the rest of the bench will take, about.
+    pub left: Duration,
 }
 
 /// The number of rounds and the time limit.
@@ -55,20 +60,25 @@ pub struct Terms {
 pub fn alternate<'a>(
     group: &'a Group,
     lanes: &[Vec<Lane<'a>>],
-    terms: Terms,
+    (terms, budget): (Terms, &mut TimeBudget),
     turn: &mut dyn FnMut(Turn<'_>) -> Result<(), Error>,
 ) -> Result<Vec<RowResult>, Error> {
     let mut tracks: Vec<Vec<Track<'a>>> = lanes.iter().map(|lanes| begin(lanes)).collect();
     for round in 1..=terms.rounds {
         for (row, tracks) in group.rows.iter().zip(&mut tracks) {
-            for track in tracks.iter_mut().filter(|track| track.continues(row)) {
-                turn(Turn {
-                    row,
-                    lane: track.lane,
-                    round,
-                    rounds: terms.rounds,
-                })?;
-                track.run(row, terms.limit);
+            let runs = |track: &&mut Track<'_>| track.lane.system.part(row) == Part::Runs;
+            for track in tracks.iter_mut().filter(runs) {
+                if track.continues(budget) {
+                    turn(Turn {
+                        row,
+                        lane: track.lane,
+                        round,
+                        rounds: terms.rounds,
+                        left: budget.estimate(),
+                    })?;
+                    track.run(row, terms.limit, budget);
+                }
+                budget.done(row.expected());
             }
         }
     }
@@ -96,6 +106,7 @@ fn begin<'a>(lanes: &[Lane<'a>]) -> Vec<Track<'a>> {
         .map(|lane| Track {
             lane: *lane,
             rounds: Vec::new(),
+            is_over: false,
         })
         .collect()
 }

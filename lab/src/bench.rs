@@ -6,6 +6,7 @@ use crate::alternate::{Lane, RowResult, Terms, Turn, alternate};
 use crate::error::Error;
 use crate::plan::{Group, Level, Row, plan};
 use crate::system::{Part, System};
+use crate::time_budget::TimeBudget;
 use crate::workload::Workload;
 
 /// What to measure.
@@ -21,16 +22,18 @@ pub struct Options {
     pub runs: Option<usize>,
     /// How long one child may take.
     pub timeout: Duration,
+    /// How long the whole bench may take; rows that it has no time for are left out, each with a sentence.
+    pub within: Option<Duration>,
 }
 
 /// Is notified of the course of a bench.
 pub trait Listener {
-    /// At most this many children will be run.
-    fn planned(&mut self, children: usize);
+    /// At most this many children will be run, which will take about this long.
+    fn planned(&mut self, children: usize, estimate: Duration) -> Result<(), Error>;
     /// A child is about to run.
     fn turn(&mut self, turn: Turn<'_>) -> Result<(), Error>;
-    /// A group of rows is finished.
-    fn finished(&mut self, rows: &[RowResult]) -> Result<(), Error>;
+    /// The last rows of `results`, from the one with this index on, are finished.
+    fn finished(&mut self, results: &[RowResult], from: usize) -> Result<(), Error>;
 }
 
 /// Runs the bench and returns every row.
@@ -43,14 +46,12 @@ pub fn run(
     let offered = offered_workers(options.workers);
     let lanes: Vec<Vec<Vec<Lane<'_>>>> = groups
         .iter()
-        .map(|group| assign(group, systems, options.level, &offered))
+        .map(|group| assign(group, systems, &offered))
         .collect();
     let pairs = || groups.iter().zip(&lanes);
-    listener.planned(
-        pairs()
-            .map(|(group, lanes)| children(group, lanes, options))
-            .sum(),
-    );
+    let children = || pairs().flat_map(|(group, lanes)| children(group, lanes, options));
+    let mut budget = TimeBudget::begin(children().sum(), options.within);
+    listener.planned(children().count(), budget.estimate())?;
 
     let mut results = Vec::new();
     for (group, lanes) in pairs() {
@@ -58,13 +59,11 @@ pub fn run(
             rounds: rounds(group, options),
             limit: options.timeout,
         };
-        let rows = alternate(group, lanes, terms, &mut |turn| listener.turn(turn))?;
-        let rows: Vec<RowResult> = rows
-            .into_iter()
-            .filter(|row| !row.cells.is_empty())
-            .collect();
-        listener.finished(&rows)?;
-        results.extend(rows);
+        let turn = &mut |turn: Turn<'_>| listener.turn(turn);
+        let rows = alternate(group, lanes, (terms, &mut budget), turn)?;
+        let from = results.len();
+        results.extend(rows.into_iter().filter(|row| !row.cells.is_empty()));
+        listener.finished(&results, from)?;
     }
     Ok(results)
 }
@@ -80,14 +79,9 @@ pub fn offered_workers(asked: Option<usize>) -> Vec<usize> {
 }
 
 /// The lanes of each row of a group, Weald's first.
-fn assign<'a>(
-    group: &Group,
-    systems: &'a [System],
-    level: Level,
-    offered: &[usize],
-) -> Vec<Vec<Lane<'a>>> {
+fn assign<'a>(group: &Group, systems: &'a [System], offered: &[usize]) -> Vec<Vec<Lane<'a>>> {
     let lanes_of = |row: &Row| {
-        let workers = row.workers(level, offered);
+        let workers = row.workers(offered);
         systems
             .iter()
             .flat_map(|system| {
@@ -108,12 +102,18 @@ fn rounds(group: &Group, options: &Options) -> usize {
         .unwrap_or_else(|| group.rows[0].runs(options.level))
 }
 
-fn children(group: &Group, lanes: &[Vec<Lane<'_>>], options: &Options) -> usize {
-    let running = |(row, lanes): (&Row, &Vec<Lane<'_>>)| {
-        lanes
+/// The expected time of each child of a group.
+fn children<'a>(
+    group: &'a Group,
+    lanes: &'a [Vec<Lane<'a>>],
+    options: &Options,
+) -> impl Iterator<Item = Duration> + 'a {
+    let rounds = rounds(group, options);
+    let of_row = move |(row, lanes): (&'a Row, &'a Vec<Lane<'a>>)| {
+        let running = lanes
             .iter()
-            .filter(|lane| lane.system.part(row) == Part::Runs)
-            .count()
+            .filter(|lane| lane.system.part(row) == Part::Runs);
+        std::iter::repeat_n(row.expected(), running.count() * rounds)
     };
-    group.rows.iter().zip(lanes).map(running).sum::<usize>() * rounds(group, options)
+    group.rows.iter().zip(lanes).flat_map(of_row)
 }

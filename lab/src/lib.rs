@@ -32,6 +32,7 @@ pub mod workload;
 // The background of the figures: the machine, and what the source documents printed.
 pub mod documents;
 pub mod machine;
+pub mod processor_time;
 
 // Child processes: starting them, waiting for them, stopping them.
 pub mod child;
@@ -42,15 +43,17 @@ pub mod plan;
 pub mod rivals;
 pub mod system;
 
-// The run itself: the systems in turns, row by row.
+// The run itself: the systems in turns, row by row, and its time.
 pub mod alternate;
 pub mod bench;
+pub mod time_budget;
 
 // The demo of the promise, which measures nothing that is compared.
 pub mod demo;
 
 // The results: comparisons, and the forms they are shown in.
 pub mod compare;
+pub mod glance;
 pub mod record;
 pub mod report;
 pub mod table;

@@ -4,6 +4,7 @@
 //! by the calm run of the same round.
 
 mod forking;
+mod glance;
 mod network;
 mod processes;
 mod row;
@@ -22,6 +23,10 @@ pub use shape::RowShape;
 /// The groups of all workloads in `only`, or of all workloads if `only` is empty.
 #[must_use]
 pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
+    if level == Level::Glance {
+        let groups = glance::plan().into_iter();
+        return groups.filter(|group| is_wanted(group, only)).collect();
+    }
     let groups = [
         alone(spawn(level)),
         alone(ring(level)),
@@ -42,8 +47,12 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
     groups
         .into_iter()
         .flatten()
-        .filter(|group| only.is_empty() || only.contains(&group.rows[0].workload))
+        .filter(|group| is_wanted(group, only))
         .collect()
+}
+
+fn is_wanted(group: &Group, only: &[&'static Workload]) -> bool {
+    only.is_empty() || only.contains(&group.rows[0].workload)
 }
 
 fn alone(rows: Vec<Row>) -> Vec<Group> {
@@ -285,8 +294,7 @@ fn journal_offenders(level: Level) -> impl Iterator<Item = Row> {
 fn handoff(level: Level) -> Row {
     let rounds = match level {
         Level::Quick => 10,
-        Level::Usual => 20,
-        Level::Full => 100,
+        _ => 20,
     };
     Row::new("handoff", Params::default().with("rounds", rounds)).lanes(Lanes::AtLeastTwo)
 }
@@ -307,7 +315,7 @@ mod tests {
     use super::*;
     use crate::workload;
 
-    const LEVELS: [Level; 3] = [Level::Quick, Level::Usual, Level::Full];
+    const LEVELS: [Level; 2] = [Level::Quick, Level::Full];
 
     #[test]
     fn every_row_has_the_keys_of_its_workload() {
@@ -347,7 +355,7 @@ mod tests {
 
     #[test]
     fn the_documents_sizes_are_there() {
-        let text: Vec<String> = plan(Level::Usual, &[])
+        let text: Vec<String> = plan(Level::Full, &[])
             .iter()
             .flat_map(|group| &group.rows)
             .map(|row| format!("{} {}", row.workload.name, row.params))
@@ -401,23 +409,15 @@ mod tests {
         assert_eq!(worked.len(), 10);
         for row in worked {
             assert_eq!(row.shape(), Some(RowShape::Parallel), "{row}");
-            assert_eq!(row.workers(Level::Quick, &[1, 2]), [1, 2], "{row}");
-        }
-    }
-
-    #[test]
-    fn full_runs_everything_at_least_five_times() {
-        for row in plan(Level::Full, &[]).iter().flat_map(|group| &group.rows) {
-            assert!(row.runs(Level::Full) >= 5);
+            assert_eq!(row.workers(&[1, 2]), [1, 2], "{row}");
         }
     }
 
     #[test]
     fn lanes_follow_the_row() {
-        assert_eq!(handoff(Level::Quick).workers(Level::Quick, &[1, 2]), [2]);
-        assert!(handoff(Level::Quick).workers(Level::Quick, &[1]).is_empty());
-        assert_eq!(stall(Level::Quick)[0].workers(Level::Quick, &[1, 2]), [2]);
-        assert_eq!(stall(Level::Full)[0].workers(Level::Full, &[1, 2]), [1, 2]);
-        assert_eq!(trim(Level::Quick).workers(Level::Quick, &[1]), [1]);
+        assert_eq!(handoff(Level::Quick).workers(&[1, 2]), [2]);
+        assert!(handoff(Level::Quick).workers(&[1]).is_empty());
+        assert_eq!(stall(Level::Quick)[0].workers(&[1, 2]), [2]);
+        assert_eq!(trim(Level::Quick).workers(&[1]), [1]);
     }
 }

@@ -11,6 +11,7 @@ pub mod dialogue;
 pub mod epoll;
 pub mod fib;
 pub mod fork;
+pub mod items;
 pub mod listeners;
 pub mod load;
 pub mod measure;

@@ -10,6 +10,7 @@ mod section;
 mod svg;
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use askama::Template;
 
@@ -18,7 +19,7 @@ use crate::error::Error;
 use crate::rivals::Missing;
 use crate::system::System;
 use crate::table;
-use section::Section;
+use section::{Columns, Overview, Section};
 
 /// What a page is built from.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,10 @@ pub struct Source<'a> {
     pub missing: &'a [Missing],
     /// The command that repeats the bench.
     pub command: &'a str,
+    /// Whether all rows are there.
+    pub has_ended: bool,
+    /// The sentence for a machine on which much else has run.
+    pub busy: Option<&'a str>,
 }
 
 /// One measured system, for the list of systems.
@@ -46,22 +51,60 @@ struct SystemLine {
 struct Page<'a> {
     machine: Vec<(&'static str, String)>,
     verdicts: table::Verdicts,
+    summary: Vec<Overview>,
+    columns: Columns,
+    rows: usize,
+    has_ended: bool,
+    busy: Option<&'a str>,
     sections: Vec<Section>,
     systems: Vec<SystemLine>,
     missing: &'a [Missing],
     command: &'a str,
 }
 
-/// Writes the page to a file.
+/// Held while a page takes the place of the one before.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Writes the page to a file, which holds either the page of before or this one at any moment.
 pub fn write(source: Source<'_>, path: &Path) -> Result<(), Error> {
-    std::fs::write(path, render(source)?).map_err(Error::file("write", path))
+    let text = render(source)?;
+    let _writing = writing();
+    put(path, &text).map_err(Error::file("write", path))
+}
+
+/// Keeps pages as they are, for who is about to end the program.
+pub fn writing() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link stays, and a device or a pipe is written to as it is.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, text);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    std::fs::write(&part, text)?;
+    let put = std::fs::rename(&part, &path);
+    put.inspect_err(|_| {
+        // What failed is the renaming, and that is told.
+        let _left = std::fs::remove_file(&part);
+    })
 }
 
 /// The page as text.
 pub fn render(source: Source<'_>) -> Result<String, Error> {
+    let summary = section::summary(source.results);
     let page = Page {
         machine: crate::machine::describe(),
         verdicts: table::verdicts(source.results),
+        columns: Columns::of(&summary),
+        summary,
+        rows: source.results.len(),
+        has_ended: source.has_ended,
+        busy: source.busy,
         sections: section::sections(source.results),
         systems: source.systems.iter().map(line).collect(),
         missing: source.missing,

@@ -10,6 +10,7 @@ use crate::compare::{Comparison, Entry, comparisons, label};
 use crate::figure::{span, with_unit};
 use crate::metric::{Better, better, meaning};
 use crate::stats::Verdict;
+use crate::workload::Workload;
 
 /// One row with all its metrics.
 #[must_use]
@@ -142,18 +143,24 @@ fn lost(result: &RowResult, comparison: &Comparison<'_>) -> Lost {
     }
 }
 
-/// One line for each metric that was printed: what it means.
+/// How to read the rows, above the first of them.
 #[must_use]
-pub fn legend(results: &[RowResult]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let cells = results.iter().flat_map(|result| &result.cells);
-    for (name, _) in cells.flat_map(|cell| &cell.figures) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
+pub fn explanation() -> String {
+    "A row is one workload with one set of parameters: a chain if at most one unit can work at a time, parallel if \
+     several can.\nA line is `metric, system on so many workers, median (smallest–largest of the runs), verdict`. \
+     \"x limit\" is the multiple of\nthe figure of \"limit\": the least code of one thread that does the work and promises \
+     nothing. It is what can be compared\nbetween machines.\n\n"
+        .to_owned()
+}
+
+/// What a workload asks and what its metrics mean, above its first row.
+#[must_use]
+pub fn legend(workload: &Workload) -> String {
+    let mut text = format!("== {} ==\n{}\n", workload.name, workload.question);
+    if !workload.remark.is_empty() {
+        push(&mut text, format_args!("{}\n", workload.remark));
     }
-    let mut text = String::new();
-    for name in names {
+    for name in workload.printable() {
         let direction = match better(name) {
             Better::Lower => "lower",
             Better::Higher => "higher",
@@ -166,12 +173,7 @@ pub fn legend(results: &[RowResult]) -> String {
         };
         push(&mut text, format_args!("  {name:<20} {sentence}\n"));
     }
-    match text.is_empty() {
-        true => text,
-        false => {
-            format!("Figures are medians (smallest–largest of the runs). They mean:\n{text}\n")
-        }
-    }
+    text + "\n"
 }
 
 /// The closing lines; empty if no rival was measured.
@@ -285,11 +287,11 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_explained_once() {
-        let text = legend(&[result(), result()]);
+    fn a_workload_explains_its_metrics() {
+        let text = legend(result().row.workload);
+        assert!(text.starts_with("== ping-pong ==\n"), "{text}");
         assert_eq!(text.matches("ns_per_round_trip").count(), 1, "{text}");
         assert!(text.contains("time for a message and its answer; lower is better"));
-        assert_eq!(legend(&[]), "");
     }
 
     #[test]

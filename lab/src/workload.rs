@@ -19,6 +19,7 @@ mod footprint;
 mod handoff;
 mod hot_tree;
 mod index;
+mod items;
 mod lifecycle;
 pub(crate) mod lock;
 pub(crate) mod mailbox;
@@ -74,7 +75,7 @@ const POLLS: &[&str] = &["messages_per_poll"];
 const WORK: &str = "work=2us: a process computes for 2 µs before each message that it sends.";
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 42] = [
+pub static ALL: [Workload; 43] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -322,6 +323,7 @@ pub static ALL: [Workload; 42] = [
     fib::WORKLOAD,
     nqueens::WORKLOAD,
     tree_search::WORKLOAD,
+    items::WORKLOAD,
     thread::WORKLOAD,
     tree_read::WORKLOAD,
     tree_write::WORKLOAD,

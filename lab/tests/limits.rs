@@ -146,7 +146,7 @@ fn what_has_no_limit_program_is_a_usage_error() {
 
 #[test]
 fn all_rows_of_a_limited_workload_have_their_program_but_four_kinds() {
-    let groups = plan(Level::Usual, &[]);
+    let groups = plan(Level::Full, &[]);
     for row in groups.iter().flat_map(|group| &group.rows) {
         let Some(limit) = limit::find(row.workload.name) else {
             continue;

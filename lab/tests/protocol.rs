@@ -72,8 +72,9 @@ struct Ear {
 }
 
 impl Listener for Ear {
-    fn planned(&mut self, children: usize) {
+    fn planned(&mut self, children: usize, _estimate: Duration) -> Result<(), Error> {
         self.planned = children;
+        Ok(())
     }
 
     fn turn(&mut self, turn: Turn<'_>) -> Result<(), Error> {
@@ -82,7 +83,7 @@ impl Listener for Ear {
         Ok(())
     }
 
-    fn finished(&mut self, _rows: &[RowResult]) -> Result<(), Error> {
+    fn finished(&mut self, _results: &[RowResult], _from: usize) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -95,6 +96,7 @@ fn options(only: &str, runs: usize, timeout: Duration) -> Options {
         workers: Some(2),
         runs: Some(runs),
         timeout,
+        within: None,
     }
 }
 

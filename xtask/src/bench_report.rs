@@ -6,7 +6,8 @@ use crate::checkout::{Checkout, run};
 
 /// Measures everything and writes `target/report.html`.
 pub fn bench_report(checkout: &Checkout) -> ExitCode {
-    let mut bench = checkout.cargo("run --release -- bench --rivals --report target/report.html");
+    let mut bench =
+        checkout.cargo("run --release -- bench --full --rivals --report target/report.html");
     match run(&mut bench) {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {

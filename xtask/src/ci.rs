@@ -46,7 +46,9 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         });
     }
     tally.step("benchmark, quick", || {
-        let output = run_and_keep(&mut checkout.cargo("run --release -- bench --quick --json"))?;
+        let output = run_and_keep(
+            &mut checkout.cargo("run --release -- bench --quick --json --runs 1 --within 1200"),
+        )?;
         passed(smoke::judge(&output))
     });
     println!(

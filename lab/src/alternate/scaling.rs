@@ -93,6 +93,7 @@ mod tests {
                 workers,
             },
             rounds,
+            is_over: false,
         };
         let mut tracks = [track(1, one), track(workers, many)];
         derive(row, &mut tracks);

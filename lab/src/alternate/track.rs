@@ -13,6 +13,7 @@ use crate::metric::Metric;
 use crate::plan::Row;
 use crate::stats::Summary;
 use crate::system::{Part, System};
+use crate::time_budget::TimeBudget;
 
 /// One system with one number of workers.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +39,35 @@ pub struct Cell {
     pub trouble: Option<String>,
 }
 
+/// The trouble of a system for which the bench had no time.
+pub const TIME_IS_OVER: &str = "Not run: the time of the bench was over.";
+
 /// What one lane of one row yields, one entry for each round.
 pub(super) struct Track<'a> {
     pub(super) lane: Lane<'a>,
     pub(super) rounds: Vec<Result<Vec<Metric>, Failure>>,
+    /// Whether a run was not started, or was stopped, because the time of the bench was over.
+    pub(super) is_over: bool,
 }
 
 impl Track<'_> {
-    pub(super) fn continues(&self, row: &Row) -> bool {
+    /// Whether another run is worth its time.
+    pub(super) fn continues(&mut self, budget: &TimeBudget) -> bool {
         let hopeless = |failure: &Failure| !matches!(failure, Failure::Wrong(_));
         let last = self.rounds.last().and_then(|round| round.as_ref().err());
-        !last.is_some_and(hopeless) && self.lane.system.part(row) == Part::Runs
+        self.is_over |= budget.is_over();
+        let has_time = !self.is_over && (self.rounds.is_empty() || !budget.is_behind());
+        has_time && !last.is_some_and(hopeless)
     }
 
-    pub(super) fn run(&mut self, row: &Row, limit: Duration) {
+    /// Runs once. A run that is stopped because the time of the bench is over is none.
+    pub(super) fn run(&mut self, row: &Row, limit: Duration, budget: &TimeBudget) {
         let call = self.lane.system.invocation(row, self.lane.workers);
-        self.rounds
-            .push(child::measure(&call, &row.workload.printable(), limit));
+        let left = budget.left().unwrap_or(limit).min(limit);
+        match child::measure(&call, &row.workload.printable(), left) {
+            Err(Failure::Late(_)) if left < limit => self.is_over = true,
+            result => self.rounds.push(result),
+        }
     }
 
     /// Summarises the rounds; `None` for a system that has no program for the row.
@@ -97,10 +110,18 @@ impl Track<'_> {
 
     fn trouble(&self, rounds: usize) -> Option<String> {
         let good = self.rounds.iter().flatten().count();
+        if self.rounds.is_empty() && self.is_over {
+            return Some(TIME_IS_OVER.to_owned());
+        }
         let failure = self.rounds.iter().find_map(|round| round.as_ref().err())?;
         if good == 0 {
             return Some(failure.sentence().to_owned());
         }
+        let rounds = if self.is_over {
+            self.rounds.len()
+        } else {
+            rounds
+        };
         let bad = rounds - good;
         Some(format!(
             "{bad} of {rounds} runs gave no figures: {}",

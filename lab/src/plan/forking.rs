@@ -14,6 +14,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         counted("nqueens", of(level, &[8], &[8, 12])),
         after_a_pause(),
         tree_search(level),
+        items(level),
         thread(level),
     ];
     groups.into_iter().flatten().collect()
@@ -84,6 +85,17 @@ fn tree_search(level: Level) -> Vec<Row> {
         both("tree-search", &params.with("shape", shape))
     };
     shapes.into_iter().flat_map(rows).collect()
+}
+
+fn items(level: Level) -> Vec<Row> {
+    let chains = ["filter", "chunks", "zip", "fold", "flat-map", "find"];
+    let sizes = of(level, &[1_000_000], &[10_000, 1_000_000, 10_000_000]);
+    let row = |n: &usize, chain: &str| {
+        let params = Params::default().with("n", n).with("chain", chain);
+        Row::new("items", params)
+    };
+    let rows = |n| chains.map(|chain| row(n, chain));
+    sizes.iter().flat_map(rows).collect()
 }
 
 fn thread(level: Level) -> Vec<Row> {

@@ -1,16 +1,18 @@
 //! A row of the plan: one workload at one size, how often it is run, and with how many workers.
 
+use std::time::Duration;
+
 use crate::params::Params;
 use crate::workload::{self, Workload};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Small sizes and few runs, to see whether everything works. Well under a minute for Weald alone.
+    /// A dozen rows of small size, three runs each: well under a minute for Weald alone.
+    Glance,
+    /// Every workload at small sizes, few runs: to see whether everything works.
     Quick,
-    /// All sizes; the long rows run once. A few minutes for Weald alone.
-    Usual,
-    /// All sizes, all worker counts, at least five runs of everything.
+    /// All sizes; the long rows run once.
     Full,
 }
 
@@ -27,7 +29,7 @@ pub(super) enum Weight {
 pub(super) enum Lanes {
     /// All that the caller asks for.
     All,
-    /// The largest of them only, unless everything is measured.
+    /// The largest of them only.
     Largest,
     /// Only those that leave a worker idle.
     AtLeastTwo,
@@ -92,19 +94,38 @@ impl Row {
     #[must_use]
     pub fn runs(&self, level: Level) -> usize {
         match (level, self.weight) {
-            (Level::Full, _) | (Level::Usual, Weight::Light) => 5,
-            (Level::Usual, Weight::Medium) | (Level::Quick, Weight::Light) => 3,
-            (Level::Usual, Weight::Heavy) | (Level::Quick, _) => 1,
+            (Level::Full, Weight::Light) => 5,
+            (Level::Full, Weight::Medium) | (Level::Glance, Weight::Light) => 3,
+            (Level::Full, Weight::Heavy) | (Level::Glance | Level::Quick, _) => 1,
+        }
+    }
+
+    /// About how long one run takes, on an idle machine. It only has to be right on the average, because the course of
+    /// the bench corrects it.
+    #[must_use]
+    pub fn expected(&self) -> Duration {
+        let seconds = self
+            .params
+            .get("seconds")
+            .and_then(|text| text.parse().ok());
+        let usual = match self.weight {
+            Weight::Light => 300,
+            Weight::Medium => 1_500,
+            Weight::Heavy => 5_000,
+        };
+        match seconds {
+            Some(seconds) => Duration::from_secs(seconds) + Duration::from_millis(200),
+            None => Duration::from_millis(usual),
         }
     }
 
     /// The offered worker counts that this row is run with.
     #[must_use]
-    pub fn workers(&self, level: Level, offered: &[usize]) -> Vec<usize> {
+    pub fn workers(&self, offered: &[usize]) -> Vec<usize> {
         let largest = offered.iter().copied().max();
         let fits = |count: &usize| match self.lanes {
             Lanes::All => true,
-            Lanes::Largest => level == Level::Full || Some(*count) == largest,
+            Lanes::Largest => Some(*count) == largest,
             Lanes::AtLeastTwo => *count >= 2,
             Lanes::One => *count == 1,
         };

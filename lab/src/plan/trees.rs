@@ -28,8 +28,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
 fn read(level: Level) -> Vec<Row> {
     let (nodes, tasks) = match level {
         Level::Quick => (SMALL, 100),
-        Level::Usual => (LARGE, 100),
-        Level::Full => (LARGE, 1_000),
+        _ => (LARGE, 100),
     };
     let params = Params::default().with("nodes", nodes).with("tasks", tasks);
     let attribute = params.clone().with("what", "attribute");

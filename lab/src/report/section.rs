@@ -27,6 +27,7 @@ pub(super) struct Section {
     pub(super) meanings: Vec<(&'static str, &'static str)>,
     pub(super) charts: Vec<Chart>,
     pub(super) overview: Vec<Overview>,
+    pub(super) columns: Columns,
     pub(super) rows: Vec<RowTable>,
     pub(super) printed: Vec<&'static Printed>,
     pub(super) documents: Vec<&'static Document>,
@@ -44,10 +45,30 @@ pub(super) struct Overview {
     pub(super) class: &'static str,
 }
 
+/// Which columns of an overview have something in them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Columns {
+    /// The best rival and the ratio to it.
+    pub(super) rivals: bool,
+    /// The multiple of the limit program's figure.
+    pub(super) limit: bool,
+}
+
+impl Columns {
+    pub(super) fn of(overview: &[Overview]) -> Self {
+        Self {
+            rivals: overview.iter().any(|line| !line.best.is_empty()),
+            limit: overview.iter().any(|line| !line.limit.is_empty()),
+        }
+    }
+}
+
 /// All systems in one row.
 pub(super) struct RowTable {
     pub(super) caption: String,
     pub(super) metrics: Vec<String>,
+    /// Whether a line has a remark.
+    pub(super) has_trouble: bool,
     pub(super) lines: Vec<RowLine>,
 }
 
@@ -79,14 +100,31 @@ pub(super) fn sections(results: &[RowResult]) -> Vec<Section> {
     ALL.iter().filter_map(section).collect()
 }
 
+/// The head of the page: for each workload the first figure of its first row that has one and is no calm run.
+pub(super) fn summary(results: &[RowResult]) -> Vec<Overview> {
+    let of = |workload: &'static Workload| {
+        let rows = results
+            .iter()
+            .filter(|result| result.row.workload == workload && !result.row.is_calm());
+        let mut line = rows
+            .filter_map(|row| overview(row).into_iter().next())
+            .next()?;
+        line.params = format!("{} {}", workload.name, line.params);
+        Some(line)
+    };
+    ALL.iter().filter_map(of).collect()
+}
+
 fn one(workload: &'static Workload, rows: &[&RowResult], systems: &[String]) -> Section {
+    let overview: Vec<Overview> = rows.iter().flat_map(|row| overview(row)).collect();
     Section {
         name: workload.name,
         question: workload.question,
         remark: workload.remark,
         meanings: meanings(workload),
         charts: charts(workload, rows, systems),
-        overview: rows.iter().flat_map(|row| overview(row)).collect(),
+        columns: Columns::of(&overview),
+        overview,
         rows: rows.iter().map(|row| row_table(row)).collect(),
         printed: documents::printed(workload.name).collect(),
         documents: documents::sources(workload.name),
@@ -278,6 +316,7 @@ fn row_table(row: &RowResult) -> RowTable {
     };
     RowTable {
         caption: row.row.to_string(),
+        has_trouble: row.cells.iter().any(|cell| cell.trouble.is_some()),
         metrics: comparisons.iter().map(|c| c.metric.to_owned()).collect(),
         lines: row.cells.iter().map(line).collect(),
     }

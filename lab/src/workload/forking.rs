@@ -19,13 +19,13 @@ use crate::programs::measure::{ForkSystem, Program, forking, never_forking};
 pub(super) const EXPLAINING: &[&str] = &["speedup", "speedup_outlined", "ms_serial", "ms_outlined"];
 
 /// A runtime with its workers.
-struct Weald {
-    runtime: Runtime,
-    workers: usize,
+pub(super) struct Weald {
+    pub(super) runtime: Runtime,
+    pub(super) workers: usize,
 }
 
 /// Its forks.
-enum Joins {}
+pub(super) enum Joins {}
 
 impl Fork for Joins {
     type Scope<'a> = ();

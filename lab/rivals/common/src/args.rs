@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::forking::Forking;
+use crate::programs::items::Chain;
 use crate::processes::Processes;
 use crate::report::bad_usage;
 use crate::sleeping::Sleeping;
@@ -101,6 +102,13 @@ pub enum Workload {
     Forking(Forking),
     /// What a thread of direct-style code costs.
     Thread(Threading),
+    /// A chain of adapters over many numbers.
+    Items {
+        /// How many numbers.
+        n: usize,
+        /// Which chain.
+        chain: Chain,
+    },
 }
 
 /// Where the text of a `mailbox` message comes from.
@@ -186,6 +194,11 @@ impl Keys {
             "stall" => Workload::Stall(self.stall()),
             "handoff" => Workload::Handoff {
                 rounds: self.number("rounds", 1),
+            },
+            "items" => Workload::Items {
+                n: self.count("n"),
+                chain: Chain::named(&self.take("chain"))
+                    .unwrap_or_else(|| bad_usage("There is no such chain of adapters.")),
             },
             "thread" => Workload::Thread(self.threading()),
             _ => self.other(name).unwrap_or_else(|| {

@@ -15,6 +15,8 @@ pub mod epoll;
 pub mod fib;
 #[path = "../../../src/programs/fork.rs"]
 pub mod fork;
+#[path = "../../../src/programs/items.rs"]
+pub mod items;
 #[path = "../../../src/programs/listeners.rs"]
 pub mod listeners;
 #[path = "../../../src/programs/load.rs"]

@@ -3,6 +3,7 @@
 //! Invariant: each runs on as many OS threads as there are workers. The argument before the workload
 //! names the library: `--rayon` or `--chili`.
 
+mod items;
 mod with_chili;
 mod with_rayon;
 
@@ -17,8 +18,11 @@ fn main() {
             _ => bad_usage("No library is named: begin with --rayon or --chili."),
         };
     let call = Call::parse(&arguments[1..], &version);
-    let Workload::Forking(forking) = call.workload else {
-        bad_usage("These libraries fork and join and do nothing else: leave them out.")
-    };
-    run(forking, call.workers)
+    match call.workload {
+        Workload::Forking(forking) => run(forking, call.workers),
+        Workload::Items { n, chain } if arguments[0] == "--rayon" => {
+            with_rayon::run_items(chain, n, call.workers)
+        }
+        _ => bad_usage("These libraries fork and join and do nothing else: leave them out."),
+    }
 }

@@ -2,7 +2,9 @@
 
 use common::programs::fork::Fork;
 use common::programs::measure::ForkSystem;
-use common::{Forking, fail};
+use common::programs::items::{Chain, measured};
+use common::{Forking, fail, print_metrics};
+use crate::items::Items;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// A pool.
@@ -42,8 +44,19 @@ impl ForkSystem for Rayon {
 }
 
 pub(crate) fn run(forking: Forking, workers: usize) -> ! {
+    forking.run(&start(workers))
+}
+
+pub(crate) fn run_items(chain: Chain, n: usize, workers: usize) -> ! {
+    match measured::<_, Items>(&start(workers), chain, n) {
+        Ok(figures) => print_metrics(&figures),
+        Err(sentence) => fail(&sentence),
+    }
+}
+
+fn start(workers: usize) -> Rayon {
     match ThreadPoolBuilder::new().num_threads(workers).build() {
-        Ok(pool) => forking.run(&Rayon(pool)),
+        Ok(pool) => Rayon(pool),
         Err(error) => fail(&format!("The pool cannot be started: {error}.")),
     }
 }
