@@ -95,7 +95,30 @@ fn hold<T: Send + 'static>(
     (starts.recv().unwrap(), release)
 }
 
-/// The cancels of callbacks are counted at one worker, and another one finds these callbacks.
+/// Callbacks that are ready are no timers any longer, so their cancels leave the count of the timers alone.
+#[test]
+fn cancelled_callbacks_that_are_ready_hide_no_timer_of_another_worker() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let (sleeps, _sleeping) = hold(&runtime, || start(500, Waker::noop()));
+    let (callbacks, _busy) = hold(&runtime, || start_ready(700));
+    assert_eq!(runtime.metrics().timers, 500);
+    assert!(callbacks.iter().all(Handle::cancel));
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.timers, metrics.runnable), (500, 700));
+    drop(sleeps);
+}
+
+fn start_ready(count: usize) -> Vec<Handle> {
+    let ready = (0..count).map(|_| callback::once(Owner::runtime(), When::Ready, || {}));
+    ready.collect()
+}
+
+/// Callbacks are cancelled at one worker, and another one finds them.
 #[test]
 fn cancelled_callbacks_that_move_to_another_worker_leave_the_count_of_timers_right() {
     let _watch = watch();
@@ -104,13 +127,9 @@ fn cancelled_callbacks_that_move_to_another_worker_leave_the_count_of_timers_rig
         .stuck_after(Duration::from_secs(3600))
         .build()
         .unwrap();
-    let start_ready = || -> Vec<Handle> {
-        let ready = (0..700).map(|_| callback::once(Owner::runtime(), When::Ready, || {}));
-        ready.collect()
-    };
     // No worker is free, so nothing moves.
     let ((), idle) = hold(&runtime, || {});
-    let (callbacks, _busy) = hold(&runtime, start_ready);
+    let (callbacks, _busy) = hold(&runtime, || start_ready(700));
     assert!(callbacks.iter().all(Handle::cancel));
     // The first worker has nothing to do now, so what is ready at the second one moves to it.
     drop(idle);

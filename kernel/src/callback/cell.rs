@@ -383,7 +383,7 @@ impl CallbackPtr {
 /// The caller has the scheduler's claim, and gives it up.
 pub(super) unsafe fn discard(callback: CallbackPtr) {
     // SAFETY: the caller's promise.
-    if unsafe { callback.head() }.entry.phase.take() == Take::Won {
+    if unsafe { callback.head() }.entry.take() == Take::Won {
         // SAFETY: closure: the callback was just taken.
         unsafe { callback.drop_body() };
     }

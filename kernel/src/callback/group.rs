@@ -119,13 +119,13 @@ impl Group {
         while let Some(callback) = next {
             next = get(link(callback)).0;
             // SAFETY: claim: the callback is in the list, which a callback leaves under the lock before it is freed.
-            let phase = &unsafe { callback.head() }.entry.phase;
-            if !phase.claim() {
+            let entry = &unsafe { callback.head() }.entry;
+            if !entry.phase.claim() {
                 continue;
             }
             // The claim is given up outside the lock, even if the callback is over or runs, because it may be the last
             // claim.
-            taken.push((callback, phase.take()));
+            taken.push((callback, entry.take()));
         }
         let (on_panic, owner) = (members.on_panic.take(), members.owner.take());
         drop(members);

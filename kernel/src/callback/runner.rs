@@ -275,12 +275,16 @@ fn next_ready() -> Option<CallbackPtr> {
     Some(unsafe { CallbackPtr::of(entry) })
 }
 
-/// Notes that a cancelled callback has left its worker's list.
+/// Notes that a cancelled callback has left its list: if it counts, it became ready at the moment of its cancel.
 #[cold]
 fn uncount_cancelled(callback: CallbackPtr) {
     // SAFETY: claim: the callers have the scheduler's.
-    let worker = unsafe { callback.head() }.entry.place().worker;
-    if let Some(shared) = context::again().shared() {
-        shared.workers[usize::from(worker)].cancelled.count(-1);
+    let entry = unsafe { &callback.head().entry };
+    if entry.phase.is_counted()
+        && let Some(shared) = context::again().shared()
+    {
+        shared.workers[usize::from(entry.place().worker)]
+            .cancelled
+            .count(-1);
     }
 }

@@ -161,10 +161,11 @@ fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
     };
     // SAFETY: claim: the callers have one.
     let place = unsafe { callback.head() }.entry.place();
-    if usize::from(place.worker) != worker.index || place.slot == EntryPlace::OUT {
+    if usize::from(place.worker) != worker.index {
         return false;
     }
     match place.slot {
+        EntryPlace::OUT | EntryPlace::UNLISTED => return false,
         EntryPlace::READY => core.callbacks.remove(callback.entry()),
         _ => core.wheel.remove(callback.entry()),
     }
@@ -199,9 +200,10 @@ unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
         return unsafe { callback.release() };
     }
     // SAFETY: the caller's promise.
-    let worker = unsafe { callback.head() }.entry.place().worker;
-    if let Some(shared) = shared::find(runtime)
-        && let Some(worker) = shared.workers.get(usize::from(worker))
+    let entry = unsafe { &callback.head().entry };
+    if entry.phase.is_counted()
+        && let Some(shared) = shared::find(runtime)
+        && let Some(worker) = shared.workers.get(usize::from(entry.place().worker))
     {
         // The worker finds cancelled callbacks when it looks around, but not while it sleeps.
         if worker.cancelled.count(1) % SWEEP_EVERY == 0 {
@@ -226,7 +228,7 @@ impl Handle {
         };
         // SAFETY: claim: the handle's.
         let head = unsafe { callback.head() };
-        match head.entry.phase.take() {
+        match head.entry.take() {
             Take::Won => {
                 // SAFETY: the handle's claim, and it has won.
                 unsafe { leave_lists(callback, self.runtime) };

@@ -15,6 +15,8 @@ use crate::timer::{
 pub(crate) struct Due {
     pub(crate) sleeps: Vec<EntryPtr>,
     pub(crate) cancelled: EntryQueue,
+    /// How many of the cancelled callbacks were counted as cancelled timers.
+    pub(crate) counted: isize,
 }
 
 impl Due {
@@ -28,13 +30,11 @@ impl Due {
             return self.sleeps.push(entry);
         }
         match timer.phase.is_taken() {
-            true => self.cancelled.push_unlisted(entry),
+            true => {
+                self.counted += isize::from(timer.phase.is_counted());
+                self.cancelled.push_unlisted(entry);
+            }
             false => ready.push(entry),
         }
-    }
-
-    /// How many callbacks were cancelled.
-    pub(crate) fn count_cancelled(&self) -> isize {
-        isize::try_from(self.cancelled.len()).expect("a count of entries in memory fits")
     }
 }

@@ -21,7 +21,7 @@ use std::{cell::UnsafeCell, ptr::NonNull, task::Waker};
 use crate::{
     memory::Owned,
     sys::{AtomicU8, AtomicU32, Ordering},
-    timer::phase::PhaseWord,
+    timer::phase::{PhaseWord, Take},
 };
 
 const LINKED: u8 = 0;
@@ -145,7 +145,9 @@ pub(crate) struct EntryPlace {
 impl EntryPlace {
     /// In the worker's queue of callbacks that are ready.
     pub(crate) const READY: u16 = u16::MAX - 1;
-    /// In no list.
+    /// In a queue of callbacks that no worker's lock guards: ready ones on their way to another worker, or cancelled ones.
+    pub(crate) const UNLISTED: u16 = u16::MAX - 2;
+    /// In no queue, but perhaps among the arrivals.
     pub(crate) const OUT: u16 = u16::MAX;
 }
 
@@ -181,6 +183,13 @@ impl Entry {
             TimerKind::Sleep => self.state.is_cancelled(),
             TimerKind::Callback => self.phase.is_taken(),
         }
+    }
+
+    /// Takes a callback from the scheduler. It counts as a cancelled timer unless it is ready, and so in no wheel. The look
+    /// at the place may be late: the count then is, too, until the callback is found.
+    pub(crate) fn take(&self) -> Take {
+        let is_ready = matches!(self.place().slot, EntryPlace::READY | EntryPlace::UNLISTED);
+        self.phase.take(!is_ready)
     }
 
     /// Sets the list. Inside the lock of the entry's worker.

@@ -40,7 +40,7 @@ impl EntryQueue {
 
     /// As [`push`](EntryQueue::push), for a queue that no worker's lock guards.
     pub(crate) fn push_unlisted(&mut self, entry: EntryPtr) {
-        self.append(entry, EntryPlace::OUT);
+        self.append(entry, EntryPlace::UNLISTED);
     }
 
     #[inline]
@@ -102,7 +102,7 @@ impl EntryQueue {
         while let Some(entry) = next {
             next = links(entry).next;
             // SAFETY: claim: the queue holds one.
-            unsafe { entry.get() }.set_slot(EntryPlace::OUT);
+            unsafe { entry.get() }.set_slot(EntryPlace::UNLISTED);
         }
         taken
     }

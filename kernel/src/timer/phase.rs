@@ -16,7 +16,9 @@ const ENDED: u16 = 3;
 const PHASE: u16 = 3;
 /// Set during a run that must be the last one.
 const STOP: u16 = 4;
-const CLAIM: u16 = 8;
+/// Set with `TAKEN`, if the thread that takes the callback counts it among the cancelled timers.
+const COUNTED: u16 = 8;
+const CLAIM: u16 = 16;
 
 /// The word. A new callback is pending, and the scheduler and the handle have a claim each.
 pub(crate) struct PhaseWord(AtomicU16);
@@ -61,10 +63,15 @@ impl PhaseWord {
         self.0.fetch_or(ENDED, Ordering::Release);
     }
 
-    /// Takes the callback from the scheduler.
-    pub(crate) fn take(&self) -> Take {
+    /// Takes the callback from the scheduler. Whether it `counts` as a cancelled timer is noted in the same step, so that
+    /// the thread that finds it cancelled knows.
+    pub(crate) fn take(&self, counts: bool) -> Take {
+        let as_taken = match counts {
+            true => TAKEN | COUNTED,
+            false => TAKEN,
+        };
         let taken = |word: u16| match word & PHASE {
-            PENDING => Some(word | TAKEN),
+            PENDING => Some(word | as_taken),
             RUNNING => Some(word | STOP),
             _ => None,
         };
@@ -100,6 +107,11 @@ impl PhaseWord {
         self.0.load(Ordering::Acquire) & PHASE == TAKEN
     }
 
+    /// Whether the callback was taken as one that counts.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.0.load(Ordering::Acquire) & COUNTED != 0
+    }
+
     /// Whether there will be no further run.
     pub(crate) fn is_over(&self) -> bool {
         let word = self.0.load(Ordering::Acquire);
@@ -127,17 +139,19 @@ mod tests {
         assert!(!word.release());
         assert!(word.is_unshared());
         assert!(word.begin());
-        assert_eq!(word.take(), Take::Runs);
+        assert_eq!(word.take(true), Take::Runs);
+        assert!(!word.is_counted());
         assert!(word.is_over());
         assert!(!word.again());
         word.end();
-        assert_eq!(word.take(), Take::Over);
+        assert_eq!(word.take(true), Take::Over);
+        assert!(!word.is_counted());
         assert!(word.release());
         assert!(!word.claim());
 
         let word = PhaseWord::new();
-        assert_eq!(word.take(), Take::Won);
-        assert!(word.is_taken());
+        assert_eq!(word.take(true), Take::Won);
+        assert!(word.is_taken() && word.is_counted());
         assert!(!word.begin());
         assert!(word.claim());
         assert!(!word.release() && !word.release());

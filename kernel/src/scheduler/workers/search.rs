@@ -165,12 +165,11 @@ pub(crate) fn fire_and_unlock(
     due: Due,
     calls: &mut ForeignCalls,
 ) {
-    let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
     drop(core);
     worker
         .cancelled
-        .count(-fire(&due.sleeps, wakers, calls) - cancelled);
+        .count(-fire(&due.sleeps, wakers, calls) - due.counted);
     // The closures of cancelled callbacks are gone already: the thread that cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }
