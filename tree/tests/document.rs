@@ -67,13 +67,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_document_is_refused(text in r#"[\[\]{}:, "a10.\-etrulfasn]{0,14}"#) {
+    fn what_is_no_document_is_refused(text in r#"[\[\]{}:, "a10.\-etrulfasn\n\t]{0,14}"#) {
         let is_document = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
         prop_assert_eq!(Tree::from_document(&text).is_ok(), is_document, "{}", text);
     }
 
     #[test]
-    fn one_sign_more_or_less_is_noticed(document in documents(), at in any::<usize>(), sign in "[\\[\\]{}:,\"x]") {
+    fn one_sign_more_or_less_is_noticed(document in documents(), at in any::<usize>(), sign in "[\\[\\]{}:,\"x\\n\\t]") {
         let mut text: Vec<char> = document.to_string().chars().collect();
         let at = at % (text.len() + 1);
         text.insert(at, sign.chars().next().unwrap());

@@ -7,8 +7,11 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// What a string with its quotes says; `None`, if it is no string.
 pub(super) fn decode(token: &[u8]) -> Option<Vec<u8>> {
-    // Bytes are decoded from any bytes.
+    // Bytes are decoded from any bytes, and the decoder then lets control characters through, too.
     str::from_utf8(token).ok()?;
+    if token.iter().any(|byte| *byte < 0x20) {
+        return None;
+    }
     let decoded: Decoded = serde_json::from_slice(token).ok()?;
     Some(decoded.0)
 }
@@ -90,6 +93,8 @@ mod tests {
             b"\"a",
             b"7",
             b"\"\xed\xa0\x80\"",
+            b"\"a\nb\"",
+            b"\"\0\"",
         ] {
             assert_eq!(decode(wrong), None, "{wrong:?}");
         }
