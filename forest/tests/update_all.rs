@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use tools::{ByHand, ManualClock, Wait, commit, put, value_of};
 use weald_forest::{
-    CommitError, CommitId, Edit, EditError, Forest, Terms, TreeHandle, UpdateError, VersionError,
+    AppendError, Commit, CommitError, CommitId, Edit, EditError, Forest, Level, MemoryJournal,
+    Terms, TreeHandle, UpdateError, VersionError,
 };
 
 const ACCOUNTS: usize = 3;
@@ -137,4 +138,42 @@ fn what_is_wrong_is_refused() {
     let first = accounts[0].versions()[0].version();
     let seen = accounts[0].seen(first);
     assert!(matches!(seen, Err(VersionError::NotCreated { .. })));
+}
+
+/// One of the trees may be younger than the newest version of another.
+#[test]
+fn an_update_that_finds_nothing_to_change_can_be_repeated() {
+    let forest = Forest::new();
+    let [a, b] = ["a", "b"].map(|name| forest.create(name).wait().unwrap());
+    let idle = || {
+        let nothing = |_: &mut [Edit]| Ok::<_, EditError>(());
+        let terms = Terms::new().id(CommitId(7));
+        forest.update_all(&[&a, &b], terms, nothing).wait()
+    };
+    let first = idle().unwrap();
+    assert_eq!(first.1.version, b.view().version());
+    assert_eq!(idle(), Ok(first));
+    commit(&b, "k", "v");
+    assert_eq!(idle(), Ok(first));
+}
+
+/// Nobody learns of a version that never comes to be.
+#[test]
+fn that_there_is_nothing_to_change_depends_on_the_newest_version_of_each_tree() {
+    let journal = MemoryJournal::by_hand();
+    let builder = Forest::builder().journal(journal.clone());
+    let forest = builder.level(Level::Accepted).build();
+    let [a, b] = ["a", "b"].map(|name| {
+        let mut creation = ByHand::new(forest.create(name));
+        assert!(creation.is_pending());
+        journal.accept(1);
+        creation.ready().unwrap()
+    });
+    let mut coming = ByHand::new(put(&b, "k", "v").commit());
+    assert!(coming.is_pending());
+    let mut idle = ByHand::new(Commit::of([a.edit(), b.edit()]).unwrap());
+    assert!(idle.is_pending());
+    journal.refuse(AppendError::Full);
+    assert!(coming.ready().is_err());
+    assert!(matches!(idle.ready(), Err(CommitError::Journal(_))));
 }

@@ -191,7 +191,9 @@ impl Preparation<'_> {
             }
         }
         if versions.is_empty() {
-            return Ok(Prepared::Nothing(heads[0].clone()));
+            // At the newest head's number each of these trees has its own, and that commit is accepted after theirs.
+            let newest = heads.into_iter().max_by_key(|head| head.number());
+            return Ok(Prepared::Nothing(newest.expect("a commit has an edit")));
         }
         Ok(Prepared::Many(versions))
     }
