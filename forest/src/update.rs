@@ -53,6 +53,17 @@ pub enum UpdateError<E> {
     Revoked,
 }
 
+impl<E> UpdateError<E> {
+    /// Whether the update may have failed because its twin, a run of the same request, has committed since it began: the
+    /// closure has seen that commit, or has lost to it.
+    pub(crate) fn may_be_of_twin(&self) -> bool {
+        matches!(
+            self,
+            Self::GivenUp(_) | Self::Commit(CommitError::IdTaken(_))
+        )
+    }
+}
+
 impl TreeHandle {
     /// Runs `change` on an edit of the newest version, and commits it; runs it again on a newer version if the
     /// commit conflicts. Returns what the closure returned last, with the receipt of the commit.
@@ -86,21 +97,26 @@ impl TreeHandle {
     #[track_caller]
     pub fn update<F, R, E>(
         &self,
-        change: F,
+        mut change: F,
     ) -> impl Future<Output = Result<(R, Committed), UpdateError<E>>> + use<F, R, E>
     where
         F: FnMut(&mut Edit) -> Result<R, E>,
     {
-        let caller = Location::caller();
-        race((self.clone(), Terms::new()), change, caller)
+        let (caller, handle) = (Location::caller(), self.clone());
+        async move {
+            handle.shared.forest.reentrancy.must_be_outside()?;
+            race_on_newest((&handle, &Terms::new()), &mut change, caller).await
+        }
     }
 
     /// Like [`update`](Self::update), with an id, bytes or a level for the commit.
     ///
-    /// With an id the update can be repeated after a lost answer: if a commit with this id was made before, the closure runs
-    /// once more, on the version before that commit. If it then asks for the same, the receipt is that of the first
+    /// With an id the update can be repeated after a lost answer, also while the first one still runs: if a commit with this
+    /// id was made before or is made meanwhile, the closure runs once more, on the version before that commit. If it then asks for the same, the receipt is that of the first
     /// commit, the value is that of then, and nothing is changed. Otherwise, or if that version is no longer kept, the
     /// error is [`CommitError::IdTaken`], with the first receipt.
+    ///
+    /// The future is `Send` only if the error of the closure is, which it keeps while it looks for that commit.
     ///
     /// # Errors
     /// [`UpdateError`].
@@ -200,14 +216,35 @@ where
     F: FnMut(&mut Edit) -> Result<R, E>,
 {
     handle.shared.forest.reentrancy.must_be_outside()?;
-    if let Some(first) = terms.first(&handle.shared).await? {
-        let base = handle
-            .before_commit(&first)
-            .ok_or(CommitError::IdTaken(first))?;
-        return attempt((&handle, &terms), &mut change, (Some(&base), None)).await;
-    }
+    let first = match terms.first(&handle.shared).await? {
+        Some(first) => first,
+        None => {
+            let outcome = race_on_newest((&handle, &terms), &mut change, caller).await;
+            if !outcome.as_ref().is_err_and(UpdateError::may_be_of_twin) {
+                return outcome;
+            }
+            match terms.first(&handle.shared).await? {
+                Some(first) => first,
+                None => return outcome,
+            }
+        }
+    };
+    let base = handle
+        .before_commit(&first)
+        .ok_or(CommitError::IdTaken(first))?;
+    attempt((&handle, &terms), &mut change, (Some(&base), None)).await
+}
+
+async fn race_on_newest<F, R, E>(
+    (handle, terms): (&TreeHandle, &Terms),
+    change: &mut F,
+    caller: &'static Location<'static>,
+) -> Result<(R, Committed), UpdateError<E>>
+where
+    F: FnMut(&mut Edit) -> Result<R, E>,
+{
     for _ in 0..RACES {
-        match attempt((&handle, &terms), &mut change, (None, None)).await {
+        match attempt((handle, terms), change, (None, None)).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -215,8 +252,8 @@ where
     for revoked in 0..LEASES {
         let ticket = handle.shared.forest.ticket();
         let limit = LIMIT * (1 << revoked);
-        let _lease = WriteLease::take(&handle, (caller, ticket), limit).await;
-        match attempt((&handle, &terms), &mut change, (None, Some(ticket))).await {
+        let _lease = WriteLease::take(handle, (caller, ticket), limit).await;
+        match attempt((handle, terms), change, (None, Some(ticket))).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }

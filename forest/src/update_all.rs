@@ -80,20 +80,37 @@ where
     {
         return Err(CommitError::TreeTwice(both[0].name()).into());
     }
-    if let Some(first) = terms.first(&forest.0).await? {
-        let bases: Option<_> = trees
-            .iter()
-            .map(|tree| tree.before_commit(&first))
-            .collect();
-        let terms = (
-            &terms,
-            None,
-            Some(bases.ok_or(CommitError::IdTaken(first))?),
-        );
-        return attempt_at_all((&forest, &trees), terms, &mut change).await;
-    }
+    let first = match terms.first(&forest.0).await? {
+        Some(first) => first,
+        None => {
+            let both = (&trees[..], &sorted[..]);
+            let outcome = race_on_newest((&forest, both), &terms, &mut change, caller).await;
+            if !outcome.as_ref().is_err_and(UpdateError::may_be_of_twin) {
+                return outcome;
+            }
+            match terms.first(&forest.0).await? {
+                Some(first) => first,
+                None => return outcome,
+            }
+        }
+    };
+    let bases = trees.iter().map(|tree| tree.before_commit(&first));
+    let bases: Option<_> = bases.collect();
+    let bases = bases.ok_or(CommitError::IdTaken(first))?;
+    attempt_at_all((&forest, &trees), (&terms, None, Some(bases)), &mut change).await
+}
+
+async fn race_on_newest<F, R, E>(
+    (forest, (trees, sorted)): (&Forest, (&[TreeHandle], &[&TreeHandle])),
+    terms: &Terms,
+    change: &mut F,
+    caller: &'static Location<'static>,
+) -> Result<(R, Committed), UpdateError<E>>
+where
+    F: FnMut(&mut [Edit]) -> Result<R, E>,
+{
     for _ in 0..RACES {
-        match attempt_at_all((&forest, &trees), (&terms, None, None), &mut change).await {
+        match attempt_at_all((forest, trees), (terms, None, None), change).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -102,10 +119,10 @@ where
         let ticket = forest.state().ticket();
         let limit = LIMIT * (1 << revoked);
         let mut leases = Vec::new();
-        for tree in &sorted {
+        for tree in sorted {
             leases.push(WriteLease::take(tree, (caller, ticket), limit).await);
         }
-        match attempt_at_all((&forest, &trees), (&terms, Some(ticket), None), &mut change).await {
+        match attempt_at_all((forest, trees), (terms, Some(ticket), None), change).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
