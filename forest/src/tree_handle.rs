@@ -219,8 +219,9 @@ impl TreeHandle {
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a node, and
     /// all bytes to which the attribute referred because it, or its tree, was copied. From then on every version,
     /// snapshot and export, and the history of the journal, show `Erased` in their place. It works in a deleted tree,
-    /// too. The forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before
-    /// stay with their holder. The erasure is acknowledged when it has reached the strongest level of the journal,
+    /// too. The forest's own copy is overwritten with zeros once the erasure is visible, by the future that this returns:
+    /// if another thread has served its request, at its next poll, or when it is dropped. Bytes that a
+    /// [`Value`](crate::Value) has handed out before stay with their holder. The erasure is acknowledged when it has reached the strongest level of the journal,
     /// whatever level the forest was built with. If a full journal refuses the commits before the erasure, the erasure
     /// is not refused with them, and is made before all others.
     ///

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use hooks::Hooks;
 use tools::{ByHand, Wait};
-use weald_forest::{Forest, Value};
+use weald_forest::{Forest, Level, MemoryJournal, Value};
 
 const SECRET: &[u8] = b"a secret that nothing else is like";
 
@@ -23,7 +23,9 @@ static FREED: AtomicUsize = AtomicUsize::new(0);
 
 /// The length of bytes that nothing else has, and how many blocks of it were freed.
 const LONG: usize = 345_679;
+const OTHER: usize = 456_791;
 static LONG_FREED: AtomicUsize = AtomicUsize::new(0);
+static OTHER_FREED: AtomicUsize = AtomicUsize::new(0);
 
 struct Watching;
 
@@ -38,6 +40,9 @@ unsafe impl GlobalAlloc for Watching {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() == LONG {
             LONG_FREED.fetch_add(1, Ordering::Relaxed);
+        }
+        if layout.size() == OTHER {
+            OTHER_FREED.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the block has this length and was zeroed at first.
         let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
@@ -129,4 +134,24 @@ fn erased_bytes_are_freed_by_the_author_of_the_erasure() {
         forest.value(tree.view().tree().root(), "long"),
         Some(Value::Erased { .. })
     ));
+}
+
+/// A medium may take seconds, and the author may never ask again.
+#[test]
+fn erased_bytes_are_freed_before_the_erasure_is_durable() {
+    let journal = MemoryJournal::synced_by_hand();
+    let builder = Forest::builder().journal(journal.clone());
+    let forest = builder.level(Level::Accepted).build();
+    let tree = forest.create("t").wait().unwrap();
+    let root = tree.view().tree().root().id();
+    let mut edit = tree.edit();
+    edit.put_erasable(root, "long", vec![1; OTHER]).unwrap();
+    edit.commit().wait().unwrap();
+    let freed = || OTHER_FREED.load(Ordering::Relaxed);
+    let before = freed();
+    let mut erasure = ByHand::new(tree.erase(root, "long"));
+    assert!(erasure.is_pending());
+    assert_eq!(freed() - before, 1);
+    journal.sync(Level::Durable);
+    erasure.ready().unwrap();
 }

@@ -226,6 +226,13 @@ impl Answer {
         }
     }
 
+    /// Frees what the commit left behind. Only the author may do so, without the right to commit.
+    pub(crate) fn free_garbage(&mut self) {
+        if let Self::Committed(_, garbage) | Self::Created(_, garbage) = self {
+            *garbage = Garbage::NONE;
+        }
+    }
+
     /// Leaves more to free.
     pub(crate) fn leave(&mut self, large: Vec<RootRef>) {
         if let Self::Committed(_, garbage) = self

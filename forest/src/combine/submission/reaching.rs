@@ -9,7 +9,7 @@ use crate::journal::Durability;
 
 impl Submission {
     /// The answer, once the commit has reached its level.
-    pub(super) fn poll_level(&mut self, answer: Answer, cx: &mut Context<'_>) -> Poll<Answer> {
+    pub(super) fn poll_level(&mut self, mut answer: Answer, cx: &mut Context<'_>) -> Poll<Answer> {
         let Some(journal) = &self.shared.forest.journal else {
             return Poll::Ready(answer);
         };
@@ -21,6 +21,8 @@ impl Submission {
         match journal.when_reached(number, self.level) {
             None => Poll::Ready(answer),
             Some(reached) => {
+                // Erased bytes are among it, which are not to stay readable while the medium works.
+                answer.free_garbage();
                 self.stage = Stage::Reaching(reached, Some(answer));
                 self.poll_reaching(cx)
             }
