@@ -1,5 +1,7 @@
 //! Undo: the inverse of a commit as an edit, which keeps ids and leaves others' work alone.
 
+use std::sync::Arc;
+
 use crate::edit::Edit;
 use crate::error::VersionError;
 use crate::forest::Forest;
@@ -51,7 +53,8 @@ impl TreeHandle {
     /// [`revert`](Self::revert) of the commit that has this receipt; `None`, if that commit has not changed this tree.
     ///
     /// # Errors
-    /// As [`revert`](Self::revert).
+    /// As [`revert`](Self::revert). If the tree has let go the versions of that time, it is not known whether the commit
+    /// changed it, so that is the error [`TooOld`](VersionError::TooOld), and not `None`.
     pub fn revert_commit(&self, receipt: &Committed) -> Result<Option<Edit>, VersionError> {
         let seen = self.seen_by(receipt)?;
         Ok(seen.map(|seen| self.inverse(&seen)))
@@ -86,7 +89,7 @@ impl TreeHandle {
     /// ```
     ///
     /// # Errors
-    /// As [`revert`](Self::revert).
+    /// As [`revert_commit`](Self::revert_commit).
     pub fn seen_by(&self, receipt: &Committed) -> Result<Option<Seen>, VersionError> {
         match self.kept_at(receipt.version) {
             Ok(after) if after.commit_id() != receipt.id => Ok(None),
@@ -104,7 +107,9 @@ impl TreeHandle {
 impl Forest {
     /// Edits that take back what the commit of this receipt did, one for each tree that it changed and that is still there:
     /// [`Commit::of`](crate::Commit::of) makes them one commit. Others' work since stays, as with
-    /// [`TreeHandle::revert`]. It is a look at each tree. If the commit changed nothing, there are none.
+    /// [`TreeHandle::revert`]. It is a look at each tree.
+    ///
+    /// There may be no edits, if the commit changed nothing or its trees were deleted; a commit needs at least one.
     ///
     /// ```
     /// use weald::block_on;
@@ -119,16 +124,22 @@ impl Forest {
     ///
     /// let undo = forest.revert(&transfer)?;
     /// assert_eq!(undo.len(), 2);
-    /// block_on(Commit::of(undo)?)?;
+    /// if !undo.is_empty() {
+    ///     block_on(Commit::of(undo)?)?;
+    /// }
     /// assert_eq!(to.view().tree().root().get("cents"), None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As [`TreeHandle::revert`].
+    /// As [`TreeHandle::revert`], for any tree of the forest: one that has let go the versions of that time is
+    /// [`TooOld`](VersionError::TooOld), because it is not known whether the commit changed it. A tree that is written much
+    /// so keeps old commits of all others from being taken back here. If you know which trees the commit changed,
+    /// [`TreeHandle::revert_commit`] of each of them asks no others.
     pub fn revert(&self, receipt: &Committed) -> Result<Vec<Edit>, VersionError> {
-        let names = self.list();
-        let trees = names.iter().filter_map(|name| self.get(name).ok());
+        // All of one moment, so that none is missed because it is renamed meanwhile.
+        let states = self.state().trees().into_iter();
+        let trees = states.map(|state| TreeHandle::new(Arc::clone(&self.0), state));
         let edits = trees.map(|tree| tree.revert_commit(receipt));
         edits.filter_map(Result::transpose).collect()
     }

@@ -207,3 +207,45 @@ fn a_receipt_stands_for_its_own_commit() {
     Commit::of(redo).unwrap().wait().unwrap();
     assert_eq!(tools::value_of(&b, "k").as_deref(), Some("both"));
 }
+
+/// What a tree has let go may have been changed by the commit. Who knows its trees asks no others.
+#[test]
+fn a_busy_tree_keeps_none_of_the_others_from_reverting() {
+    let forest = Forest::builder().keep(2).build();
+    let [a, b, busy] = ["a", "b", "busy"].map(|name| forest.create(name).wait().unwrap());
+    let both = Commit::of([&a, &b].map(|tree| put(tree, "k", "both")));
+    let both = both.unwrap().wait().unwrap();
+    for value in ["1", "2", "3"] {
+        commit(&busy, "k", value);
+    }
+    let is_too_old = |error| matches!(error, Some(VersionError::TooOld { .. }));
+    assert!(is_too_old(forest.revert(&both).err()));
+    assert!(is_too_old(busy.revert_commit(&both).err()));
+    let undo = [&a, &b].map(|tree| tree.revert_commit(&both).unwrap().unwrap());
+    Commit::of(undo).unwrap().wait().unwrap();
+    assert_eq!((value_of(&a, "k"), value_of(&b, "k")), (None, None));
+
+    for name in ["a", "b", "busy"] {
+        forest.delete(name).wait().unwrap();
+    }
+    assert!(forest.revert(&both).unwrap().is_empty());
+}
+
+#[test]
+fn a_tree_that_is_renamed_meanwhile_is_reverted() {
+    let forest = Forest::new();
+    let [a, b] = ["a", "b"].map(|name| forest.create(name).wait().unwrap());
+    let both = Commit::of([&a, &b].map(|tree| put(tree, "k", "both")));
+    let both = both.unwrap().wait().unwrap();
+    std::thread::scope(|scope| {
+        let renames = scope.spawn(|| {
+            for _ in 0..2_000 {
+                forest.rename("b", "c").wait().unwrap();
+                forest.rename("c", "b").wait().unwrap();
+            }
+        });
+        while !renames.is_finished() {
+            assert_eq!(forest.revert(&both).unwrap().len(), 2);
+        }
+    });
+}
