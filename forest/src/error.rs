@@ -37,7 +37,12 @@ pub enum CommitError {
     )]
     Reentrant,
     /// A commit with this id was made that did something else.
-    #[error("the commit {id} was made before, as version {version}, and did something else; give each commit an id of its own", id = .0.id, version = .0.version)]
+    #[error(
+        "the commit {id} was made before, as version {version}, and did something else; give each commit \
+         an id of its own",
+        id = .0.id,
+        version = .0.version
+    )]
     IdTaken(Committed),
     /// Another tree gave out the id of the node whose attribute is to be erased.
     #[error("the id {0} was given out by another tree; look the node up in the tree that is meant")]

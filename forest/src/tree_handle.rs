@@ -156,7 +156,8 @@ impl TreeHandle {
     /// it. A tag that exists moves. A tag has 1 to 1024 bytes of UTF-8, none of them a control character.
     ///
     /// # Errors
-    /// [`NameError::InvalidTag`], if the text is no tag; [`VersionError`], if the version is not kept, or no longer when the commit is made; those of a commit.
+    /// [`NameError::InvalidTag`], if the text is no tag; [`VersionError`], if the version is not kept, or no longer when
+    /// the commit is made; those of a commit.
     pub fn tag(&self, tag: &str, version: Version) -> Requested<Committed> {
         let (tag, root) = (valid_tag(tag), self.kept_at(version));
         self.request(move |state| {
@@ -219,11 +220,11 @@ impl TreeHandle {
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a node, and
     /// all bytes to which the attribute referred because it, or its tree, was copied. From then on every version,
     /// snapshot and export, and the history of the journal, show `Erased` in their place. It works in a deleted tree,
-    /// too. The forest's own copy is overwritten with zeros once the erasure is visible, by the future that this returns:
-    /// if another thread has served its request, at its next poll, or when it is dropped. Bytes that a
-    /// [`Value`](crate::Value) has handed out before stay with their holder. The erasure is acknowledged when it has reached the strongest level of the journal,
-    /// whatever level the forest was built with. If a full journal refuses the commits before the erasure, the erasure
-    /// is not refused with them, and is made before all others.
+    /// too. The forest's own copy is overwritten with zeros once the erasure is visible, by the future that this
+    /// returns: if another thread has served its request, at its next poll, or when it is dropped. Bytes that a
+    /// [`Value`](crate::Value) has handed out before stay with their holder. The erasure is acknowledged when it has
+    /// reached the strongest level of the journal, whatever level the forest was built with. If a full journal refuses
+    /// the commits before the erasure, the erasure is not refused with them, and is made before all others.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal (a journal may have bytes

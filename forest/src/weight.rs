@@ -36,7 +36,7 @@ pub struct Weight {
     pub trees: Census,
     /// Bytes of all indexes, as requested from the allocator.
     pub index_bytes: usize,
-    /// Bytes of all erasable values that are stored.
+    /// Bytes of all erasable values that are stored, those of edits that are not committed yet among them.
     pub blob_bytes: usize,
 }
 

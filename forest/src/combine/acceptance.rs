@@ -84,7 +84,7 @@ impl Combiner {
     }
 
     /// A commit that changes nothing has no number and no record. It has an id, which is not that of another commit, and if
-    /// its author gave it, the next commit with it is the same one.
+    /// its author gave it, the next commit with it is the same one. After a restart only a checkpoint may still know that.
     fn accept_nothing(
         &mut self,
         forest: &ForestState,

@@ -3,9 +3,9 @@
 //! - A reference is a value of 22 bytes whose beginning no text has. The id in it cannot be guessed, so a
 //!   reference cannot be forged.
 //! - Erasing removes the bytes from the store, so every version, snapshot and export reads `Erased`.
-//! - The edit that refers to bytes puts them into the store, and its commit makes them the forest's (see `brought`). They stay until they are erased, or until no
-//!   version has the reference any longer, neither in the forest nor with a reader: each reference in a tree
-//!   has a [`Holder`], which is dropped with the last clone of the reference.
+//! - The edit that refers to bytes puts them into the store, and its commit makes them the forest's (see `brought`). They
+//!   stay until they are erased, or until no version has the reference any longer, neither in the forest nor with a
+//!   reader: each reference in a tree has a [`Holder`], which is dropped with the last clone of the reference.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,7 +172,8 @@ impl Blobs {
         (blobs, shelves.bytes)
     }
 
-    /// No version refers to a blob any longer. The id may be unknown, if its edit was not committed.
+    /// No version refers to a blob any longer. The id may be unknown: a tree may refer to bytes that this
+    /// forest does not have.
     fn let_go(&self, id: BlobId) {
         let mut shelves = self.write();
         if let Some(count) = shelves.holders.part_mut(&id).get_mut(&id) {

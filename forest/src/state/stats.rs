@@ -43,7 +43,8 @@ pub struct Stats {
     pub indexes: u64,
     /// Values that these indexes hold.
     pub index_keys: u64,
-    /// Erasable values that are stored, because a version that is kept or read refers to them.
+    /// Erasable values that are stored, because a version that is kept or read refers to them, or an edit that is not
+    /// committed yet.
     pub blobs: u64,
     /// The bytes of these values together.
     pub blob_bytes: u64,
