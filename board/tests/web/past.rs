@@ -1,7 +1,10 @@
 //! What only the disk has, as browsers and programs see it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 use weald::forest::Forest;
 use weald::forest::disk::{Directory, DiskForest, DiskJournal, Settings};
@@ -11,6 +14,8 @@ use weald_board::{Config, Storage};
 use super::client::*;
 
 const SECRET: &str = "the moderators' passphrase";
+/// How many lines of an import are more than a connection of this machine holds.
+const TAKEN: usize = 1_200;
 
 /// Boards on disk, of which memory keeps only the newest version.
 fn forgetful(path: &Path) -> Config {
@@ -26,21 +31,65 @@ fn forgetful(path: &Path) -> Config {
     }
 }
 
-/// A board of ten megabytes. Returns its version.
-fn import(program: &mut Browser, name: &str) -> String {
+/// The key of a moderator.
+fn key(program: &mut Browser) -> String {
     let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
     let session = program.json("POST", "/api/moderators", &[], &body).value();
-    let key = format!("Bearer {}", session["key"].as_str().unwrap());
+    format!("Bearer {}", session["key"].as_str().unwrap())
+}
+
+/// The first line of an import.
+fn head(name: &str) -> String {
+    format!("{{\"format\":\"weald-board 1\",\"name\":\"{name}\",\"title\":\"Many\"}}\n")
+}
+
+/// A line of an import, of ten kilobytes.
+fn line(id: usize) -> String {
     let said = "word ".repeat(1_999);
-    let lines = (1..=1_000).map(|id| {
-        format!("{{\"id\":{id},\"title\":\"T\",\"text\":\"{said}\",\"time\":\"2026-11-23T21:44:05Z\"}}\n")
-    });
-    let head = "{\"format\":\"weald-board 1\",\"name\":\"many\",\"title\":\"Many\"}\n";
-    let text = head.replace("many", name) + &lines.collect::<String>();
+    format!(
+        "{{\"id\":{id},\"title\":\"T\",\"text\":\"{said}\",\"time\":\"2026-11-23T21:44:05Z\"}}\n"
+    )
+}
+
+/// A board of ten megabytes. Returns its version.
+fn import(program: &mut Browser, name: &str) -> String {
+    let text = head(name) + &(1..=1_000).map(line).collect::<String>();
+    let key = key(program);
     let key = [("Authorization", key.as_str())];
     let made = program.json("POST", "/api/import", &key, &text);
     assert_eq!(made.status, 201, "{made:?}");
     made.value()["version"].as_str().unwrap().to_owned()
+}
+
+/// An import that is sent until it is told that this is enough, so it computes until then. Says when the board has
+/// taken more of it than the connection holds, and returns the line with its status.
+fn import_until(
+    (address, key, name): (SocketAddr, &str, &str),
+    is_enough: &AtomicBool,
+    is_taken: &mpsc::Sender<()>,
+) -> String {
+    let mut stream = connect(address);
+    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    write!(
+        stream,
+        "POST /api/import HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: {key}\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        chunk(&head(name))
+    )
+    .unwrap();
+    for id in 1.. {
+        if is_enough.load(Ordering::Relaxed) {
+            break;
+        }
+        stream.write_all(chunk(&line(id)).as_bytes()).unwrap();
+        if id == TAKEN {
+            is_taken.send(()).unwrap();
+        }
+    }
+    stream.write_all(b"0\r\n\r\n").unwrap();
+    let mut status = String::new();
+    BufReader::new(stream).read_line(&mut status).unwrap();
+    status
 }
 
 #[test]
@@ -136,23 +185,30 @@ fn those_who_never_read_and_requests_that_compute_hold_nobody_up() {
             stream.write_all(get).unwrap();
             stream.read_exact(&mut [0]).unwrap();
         }
-        // More of them than there are workers, and each computes for long.
-        let computing: Vec<_> = (0..4)
-            .map(|number| {
-                let mut program = Browser::new(program.address);
-                std::thread::spawn(move || import(&mut program, &format!("many-{number}")))
-            })
-            .collect();
-        let mut answered = 0;
-        while !computing.iter().all(std::thread::JoinHandle::is_finished) {
-            let is_busy = computing.iter().all(|it| !it.is_finished());
-            assert_eq!(program.get("/b/many").status, 200);
-            answered += usize::from(is_busy && computing.iter().all(|it| !it.is_finished()));
-        }
-        assert!(answered >= 10, "{answered} while all of them computed");
-        for import in computing {
-            import.join().unwrap();
-        }
+        // More of them than there are workers, and none ends before the tenth answer.
+        let key = key(&mut program);
+        let (is_taken, taken) = mpsc::channel();
+        let is_enough = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let computing = [0, 1, 2, 3].map(|number| {
+                let (address, key) = (program.address, &key);
+                let (is_taken, is_enough) = (is_taken.clone(), &is_enough);
+                scope.spawn(move || {
+                    let name = format!("many-{number}");
+                    import_until((address, key, &name), is_enough, &is_taken)
+                })
+            });
+            for _ in &computing {
+                taken.recv().unwrap();
+            }
+            let answers = [(); 10].map(|()| program.get("/b/many").status);
+            is_enough.store(true, Ordering::Relaxed);
+            for import in computing {
+                let status = import.join().unwrap();
+                assert!(status.contains(" 201 "), "{status}");
+            }
+            assert_eq!(answers, [200; 10]);
+        });
         drop(silent);
     });
 }
