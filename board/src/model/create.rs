@@ -114,13 +114,16 @@ impl Boards {
     /// Deletes a tree that does not become a board. If the disk is too full even for that, it waits for room.
     pub(crate) async fn give_up(&self, interim: &TreeHandle) {
         let name = interim.name();
-        if self.0.store.trees().delete(&name).await.is_err() {
-            self.0.left.lock().await.push(name);
+        // Whoever notes meanwhile that there is room waits for the lock, so it finds the name.
+        let mut left = self.0.left.lock().await;
+        let deleted = self.0.store.trees().delete(&name).await;
+        if self.noted(deleted).is_err() {
+            left.push(name);
         }
     }
 
     /// Deletes what interruptions had left when the forest was opened. On a full disk that waits: the boards can be read
-    /// meanwhile, and as soon as there is room, it is done.
+    /// meanwhile, and it is done after the next commit that the disk takes.
     pub(crate) async fn forget_interim(&self) -> Result<(), BoardError> {
         let trees = self.0.store.trees();
         let mut left = self.0.left.lock().await;

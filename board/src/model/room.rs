@@ -25,10 +25,7 @@ impl Boards {
         if !self.0.refusals.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
-                // The outcome is noted. What had to wait for room follows; if that fails, the next start does it.
-                if self.noted(self.try_room().await).is_ok() {
-                    let _ = self.forget_interim().await;
-                }
+                let _ = self.noted(self.try_room().await);
                 *tried = Some(Instant::now());
             }
         }
@@ -38,7 +35,7 @@ impl Boards {
     /// Notes what the disk has done with a commit.
     pub(crate) fn noted<T>(&self, outcome: Result<T, CommitError>) -> Result<T, CommitError> {
         match &outcome {
-            Ok(_) => self.0.refusals.is_full.store(false, Ordering::Relaxed),
+            Ok(_) => self.note_room(),
             Err(error) => drop(self.is_refused(error)),
         }
         outcome
@@ -50,11 +47,26 @@ impl Boards {
         outcome: Result<T, UpdateError<E>>,
     ) -> Result<T, UpdateError<E>> {
         match &outcome {
-            Ok(_) => self.0.refusals.is_full.store(false, Ordering::Relaxed),
+            Ok(_) => self.note_room(),
             Err(UpdateError::Commit(error)) => drop(self.is_refused(error)),
             Err(_) => {}
         }
         outcome
+    }
+
+    /// Notes that the disk has taken a commit. If it was full before, what had to wait for room follows, whoever made
+    /// the commit. Must run in the runtime.
+    fn note_room(&self) {
+        let is_full = &self.0.refusals.is_full;
+        // Nearly always it was not full, and then all commits only read the flag.
+        if is_full.load(Ordering::Relaxed) && is_full.swap(false, Ordering::Relaxed) {
+            let boards = self.clone();
+            weald::spawn(async move {
+                // A disk that is full again is noted; after another error, the next start does it.
+                let _ = boards.forget_interim().await;
+            })
+            .detach();
+        }
     }
 
     /// Whether a commit failed because the disk is full, which is then noted.
