@@ -10,6 +10,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,6 @@ use axum::http::{
 };
 use tower_service::Service;
 use weald::http::RequestBody;
-use weald::sync::Semaphore;
 
 use super::api;
 use super::app::App;
@@ -35,9 +35,10 @@ use super::pages;
 use super::pairs::Pairs;
 use super::problem::Problem;
 use super::state;
+use super::streams::Streams;
 
-/// How many forms are read at once although their requests are refused.
-const FORMS: u32 = 64;
+/// How many forms are read at once although their requests are refused: of one network, and of all together.
+const FORMS: [usize; 2] = [4, 64];
 
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
 static SAFETY: [(HeaderName, HeaderValue); 6] = [
@@ -73,8 +74,9 @@ pub(crate) struct Responder(Arc<Door>);
 
 struct Door {
     title: String,
+    proxies: Vec<IpAddr>,
     /// The forms that are read although their requests are refused.
-    forms: Semaphore,
+    forms: Streams,
     open: OnceLock<Open>,
 }
 
@@ -84,11 +86,15 @@ struct Open {
 }
 
 impl Responder {
-    /// A board with this title that is not open yet.
-    pub(crate) fn new(title: String) -> Self {
-        let open = OnceLock::new();
-        let forms = Semaphore::new(FORMS);
-        Self(Arc::new(Door { title, forms, open }))
+    /// A board with this title, behind these proxies, that is not open yet.
+    pub(crate) fn new(title: String, proxies: Vec<IpAddr>) -> Self {
+        let door = Door {
+            title,
+            proxies,
+            forms: Streams::new(FORMS[0], FORMS[1]),
+            open: OnceLock::new(),
+        };
+        Self(Arc::new(door))
     }
 
     /// From now on requests are answered.
@@ -99,11 +105,11 @@ impl Responder {
     }
 
     /// The answer before the boards are open.
-    async fn too_early(&self, request: Request<RequestBody>) -> Response<Body> {
+    async fn too_early(&self, client: Client, request: Request<RequestBody>) -> Response<Body> {
         if request.uri().path() == "/healthz" {
             return state::alive();
         }
-        told(self, request, Problem::opening()).await
+        told(self, client, request, Problem::opening()).await
     }
 }
 
@@ -125,15 +131,15 @@ async fn respond(
     responder: Responder,
     mut request: Request<RequestBody>,
 ) -> Result<Response<Body>, Infallible> {
+    let peer = request.body().peer().map(|peer| peer.ip());
+    let client = Client::of(peer, request.headers(), &responder.0.proxies);
     let Some(Open { app, router }) = responder.0.open.get() else {
-        let mut response = Box::pin(responder.too_early(request)).await;
+        let mut response = Box::pin(responder.too_early(client, request)).await;
         put_safety(&mut response);
         return Ok(response);
     };
     let mut router = router.clone();
     let began = Instant::now();
-    let peer = request.body().peer().map(|peer| peer.ip());
-    let client = Client::of(peer, request.headers(), &app.config.proxies);
     request.extensions_mut().insert(client);
     let noted = tracing::enabled!(tracing::Level::INFO)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
@@ -141,13 +147,19 @@ async fn respond(
     let is_misled = app.config.is_local() && names_another(request.headers());
     let path = request.uri().path();
     let mut response = match refusal(app, &room, (client, is_misled), (path, began)) {
-        Some(problem) => Box::pin(told(&responder, request, problem)).await,
-        None => match router.call(request.map(Body::new)).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        },
+        Some(problem) => {
+            // A refused request takes no place from others, however slowly its form comes.
+            drop(room);
+            Box::pin(told(&responder, client, request, problem)).await
+        }
+        None => {
+            let _room = room;
+            match router.call(request.map(Body::new)).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
     };
-    drop(room);
     put_safety(&mut response);
     let (status, took) = (response.status().as_u16(), began.elapsed());
     app.counts.count(status, took);
@@ -165,9 +177,10 @@ fn put_safety(response: &mut Response<Body>) {
     }
 }
 
-/// A problem, as a page or as JSON. A form comes back with what was written, if there is room to read it.
+/// A problem, as a page or as JSON. A form comes back with what was written, if there is a place to read it.
 async fn told(
     responder: &Responder,
+    client: Client,
     request: Request<RequestBody>,
     problem: Problem,
 ) -> Response<Body> {
@@ -180,10 +193,11 @@ async fn told(
         problem.status,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
     );
-    let place = responder.0.forms.try_acquire();
-    if request.method() != Method::POST || !comes_back || place.is_err() {
+    let is_form = request.method() == Method::POST && comes_back;
+    let place = is_form.then(|| responder.0.forms.take(client.network()));
+    let Some(_place) = place.flatten() else {
         return pages::problem::show(title, problem);
-    }
+    };
     let path = path.to_owned();
     let read = to_bytes(Body::new(request.into_body()), MAX_FORM).await;
     let kept = read.ok();

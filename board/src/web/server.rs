@@ -121,7 +121,7 @@ impl Listening {
             TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) =
             listening.map_err(|error| StartError::Listen { address, error })?;
-        let responder = Responder::new(config.title.clone());
+        let responder = Responder::new(config.title.clone(), config.proxies.clone());
         let (stop, mut stopped) = weald::sync::oneshot::channel();
         let server = weald::http::serve(listener, responder.clone())
             .drain_for(config.drain)

@@ -199,6 +199,42 @@ fn a_form_that_nobody_looks_at_comes_back() {
 }
 
 #[test]
+fn a_refused_form_that_comes_slowly_takes_no_place_from_others() {
+    let config = Config {
+        most_requests: 1,
+        reads: Some(Rate {
+            burst: 1,
+            every: SLOW,
+        }),
+        proxies: vec![IpAddr::from([127, 0, 0, 1])],
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|of| [("X-Forwarded-For", of)]);
+        assert_eq!(browser.ask("GET", "/", &one, "").status, 200);
+        let slow = [(); 4].map(|()| {
+            let mut stream = connect(browser.address);
+            let head = "POST /b/tea/write HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.1\r\n\
+                        Expect: 100-continue\r\nContent-Length: 1\r\n\r\n";
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut status = String::new();
+            let mut answer = BufReader::new(stream);
+            answer.read_line(&mut status).unwrap();
+            assert!(status.contains(" 100 "), "its form is read: {status}");
+            answer
+        });
+        let form = encoded(&DRAFT);
+        // Nobody else's request is answered now.
+        assert_eq!(browser.ask("GET", "/", &other, "").status, 200);
+        comes_back(&browser.ask("POST", "/b/tea/write", &other, &form), 429);
+        let refused = browser.ask("POST", "/b/tea/write", &one, &form);
+        assert_eq!(refused.status, 429, "{refused:?}");
+        assert!(!refused.body.contains("draft"), "{refused:?}");
+        drop(slow);
+    });
+}
+
+#[test]
 fn while_as_many_are_answered_as_may_be_others_are_shed() {
     let config = Config {
         most_requests: 2,
