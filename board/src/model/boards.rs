@@ -103,33 +103,26 @@ impl Boards {
     }
 
     /// All boards as they were in a version, without those that are deleted by now; so a list that has several pages
-    /// does not shift while others write. A board that neither memory nor a disk has in that version is shown as it is.
+    /// does not shift while others write. A board that memory no longer has in that version is shown as it is: to read the
+    /// disk takes the time of all boards, too much for a list of names.
     ///
     /// # Errors
-    /// [`BoardError::NoVersion`], if the version does not exist; [`BoardError::Busy`].
-    pub async fn list_at(&self, version: Version) -> Result<Vec<BoardInfo>, BoardError> {
-        let Parts { store, replays, .. } = &*self.0;
+    /// [`BoardError::NoVersion`], if the version does not exist.
+    pub fn list_at(&self, version: Version) -> Result<Vec<BoardInfo>, BoardError> {
         let mut boards = Vec::new();
         for (name, board) in self.0.addresses.all() {
             let newest = board.tree.snapshot();
             if is_hidden(&newest) {
                 continue;
             }
-            let found = match (board.tree.kept_at(version), store) {
-                (Ok(then), _) => (then, Source::Now(store.clone())),
-                (Err(VersionError::NotCreated { .. }), _) => continue,
-                (Err(VersionError::TooOld { .. }), Store::Memory(_)) => {
-                    (newest, Source::Now(store.clone()))
-                }
-                _ => match replays
-                    .tree_at(store, &board.tree, Moment::Version(version))
-                    .await
-                {
-                    Err(BoardError::Younger) => continue,
-                    found => found?,
-                },
+            let then = match board.tree.kept_at(version) {
+                Ok(then) => then,
+                Err(VersionError::NotCreated { .. }) => continue,
+                Err(VersionError::TooOld { .. }) => newest,
+                Err(error) => return Err(BoardError::NoVersion(error.to_string())),
             };
-            boards.push(was(&name, board, found).info());
+            let source = Source::Now(self.0.store.clone());
+            boards.push(was(&name, board, (then, source)).info());
         }
         boards.sort_by_key(|board| std::cmp::Reverse(board.changed));
         Ok(boards)

@@ -180,7 +180,7 @@ impl Ask {
     ///
     /// # Errors
     /// 400, 404, 429, 503.
-    pub(crate) async fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
+    pub(crate) fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
         let boards = &self.app.boards;
         match self.query.text("at") {
             "" => {
@@ -193,8 +193,7 @@ impl Ask {
                     let sentence = "`at` is no version; the links of a list have one.";
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
-                let _look = self.look()?;
-                Ok((boards.list_at(at).await?, Some(at)))
+                Ok((boards.list_at(at)?, Some(at)))
             }
         }
     }

@@ -40,6 +40,9 @@ use super::streams::Streams;
 /// How many forms are read at once although their requests are refused: of one network, and of all together.
 const FORMS: [usize; 2] = [4, 64];
 
+/// What tells search engines to keep an answer out of their index.
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
 static SAFETY: [(HeaderName, HeaderValue); 6] = [
     (
@@ -143,6 +146,7 @@ async fn respond(
     request.extensions_mut().insert(client);
     let noted = tracing::enabled!(tracing::Level::INFO)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
+    let is_past = is_of_the_past(request.uri().query());
     let room = Room::take(app.clone());
     let is_misled = app.config.is_local() && names_another(request.headers());
     let path = request.uri().path();
@@ -161,6 +165,10 @@ async fn respond(
         }
     };
     put_safety(&mut response);
+    if is_past {
+        let headers = response.headers_mut();
+        headers.insert(ROBOTS, HeaderValue::from_static("noindex"));
+    }
     let (status, took) = (response.status().as_u16(), began.elapsed());
     app.counts.count(status, took);
     if let Some((method, path)) = noted {
@@ -168,6 +176,12 @@ async fn respond(
         tracing::info!(%method, path, status, micros, client = %client.address, "answered");
     }
     Ok(response)
+}
+
+/// Whether a request looks into the past, which may take a reading of the disk; so search engines shall not come for it.
+fn is_of_the_past(query: Option<&str>) -> bool {
+    let mut pairs = query.unwrap_or_default().split('&');
+    pairs.any(|pair| pair.starts_with("at=") || pair.starts_with("from="))
 }
 
 fn put_safety(response: &mut Response<Body>) {

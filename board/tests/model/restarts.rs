@@ -140,6 +140,25 @@ fn a_history_on_the_disk_is_read_in_parts_by_few_replays() {
 }
 
 #[test]
+fn a_list_of_the_past_is_not_read_from_the_disk() {
+    weald::block_on(async {
+        let directory = tempfile::tempdir().unwrap();
+        let boards = open_forgetful(directory.path()).await;
+        let tea = board(&boards, "Tea").await;
+        let then = boards.board(&tea).unwrap().version();
+        write(&boards, &tea, None, "one").await;
+        write(&boards, &tea, None, "two").await;
+        board(&boards, "Milk").await;
+        let before = boards.replays();
+        let list = boards.list_at(then).unwrap();
+        assert_eq!(boards.replays(), before);
+        // Memory has only the newest version of one, and the other is younger.
+        let found: Vec<_> = list.iter().map(|it| (&it.name, it.messages)).collect();
+        assert_eq!(found, [(&tea, 2)]);
+    });
+}
+
+#[test]
 fn a_stranger_has_nothing_read_from_the_disk() {
     weald::block_on(async {
         let directory = tempfile::tempdir().unwrap();
@@ -190,8 +209,6 @@ fn what_an_import_left_does_not_keep_the_boards_of_a_full_disk_closed() {
         disk.set_room(None);
         // Nobody has asked whether there is room.
         board(&boards, "Tea").await;
-    });
-}
         assert!(boards.takes_commits());
         let forgotten = weald::timeout(MINUTE, async {
             while !forest.list_prefix("import/").is_empty() {
@@ -200,3 +217,5 @@ fn what_an_import_left_does_not_keep_the_boards_of_a_full_disk_closed() {
         });
         forgotten.await.expect("what was left is deleted");
         assert!(boards.would_take_commits().await);
+    });
+}

@@ -147,10 +147,15 @@ fn the_slider_and_the_history_reach_what_only_the_disk_has() {
         );
 
         // Memory has one version, so there is no slider, but a way to the versions before.
-        let now = browser.get("/b/tea").body;
+        let now = browser.get("/b/tea");
+        assert_eq!(now.header("x-robots-tag"), "");
+        let now = now.body;
         assert!(!now.contains("name=\"step\""), "{now}");
+        assert!(now.contains(" rel=\"nofollow\">Still earlier"), "{now}");
         let then = link(&now, "Still earlier versions").unwrap();
-        let then = browser.get(&then).body;
+        let then = browser.get(&then);
+        assert_eq!(then.header("x-robots-tag"), "noindex");
+        let then = then.body;
         assert!(
             then.contains("This is the past.") && then.contains("text 23"),
             "{then}"

@@ -25,7 +25,7 @@ pub(crate) async fn openapi(_ask: Arc<Ask>) -> Answer {
 
 /// `GET /api/boards`: a page of them; the header `Link` says where the next one is, of the same version.
 pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
-    let (boards, version) = ask.boards().await?;
+    let (boards, version) = ask.boards()?;
     let at = version
         .map(|version| version.to_string())
         .unwrap_or_default();

@@ -27,7 +27,7 @@ struct BoardsPage {
 
 /// `GET /`: the further pages are of the version of the first one.
 pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
-    let (boards, version) = ask.boards().await?;
+    let (boards, version) = ask.boards()?;
     let fresh = boards.first().map(|it| freshness(it.changed, ask.now));
     let tag = match version.zip(fresh) {
         Some((version, fresh)) => format!("{version}-{}-{fresh}", boards.len()),
