@@ -300,3 +300,38 @@ fn more_parts_than_workers_may_block_their_threads_for_the_last_one() {
         rx.recv().unwrap();
     });
 }
+
+/// The first two parts are noted as blocked, and then wait; only after that the body spawns the part that they wait for.
+#[test]
+fn parts_that_blocked_their_threads_and_then_wait_get_what_is_spawned_later() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder.stuck_after(Duration::from_millis(1)).build();
+    let runtime = runtime.unwrap();
+    spawn_in(&runtime, || {
+        let (last, waiting) = (Latch::default(), Latch::default());
+        let senders = Mutex::new(Vec::new());
+        fork::scope(|scope| {
+            for _ in 0..2 {
+                let (tx, rx) = std::sync::mpsc::channel();
+                senders.lock().unwrap().push(tx);
+                let last = last.clone();
+                scope.spawn(move || {
+                    rx.recv().unwrap();
+                    last.wait();
+                });
+            }
+            // Begins only once a runner of the first two counts as waiting.
+            scope.spawn(|| {
+                for tx in senders.lock().unwrap().drain(..) {
+                    tx.send(()).unwrap();
+                }
+                waiting.open();
+            });
+            waiting.clone().wait();
+            until(|| last.waiters() == 2);
+            scope.spawn(|| last.open());
+            last.clone().wait();
+        });
+    });
+}

@@ -14,6 +14,7 @@
 
 use std::{
     cell::Cell,
+    mem,
     panic::Location,
     ptr::{self, NonNull},
     sync::Arc,
@@ -38,8 +39,11 @@ pub(super) type Ancestry = Arc<[u64]>;
 
 /// What a runner of a scope learns of the part that it runs: each `begin` is followed by one `end`.
 pub(super) trait PartWatch: Send + Sync {
-    /// The part's thread begins to wait, or is blocked.
-    fn begin_wait(self: Arc<Self>);
+    /// The part's thread begins to wait, or is blocked. If this returns true, the caller starts a runner, outside its locks.
+    fn begin_wait(&self, shared: &Shared) -> bool;
+
+    /// Starts the runner that `begin_wait` asked for.
+    fn start_runner(self: Arc<Self>, shared: &Shared);
 
     /// The part goes on, or is over.
     fn end_wait(&self);
@@ -60,9 +64,9 @@ pub(crate) struct ForkDeque {
     /// Whether a root fork uses the fork deque, and which job runs that root fork.
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread is parked in a join.
-    pub(super) parked: AtomicBool,
-    /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back at the next push at
-    /// which it looks around.
+    parked: AtomicBool,
+    /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to wait,
+    /// and at the next push at which it looks around.
     blocked: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
@@ -73,7 +77,8 @@ pub(crate) struct ForkDeque {
     /// Where the user's code called the fork that the root fork descends from; null before the first.
     site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
-    /// The runner of a scope whose part the root fork is. While this is locked, `blocked` and what the watch was told agree.
+    /// The runner of a scope whose part the root fork is. `parked` and `blocked` change only while this is locked, and the
+    /// watch has been told then whether one of them is set.
     watch: Mutex<Option<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,
@@ -167,46 +172,72 @@ impl ForkDeque {
     /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork more may compute
     /// until its next look around.
     pub(super) fn note_blocked(&self) {
-        let watch = lock(&self.watch);
-        if !self.blocked.swap(true, Ordering::Relaxed)
-            && let Some(watch) = &*watch
-        {
-            watch.clone().begin_wait();
-        }
+        self.change(|| {
+            // A thread that has begun to wait meanwhile tells itself when it goes on.
+            let blocked = !self.parked.load(Ordering::Relaxed);
+            self.blocked.store(blocked, Ordering::Relaxed);
+        });
     }
 
     /// The root fork's thread runs.
     pub(super) fn note_running(&self) {
-        if !self.blocked.load(Ordering::Relaxed) {
-            return;
+        if self.blocked.load(Ordering::Relaxed) {
+            self.change(|| self.blocked.store(false, Ordering::Relaxed));
         }
+    }
+
+    /// Makes a change of `parked` and `blocked`, and tells the watch if the thread thereby stops computing or goes on.
+    fn change(&self, change: impl FnOnce()) {
         let watch = lock(&self.watch);
-        if self.blocked.swap(false, Ordering::Relaxed)
-            && let Some(watch) = &*watch
-        {
-            watch.end_wait();
+        let before = self.stands();
+        change();
+        let lacks_runner = match (&*watch, before, self.stands()) {
+            (Some(watch), false, true) => watch.begin_wait(self.shared()).then(|| watch.clone()),
+            (Some(watch), true, false) => {
+                watch.end_wait();
+                None
+            }
+            _ => None,
+        };
+        drop(watch);
+        if let Some(watch) = lacks_runner {
+            watch.start_runner(self.shared());
         }
+    }
+
+    /// Whether the root fork's thread is known to wait, or to be blocked.
+    fn stands(&self) -> bool {
+        self.parked.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// The thread begins to wait, or goes on. It obviously runs at that moment.
+    fn set_parked(&self, parked: bool) {
+        self.change(|| {
+            self.parked.store(parked, Ordering::Relaxed);
+            self.blocked.store(false, Ordering::Relaxed);
+        });
     }
 
     /// The root fork runs a part of a scope, until [`end_part`](ForkDeque::end_part).
     pub(super) fn begin_part(&self, part: Arc<dyn PartWatch>) {
-        let mut watch = lock(&self.watch);
-        if self.blocked.load(Ordering::Relaxed) {
-            part.clone().begin_wait();
-        }
-        *watch = Some(part);
+        self.set_watch(Some(part));
     }
 
     /// The part is over.
     pub(super) fn end_part(&self) {
-        let mut watch = lock(&self.watch);
-        let ended = watch.take();
+        self.set_watch(None);
+    }
+
+    /// Called by the root fork's thread, which runs.
+    fn set_watch(&self, watch: Option<Arc<dyn PartWatch>>) {
+        let mut current = lock(&self.watch);
         if self.blocked.swap(false, Ordering::Relaxed)
-            && let Some(ended) = &ended
+            && let Some(current) = &*current
         {
-            ended.end_wait();
+            current.end_wait();
         }
-        drop(watch);
+        let ended = mem::replace(&mut *current, watch);
+        drop(current);
         drop(ended);
     }
 
@@ -287,8 +318,7 @@ impl ForkDeque {
     /// Whether the root fork computes at this moment, as far as another thread can see: its thread neither waits nor
     /// is blocked.
     pub(super) fn computes(&self) -> bool {
-        let stands = || self.parked.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed);
-        if !self.is_active() || stands() {
+        if !self.is_active() || self.stands() {
             return false;
         }
         // SAFETY: it is alive during the call.
@@ -330,10 +360,8 @@ impl ThreadFork for ForkDeque {
     }
 
     fn begin_wait(&self) -> WaitedBefore {
-        let before = self.parked.swap(true, Ordering::Relaxed);
-        if !before && let Some(watch) = lock(&self.watch).clone() {
-            watch.begin_wait();
-        }
+        let before = self.parked.load(Ordering::Relaxed);
+        self.set_parked(true);
         // Either a worker that is about to sleep sees the room, or this thread sees the sleeper.
         barrier::full();
         fork_deques::wake_for_room(self.shared());
@@ -345,10 +373,7 @@ impl ThreadFork for ForkDeque {
 
     fn end_wait(&self, before: WaitedBefore) {
         if before == WaitedBefore::No {
-            self.parked.store(false, Ordering::Relaxed);
-            if let Some(watch) = &*lock(&self.watch) {
-                watch.end_wait();
-            }
+            self.set_parked(false);
         }
     }
 

@@ -305,18 +305,17 @@ impl ScopeParts {
 }
 
 impl PartWatch for ScopeParts {
-    fn begin_wait(self: Arc<ScopeParts>) {
-        let Some(shared) = shared::find(self.runtime) else {
-            report::impossible("a runtime ended while a thread forked in it");
-        };
+    fn begin_wait(&self, shared: &shared::Shared) -> bool {
         let mut inner = lock(&self.inner);
         inner.waiting += 1;
+        debug_assert!(inner.waiting <= inner.runners, "a runner waits once");
         let wants_runner = !inner.queue.is_empty() && inner.working() < shared.workers.len();
         inner.runners += usize::from(wants_runner);
-        drop(inner);
-        if wants_runner {
-            self.start_runner(&shared);
-        }
+        wants_runner
+    }
+
+    fn start_runner(self: Arc<ScopeParts>, shared: &shared::Shared) {
+        ScopeParts::start_runner(&self, shared);
     }
 
     fn end_wait(&self) {
