@@ -192,6 +192,29 @@ fn a_search_stops_when_another_worker_has_found_something() {
 }
 
 #[test]
+fn a_cancelled_job_leaves_its_chain() {
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let items = Arc::new(AtomicUsize::new(0));
+        let (begun, wait) = futures_channel::oneshot::channel();
+        let begun = std::sync::Mutex::new(Some(begun));
+        let seen = Arc::clone(&items);
+        let job = spawn(async move {
+            fork::items(0..usize::MAX)
+                .grain(Grain::of(1))
+                .for_each(|_| {
+                    if seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                        begun.lock().unwrap().take().unwrap().send(()).unwrap();
+                    }
+                });
+        });
+        wait.await.unwrap();
+        job.cancel();
+        assert!(job.await.is_err());
+    });
+}
+
+#[test]
 #[should_panic(expected = "a chunk has at least one item")]
 fn a_chunk_of_nothing_is_refused() {
     let _chunks = fork::items(&[1]).chunks(0);

@@ -3,6 +3,10 @@
 //! A cancel of a job alerts the owners of the fork deques of everything that the job forked ([`crate::fork::deque`]
 //! says what that does). The owner of an alerted deque unwinds at its next fork, once, as it would at a wait. Each join
 //! on the way drops its stack job, or cancels the stolen job and waits for it; so the unwinding leaves nothing behind.
+//!
+//! Thieves take the oldest stack job, which the unwinding reaches last. So the owner first withdraws them all
+//! ([`begin_unwinding`]). Otherwise other threads would begin, one after the other, what it is about to drop. Stack jobs
+//! that its destructors push later can be stolen, and the cancel does not reach them.
 
 #![allow(unsafe_code)]
 
@@ -80,8 +84,21 @@ pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
         return;
     }
     if !job.header().waits_to_the_end() {
-        job.header().extensions.lock().unwound = true;
         drop(job);
+        begin_unwinding(fork_deque);
         run::unwind_cancelled();
+    }
+}
+
+/// A cancel begins to unwind the running job, whose root fork is that of `fork_deque`: because the job notices the cancel,
+/// or because a part that another thread ran has noticed it first. Does nothing if it unwinds the job already.
+pub(super) fn begin_unwinding(fork_deque: &ForkDeque) {
+    let Some(job) = context::again().job_ref() else {
+        return;
+    };
+    if !job.header().waits_to_the_end() {
+        // First: from then on a cancel does not reach what is stolen from this deque.
+        fork_deque.withdraw();
+        job.header().extensions.lock().unwound = true;
     }
 }

@@ -1,6 +1,6 @@
 //! The work-stealing deque of stack jobs: its owner pushes and pops at one end, thieves steal at the other.
 //!
-//! The entries are at the places `top..bottom`; those below `top` were stolen. The deque is as deep as its
+//! The entries are at the places `top..bottom`; those below `top` were stolen or withdrawn. The deque is as deep as its
 //! owner's forks are nested, so an entry keeps its place from its push to its pop.
 //!
 //! Protocol, after Cilk's "THE", with the fences of [`barrier`]:
@@ -19,6 +19,9 @@
 //! lowers `seen_top`, so the next entry in that place is its own again. A thief that takes the last shared entry alerts
 //! the owner for the next thief. Only if the owner does not push for so long does the thief pay for the heavy fence.
 //!
+//! An owner *withdraws* its entries when it will drop them: it raises `top` above their places, under the lock, as if
+//! thieves had stolen them. When it pops one, it finds out under the lock that no thief has it, and lowers `top` again.
+//!
 //! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with
 //! `limit` anyway, then makes the owner look around. Until then a push costs nothing extra.
 //!
@@ -36,7 +39,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{ops::Deref, ptr::NonNull};
+use std::{mem, ops::Deref, ptr::NonNull};
 
 use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, barrier, lock, spin_loop};
 
@@ -85,12 +88,22 @@ pub(crate) struct Deque<T, S> {
     thieves: Mutex<ThiefSide<T, S>>,
 }
 
+/// What is at a place below `top`.
+enum Gone<S> {
+    /// A thief took the entry, and left this.
+    Stolen(S),
+    /// As above; the owner has taken what the thief left.
+    Judged,
+    /// The owner has withdrawn the entry.
+    Withdrawn,
+}
+
 /// What the thieves' lock guards.
 struct ThiefSide<T, S> {
     /// What [`Deque::slots`] points to.
     slots: Slots<T>,
-    /// What thieves left, from place 0 up to `top`.
-    stolen: Vec<Option<S>>,
+    /// What became of the entries from place 0 up to `top`.
+    gone: Vec<Gone<S>>,
     /// The entries below this place are shared. Only the owner changes it.
     shared: usize,
 }
@@ -151,7 +164,7 @@ impl<T, S> Deque<T, S> {
             is_symmetric,
             thieves: Mutex::new(ThiefSide {
                 slots,
-                stolen: Vec::new(),
+                gone: Vec::new(),
                 shared: 0,
             }),
         }
@@ -190,8 +203,8 @@ impl<T, S> Deque<T, S> {
         self.seen_top.0.load(Ordering::Relaxed) <= place
     }
 
-    /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared. The place of a stolen entry stays occupied
-    /// until [`Deque::give_up`].
+    /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared or withdrawn. The
+    /// place of a stolen entry stays occupied until [`Deque::give_up`].
     ///
     /// # Safety
     /// As for [`Deque::pop`], which has just returned false.
@@ -209,10 +222,16 @@ impl<T, S> Deque<T, S> {
             self.unshare_from(place, &mut inner);
             return Verdict::Kept;
         }
-        self.bottom.store(place + 1, Ordering::Relaxed);
-        match inner.stolen[place].take() {
-            Some(stolen) => Verdict::Stolen(stolen),
-            None => crate::report::impossible("a stack job was judged twice"),
+        match mem::replace(&mut inner.gone[place], Gone::Judged) {
+            Gone::Stolen(stolen) => {
+                self.bottom.store(place + 1, Ordering::Relaxed);
+                Verdict::Stolen(stolen)
+            }
+            Gone::Withdrawn => {
+                self.free(place, &mut inner);
+                Verdict::Kept
+            }
+            Gone::Judged => crate::report::impossible("a stack job was judged twice"),
         }
     }
 
@@ -222,10 +241,21 @@ impl<T, S> Deque<T, S> {
     /// The caller is the owner, and [`Deque::judge`] found the entry at `place` stolen.
     pub(crate) unsafe fn give_up(&self, place: usize) {
         let mut inner = lock(&self.thieves);
-        inner.stolen.truncate(place);
-        self.set_top(place, &inner);
-        self.unshare_from(place, &mut inner);
+        self.free(place, &mut inner);
         self.bottom.store(place, Ordering::Relaxed);
+    }
+
+    /// From now on no thief takes an entry that is there already. The owner still pops each of them, and thieves may steal
+    /// what it pushes later.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    #[cold]
+    pub(crate) unsafe fn withdraw(&self) {
+        let mut inner = lock(&self.thieves);
+        let bottom = self.bottom.load(Ordering::Relaxed);
+        inner.gone.resize_with(bottom, || Gone::Withdrawn);
+        self.set_top(bottom, &inner);
     }
 
     /// Makes room, shares what is there, and resets the limit, after a push that asked the owner to look around.
@@ -275,6 +305,13 @@ impl<T, S> Deque<T, S> {
             inner.shared = place;
             self.show_top(inner);
         }
+    }
+
+    /// The owner is done with `place`, the last one in use, which is below `top`.
+    fn free(&self, place: usize, inner: &mut ThiefSide<T, S>) {
+        inner.gone.truncate(place);
+        self.set_top(place, inner);
+        self.unshare_from(place, inner);
     }
 
     /// Sets the place of the next steal.
@@ -348,8 +385,8 @@ impl<T, S> Deque<T, S> {
         }
         let entry = inner.slots[place].load(Ordering::Relaxed);
         let (left, result) = leave(entry);
-        debug_assert_eq!(inner.stolen.len(), place);
-        inner.stolen.push(Some(left));
+        debug_assert_eq!(inner.gone.len(), place);
+        inner.gone.push(Gone::Stolen(left));
         if inner.shared <= place + 1 {
             // For the next thief.
             self.alert();

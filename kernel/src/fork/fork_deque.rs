@@ -273,6 +273,12 @@ impl ForkDeque {
         RootJob::from_raw(self.root.load(Ordering::Relaxed))
     }
 
+    /// No thief takes what the root fork has pushed so far. Called by the root fork's thread.
+    pub(super) fn withdraw(&self) {
+        // SAFETY: the caller owns the deque.
+        unsafe { self.deque.withdraw() };
+    }
+
     /// The root job of what is forked here. While a cancel already unwinds, the root job is shielded: the cancel does
     /// not reach those forks. Called by the root fork's thread, or a thief that has just taken an entry.
     pub(super) fn root_of_forks(&self) -> RootJob {
@@ -282,13 +288,12 @@ impl ForkDeque {
         }
     }
 
-    /// Whether a cancel already unwinds the root fork's job, or the root job, or must not. Both are alive: they run the
-    /// caller, or wait for it.
+    /// Whether a cancel already unwinds the root fork's job, or must not. Not whether it unwinds the root job: that may
+    /// have unwound while this one has not begun to.
     fn is_unwinding(&self) -> bool {
         let job = NonNull::new(self.job.address()).map(JobPtr::from_raw);
-        let jobs = [job, self.root().canceller()];
-        jobs.into_iter().flatten().any(|job| {
-            // SAFETY: the job runs the caller, or waits for it.
+        job.is_some_and(|job| {
+            // SAFETY: the job runs the caller, or waits for the entry that the caller has taken.
             unsafe { job.header() }.waits_to_the_end()
         })
     }
@@ -375,6 +380,10 @@ impl ThreadFork for ForkDeque {
         if before == WaitedBefore::No {
             self.set_parked(false);
         }
+    }
+
+    fn begin_unwinding(&self) {
+        self.withdraw();
     }
 
     fn give_back(&self) {

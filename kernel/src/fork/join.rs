@@ -50,7 +50,8 @@ use crate::{
 ///
 /// # Cancelling
 /// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. If `f`
-/// unwinds for the cancel, a `g` that has not started is dropped. The unwinding resumes when both have ended.
+/// unwinds for the cancel, a `g` that has not started is dropped; if `f` catches the cancel, such a `g` runs after it. The
+/// unwinding resumes when both have ended.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
@@ -150,7 +151,12 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
             let outcome = unsafe { half.take_outcome() };
             match (unwinding, outcome) {
                 (None, Ok(b)) => return b,
-                (None, Err(payload)) => raise_again(payload),
+                (None, Err(payload)) => {
+                    if cancel::is_own_cancel(&payload) {
+                        cancel::begin_unwinding(fork_deque);
+                    }
+                    raise_again(payload)
+                }
                 (Some(payload), unused) => {
                     discard_outcome(unused);
                     raise_again(payload)

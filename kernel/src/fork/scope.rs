@@ -139,7 +139,9 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             (Ok(_), Some(payload), panic) => (payload, [panic, None]),
             (Err(payload), owed, panic) => (payload, [owed, panic]),
         };
-        if !cancel::is_own_cancel(&payload) {
+        if cancel::is_own_cancel(&payload) {
+            cancel::begin_unwinding(fork_deque);
+        } else {
             losers.into_iter().for_each(forked_wait::give_way);
             if hides_cancel {
                 wait::deliver_cancel_again();

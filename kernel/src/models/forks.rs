@@ -12,7 +12,7 @@ use crate::models::made_up::{Job, Jobs};
 use crate::{
     fork::deque::{Deque, Verdict},
     queue::sleepers::{Before, Sleepers},
-    sys::barrier,
+    sys::{AtomicBool, Ordering, barrier},
 };
 
 /// A deque of made-up jobs, in which thieves leave the numbers of what they stole, and the sleepers.
@@ -108,6 +108,35 @@ impl Shared {
             searching = true;
         }
     }
+}
+
+/// The owner withdraws a stack job, as `cancel::begin_unwinding` does, and pushes another on top, while a thief tries to
+/// steal: the thief gets the withdrawn one only if it was faster.
+#[test]
+fn a_withdrawn_stack_job_below_a_new_one_against_a_thief() {
+    loom::model(|| {
+        let shared = Shared::new(2, 2);
+        let first = shared.push(0);
+        let withdrawn = Arc::new(AtomicBool::new(false));
+        let thief = {
+            let (shared, withdrawn) = (shared.clone(), withdrawn.clone());
+            thread::spawn(move || {
+                // Acquire: pairs with the owner's store.
+                let before = withdrawn.load(Ordering::Acquire);
+                let stolen = shared.steal();
+                assert!(!before || stolen != Some(0));
+            })
+        };
+        // SAFETY: this thread owns the deque.
+        unsafe { shared.deque.withdraw() };
+        withdrawn.store(true, Ordering::Release);
+        let second = shared.push(1);
+        shared.pop(1, second);
+        shared.pop(0, first);
+        thief.join().unwrap();
+        shared.jobs.assert_all_taken();
+        assert!(!shared.deque.has_entries());
+    });
 }
 
 /// The owner pops its only stack job while a thief tries to steal it.

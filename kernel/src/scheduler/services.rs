@@ -93,6 +93,9 @@ pub(crate) trait ThreadFork {
     /// The thread computes again, unless it waited already when the wait began.
     fn end_wait(&self, before: WaitedBefore);
 
+    /// Called by the thread before a cancel unwinds the root fork: nobody begins what was forked so far.
+    fn begin_unwinding(&self);
+
     /// Called before the thread ends: gives back what it kept for its next root fork.
     fn give_back(&self);
 }

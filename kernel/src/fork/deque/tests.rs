@@ -89,3 +89,25 @@ fn what_is_pushed_to_a_place_that_was_shared_is_the_owners_own() {
     assert!(unsafe { deque.pop(0) });
     assert_eq!(steal(&deque), (None, 0));
 }
+
+#[test]
+fn what_the_owner_has_withdrawn_is_not_stolen() {
+    let deque = calm();
+    push(&deque, &1);
+    push(&deque, &2);
+    push(&deque, &3);
+    assert_eq!(steal(&deque).0, Some(1));
+    // SAFETY: this thread is the owner.
+    unsafe { deque.withdraw() };
+    assert_eq!(steal(&deque).0, None);
+    push(&deque, &4);
+    assert_eq!(steal(&deque).0, Some(4));
+    assert!(!pop(&deque, 3));
+    // SAFETY: as above.
+    unsafe { deque.give_up(3) };
+    assert!(pop(&deque, 2));
+    assert!(pop(&deque, 1));
+    // The next one in this place can be stolen.
+    push(&deque, &5);
+    assert_eq!(steal(&deque).0, Some(5));
+}

@@ -413,6 +413,10 @@ fn is_unwinding(job: &Header) -> bool {
 
 fn unwind_if_cancelled(job: &Header) {
     if job.state.is_cancelled() && !is_unwinding(job) {
+        // First: from now on a cancel does not reach what is stolen from the job's forks.
+        if let Some(fork) = context::again().thread_fork() {
+            fork.begin_unwinding();
+        }
         job.extensions.lock().unwound = true;
         run::unwind_cancelled();
     }
