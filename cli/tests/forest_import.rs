@@ -286,15 +286,15 @@ fn a_name_is_shown_as_what_it_is_whatever_characters_it_has() {
     assert!(out.starts_with(&format!("{shown}: 1 node")), "{out}");
     let forest = block_on(DiskForest::open(path)).unwrap();
     let tree = forest.get(name).unwrap();
-    block_on(tree.tag("new\nline", tree.view().version())).unwrap();
+    block_on(tree.tag("new\u{202e}line", tree.view().version())).unwrap();
     drop((tree, forest));
     let listed = says(path, &["ls"]);
     assert!(listed.starts_with(shown), "{listed}");
-    assert!(listed.ends_with("  new\\nline\n"), "{listed}");
+    assert!(listed.ends_with("  new\\u{202e}line\n"), "{listed}");
     let log = says(path, &["log"]);
     assert!(log.contains(&format!("create {shown}, 1 node")), "{log}");
     assert!(
-        log.contains(&format!("{shown}: tag new\\nline on ")),
+        log.contains(&format!("{shown}: tag new\\u{{202e}}line on ")),
         "{log}"
     );
     let (code, err) = fails(path, &["show", "\u{202e}"]);
