@@ -18,7 +18,7 @@ use tools::{Drops, Latch, for_seeds, on_each, runtime, until, watch};
 use weald_kernel::{
     Attachment, Ending, JoinError, Unit, Wait,
     callback::{self, Owner, When},
-    catch_panic, fork, sleep, spawn, yield_now, yield_with_stack,
+    catch_panic, catch_unwinding, fork, sleep, spawn, yield_now, yield_with_stack,
 };
 
 #[test]
@@ -207,6 +207,31 @@ fn a_job_that_is_cancelled_while_its_attachment_is_told_of_a_panic_ends_at_its_o
         waiting.recv().unwrap();
         job.cancel();
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(!passed.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn no_unwinding_leaves_isolated_code_if_the_job_is_cancelled_while_its_attachment_is_told() {
+    on_each(|runtime| {
+        let (waits, waiting) = mpsc::channel();
+        let (left, passed) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (leaves, passes) = (left.clone(), passed.clone());
+        let job = runtime.spawn(async move {
+            let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
+            assert!(told.is_some());
+            assert!(catch_unwinding::<()>(|| panic!("caught")).is_none());
+            leaves.store(true, Ordering::SeqCst);
+            yield_with_stack();
+            passes.store(true, Ordering::SeqCst);
+        });
+        waiting.recv().unwrap();
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(left.load(Ordering::SeqCst), "the unwinding has left it");
         assert!(!passed.load(Ordering::SeqCst));
     });
 }

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::{
-    job::attachment,
     report::payload::{self, Payload},
     report::{self, JobName},
     scheduler::{
@@ -87,6 +86,6 @@ fn caught(payload: Payload) {
     if !std::thread::panicking()
         && let Some(job) = context::again().unit_ref()
     {
-        attachment::tell_survived(job.header());
+        run::tell_attachment_of_survival(job.header());
     }
 }

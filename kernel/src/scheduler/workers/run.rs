@@ -364,6 +364,12 @@ fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
 /// The running job has survived a panic: tells its attachment.
 pub(crate) fn tell_survived(cx: &Context, job: &Header) {
     cx.forget_panic();
+    tell_attachment_of_survival(job);
+}
+
+/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends here:
+/// a panic is reported; after a cancel the job's own next wait ends.
+pub(crate) fn tell_attachment_of_survival(job: &Header) {
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
     if let Err(payload) = told
         && !payload::delivers_cancel_again(&payload)
