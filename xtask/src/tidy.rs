@@ -15,6 +15,7 @@ mod repository;
 mod cancel;
 mod circles;
 mod crates;
+mod decisions;
 mod english;
 mod heads;
 mod lengths;
@@ -39,7 +40,7 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 13] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 14] = [
         crates::check,
         circles::check,
         roots::check,
@@ -47,6 +48,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
         named::check,
         heads::check,
         cancel::check,
+        decisions::check,
         english::check,
         syntax::check,
         unsafe_files::check,
