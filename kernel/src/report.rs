@@ -291,6 +291,14 @@ pub(crate) fn waker_panicked(unit: Option<LateName>, message: String) {
     }
 }
 
+/// A description, an attachment or a value that somebody left has panicked in a call that the runtime made. It names no
+/// unit, because the caller may hold the lock of the running one's extensions; the panic's own message names it.
+fn user_call_panicked(message: String) {
+    of_program_late(ReportKind::CaughtPanic, move || {
+        format!("user code that the runtime called panicked, and ends there: {message}")
+    });
+}
+
 /// A pinned job cannot be dropped, because its thread is gone.
 pub(crate) fn stranded(named: LateName) {
     of_job_late(ReportKind::Stranded, named, |named| {

@@ -65,6 +65,32 @@ impl Still {
     }
 }
 
+#[derive(Debug)]
+struct PanicsWhenTold;
+
+impl Describe for PanicsWhenTold {
+    fn name(&self) -> String {
+        "panics".to_owned()
+    }
+
+    fn takes_long(&self) {
+        panic!("it takes long");
+    }
+}
+
+#[test]
+fn a_panic_of_what_is_told_is_reported_and_the_job_goes_on() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let described = Spawn::new().described_by(Arc::new(PanicsWhenTold));
+    let job = runtime.block_on(async { described.spawn(async { yield_now().wait() }) });
+    runtime.block_on(job).unwrap();
+    flushed();
+    let told = "user code that the runtime called panicked, and ends there: it takes long";
+    assert!(!reports("weald::panic", told).is_empty());
+}
+
 /// Once for each wait with its stack that does not end at once, and not for a wait of its future.
 #[test]
 fn a_job_that_waits_with_its_stack_is_told() {

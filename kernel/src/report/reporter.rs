@@ -20,9 +20,8 @@ use std::{
 };
 
 use crate::{
-    report::payload,
     report::{
-        output,
+        self, output, panic_message, payload,
         queue::{QueueEntry, ReportQueue},
         record::{ReportKind, ReportOrigin, ReportRecord},
         releases,
@@ -152,10 +151,14 @@ pub(crate) fn drop_for_user(value: impl Send + 'static) {
 }
 
 /// Calls `call`, which is user code: here, or on the releasing thread if the calling thread must not. A panic ends
-/// there.
+/// there. If it ends here, it is reported, but not if a cancel of the running job has ended a wait in the call: then the
+/// job's own next wait ends, too.
 pub(crate) fn call_for_user(call: impl FnOnce() + Send + 'static) {
     let call = CallAtDrop(Some(call));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_for_user(call))) {
+        if !payload::delivers_cancel_again(&payload) {
+            report::user_call_panicked(panic_message(payload.as_ref()));
+        }
         payload::discard(payload);
     }
 }
