@@ -323,7 +323,7 @@ fn poll_several(
     poll_links(job, links, cx)
 }
 
-/// The general case of [`poll_link`]: a used-up budget, or a foreign receiver.
+/// The general case of [`poll_link`]: a used-up budget, a foreign receiver, or the wish for several messages.
 #[inline(never)]
 fn poll_links(
     job: &JobRef,
