@@ -270,7 +270,13 @@ fn look_around(fork_deque: &ForkDeque) {
     fork_deque.note_running();
     cancel::unwind_if_cancelled(fork_deque);
     let shared = fork_deque.shared();
-    if shared.sleepers.sleeping() > 0 && fork_deques::of(shared).admits(shared, fork_deque) {
+    if shared.sleepers.sleeping() == 0 {
+        return;
+    }
+    if !fork_deques::of(shared).admits(shared, fork_deque) {
+        // It looks when this thread no longer computes: if it is blocked, nobody else finds out.
+        shared.monitor.begin_to_watch();
+    } else {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall
         // asleep next.
         fork_deque.deque.alert();

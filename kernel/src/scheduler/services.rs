@@ -62,7 +62,7 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has announced
-    /// its sleep, before its last look for work.
+    /// its sleep, before its last look for work, and by the monitor before its own.
     fn alert_all(&self);
 
     /// Cancels what `job` forked, because `job` is cancelled.

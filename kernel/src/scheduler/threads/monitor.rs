@@ -143,7 +143,9 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             when_quiet(shared);
             shared.queues.sample_before_sleep(&shared.clock);
             let may_sleep = || is_quiet(shared) && !shared.is_stopped();
-            shared.monitor.sleep_until_a_worker_wakes(may_sleep);
+            // A fork that no worker may take wakes no worker, so its thread must wake the monitor itself.
+            let alert = || shared.forks.alert_all();
+            shared.monitor.sleep_until_a_worker_wakes(alert, may_sleep);
         }
         hand_off_orphans(shared, memory);
         let taker = taker_of_round(shared, &watched);

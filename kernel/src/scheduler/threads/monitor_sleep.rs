@@ -37,9 +37,10 @@ impl MonitorSleep {
         }
     }
 
-    /// Called by a detached thread that is watched again, after it has noted that in the list.
+    /// Called by a detached thread that is watched again, after it has noted that in the list, and by a thread that forks,
+    /// after it has pushed what no worker may take now.
     pub(crate) fn begin_to_watch(&self) {
-        // Pairs with the fence in `sleep_until_a_worker_wakes`: the list was changed before this load.
+        // Pairs with the fence in `sleep_until_a_worker_wakes`: the list or the queue was changed before this load.
         fence(Ordering::SeqCst);
         self.worker_woke();
     }
@@ -64,10 +65,16 @@ impl MonitorSleep {
         }
     }
 
-    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps.
-    pub(crate) fn sleep_until_a_worker_wakes(&self, is_quiet: impl Fn() -> bool) {
+    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps. `alert` makes those look whether the
+    /// monitor sleeps who otherwise would not.
+    pub(crate) fn sleep_until_a_worker_wakes(
+        &self,
+        alert: impl FnOnce(),
+        is_quiet: impl Fn() -> bool,
+    ) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
+        alert();
         while self.asleep.load(Ordering::SeqCst) && is_quiet() {
             thread::park();
         }

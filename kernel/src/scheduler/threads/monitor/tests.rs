@@ -65,6 +65,23 @@ fn a_job_that_goes_on_after_an_announcement_wakes_the_monitor() {
     runtime.block_on(job).unwrap();
 }
 
+/// The foreign thread computes when it forks, so no worker may take the second half, and none wakes.
+#[test]
+fn a_fork_of_a_foreign_thread_wakes_the_monitor_which_finds_it_blocked() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let monitor = &runtime.shared.monitor;
+    runtime.block_on(async {
+        for _ in 0..2 {
+            until(|| runtime.shared.sleepers.sleeping() == 1);
+            // It looks for the worker that sleeps, and does not look again unasked.
+            crate::fork::join(|| (), || ());
+            until(|| monitor.is_asleep());
+            let (tx, rx) = mpsc::channel();
+            crate::fork::join(move || rx.recv().unwrap(), move || tx.send(()).unwrap());
+        }
+    });
+}
+
 /// A hook that waits lets the monitor sleep, however short it is, and nobody else wakes it.
 #[test]
 fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
@@ -72,7 +89,7 @@ fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
         let sleeper = shared.clone();
         let monitor = thread::spawn(move || {
             sleeper.monitor.begin(thread::current());
-            sleeper.monitor.sleep_until_a_worker_wakes(|| true);
+            sleeper.monitor.sleep_until_a_worker_wakes(|| (), || true);
         });
         until(|| shared.monitor.is_asleep());
         let set_shared = |shared| context::with(|cx| cx.set_shared(shared));
