@@ -1,8 +1,8 @@
 //! A fork deque: the [`Deque`] of stack jobs of one root fork, and what else its forks need.
 //!
 //! A *root fork* is an outermost fork and everything that it runs on its stack. It has a fork deque of its own
-//! while it lasts, so all entries descend from it. A fork deque belongs to the OS thread on which the root
-//! fork began, and stays there when the thread's lease is revoked.
+//! while it lasts, so all entries descend from it. A fork deque belongs to the OS thread that runs the root fork, and stays
+//! there when the thread's lease is revoked. It goes along with a fiber that migrates while it waits.
 //!
 //! Fork deques are reused, and are freed only with their runtime, so that thieves may look at any time.
 //!
@@ -28,7 +28,7 @@ use crate::{
     fork::fork_deques,
     job::{self, JobPtr, JobRef},
     scheduler::services::{HeldForker, ThreadFork, WaitedBefore},
-    scheduler::workers::context::Context,
+    scheduler::workers::context::{self, Context},
     scheduler::workers::shared::Shared,
     sys::barrier,
     sys::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, lock},
@@ -170,13 +170,18 @@ impl ForkDeque {
     }
 
     /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork more may compute
-    /// until its next look around.
+    /// until its next look around, or the monitor's.
     pub(super) fn note_blocked(&self) {
         self.change(|| {
             // A thread that has begun to wait meanwhile tells itself when it goes on.
             let blocked = !self.parked.load(Ordering::Relaxed);
             self.blocked.store(blocked, Ordering::Relaxed);
         });
+    }
+
+    /// Whether the monitor has found the root fork's thread blocked, and nobody has found it running since.
+    pub(super) fn is_noted_as_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
     }
 
     /// The root fork's thread runs.
@@ -377,6 +382,8 @@ impl ThreadFork for ForkDeque {
     }
 
     fn end_wait(&self, before: WaitedBefore) {
+        // A fiber may have migrated. The monitor must ask for the thread that runs it now.
+        self.set_thread(context::again());
         if before == WaitedBefore::No {
             self.set_parked(false);
         }
@@ -410,3 +417,6 @@ pub(super) fn take_spare(cx: &Context) -> Option<&ForkDeque> {
 pub(super) fn as_thread_fork(fork_deque: &ForkDeque) -> NonNull<dyn ThreadFork> {
     NonNull::from(fork_deque as &dyn ThreadFork)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

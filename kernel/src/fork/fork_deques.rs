@@ -148,6 +148,11 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn look_for_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
+        for fork_deque in self.iter().filter(|noted| noted.is_noted_as_blocked()) {
+            if !is_blocked(fork_deque.thread_number()) {
+                fork_deque.note_running();
+            }
+        }
         if !self.is_held_back(shared) {
             return;
         }
