@@ -215,6 +215,50 @@ fn a_cancelled_job_leaves_its_chain() {
 }
 
 #[test]
+fn a_search_behind_a_filter_that_leaves_nothing_stops_too() {
+    const HALF: usize = 1_000_000;
+    let runtime = runtime(2);
+    spawn_in(&runtime, || {
+        let (is_found, filtered) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let found = fork::items(0..2 * HALF)
+            .grain(Grain::of(HALF))
+            .filter(|n| {
+                if *n >= HALF {
+                    return true;
+                }
+                while !is_found.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                filtered.fetch_add(1, Ordering::Relaxed);
+                std::thread::yield_now();
+                false
+            })
+            .find_any(|_| {
+                is_found.store(true, Ordering::Relaxed);
+                true
+            });
+        assert_eq!(found, Some(HALF));
+        assert!(filtered.load(Ordering::Relaxed) < HALF);
+    });
+}
+
+#[test]
+fn a_zip_drops_what_is_left_out_before_it_begins() {
+    let runtime = runtime(2);
+    spawn_in(&runtime, || {
+        let item = Arc::new(());
+        let items = vec![item.clone(); 1000];
+        fork::items(items).zip(&[1, 2, 3]).for_each(|_| {
+            assert!(Arc::strong_count(&item) <= 4);
+        });
+        let items = vec![item.clone(); 1000];
+        fork::items(&[1, 2, 3]).zip(items).for_each(|_| {
+            assert!(Arc::strong_count(&item) <= 4);
+        });
+    });
+}
+
+#[test]
 #[should_panic(expected = "a chunk has at least one item")]
 fn a_chunk_of_nothing_is_refused() {
     let _chunks = fork::items(&[1]).chunks(0);

@@ -116,8 +116,16 @@ impl<'a, T: Send> Parts for ChunksMut<'a, T> {
     }
 }
 
-impl<A, B> Zip<A, B> {
-    pub(super) fn new(first: A, second: B) -> Self {
+impl<A: Parts, B: Parts> Zip<A, B> {
+    /// Drops what the longer one has beyond the shorter one. A vector would carry it through each division.
+    pub(super) fn new(mut first: A, mut second: B) -> Self {
+        let len = first.len().min(second.len());
+        if len < first.len() {
+            first = first.divide(len).0;
+        }
+        if len < second.len() {
+            second = second.divide(len).0;
+        }
         Self { first, second }
     }
 }
