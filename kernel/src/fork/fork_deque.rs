@@ -63,7 +63,7 @@ pub(crate) struct ForkDeque {
     claimed: AtomicBool,
     /// Whether a root fork uses the fork deque, and which job runs that root fork.
     job: ForkingJob<job::Header>,
-    /// Whether the root fork's thread is parked in a join.
+    /// Whether the root fork's thread waits, or has announced with `block_in_place` that it may block.
     parked: AtomicBool,
     /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to wait,
     /// and at the next push at which it looks around.

@@ -137,7 +137,7 @@ struct Divided {
 }
 
 /// Up to this size an item is cheaper to move than a wrong guess of which part it belongs to.
-const MOVED_AT_LEAST: usize = 16;
+const MOVED_UP_TO: usize = 16;
 /// If fewer items than one in this many are less than the pivot, those that equal it are probably many.
 const FEW: usize = 8;
 
@@ -151,7 +151,7 @@ fn divide<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> Divided 
             greater: 0,
         };
     };
-    if size_of::<T>() > MOVED_AT_LEAST {
+    if size_of::<T>() > MOVED_UP_TO {
         let lesser = move_to_both_ends(rest, pivot, compare);
         items.swap(0, lesser);
         return Divided {

@@ -53,12 +53,12 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Whether some thread is forking and a worker might help it.
     fn wants_helpers(&self, shared: &S) -> bool;
 
-    /// Whether a worker sleeps, and must not take some stack job because too many root forks compute: then
-    /// [`look_for_blocked`](Forks::look_for_blocked) may find that fewer do.
+    /// Whether a worker sleeps although too many root forks compute to let it take some stack job, or a scope has parts
+    /// that nobody has begun: then [`look_for_blocked`](Forks::look_for_blocked) may find that fewer compute.
     fn must_look_for_blocked(&self, shared: &S) -> bool;
 
     /// If so, notes which threads that fork are blocked, as `is_blocked` says of the system's number of a thread, and
-    /// wakes a worker if it may steal now. Called by the monitor.
+    /// wakes a worker if it may steal now. In any case takes the note back of those that run again. Called by the monitor.
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has announced

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - No user code runs while it is held: wakers are cloned before and woken after. Except the global allocator, when the
-//!   buffer of a channel or of a mailbox grows: an allocator that uses the same channel never returns
-//!   (docs/user-code.md).
+//!   buffer of a channel or of a mailbox grows, or all waits of a tool end at once: an allocator that uses the same tool
+//!   never returns (docs/user-code.md).
 //! - Its holder takes no second inner lock.
 //!
 //! So a thread that finds it held spins for a moment, and lets others run if the holder was preempted.
