@@ -168,3 +168,14 @@ fn a_page_without_rivals_has_a_summary_and_no_columns_for_them() {
     assert!(!page.contains("Best rival</th>") && !page.contains("Remarks</th>"));
     assert!(!page.contains("The bench had not ended"));
 }
+
+#[test]
+fn an_older_page_stays_until_something_was_measured() {
+    let folder = Folder::new("older");
+    std::fs::write(folder.page(), "hours of work").unwrap();
+    let words = ["--quick", "--rivals=no-such-one", "--report"];
+    let refused = weald(&words).arg(folder.page()).output().unwrap();
+    assert_ne!(refused.status.code(), Some(0));
+    let page = std::fs::read_to_string(folder.page()).unwrap();
+    assert_eq!(page, "hours of work");
+}

@@ -267,11 +267,12 @@ fn compared(times_worse: f64, margin: f64) -> String {
 #[must_use]
 pub fn legend() -> String {
     format!(
-        "\nFigures are medians of three runs, of one worker where the units can only work in turns, else of all. Lower is \
-         better, except\nof commits and ticks, which are per second and in percent. Elsewhere: {ELSEWHERE}.\nx limit: \
-         Weald's figure as a multiple of that of the least code that does the work and promises nothing; it can be \
-         compared\nbetween machines. A verdict compares it, or the bare figure if there is none.\n`weald bench --full` \
-         measures all workloads at all sizes; `--rivals=tokio,go` measures others beside these rows.\n"
+        "\nFigures are medians of three runs, unless `--runs` says otherwise or time is short; of one worker where the units can \
+         only work\nin turns, else of all. Lower is better, except of commits and ticks, which are per second and in \
+         percent.\nElsewhere: {ELSEWHERE}.\nx limit: Weald's figure as a multiple of that of the least code that does the \
+         work and promises nothing; it can be compared\nbetween machines. A verdict compares it, or the bare figure if \
+         there is none.\n`weald bench --full` measures all workloads at all sizes; `--rivals=tokio,go` measures others \
+         beside these rows.\n"
     )
 }
 

@@ -65,11 +65,32 @@ struct Page<'a> {
 /// Held while a page takes the place of the one before.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Writes the page to a file, which holds either the page of before or this one at any moment.
+/// Writes the page to a file, which holds either the page of before or this one at any moment. What is no file, such as a
+/// pipe, gets only the page that has all rows.
 pub fn write(source: Source<'_>, path: &Path) -> Result<(), Error> {
-    let text = render(source)?;
-    let _writing = writing();
-    put(path, &text).map_err(Error::file("write", path))
+    // A link stays.
+    let at = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let written = if at.exists() && !at.is_file() {
+        if !source.has_ended {
+            return Ok(());
+        }
+        // Not while pages are kept as they are: a pipe without a reader would hold that up.
+        std::fs::write(at, render(source)?)
+    } else {
+        let text = render(source)?;
+        let _writing = writing();
+        replace(&at, &text)
+    };
+    written.map_err(Error::file("write", path))
+}
+
+/// Whether the page in a file can be replaced by another one.
+///
+/// # Errors
+/// If the file cannot be written to.
+pub fn check(path: &Path) -> Result<(), Error> {
+    let opened = std::fs::OpenOptions::new().append(true).open(path);
+    opened.map(drop).map_err(Error::file("write", path))
 }
 
 /// Keeps pages as they are, for who is about to end the program.
@@ -77,17 +98,12 @@ pub fn writing() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
-    // A link stays, and a device or a pipe is written to as it is.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if path.exists() && !path.is_file() {
-        return std::fs::write(path, text);
-    }
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
     std::fs::write(&part, text)?;
-    let put = std::fs::rename(&part, &path);
+    let put = std::fs::rename(&part, path);
     put.inspect_err(|_| {
         // What failed is the renaming, and that is told.
         let _left = std::fs::remove_file(&part);

@@ -179,7 +179,7 @@ impl Ask {
     /// The boards in the version that the query names, or as they are; and that version.
     ///
     /// # Errors
-    /// 400, 404, 429, 503.
+    /// 400, 404.
     pub(crate) fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
         let boards = &self.app.boards;
         match self.query.text("at") {

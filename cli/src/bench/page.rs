@@ -15,7 +15,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Writes the page that has no rows yet.
+    /// Writes the page that has no rows yet, unless there is an older page: that stays until a row has been measured.
     pub(super) fn begin(path: Option<&'a Path>, command: &'a str) -> Result<Self, Error> {
         let source = Source {
             results: &[],
@@ -26,7 +26,11 @@ impl<'a> Page<'a> {
             busy: None,
         };
         let page = Self { path, source };
-        page.write(&[], None).map(|()| page)
+        match path.filter(|path| has_content(path)) {
+            Some(older) => report::check(older)?,
+            None => page.write(&[], None)?,
+        }
+        Ok(page)
     }
 
     /// Names what is measured.
@@ -52,4 +56,9 @@ impl<'a> Page<'a> {
         self.source.has_ended = true;
         self.write(results, busy)
     }
+}
+
+fn has_content(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|known| known.is_file() && known.len() > 0)
 }

@@ -1,7 +1,7 @@
 //! `items(...)`: chains of adapters over items that are processed at the same time, in the shape of iterators.
 //!
 //! A chain has two parts: what can be divided ([`Parts`]: a slice, its chunks, pairs, numbered items), and the steps
-//! that each item then takes ([`Steps`]). The end of a chain runs the steps on pieces, by [`pieces::run`], so what
+//! that each item then takes ([`Steps`]). The end of a chain runs the steps on pieces, by [`run`](super::pieces::run), so what
 //! holds of the panics, errors and cancels of [`for_each`](crate::fork::for_each) holds of every chain.
 
 use std::{

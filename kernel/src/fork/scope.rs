@@ -225,6 +225,9 @@ impl ScopeParts {
         }
         if wants_runner {
             self.start_runner(&shared);
+        } else {
+            // Nobody else finds out that a runner is blocked, and so no longer computes, if the monitor sleeps.
+            shared.monitor.begin_to_watch();
         }
     }
 

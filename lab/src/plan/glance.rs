@@ -1,6 +1,7 @@
 //! The dozen rows that `weald bench` runs without options, small enough to end within a minute all together.
 //!
-//! Each runs with one number of workers: one if its units can only work in turns, else as many as the machine has.
+//! Each runs with one number of workers: one if its units can only work in turns, else as many as the machine has; or with
+//! the number that was asked for.
 
 use super::row::{Group, Lanes, Row};
 use crate::params::Params;
@@ -34,7 +35,7 @@ pub(super) fn plan() -> Vec<Group> {
 }
 
 fn one(workload: &str, words: &str) -> Row {
-    row(workload, words).lanes(Lanes::One)
+    row(workload, words).lanes(Lanes::Smallest)
 }
 
 fn all(workload: &str, words: &str) -> Row {

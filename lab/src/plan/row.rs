@@ -31,6 +31,8 @@ pub(super) enum Lanes {
     All,
     /// The largest of them only.
     Largest,
+    /// The smallest of them only.
+    Smallest,
     /// Only those that leave a worker idle.
     AtLeastTwo,
     /// One only: a second worker would find nothing to do.
@@ -122,10 +124,11 @@ impl Row {
     /// The offered worker counts that this row is run with.
     #[must_use]
     pub fn workers(&self, offered: &[usize]) -> Vec<usize> {
-        let largest = offered.iter().copied().max();
+        let (least, largest) = (offered.iter().min(), offered.iter().max());
         let fits = |count: &usize| match self.lanes {
             Lanes::All => true,
-            Lanes::Largest => Some(*count) == largest,
+            Lanes::Largest => Some(count) == largest,
+            Lanes::Smallest => Some(count) == least,
             Lanes::AtLeastTwo => *count >= 2,
             Lanes::One => *count == 1,
         };

@@ -40,11 +40,16 @@ fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
     runnable.into_ptr();
 }
 
+/// Fails after a minute, which is long for whatever a test waits for.
 fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
     while !is_so() {
+        assert!(begun.elapsed() < MINUTE, "it has not happened in a minute");
         std::thread::yield_now();
     }
 }
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Nothing else happens in the program, so nobody but the job can wake the monitor.
 #[test]
@@ -77,9 +82,36 @@ fn a_fork_of_a_foreign_thread_wakes_the_monitor_which_finds_it_blocked() {
             crate::fork::join(|| (), || ());
             until(|| monitor.is_asleep());
             let (tx, rx) = mpsc::channel();
-            crate::fork::join(move || rx.recv().unwrap(), move || tx.send(()).unwrap());
+            crate::fork::join(
+                move || rx.recv_timeout(MINUTE).unwrap(),
+                move || tx.send(()).unwrap(),
+            );
         }
     });
+}
+
+/// No runner may start for the second part, because the only one computes as far as anybody has seen.
+#[test]
+fn a_part_that_is_spawned_while_the_monitor_sleeps_wakes_it() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (go, gone) = mpsc::channel::<()>();
+    let job = runtime.spawn(async move {
+        crate::fork::scope(|scope| {
+            let (end, ended) = mpsc::channel();
+            scope.spawn(move || {
+                gone.recv_timeout(MINUTE).unwrap();
+                let (tx, rx) = mpsc::channel();
+                scope.spawn(move || tx.send(()).unwrap());
+                rx.recv_timeout(MINUTE).unwrap();
+                end.send(()).unwrap();
+            });
+            ended.recv_timeout(2 * MINUTE).unwrap();
+        });
+    });
+    until(|| runtime.shared.counters.detached.load(Ordering::Relaxed) == 2);
+    until(|| runtime.shared.monitor.is_asleep());
+    go.send(()).unwrap();
+    runtime.block_on(job).unwrap();
 }
 
 /// A hook that waits lets the monitor sleep, however short it is, and nobody else wakes it.
