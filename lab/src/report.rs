@@ -93,7 +93,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
     opened.map(drop).map_err(Error::file("write", path))
 }
 
-/// Keeps pages as they are, for who is about to end the program.
+/// Keeps pages as they are. A thread that is about to end the program holds this.
 pub fn writing() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
