@@ -30,6 +30,15 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         ))
     });
     tally.step("tests", || cargo("test --workspace"));
+    // A workload that is added to `lab` changes what they share. They are measured seldom, so nothing else would tell.
+    tally.step("rivals", || {
+        let place = checkout.target().join("rivals/cargo");
+        let place = place.display();
+        cargo("fmt --all --check --manifest-path lab/rivals/Cargo.toml")?;
+        cargo(&format!(
+            "check --locked --workspace --manifest-path lab/rivals/Cargo.toml --target-dir {place}"
+        ))
+    });
     tally.step("features", || passed(features::check(checkout)));
     tally.step("documentation", || passed(documentation(checkout)));
     // Without a build of what was packed, which takes minutes; the workflow has it.

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::forking::Forking;
-use crate::programs::items::Chain;
 use crate::processes::Processes;
+use crate::programs::items::Chain;
 use crate::report::bad_usage;
 use crate::sleeping::Sleeping;
 use crate::stalling::Stall;

@@ -32,17 +32,28 @@ impl Adapters for Items {
             counts[last_byte(*number)] += 1;
             counts
         };
-        numbers.par_iter().fold(empty, count).reduce(empty, |mut left, right| {
-            left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-            left
-        })
+        numbers
+            .par_iter()
+            .fold(empty, count)
+            .reduce(empty, |mut left, right| {
+                left.iter_mut()
+                    .zip(right)
+                    .for_each(|(left, right)| *left += right);
+                left
+            })
     }
 
     fn flat_map(numbers: &[u64]) -> u64 {
-        numbers.par_iter().flat_map_iter(|number| 0..number % 4).sum()
+        numbers
+            .par_iter()
+            .flat_map_iter(|number| 0..number % 4)
+            .sum()
     }
 
     fn find(numbers: &[u64], wanted: u64) -> Option<u64> {
-        numbers.par_iter().copied().find_any(|number| mix(*number) == wanted)
+        numbers
+            .par_iter()
+            .copied()
+            .find_any(|number| mix(*number) == wanted)
     }
 }

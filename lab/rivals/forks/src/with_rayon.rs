@@ -1,10 +1,10 @@
 //! Rayon: `join` on a pool of its own.
 
-use common::programs::fork::Fork;
-use common::programs::measure::ForkSystem;
-use common::programs::items::{Chain, measured};
-use common::{Forking, fail, print_metrics};
 use crate::items::Items;
+use common::programs::fork::Fork;
+use common::programs::items::{Chain, measured};
+use common::programs::measure::ForkSystem;
+use common::{Forking, fail, print_metrics};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// A pool.

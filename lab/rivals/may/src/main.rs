@@ -78,7 +78,8 @@ fn run(call: Call) {
         | Workload::Handoff { .. }
         | Workload::Sleeping(_)
         | Workload::Processes(_)
-        | Workload::Forking(_) => {
+        | Workload::Forking(_)
+        | Workload::Items { .. } => {
             fail("The rival may has no program for this workload: leave it out.")
         }
     }

@@ -65,6 +65,7 @@ async fn run(call: Call) {
         | Workload::Waiting(_)
         | Workload::Sleeping(_)
         | Workload::Forking(_)
+        | Workload::Items { .. }
         | Workload::Thread(_) => {
             fail("The rival ractor runs on tokio's scheduler: measure this workload with tokio.")
         }

@@ -83,7 +83,7 @@ async fn run(call: Call) {
         Workload::BurstSend { .. } | Workload::Demo { .. } | Workload::Processes(_) => {
             bad_usage("The rival smol has no program for this workload: leave it out.")
         }
-        Workload::Forking(_) | Workload::Thread(_) => {
+        Workload::Forking(_) | Workload::Items { .. } | Workload::Thread(_) => {
             bad_usage("Tasks have no stack to fork on: leave it out.")
         }
     }

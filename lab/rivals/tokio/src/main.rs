@@ -120,7 +120,7 @@ async fn run(call: Call) {
         Workload::Waiting(waiting) => waiting::run(waiting).await,
         Workload::Sleeping(sleeping) => sleeping::run(sleeping, call.workers).await,
         Workload::Processes(processes) => processes::run(processes).await,
-        Workload::Forking(_) | Workload::Thread(_) => {
+        Workload::Forking(_) | Workload::Items { .. } | Workload::Thread(_) => {
             bad_usage("Tasks have no stack to fork on: leave it out.")
         }
     }

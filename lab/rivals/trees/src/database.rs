@@ -1,7 +1,7 @@
 //! Where versions are published: a root behind an arc-swap, and a map of names behind another one.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::OrdMap;

@@ -38,11 +38,7 @@ fn on_threads(workers: usize, count: usize, task: impl Fn(usize) + Sync) -> Dura
 /// How many of its newest versions a tree keeps, as the forest does.
 const KEPT: usize = 1_000;
 
-pub(crate) fn read<L: Library>(
-    shape: Shape,
-    (tasks, visit): (usize, Visit),
-    workers: usize,
-) -> ! {
+pub(crate) fn read<L: Library>(shape: Shape, (tasks, visit): (usize, Visit), workers: usize) -> ! {
     let before = rss_bytes();
     let tree = Node::<L>::build(shape);
     let grown = rss_bytes().saturating_sub(before);
@@ -113,17 +109,15 @@ fn write_one<L: Library>(names: &Names<L>, name: &str, (shape, mode): (Shape, Mo
         }
         Mode::Commits => {
             let (tree, kept) = (register(Node::leaf(0)), Kept::new(KEPT));
-            for_each_node(shape, |parent, number| kept.keep(tree.append(parent, number)));
+            for_each_node(shape, |parent, number| {
+                kept.keep(tree.append(parent, number))
+            });
             tree.keep_until_the_end(kept);
         }
     }
 }
 
-pub(crate) fn hot<L: Library>(
-    shape: Shape,
-    (writers, commits): (usize, usize),
-    kept: usize,
-) -> ! {
+pub(crate) fn hot<L: Library>(shape: Shape, (writers, commits): (usize, usize), kept: usize) -> ! {
     let tree = Published::new(Node::<L>::build(shape));
     let kept = Kept::new(kept);
     let (paths, each) = (paths(shape), commits.div_ceil(writers));
