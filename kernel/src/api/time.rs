@@ -187,7 +187,7 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
             worker.core.enter_foreign().wheel.insert(entry);
         }
         // The worker may sleep until a later deadline.
-        if let Some(sleeper) = shared.sleepers.notify_worker(index) {
+        if let Some(sleeper) = shared.sleepers.take_sleeper_of(index) {
             sleeper.wake(shared);
         }
         entry

@@ -144,7 +144,7 @@ unsafe fn arm_remotely(shared: &Shared, callback: CallbackPtr) {
 /// for ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {
-    if let Some(sleeper) = shared.sleepers.notify_worker(worker) {
+    if let Some(sleeper) = shared.sleepers.take_sleeper_of(worker) {
         sleeper.wake(shared);
     }
 }

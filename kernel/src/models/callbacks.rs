@@ -279,7 +279,7 @@ impl ForeignStarts {
     fn start(&self, callback: EntryPtr) -> bool {
         match self.arrivals.push(callback) {
             Pushed::Arrived => {
-                if let Some(sleeper) = self.sleepers.notify_worker(0) {
+                if let Some(sleeper) = self.sleepers.take_sleeper_of(0) {
                     sleeper.notify();
                 }
                 true
@@ -312,8 +312,7 @@ impl ForeignStarts {
 
     /// As `sleep::sleep`.
     fn sleep(&self, parking: &Arc<Notify>) {
-        self.sleepers
-            .announce(0, parking.clone(), Before::Searching);
+        self.sleepers.prepare(0, parking.clone(), Before::Searching);
         if self.arrivals.is_empty() {
             while self.sleepers.is_asleep(0) {
                 parking.wait();

@@ -44,7 +44,7 @@ impl Shared {
             unsafe { self.deque.reset_limit() };
             if self.sleepers.sleeping() > 0 {
                 self.deque.alert();
-                if let Some(sleeper) = self.sleepers.notify() {
+                if let Some(sleeper) = self.sleepers.take_one() {
                     sleeper.notify();
                 }
             }
@@ -96,7 +96,7 @@ impl Shared {
                 false => Before::Running,
             };
             // As `sleep::sleep`, `SleepPolicy::watch_forks` and `ForkDeques::alert_all`.
-            self.sleepers.announce(index, parking.clone(), before);
+            self.sleepers.prepare(index, parking.clone(), before);
             self.deque.alert();
             barrier::heavy();
             if !self.deque.has_entries() {

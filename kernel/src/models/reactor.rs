@@ -184,7 +184,7 @@ impl Shared {
 
     fn publish(&self) {
         self.visible.fetch_add(1, Ordering::SeqCst);
-        if let Some(sleeper) = self.sleepers.notify() {
+        if let Some(sleeper) = self.sleepers.take_one() {
             self.wake(sleeper);
         }
     }
@@ -192,7 +192,7 @@ impl Shared {
     /// As `Reactor::add` and `IoSource::register`: the first source becomes visible like work.
     fn add_source(&self) {
         self.has_sources.store(true, Ordering::SeqCst);
-        if let Some(sleeper) = self.sleepers.notify() {
+        if let Some(sleeper) = self.sleepers.take_one() {
             self.wake(sleeper);
         }
     }
@@ -229,7 +229,7 @@ impl Shared {
             Some(_) => Sleeper::InPoller,
             None => Sleeper::Parked(worker),
         };
-        self.sleepers.announce(worker, sleeper, before);
+        self.sleepers.prepare(worker, sleeper, before);
         let is_needed = poller_guard.is_none() && self.is_unattended();
         if self.visible.load(Ordering::SeqCst) == 0 && !is_needed {
             self.wait(worker, poller_guard.is_some());
@@ -255,7 +255,7 @@ impl Shared {
 
     /// The end of the model: every worker stops.
     fn end(&self) {
-        for (_, sleeper) in self.sleepers.notify_all() {
+        for (_, sleeper) in self.sleepers.take_all() {
             self.wake(sleeper);
         }
     }
@@ -268,7 +268,7 @@ impl Shared {
                 if std::mem::take(&mut searching)
                     && self.sleepers.end_search()
                     && self.visible.load(Ordering::SeqCst) > 0
-                    && let Some(sleeper) = self.sleepers.notify()
+                    && let Some(sleeper) = self.sleepers.take_one()
                 {
                     self.wake(sleeper);
                 }

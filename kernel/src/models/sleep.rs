@@ -55,14 +55,14 @@ impl Shared {
     /// As `ready::inject_all`.
     fn inject(&self, number: usize) {
         self.injector.push(self.jobs.batch([number]));
-        self.notify();
+        self.wake_one();
     }
 
     /// As `ready::last`.
     fn push_last(&self, owner: &mut ring::RingOwner<Job>, number: usize) {
         assert_eq!(owner.push(self.jobs.queue(number)), Ok(()));
         if self.sharing.is_shared()
-            && let Some(sleeper) = self.sleepers.notify_of_own_ring()
+            && let Some(sleeper) = self.sleepers.take_for_own_ring()
         {
             sleeper.notify();
         }
@@ -71,18 +71,18 @@ impl Shared {
     /// As `search::share`, and as the end of `monitor::observe`: opens the ring. Whether a sleeper was woken.
     fn share(&self) -> bool {
         self.sharing.share();
-        self.sees_work() && self.notify()
+        self.sees_work() && self.wake_one()
     }
 
     /// As `monitor::lend_long_queue`.
     fn lend(&self) {
         self.sharing.lend();
-        self.notify();
+        self.wake_one();
     }
 
     /// As `ready::publish`. Whether a sleeper was woken.
-    fn notify(&self) -> bool {
-        let sleeper = self.sleepers.notify();
+    fn wake_one(&self) -> bool {
+        let sleeper = self.sleepers.take_one();
         if let Some(sleeper) = &sleeper {
             sleeper.notify();
         }
@@ -98,7 +98,7 @@ impl Shared {
         while let Some(job) = batch.pop() {
             assert_eq!(owner.push(job), Ok(()));
         }
-        self.notify();
+        self.wake_one();
     }
 
     /// As `search::sees_work`.
@@ -142,7 +142,7 @@ impl Shared {
             true => Before::Searching,
             false => Before::Running,
         };
-        self.sleepers.announce(index, parking.clone(), before);
+        self.sleepers.prepare(index, parking.clone(), before);
         if !self.sees_work() {
             while self.sleepers.is_asleep(index) {
                 parking.wait();
@@ -153,7 +153,7 @@ impl Shared {
 
     /// As `WorkerLoop::found`, for a worker that searched. Whether a sleeper was woken.
     fn found(&self) -> bool {
-        self.sleepers.end_search() && self.sees_work() && self.notify()
+        self.sleepers.end_search() && self.sees_work() && self.wake_one()
     }
 }
 
@@ -194,12 +194,12 @@ fn a_job_in_a_ring_against_the_last_worker_to_fall_asleep() {
         let (shared, mut owner) = Shared::new(2, 1);
         shared
             .sleepers
-            .announce(1, Arc::new(Notify::new()), Before::Running);
+            .prepare(1, Arc::new(Notify::new()), Before::Running);
         let worker = {
             let shared = shared.clone();
             thread::spawn(move || shared.find(0))
         };
-        assert!(shared.sleepers.notify_worker(1).is_some());
+        assert!(shared.sleepers.take_sleeper_of(1).is_some());
         shared.found();
         shared.push_last(&mut owner, 0);
         assert_eq!(worker.join().unwrap(), 0);
@@ -246,7 +246,7 @@ fn the_monitor_against_a_push_into_a_private_ring() {
         let (shared, mut owner) = Shared::with_private_ring(2, 1);
         shared
             .sleepers
-            .announce(1, Arc::new(Notify::new()), Before::Running);
+            .prepare(1, Arc::new(Notify::new()), Before::Running);
         let monitor = {
             let shared = shared.clone();
             thread::spawn(move || shared.share())
@@ -296,7 +296,7 @@ fn two_jobs_against_a_worker_that_falls_asleep_and_one_that_sleeps() {
         let (shared, _owner) = Shared::new(2, 2);
         shared
             .sleepers
-            .announce(1, Arc::new(Notify::new()), Before::Running);
+            .prepare(1, Arc::new(Notify::new()), Before::Running);
         let worker = {
             let shared = shared.clone();
             thread::spawn(move || shared.find(0))
@@ -341,17 +341,17 @@ fn of_two_publishers_one_wakes_one_sleeper() {
         for index in [1, 2] {
             shared
                 .sleepers
-                .announce(index, Arc::new(Notify::new()), Before::Running);
+                .prepare(index, Arc::new(Notify::new()), Before::Running);
         }
         let other = {
             let shared = shared.clone();
             thread::spawn(move || {
                 shared.injector.push(shared.jobs.batch([1]));
-                shared.notify()
+                shared.wake_one()
             })
         };
         assert_eq!(owner.push(shared.jobs.queue(0)), Ok(()));
-        let here = shared.notify();
+        let here = shared.wake_one();
         let there = other.join().unwrap();
         assert_eq!(usize::from(here) + usize::from(there), 1);
         assert_eq!(shared.sleepers.sleeping(), 1);
@@ -366,14 +366,14 @@ fn a_job_in_a_ring_against_the_last_searcher() {
         let (shared, mut owner) = Shared::new(3, 1);
         shared
             .sleepers
-            .announce(2, Arc::new(Notify::new()), Before::Running);
+            .prepare(2, Arc::new(Notify::new()), Before::Running);
         assert!(shared.sleepers.start_search());
         let searcher = {
             let shared = shared.clone();
             thread::spawn(move || shared.found())
         };
         assert_eq!(owner.push(shared.jobs.queue(0)), Ok(()));
-        let publisher_woke = shared.notify();
+        let publisher_woke = shared.wake_one();
         let searcher_woke = searcher.join().unwrap();
         assert!(publisher_woke || searcher_woke, "the wake-up was lost");
         assert_eq!(shared.sleepers.sleeping(), 0);
@@ -393,16 +393,14 @@ fn a_foreign_timer_against_falling_asleep() {
             thread::spawn(move || {
                 // As `time::insert`.
                 wheel.enter_foreign().set(Some(1));
-                if let Some(sleeper) = shared.sleepers.notify_worker(0) {
+                if let Some(sleeper) = shared.sleepers.take_sleeper_of(0) {
                     sleeper.notify();
                 }
             })
         };
         let parking = Arc::new(Notify::new());
         loop {
-            shared
-                .sleepers
-                .announce(0, parking.clone(), Before::Running);
+            shared.sleepers.prepare(0, parking.clone(), Before::Running);
             // SAFETY: *owner*: this thread has the lease, or had it.
             let deadline = unsafe { wheel.enter(lease) }.map(|deadline| deadline.get());
             if deadline == Ok(Some(1)) {
@@ -428,15 +426,13 @@ fn a_stop_against_falling_asleep() {
             let (shared, is_stopped) = (shared.clone(), is_stopped.clone());
             thread::spawn(move || {
                 is_stopped.store(true, Ordering::Release);
-                for (_, sleeper) in shared.sleepers.notify_all() {
+                for (_, sleeper) in shared.sleepers.take_all() {
                     sleeper.notify();
                 }
             })
         };
         let parking = Arc::new(Notify::new());
-        shared
-            .sleepers
-            .announce(0, parking.clone(), Before::Running);
+        shared.sleepers.prepare(0, parking.clone(), Before::Running);
         while shared.sleepers.is_asleep(0) && !is_stopped.load(Ordering::Acquire) {
             parking.wait();
         }

@@ -29,9 +29,9 @@ impl Shared {
         })
     }
 
-    fn announce(&self, worker: usize) {
+    fn prepare(&self, worker: usize) {
         let parking = self.parking[worker].clone();
-        self.sleepers.announce(worker, parking, Before::Running);
+        self.sleepers.prepare(worker, parking, Before::Running);
     }
 
     /// As `search::take_part_in_trim`. Returns the last trim that the thread has seen.
@@ -44,7 +44,7 @@ impl Shared {
         trim
     }
 
-    /// As `sleep::sleep`, after the announcement.
+    /// As `sleep::sleep`, after `prepare`.
     fn park(&self, worker: usize, seen: usize) {
         if self.trims.last() == seen {
             while self.sleepers.is_asleep(worker) {
@@ -54,7 +54,7 @@ impl Shared {
         self.sleepers.retract(worker);
     }
 
-    /// As `trim::flush_caches`, without its limit of time. `asleep` are workers that had announced their sleep before.
+    /// As `trim::flush_caches`, without its limit of time. `asleep` are workers that had prepared their sleep before.
     fn flush_caches(&self, asleep: &[usize]) {
         let trim = self
             .trims
@@ -77,7 +77,7 @@ impl Shared {
 fn a_look_of_another_worker_is_not_that_of_a_sleeper() {
     loom::model(|| {
         let shared = Shared::new(2);
-        shared.announce(1);
+        shared.prepare(1);
         let sleeper = {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -103,7 +103,7 @@ fn a_trim_against_falling_asleep() {
         let worker = {
             let shared = shared.clone();
             thread::spawn(move || {
-                shared.announce(0);
+                shared.prepare(0);
                 shared.park(0, 0);
                 shared.look(0, 0)
             })
@@ -118,7 +118,7 @@ fn a_trim_against_falling_asleep() {
 fn two_trims_and_one_sleeper() {
     loom::model(|| {
         let shared = Shared::new(1);
-        shared.announce(0);
+        shared.prepare(0);
         let sleeper = {
             let shared = shared.clone();
             thread::spawn(move || {

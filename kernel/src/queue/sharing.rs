@@ -43,7 +43,7 @@ impl Sharing {
     }
 
     /// Opens the ring until the owner withdraws it. The caller then calls
-    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify) if the ring is not empty. Any thread.
+    /// [`Sleepers::take_one`](crate::queue::sleepers::Sleepers::take_one) if the ring is not empty. Any thread.
     pub(crate) fn share(&self) {
         self.0.store(SHARED, Ordering::Relaxed);
     }

@@ -7,8 +7,8 @@
 //! - publisher: put the job where others can see it; fence; load the counts; if a worker sleeps and none
 //!   searches, wake one sleeper, which counts as searching from then on. The owner of a worker that puts a job into its
 //!   own ring takes a light fence, every other publisher a full one.
-//! - sleeper: move from searching to sleeping; fence; look for visible work once more; if there is some, retract the
-//!   sleep, else park. The fence is heavy, because an owner may be about to pass its light one. For the last worker to
+//! - sleeper: prepare the sleep, which moves it from searching to sleeping; fence; look for visible work once more; if
+//!   there is some, retract the sleep, else park. The fence is heavy, because an owner may be about to pass its light one. For the last worker to
 //!   fall asleep a full fence is enough, because no owner is awake then: each owner saw its own ring empty, and passed
 //!   its own fence, before it slept. An owner that wakes meanwhile takes the lock of the list after the last sleeper,
 //!   so it sees that sleeper. And if a thread lost its worker after such a push, the worker's next owner saw the job in
@@ -52,30 +52,30 @@ impl<S> Sleepers<S> {
     /// Called after work became visible. Returns the sleeper to wake, if any. Any thread.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn notify(&self) -> Option<S> {
+    pub(crate) fn take_one(&self) -> Option<S> {
         barrier::full();
-        self.notify_after_fence()
+        self.take_after_fence()
     }
 
-    /// As [`notify`](Sleepers::notify), by the owner of a worker, after it has put a job into its own ring.
+    /// As [`take_one`](Sleepers::take_one), by the owner of a worker, after it has put a job into its own ring.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn notify_of_own_ring(&self) -> Option<S> {
+    pub(crate) fn take_for_own_ring(&self) -> Option<S> {
         barrier::light();
-        self.notify_after_fence()
+        self.take_after_fence()
     }
 
     #[inline(always)]
-    fn notify_after_fence(&self) -> Option<S> {
+    fn take_after_fence(&self) -> Option<S> {
         let counts = self.counts.load(Ordering::Relaxed);
         if counts & SLEEPING_MASK == 0 {
             return None;
         }
-        self.wake_one()
+        self.take_newest()
     }
 
     #[cold]
-    fn wake_one(&self) -> Option<S> {
+    fn take_newest(&self) -> Option<S> {
         // Pairs with the fence in `end_search`: a searcher that is still counted here sees the work
         // when it ends its search.
         barrier::full();
@@ -97,11 +97,12 @@ impl<S> Sleepers<S> {
     }
 
     /// Takes the given worker from the list, if it sleeps, for the caller to wake: because of something that concerns
-    /// it alone, such as an earlier timer. The worker looks for it once more after its announcement. If no worker sleeps, this
-    /// takes no lock: the caller may have a low priority, and each thread that falls asleep or wakes takes the lock.
+    /// it alone, such as an earlier timer. The worker looks for it once more after it has prepared its sleep. If no worker
+    /// sleeps, this takes no lock: the caller may have a low priority, and each thread that falls asleep or wakes takes the
+    /// lock.
     #[must_use]
-    pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
-        // Pairs with the fence in `announce`: this sees the sleeper, or the sleeper's last look sees what the caller did.
+    pub(crate) fn take_sleeper_of(&self, worker: usize) -> Option<S> {
+        // Pairs with the fence in `prepare`: this sees the sleeper, or the sleeper's last look sees what the caller did.
         barrier::full();
         if self.sleeping() == 0 {
             return None;
@@ -116,14 +117,14 @@ impl<S> Sleepers<S> {
     /// Takes all sleepers, each with its worker, for the caller to wake: because of something that concerns all
     /// (shutdown, trim). They count as searching.
     #[must_use]
-    pub(crate) fn notify_all(&self) -> Vec<(usize, S)> {
-        self.notify_all_after(|| ()).1
+    pub(crate) fn take_all(&self) -> Vec<(usize, S)> {
+        self.take_all_after(|| ()).1
     }
 
-    /// As [`notify_all`](Sleepers::notify_all), after `act`, which runs under the lock of the list: a worker that has
-    /// announced its sleep, sees what `act` did, and so does not park, is taken, too.
+    /// As [`take_all`](Sleepers::take_all), after `act`, which runs under the lock of the list: a worker that has
+    /// prepared its sleep, sees what `act` did, and so does not park, is taken, too.
     #[must_use]
-    pub(crate) fn notify_all_after<R>(&self, act: impl FnOnce() -> R) -> (R, Vec<(usize, S)>) {
+    pub(crate) fn take_all_after<R>(&self, act: impl FnOnce() -> R) -> (R, Vec<(usize, S)>) {
         let mut sleepers = lock(&self.sleepers);
         let acted = act();
         let count = sleepers.len();
@@ -143,19 +144,19 @@ impl<S> Sleepers<S> {
     }
 
     /// The calling worker found work. True if it was the last searcher: it then calls
-    /// [`Sleepers::notify`] if it sees more work.
+    /// [`Sleepers::take_one`] if it sees more work.
     #[must_use]
     pub(crate) fn end_search(&self) -> bool {
         let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1;
-        // Pairs with the fence in `wake_one`: a publisher that relied on this searcher published
+        // Pairs with the fence in `take_newest`: a publisher that relied on this searcher published
         // before this fence, so the caller sees the work.
         barrier::full();
         is_last
     }
 
-    /// Announces that the calling worker is about to sleep. It must then look for visible work once more, and either
-    /// call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
-    pub(crate) fn announce(&self, worker: usize, sleeper: S, from: Before) {
+    /// Prepares the sleep of the calling worker: others count it as asleep from now on. It must then look for visible work
+    /// once more, and either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
+    pub(crate) fn prepare(&self, worker: usize, sleeper: S, from: Before) {
         let mut sleepers = lock(&self.sleepers);
         sleepers.push((worker, sleeper));
         match from {

@@ -5,13 +5,13 @@
 //!
 //! Protocol, together with the sleepers ([`crate::queue::sleepers`]): *a poller that has sources, and in which no
 //! worker waits, is work that every worker sees.*
-//! - sleeper: try to take the lock; announce the sleep; fence (heavy, or full for the last one awake); look for visible
+//! - sleeper: try to take the lock; prepare the sleep; fence (heavy, or full for the last one awake); look for visible
 //!   work (for a worker without the poller lock, a free lock counts as work); then wait in the poller or park.
 //!   Afterwards: release the lock, then count as awake again.
 //! - the thread that registers the first source: count the source; full fence; wake a sleeper, as for a job.
 //!
-//! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after its
-//! announcement, that another worker holds the lock. The holder is awake when it releases the lock, and tries to take
+//! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after it has
+//! prepared its sleep, that another worker holds the lock. The holder is awake when it releases the lock, and tries to take
 //! it again before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one that
 //! sleeps already.
 //!
@@ -39,8 +39,7 @@ impl PollerLock {
     }
 
     pub(crate) fn take(&self) -> Option<PollerGuard<'_>> {
-        // SeqCst: ordered with the announcement of the sleep, and with the release. A failed attempt writes
-        // nothing.
+        // SeqCst: ordered with `Sleepers::prepare`, and with the release. A failed attempt writes nothing.
         let order = (Ordering::SeqCst, Ordering::SeqCst);
         let free = self.taken.compare_exchange(false, true, order.0, order.1);
         free.ok().map(|_free| PollerGuard(self))

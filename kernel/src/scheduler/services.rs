@@ -61,7 +61,7 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// wakes a worker if it may steal now. In any case takes the note back of those that run again. Called by the monitor.
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
-    /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has announced
+    /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared
     /// its sleep, before its last look for work, and by the monitor before its own.
     fn alert_all(&self);
 

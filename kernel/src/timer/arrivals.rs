@@ -8,7 +8,7 @@
 //! - The stack holds the scheduler's claim to each entry in it. A sleep in it counts as linked. The links belong to the
 //!   pusher before the push, and to the taker afterwards.
 //! - The stack is taken and closed only inside the worker's lock, so by one thread at a time.
-//! - Each thread that pushes then notifies the worker, which does not sleep while there are arrivals. It does not rely on
+//! - Each thread that pushes then wakes the worker, which does not sleep while there are arrivals. It does not rely on
 //!   the thread that pushed before it: the system may have stopped that one in between.
 
 #![allow(unsafe_code)]
@@ -29,7 +29,7 @@ pub(crate) struct Arrivals(AtomicPtr<Entry>);
 /// Whether an entry was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It is in the stack: the caller notifies the worker.
+    /// It is in the stack: the caller wakes the worker.
     Arrived,
     /// The stack is closed: the entry still belongs to the caller.
     Closed,
@@ -62,7 +62,7 @@ impl Arrivals {
     /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: for a worker that is about to sleep, the fence of its announcement orders this load; other callers look
+        // Relaxed: for a worker that is about to sleep, the fence in `Sleepers::prepare` orders this load; other callers look
         // again.
         let head = self.0.load(Ordering::Relaxed);
         head.is_null() || head == CLOSED

@@ -213,7 +213,7 @@ impl Shared {
     /// Work became visible to all workers: wakes a sleeper, if there is one and no worker searches.
     #[inline]
     pub(crate) fn wake_one(&self) {
-        if let Some(sleeper) = self.sleepers.notify() {
+        if let Some(sleeper) = self.sleepers.take_one() {
             sleeper.wake(self);
         }
     }
@@ -221,7 +221,7 @@ impl Shared {
     /// As [`wake_one`](Shared::wake_one), by the owner of a worker, after it has put a job into its own ring.
     #[inline]
     pub(crate) fn wake_one_for_own_ring(&self) {
-        if let Some(sleeper) = self.sleepers.notify_of_own_ring() {
+        if let Some(sleeper) = self.sleepers.take_for_own_ring() {
             sleeper.wake(self);
         }
     }
@@ -260,7 +260,7 @@ impl Shared {
     /// Fourth step of a shutdown: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
-        for (_, sleeper) in self.sleepers.notify_all() {
+        for (_, sleeper) in self.sleepers.take_all() {
             sleeper.wake(self);
         }
         self.pool.dismiss();

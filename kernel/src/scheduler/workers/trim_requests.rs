@@ -5,10 +5,10 @@
 //!   seen that number or a later one.
 //! - A worker that wakes, before it does anything else, or that looks around, and finds a number that its thread has not seen, gives back the thread's caches, and
 //!   then notes the number. A thread that gets a worker notes what the thread has seen.
-//! - A worker that falls asleep compares the numbers after its announcement, and does not park if they differ.
+//! - A worker that falls asleep compares the numbers after it has prepared its sleep, and does not park if they differ.
 //!
-//! No sleeper is left out: a trim takes both its number and the list under the list's lock, and a sleep is announced
-//! under that lock, too. If the announcement is first, the trim takes the sleeper, even if it has seen the number and
+//! No sleeper is left out: a trim takes both its number and the list under the list's lock, and a sleep is prepared
+//! under that lock, too. If the sleep is prepared first, the trim takes the sleeper, even if it has seen the number and
 //! does not park. Otherwise the worker sees the number. So all accesses to the last number are relaxed.
 
 use crate::{
@@ -47,7 +47,7 @@ impl TrimRequests {
         mut wake: impl FnMut(S),
     ) -> WaitingTrim {
         let next = || self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (number, woken) = sleepers.notify_all_after(next);
+        let (number, woken) = sleepers.take_all_after(next);
         let workers = woken.into_iter().map(|(worker, sleeper)| {
             wake(sleeper);
             worker

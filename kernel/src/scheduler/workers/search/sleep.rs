@@ -44,8 +44,8 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
         true => Before::Searching,
         false => Before::Running,
     };
-    shared.sleepers.announce(worker.index, sleeper, from);
-    // After the announcement: a timer or callback that a foreign thread adds now finds this worker asleep and wakes
+    shared.sleepers.prepare(worker.index, sleeper, from);
+    // After `prepare`: a timer or callback that a foreign thread adds now finds this worker asleep and wakes
     // it, and so does a fork.
     let core = worker_loop.enter()?;
     let deadline = core.wheel.next_tick();

@@ -41,7 +41,7 @@ impl SleepPolicy {
         self.sleeps.set(0);
     }
 
-    /// Chooses how the worker learns of forked jobs. Called by a worker that has announced its sleep.
+    /// Chooses how the worker learns of forked jobs. Called by a worker that has prepared its sleep.
     pub(crate) fn watch_forks(&self, shared: &Shared) -> ForkWatch {
         if !shared.forks.wants_helpers(shared) {
             self.reset();
