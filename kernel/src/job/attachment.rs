@@ -41,8 +41,8 @@ pub trait Attachment: Any + Send + Sync {
     /// in a part of its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
     fn survived(&self) {}
 
-    /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned: user
-    /// code blocks there. What is left to do should be done elsewhere. Called on any thread. Must not wait.
+    /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned:
+    /// user code blocks there. What is left to do should be done elsewhere. Called on any thread. Must not wait.
     fn takes_long(&self) {}
 
     /// Whether others are told of the job's end, or were. Called at the job's end, on any thread. Must not wait.
@@ -86,7 +86,7 @@ pub(crate) fn get_or_attach<A: Attachment>(
     if extensions.attachment.is_some() {
         return of_type(&extensions);
     }
-    if !job.state.announce_tells() {
+    if !job.state.register_exit_hook() {
         return None;
     }
     let value = Arc::new(make(extensions.number()));

@@ -80,7 +80,7 @@ pub(crate) fn push(
     hook: ExitHook,
 ) -> Result<u64, ExitHook> {
     let mut extensions = extensions.lock();
-    match state.announce_tells() {
+    match state.register_exit_hook() {
         true => Ok(extensions.exit_hooks.push(hook)),
         false => Err(hook),
     }

@@ -39,7 +39,7 @@ pub(crate) struct Link {
 /// Set while the job waits and occupies no thread; never while it is queued or runs.
 const PARKED: usize = 1 << 0;
 /// Set when an awake job is woken; never set on a parked one (that wake clears `PARKED` instead).
-const NOTIFIED: usize = 1 << 1;
+const WOKEN: usize = 1 << 1;
 /// Set once, when the output (or failure) is in place and the future is gone.
 const DONE: usize = 1 << 2;
 /// Set together with `PARKED` when the job waits for messages, among other things.
@@ -65,9 +65,9 @@ const SEEN: usize = 1 << 55;
 /// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or a
 /// message arrives while it listens.
 const LONG: usize = 1 << 56;
-/// The job has exit hooks or an attachment that must learn of its end. Set only while `DONE` is unset; cleared when all
-/// have been told. Until then the job has not *ended*, even if it is `DONE`.
-const TELLS: usize = 1 << 57;
+/// The job has exit hooks, or an attachment, which is told of the end as if by a hook. Set only while `DONE` is unset;
+/// cleared when all hooks have run. Until then the job has not *ended*, even if it is `DONE`.
+const EXIT_HOOKS: usize = 1 << 57;
 
 /// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
 const MESSAGES: usize = (1 << 48) - 8;
@@ -148,7 +148,7 @@ impl State {
                 true => Owes::Unblock,
                 false => Owes::Nothing,
             };
-            Some(word.with(NOTIFIED | request))
+            Some(word.with(WOKEN | request))
         });
         owes
     }
@@ -262,8 +262,8 @@ impl State {
         Word(self.0.load(Ordering::Relaxed)).has(LONG)
     }
 
-    /// Announces that the next message, or the job's end, must wake the waker in the extensions; false if a message is
-    /// already there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was
+    /// From now on the next message, or the job's end, wakes the waker in the extensions; false if a message is already
+    /// there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was
     /// killed gets no more messages but has not ended: the receiver must wait for the end, or it would poll in a loop.
     pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
@@ -280,28 +280,28 @@ impl State {
         // Relaxed: the queue that carried the runnable here has already ordered this thread after
         // the wake; a flag that is set later is found when the job tries to park.
         let word = Word(self.0.load(Ordering::Relaxed));
-        if !word.has(NOTIFIED | CANCEL) {
+        if !word.has(WOKEN | CANCEL) {
             return StartAction::Poll;
         }
-        self.start_notified()
+        self.start_woken()
     }
 
     #[cold]
-    fn start_notified(&self) -> StartAction {
-        match self.update(|word| Some(word.without(NOTIFIED))).has(CANCEL) {
+    fn start_woken(&self) -> StartAction {
+        match self.update(|word| Some(word.without(WOKEN))).has(CANCEL) {
             true => StartAction::Cancel,
             false => StartAction::Poll,
         }
     }
 
     /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is given up if the
-    /// result is [`ParkOutcome::Parked`]. A cancel notifies as a wake does, but does not keep the job from parking
+    /// result is [`ParkOutcome::Parked`]. A cancel sets `WOKEN` as a wake does, but does not keep the job from parking
     /// again: a cancelled job may wait in its destructors.
     #[inline(always)]
     pub(crate) fn park(&self, listening: Listening) -> ParkOutcome {
         let (obstacles, waits) = match listening {
-            Listening::Yes => (NOTIFIED | MESSAGES, PARKED | LISTENING),
-            Listening::No => (NOTIFIED, PARKED),
+            Listening::Yes => (WOKEN | MESSAGES, PARKED | LISTENING),
+            Listening::No => (WOKEN, PARKED),
         };
         let word = Word(self.0.load(Ordering::Relaxed));
         match !word.has(obstacles) && self.exchange(word, word.with(waits)) {
@@ -316,7 +316,7 @@ impl State {
         self.update(|word| {
             if word.has(obstacles) {
                 park = ParkOutcome::Again;
-                return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
+                return word.has(WOKEN).then(|| word.without(WOKEN));
             }
             park = ParkOutcome::Parked;
             Some(word.with(waits))
@@ -327,19 +327,19 @@ impl State {
     /// Ends the job, whose output is in place. Called by the holder of the runnable.
     pub(crate) fn complete(&self) -> Completed {
         let word = self.update(|word| {
-            let flags = NOTIFIED | JOINER | RECEIVER | BLOCKED;
+            let flags = WOKEN | JOINER | RECEIVER | BLOCKED;
             Some(word.with(DONE | CLOSED).without(flags))
         });
         Completed {
             drop_output: !word.has(HANDLE),
             wake_joiner: word.has(JOINER),
             wake_receiver: word.has(RECEIVER),
-            tell: word.has(TELLS),
+            run_exit_hooks: word.has(EXIT_HOOKS),
         }
     }
 
-    /// Announces that the completion must wake the waker in the extensions; false if the job is done. Called
-    /// by the join handle after it stored the waker.
+    /// From now on the completion wakes the waker in the extensions; false if the job is done. Called by the join
+    /// handle after it stored the waker.
     pub(crate) fn register_joiner(&self) -> bool {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.with(JOINER)))
@@ -353,26 +353,26 @@ impl State {
             .has(DONE)
     }
 
-    /// Announces an exit hook or attachment that the completion must tell of the end; false if the job is done. Called
-    /// under the lock of the extensions, in which the caller then stores it. `TELLS` and `DONE` are in one word, so no
-    /// fence is needed: the completion sees the announcement, or this call sees `DONE`. If `TELLS` is set already, this
-    /// call only loads, and may miss a `DONE`. But then the completion has yet to take the lock for the last time, and
-    /// finds what the caller stores.
+    /// From now on the completion runs the exit hooks, and tells the attachment of the end; false if the job is done.
+    /// Called under the lock of the extensions, in which the caller then stores the hook or attachment. `EXIT_HOOKS`
+    /// and `DONE` are in one word, so no fence is needed: the completion sees `EXIT_HOOKS`, or this call sees `DONE`.
+    /// If `EXIT_HOOKS` is set already, this call only loads, and may miss a `DONE`. But then the completion has yet to
+    /// take the lock for the last time, and finds what the caller stores.
     #[must_use]
-    pub(crate) fn announce_tells(&self) -> bool {
+    pub(crate) fn register_exit_hook(&self) -> bool {
         !self
-            .update(|word| (!word.has(DONE | TELLS)).then(|| word.with(TELLS)))
+            .update(|word| (!word.has(DONE | EXIT_HOOKS)).then(|| word.with(EXIT_HOOKS)))
             .has(DONE)
     }
 
-    /// All were told of the end. Called under the lock of the extensions, under which a joiner asks `has_ended`.
-    pub(crate) fn end_tells(&self) {
-        self.update(|word| Some(word.without(TELLS)));
+    /// All exit hooks have run. Called under the lock of the extensions, under which a joiner asks `has_ended`.
+    pub(crate) fn end_exit_hooks(&self) {
+        self.update(|word| Some(word.without(EXIT_HOOKS)));
     }
 
-    /// Whether the job is done, and all were told of its end. If so, acquires the output.
+    /// Whether the job is done, and all exit hooks have run. If so, acquires the output.
     pub(crate) fn has_ended(&self) -> bool {
-        Word(self.0.load(Ordering::Acquire)).0.addr() & (DONE | TELLS) == DONE
+        Word(self.0.load(Ordering::Acquire)).0.addr() & (DONE | EXIT_HOOKS) == DONE
     }
 
     /// Gives up the handle's right to the output. True if the output is there and the caller must drop it.
@@ -381,7 +381,7 @@ impl State {
         self.update(|word| Some(word.without(HANDLE))).has(DONE)
     }
 
-    /// Announces that the job's thread is about to block in `wait()`. False if it is cancelled.
+    /// Notes that the job's thread is about to block in `wait()`. False if it is cancelled.
     #[must_use]
     pub(crate) fn block(&self) -> bool {
         !self

@@ -57,8 +57,8 @@ pub(crate) struct Completed {
     pub(crate) wake_joiner: bool,
     /// The receiver's waker is in the extensions: wake it, so that the receiver learns of the end.
     pub(crate) wake_receiver: bool,
-    /// There are exit hooks or an attachment: tell them, and then call `end_tells`.
-    pub(crate) tell: bool,
+    /// There are exit hooks or an attachment: run them, and then call `end_exit_hooks`.
+    pub(crate) run_exit_hooks: bool,
 }
 
 /// What a sample finds in a job's inbox.

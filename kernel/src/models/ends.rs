@@ -49,10 +49,10 @@ impl Ending {
 
     /// As `run::finish`.
     fn finish(&self) {
-        if self.state.complete().tell {
+        if self.state.complete().run_exit_hooks {
             exit_hooks::take_each(&self.extensions, |hook| hook());
             let extensions = self.extensions.lock();
-            self.state.end_tells();
+            self.state.end_exit_hooks();
             drop(extensions);
         }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{
     job::state::{
-        BLOCKED, CANCEL, CLOSED, DONE, HANDLE, JOINER, LISTENING, LONG, NOTIFIED, PARKED, RECEIVER,
-        SEEN, State, TELLS, Word,
+        BLOCKED, CANCEL, CLOSED, DONE, EXIT_HOOKS, HANDLE, JOINER, LISTENING, LONG, PARKED,
+        RECEIVER, SEEN, State, WOKEN, Word,
     },
     sys::Ordering,
 };
@@ -13,9 +13,9 @@ use crate::{
 /// The flags' names, for debugging.
 #[rustfmt::skip]
 const NAMES: [(usize, &str); 13] = [
-    (PARKED, "parked"), (NOTIFIED, "notified"), (DONE, "done"), (LISTENING, "listening"), (CLOSED, "closed"),
+    (PARKED, "parked"), (WOKEN, "woken"), (DONE, "done"), (LISTENING, "listening"), (CLOSED, "closed"),
     (CANCEL, "cancel"), (HANDLE, "handle"), (JOINER, "joiner"), (RECEIVER, "receiver"), (BLOCKED, "blocked"),
-    (SEEN, "seen"), (LONG, "long"), (TELLS, "tells"),
+    (SEEN, "seen"), (LONG, "long"), (EXIT_HOOKS, "exit hooks"),
 ];
 
 impl fmt::Debug for State {

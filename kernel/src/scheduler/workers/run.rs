@@ -2,7 +2,7 @@
 //!
 //! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
 //! 1. [`poll`]: the job's own code. Its panic is caught in [`Runnable::poll`](crate::job::runnable::Runnable).
-//! 2. [`finish`], if it ended: drops an output that nobody takes, runs the exit hooks, notifies the attachment, then
+//! 2. [`finish`], if it ended: drops an output that nobody takes, runs the exit hooks, tells the attachment, then
 //!    wakes the joiner.
 //! 3. [`park`], if it waits: gives up the runnable, or queues it again if a wake came first.
 
@@ -116,8 +116,8 @@ fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     fail(job, failure).or(message)
 }
 
-/// A job that has forked the process, and panics or is cancelled there, ends the new process: the loop would run jobs of the
-/// other one.
+/// A job that has forked the process, and panics or is cancelled there, ends the new process: the loop would run jobs
+/// of the other one.
 fn end_if_forked() {
     let shared = context::again().shared();
     if shared.is_some_and(|shared| !shared.process.is_here()) {
@@ -196,15 +196,15 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         }
     }
     call_at_end(own.header(), FiredBy::Cancel, parker);
-    if completed.tell {
+    if completed.run_exit_hooks {
         run_exit_hooks(own.header());
         tell_attachment(own.header(), panic);
     }
     // The wakers leave the lock before they are woken: a waker is user code.
-    if completed.wake_joiner || completed.tell {
+    if completed.wake_joiner || completed.run_exit_hooks {
         let mut extensions = own.header().extensions.lock();
-        if completed.tell {
-            own.header().state.end_tells();
+        if completed.run_exit_hooks {
+            own.header().state.end_exit_hooks();
         }
         let joiner = extensions.joiner.take();
         drop(extensions);
@@ -367,8 +367,8 @@ pub(crate) fn tell_survived(cx: &Context, job: &Header) {
     tell_attachment_of_survival(job);
 }
 
-/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends here:
-/// a panic is reported; after a cancel the job's own next wait ends.
+/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends
+/// here: a panic is reported; after a cancel the job's own next wait ends.
 pub(crate) fn tell_attachment_of_survival(job: &Header) {
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
     if let Err(payload) = told
