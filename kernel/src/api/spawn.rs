@@ -99,7 +99,7 @@ fn cancel_with(child: JobRef, parent: JobRef) {
     let _kept = exit_hooks::attach(
         ended,
         Box::new(move || {
-            let _had_run = !attached.detach();
+            let _had_run = !attached.remove();
         }),
     );
 }

@@ -100,8 +100,8 @@ pub(crate) fn take_each(extensions: &ExtensionsWord, mut run: impl FnMut(ExitHoo
 }
 
 impl Attached {
-    /// Detaches the hook. False if it has run or is about to.
-    pub(crate) fn detach(self) -> bool {
+    /// Removes the hook. False if it has run or is about to.
+    pub(crate) fn remove(self) -> bool {
         self.take().is_some()
     }
 
