@@ -124,7 +124,7 @@ mod tests {
         context::with(|cx| {
             let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
             worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
-            worker_loop.announce(&outer).unwrap();
+            worker_loop.set_running_job(&outer).unwrap();
             let before = worker_loop.worker().running();
             cx.begin_run(outer.ptr(), 2);
             let mut core = worker_loop.enter().unwrap();

@@ -10,7 +10,7 @@ use crate::{biased_lock::Revoked, job::runnable::Runnable, report, scheduler::wo
 /// whether one ran.
 pub(crate) fn step(worker_loop: &WorkerLoop<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
     let found = match search::look(worker_loop) {
-        Ok(Some(job)) => worker_loop.announce(&job).map(|()| Some(job)),
+        Ok(Some(job)) => worker_loop.set_running_job(&job).map(|()| Some(job)),
         Ok(None) => worker_loop.take_next_by_chance(&mut chance),
         Err(_) => Ok(None),
     };
@@ -20,7 +20,7 @@ pub(crate) fn step(worker_loop: &WorkerLoop<'_>, mut chance: impl FnMut(usize) -
             .shared
             .forks
             .steal_for_driver(worker_loop.shared)
-            .map(|stolen| worker_loop.announce(&stolen).map(|()| stolen))
+            .map(|stolen| worker_loop.set_running_job(&stolen).map(|()| stolen))
             .transpose(),
         found => found,
     };

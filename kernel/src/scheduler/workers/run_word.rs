@@ -65,7 +65,7 @@ mod tests {
             let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
             worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
             let [first, second] = [(); 2].map(|()| {
-                worker_loop.announce(&job).unwrap();
+                worker_loop.set_running_job(&job).unwrap();
                 worker_loop.worker().running()
             });
             worker_loop.worker().set_running_none();

@@ -262,7 +262,7 @@ impl<'a> WorkerLoop<'a> {
                 return Ok(self.found(job));
             }
             if let Some(job) = search::look(self)? {
-                self.announce(&job)?;
+                self.set_running_job(&job)?;
                 return Ok(self.found(job));
             }
             match self.take_next(RunEnd::No)? {
@@ -284,7 +284,7 @@ impl<'a> WorkerLoop<'a> {
     /// A stolen job is about to run.
     fn begin_stolen(&self, job: Runnable) -> Result<Runnable, ServeEnd> {
         self.sleep_policy.reset();
-        if let Err(revoked) = self.announce(&job) {
+        if let Err(revoked) = self.set_running_job(&job) {
             ready::inject(self.shared, job);
             return Err(revoked.into());
         }
@@ -430,7 +430,7 @@ impl<'a> WorkerLoop<'a> {
     }
 
     /// Puts a job that did not come from the core into the run word, before it runs.
-    pub(crate) fn announce(&self, job: &Runnable) -> Result<(), Revoked> {
+    pub(crate) fn set_running_job(&self, job: &Runnable) -> Result<(), Revoked> {
         let _core = self.enter()?;
         self.name_run(job);
         Ok(())

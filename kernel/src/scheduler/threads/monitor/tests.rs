@@ -31,7 +31,7 @@ fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
     context::with(|cx| {
         let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
         worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
-        worker_loop.announce(&runnable).unwrap();
+        worker_loop.set_running_job(&runnable).unwrap();
         act(&shared, &worker_loop, &job);
         worker_loop.worker().set_running_none();
         worker_loop.end();
