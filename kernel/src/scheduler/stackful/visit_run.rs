@@ -1,15 +1,15 @@
-//! What a foreign thread in `block_on` runs: one word that the monitor reads, and may mark.
+//! What a foreign thread in `block_on` runs: one word that the monitor reads, and may set a bit in.
 //!
-//! The word names the job that the thread runs, and in which run, from before the run until after it. The monitor marks it
-//! to put the thread into the list of the detached ones, under the lock of that list. So a word that is marked is that
-//! of a run in the list. [`visits`](crate::scheduler::threads::visits) says what for.
+//! The word names the job that the thread runs, and in which run, from before the run until after it. To put
+//! the thread into the list of the detached ones, the monitor sets the bit `LISTED`, under the lock of that list. So the bit
+//! says whether the run is in the list. [`visits`](crate::scheduler::threads::visits) says what for.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::{job::JobPtr, scheduler::workers::run_word::RunWord};
 
-/// The bit that marks a word. An address of a job has it clear.
-const MARK: usize = 1;
+/// The run is in the list of the detached threads. An address of a job has the bit clear.
+const LISTED: usize = 1;
 
 /// See the head of this file.
 pub(crate) struct VisitRun {
@@ -31,7 +31,7 @@ impl SeenRun {
 
     /// Whether it is a run, and not in the list.
     pub(crate) fn is_unlisted(self) -> bool {
-        self != SeenRun::NONE && self.0 & MARK == 0
+        self != SeenRun::NONE && self.0 & LISTED == 0
     }
 
     /// Its job. None if there is none, or the run is in the list.
@@ -73,7 +73,7 @@ impl VisitRun {
         let run = self.runs.load(Ordering::Relaxed) + 1;
         self.runs.store(run, Ordering::Relaxed);
         let (renewed, failure) = (RunWord::new(job, run).0, Ordering::Relaxed);
-        // SeqCst: as in `begin`. It fails if the monitor has marked the word.
+        // SeqCst: as in `begin`. It fails if the monitor has set `LISTED`.
         let exchanged = self
             .word
             .compare_exchange(word, renewed, Ordering::SeqCst, failure);
@@ -87,10 +87,10 @@ impl VisitRun {
         if self.word.load(Ordering::Relaxed) == RunWord::NONE.0 {
             return None;
         }
-        // AcqRel, as where the word is marked: the run and its mark are of one thread each. What the list has of the run is
+        // AcqRel, as where `LISTED` is set: the run and the bit are of one thread each. What the list has of the run is
         // behind the list's lock.
         let ended = self.word.swap(RunWord::NONE.0, Ordering::AcqRel);
-        RunWord(ended & !MARK).job().filter(|_| ended & MARK != 0)
+        RunWord(ended & !LISTED).job().filter(|_| ended & LISTED != 0)
     }
 
     /// What the thread runs. SeqCst: as in [`begin`](VisitRun::begin).
@@ -101,20 +101,20 @@ impl VisitRun {
     /// Whether the thread is in a run of `job`: not if that is a part of a fork, which the thread runs while it waits. The
     /// thread only.
     pub(crate) fn is_run_of(&self, job: JobPtr) -> bool {
-        RunWord(self.word.load(Ordering::Relaxed) & !MARK).job() == Some(job)
+        RunWord(self.word.load(Ordering::Relaxed) & !LISTED).job() == Some(job)
     }
 
-    /// Marks the run that the thread is in. False if it is marked already. The thread only.
-    pub(crate) fn mark_own(&self) -> bool {
-        self.word.fetch_or(MARK, Ordering::AcqRel) & MARK == 0
+    /// Sets `LISTED` for the run that the thread is in. False if it is set already. The thread only.
+    pub(crate) fn list_own(&self) -> bool {
+        self.word.fetch_or(LISTED, Ordering::AcqRel) & LISTED == 0
     }
 
-    /// Marks the run, if the thread is still in it.
-    pub(crate) fn mark(&self, seen: SeenRun) -> bool {
-        let (marked, failure) = (seen.0 | MARK, Ordering::Relaxed);
+    /// Sets `LISTED` for the run, if the thread is still in it, and the bit is clear.
+    pub(crate) fn list(&self, seen: SeenRun) -> bool {
+        let (listed, failure) = (seen.0 | LISTED, Ordering::Relaxed);
         let exchanged = self
             .word
-            .compare_exchange(seen.0, marked, Ordering::AcqRel, failure);
+            .compare_exchange(seen.0, listed, Ordering::AcqRel, failure);
         exchanged.is_ok()
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     use crate::job::testing;
 
     #[test]
-    fn a_run_that_has_ended_or_is_marked_is_not_marked() {
+    fn a_run_that_has_ended_or_is_listed_is_not_listed() {
         let (visit, job) = (VisitRun::here(), testing::job());
         assert!(visit.end().is_none() && visit.seen().job().is_none());
         assert!(!visit.renew(), "there is no run");
@@ -135,15 +135,15 @@ mod tests {
         assert!(first.job() == Some(job.ptr()));
         assert!(visit.end().is_none());
         visit.begin(job.ptr());
-        assert!(!visit.mark(first), "another run of the same job");
+        assert!(!visit.list(first), "another run of the same job");
         let second = visit.seen();
-        assert!(visit.renew() && !visit.mark(second), "renewed");
+        assert!(visit.renew() && !visit.list(second), "renewed");
         let third = visit.seen();
         assert!(visit.renew() && visit.seen() == third, "only once");
         assert!(third.job() == Some(job.ptr()));
-        assert!(visit.mark(third) && !visit.mark(third) && !visit.mark_own());
+        assert!(visit.list(third) && !visit.list(third) && !visit.list_own());
         assert!(visit.seen().job().is_none());
-        assert!(visit.is_run_of(job.ptr()), "also when it is marked");
+        assert!(visit.is_run_of(job.ptr()), "also when it is listed");
         assert!(!visit.renew(), "it is in the list");
         assert!(visit.end() == Some(job.ptr()) && visit.end().is_none());
     }

@@ -59,7 +59,7 @@ pub(crate) fn announce((visit, shared): (&VisitRun, &Shared), job: JobRef) -> bo
     let run = detached_run(job, Instant::now());
     shared
         .detached
-        .add_if(visit.thread, run, || visit.mark_own());
+        .add_if(visit.thread, run, || visit.list_own());
     shared.detached.announce(listed)
 }
 
@@ -102,7 +102,7 @@ fn list(shared: &Shared, visit: &VisitRun, seen: SeenRun, since: Instant) {
         let run = detached_run(job, since);
         shared
             .detached
-            .add_if(visit.thread, run, || visit.mark(seen));
+            .add_if(visit.thread, run, || visit.list(seen));
     }
 }
 
