@@ -40,7 +40,7 @@ use crate::{
     },
     report::JobName,
     scheduler::{
-        threads::queue_watch::post_marks,
+        threads::queue_watch::post_counts,
         workers::{
             cancel,
             context::{self, note_wait},
@@ -170,8 +170,8 @@ unsafe fn post_link_to_any(job: &JobRef, link: NonNull<Link>) -> bool {
                 unit.count_free();
                 unit.count().load(Ordering::Relaxed)
             });
-            if post_marks::is_marked(operations) {
-                backlog::mark_post(job);
+            if post_counts::is_counted(operations) {
+                backlog::count_post(job);
             }
             true
         }

@@ -9,7 +9,7 @@ use super::{JobName, LateName, ReportKind, ReportOrigin, make, of_job, of_job_la
 /// An age that is less says nothing.
 const LEAST_AGE: Duration = Duration::from_millis(1);
 
-/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time. `waited`: how long
+/// The receiver of a job's mailbox found more messages than `mailbox_mark`, for the first time. `waited`: how long
 /// the oldest one has waited, at least, if that is known.
 pub(crate) fn long_mailbox(
     named: &JobName,
@@ -29,7 +29,7 @@ pub(crate) fn long_mailbox(
     });
 }
 
-/// A job has more messages than the runtime's mark, of which it has taken none for `waited`, for the first time. Made by a
+/// A job has more messages than `mailbox_mark`, of which it has taken none for `waited`, for the first time. Made by a
 /// sample, which has estimated their number.
 pub(crate) fn unread_mailbox(named: LateName, messages: usize, mark: usize, waited: Duration) {
     of_job_late(ReportKind::LongMailbox { messages }, named, move |named| {
@@ -41,7 +41,7 @@ pub(crate) fn unread_mailbox(named: LateName, messages: usize, mark: usize, wait
     });
 }
 
-/// A channel has more values than the runtime's mark, for the first time.
+/// A channel has more values than `mailbox_mark`, for the first time.
 pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
     let (values, waited) = (channel.values, channel.waited);
     let origin = ReportOrigin::Site(channel.site);

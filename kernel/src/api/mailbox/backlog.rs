@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// The least length that is noted, whatever the runtime's mark: shorter queues cost nothing.
+/// The least length that is noted, whatever `mailbox_mark`: shorter queues cost nothing.
 const LEAST: usize = 1 << 10;
 
-/// A mailbox whose receiver found more messages than the runtime's mark; see
+/// A mailbox whose receiver found more messages than `mailbox_mark`; see
 /// [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,9 +50,9 @@ pub struct UnreadMailbox {
 
 /// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no worker.
 #[cold]
-pub(super) fn mark_post(job: &JobRef) {
+pub(super) fn count_post(job: &JobRef) {
     if let Some(shared) = shared::find(job.header().runtime()) {
-        shared.queues.mark_post(job);
+        shared.queues.count_post(job);
     }
     ready::give_way();
 }
@@ -91,8 +91,9 @@ fn note_long(
     unwanted_since: Option<Instant>,
     waited: impl FnOnce() -> Option<Duration>,
 ) {
-    let mark = shared::find(job.header().runtime()).map(|shared| shared.config.mailbox_mark);
-    let Some(mark) = mark.filter(|mark| messages >= *mark) else {
+    let mailbox_mark =
+        shared::find(job.header().runtime()).map(|shared| shared.config.mailbox_mark);
+    let Some(mailbox_mark) = mailbox_mark.filter(|mark| messages >= *mark) else {
         return;
     };
     let backlog = Backlog {
@@ -103,7 +104,7 @@ fn note_long(
     let former = job.header().extensions.lock().backlog.replace(backlog);
     job.header().state.set_long();
     if former.is_none() {
-        report::long_mailbox(&JobName::of(job.header()), messages, mark, waited());
+        report::long_mailbox(&JobName::of(job.header()), messages, mailbox_mark, waited());
     }
 }
 

@@ -90,7 +90,9 @@ impl VisitRun {
         // AcqRel, as where `LISTED` is set: the run and the bit are of one thread each. What the list has of the run is
         // behind the list's lock.
         let ended = self.word.swap(RunWord::NONE.0, Ordering::AcqRel);
-        RunWord(ended & !LISTED).job().filter(|_| ended & LISTED != 0)
+        RunWord(ended & !LISTED)
+            .job()
+            .filter(|_| ended & LISTED != 0)
     }
 
     /// What the thread runs. SeqCst: as in [`begin`](VisitRun::begin).

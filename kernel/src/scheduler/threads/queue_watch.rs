@@ -4,7 +4,7 @@
 //! time ([`UnreadTimes`]); taking the messages clears the bit. Messages that a receiver has taken are not seen here. If
 //! they were many, the receiver has noted them itself, with the time ([`Backlog`]).
 //!
-//! If the mailbox has got very many messages since a sample found its oldest one, it is named: [`PostMarks`] estimates
+//! If the mailbox has got very many messages since a sample found its oldest one, it is named: [`PostCounts`] estimates
 //! their number.
 //!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
@@ -15,7 +15,7 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) mod post_marks;
+pub(crate) mod post_counts;
 
 use std::{
     sync::{Arc, TryLockError},
@@ -28,7 +28,7 @@ use crate::{
     job::{Header, JobRef, extensions::Backlog},
     memory::JobWalk,
     report::{self, LateName},
-    scheduler::threads::{queue_watch::post_marks::PostMarks, unread_times::UnreadTimes},
+    scheduler::threads::{queue_watch::post_counts::PostCounts, unread_times::UnreadTimes},
     sys::{Mutex, MutexGuard, lock},
     timer::clock::{Clock, ClockKind},
 };
@@ -48,7 +48,7 @@ const QUICK: Duration = Duration::from_micros(100);
 /// The figures of all mailboxes of a runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MailboxFigures {
-    /// How many receivers found more messages than the runtime's mark, and have not received them yet, or have got more
+    /// How many receivers found more messages than `mailbox_mark`, and have not received them yet, or have got more
     /// and not looked.
     pub(crate) long: usize,
     /// The most messages that one of them found, or got.
@@ -69,8 +69,8 @@ pub(crate) struct UnreadJob {
 /// What the samples of a runtime have found.
 pub(crate) struct QueueWatch {
     /// A channel with at least this many values is reported.
-    mark: usize,
-    marks: Arc<PostMarks>,
+    mailbox_mark: usize,
+    counts: Arc<PostCounts>,
     samples: Mutex<Samples>,
 }
 
@@ -78,8 +78,8 @@ struct Samples {
     /// The number of the runtime.
     runtime: u16,
     /// A mailbox that got at least this many messages, while nobody looked, is reported.
-    mark: usize,
-    marks: Arc<PostMarks>,
+    mailbox_mark: usize,
+    counts: Arc<PostCounts>,
     unread: UnreadTimes<Instant>,
     /// The sample that is under way.
     walk: Option<Walk>,
@@ -115,15 +115,15 @@ impl Header {
 
 impl QueueWatch {
     /// For the runtime with this number and [`mailbox_mark`](crate::Builder::mailbox_mark).
-    pub(crate) fn new(runtime: u16, mark: usize) -> QueueWatch {
-        let marks = Arc::new(PostMarks::new());
+    pub(crate) fn new(runtime: u16, mailbox_mark: usize) -> QueueWatch {
+        let counts = Arc::new(PostCounts::new());
         QueueWatch {
-            mark,
-            marks: marks.clone(),
+            mailbox_mark,
+            counts: counts.clone(),
             samples: Mutex::new(Samples {
                 runtime,
-                mark,
-                marks,
+                mailbox_mark,
+                counts,
                 unread: UnreadTimes::default(),
                 walk: None,
                 figures: MailboxFigures::default(),
@@ -132,9 +132,9 @@ impl QueueWatch {
         }
     }
 
-    /// A post to the mailbox of `job` is marked; see [`PostMarks`]. Any thread.
-    pub(crate) fn mark_post(&self, job: &JobRef) {
-        self.marks.mark(address(job));
+    /// Counts a post to the mailbox of `job`; see [`PostCounts`]. Any thread.
+    pub(crate) fn count_post(&self, job: &JobRef) {
+        self.counts.count(address(job));
     }
 
     /// Some steps of a sample, if one is due. Called by the monitor each round. The monitor does not wait for a whole
@@ -150,7 +150,7 @@ impl QueueWatch {
         let has_ended = (0..STEPS_PER_ROUND).any(|_| !samples.step(clock, &mut jobs, None));
         drop(samples);
         if has_ended {
-            name_long_channels(self.mark);
+            name_long_channels(self.mailbox_mark);
         }
     }
 
@@ -163,7 +163,7 @@ impl QueueWatch {
         if samples.last.as_ref().is_none_or(is_quick) || samples.is_due(INTERVAL, SHARE) {
             samples.take(clock, None);
             drop(samples);
-            name_long_channels(self.mark);
+            name_long_channels(self.mailbox_mark);
         }
     }
 
@@ -250,15 +250,15 @@ impl Samples {
                 clock.now()
             });
             if since.is_none() || is_new {
-                self.marks.forget(address(job));
+                self.counts.forget(address(job));
             }
             let Some(since) = since else { continue };
             walk.figures.count(since);
-            let messages = self.marks.messages(address(job));
-            if messages >= self.mark.max(1) {
+            let messages = self.counts.messages(address(job));
+            if messages >= self.mailbox_mark.max(1) {
                 walk.figures.count_unread(job, messages);
                 let waited = clock.now().saturating_duration_since(since);
-                name_unread(job, messages, self.mark, waited);
+                name_unread(job, messages, self.mailbox_mark, waited);
             }
             if let Some(found) = &mut found {
                 found.push(UnreadJob {
@@ -309,7 +309,7 @@ fn address(job: &JobRef) -> usize {
 }
 
 /// Reports the mailbox of `job`, unless it was reported before.
-fn name_unread(job: &JobRef, messages: usize, mark: usize, waited: Duration) {
+fn name_unread(job: &JobRef, messages: usize, mailbox_mark: usize, waited: Duration) {
     let mut extensions = job.header().extensions.lock();
     if extensions.backlog.is_some() {
         return;
@@ -321,13 +321,13 @@ fn name_unread(job: &JobRef, messages: usize, mark: usize, waited: Duration) {
         unwanted: false,
     });
     drop(extensions);
-    report::unread_mailbox(LateName::of(job.header()), messages, mark, waited);
+    report::unread_mailbox(LateName::of(job.header()), messages, mailbox_mark, waited);
 }
 
-/// Reports the channels that are longer than `mark`, each once.
-fn name_long_channels(mark: usize) {
-    for channel in backlog::take_unnamed(mark) {
-        report::long_channel(&channel, mark);
+/// Reports the channels that are longer than `mailbox_mark`, each once.
+fn name_long_channels(mailbox_mark: usize) {
+    for channel in backlog::take_unnamed(mailbox_mark) {
+        report::long_channel(&channel, mailbox_mark);
     }
 }
 
