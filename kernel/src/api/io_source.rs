@@ -234,7 +234,7 @@ impl<T: AsFd> IoSource<T> {
     /// Wakes all waiters for `interest`, as if the system had reported readiness. For a caller that took an event
     /// but leaves the rest of the data to others.
     pub fn notify(&self, interest: Interest) {
-        self.reactor.mark_ready(self.number, interest);
+        self.reactor.set_ready_for(self.number, interest);
     }
 
     /// Calls `act` if the direction is ready, and waits while the system refuses it.

@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use crate::job::{Header, JobPtr};
 
-/// Marks a root job whose cancel does not reach the forks.
+/// Set if the cancel of the root job does not reach the forks.
 const SHIELDED: usize = 1;
 
 /// A root job, as a bare address; null on a foreign thread.
@@ -30,7 +30,7 @@ impl RootJob {
         RootJob(self.0.map_addr(|address| address | SHIELDED))
     }
 
-    /// The address with its mark, for an atomic.
+    /// The address with the bit `SHIELDED`, for an atomic.
     pub(super) fn into_raw(self) -> *mut Header {
         self.0
     }

@@ -25,7 +25,7 @@ use crate::{
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
 
-/// Marks a word that is still a spawn site. Both kinds of pointee are aligned to more than 1.
+/// Set while the word is still a spawn site. Both kinds of pointee are aligned to more than 1.
 const SITE: usize = 1;
 /// How often [`ExtensionsWord::try_with`] tries the lock, which other threads hold for some instructions only.
 const TRIES: usize = 100;

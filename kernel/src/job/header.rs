@@ -85,7 +85,7 @@ pub(crate) struct Header {
     pub(crate) extensions: ExtensionsWord,
 }
 
-/// The bit in a runtime's number that marks a test runtime. Its jobs are numbered when they are spawned, so that their
+/// The bit in a runtime's number that is set for a test runtime. Its jobs are numbered when they are spawned, so that their
 /// order never depends on addresses.
 pub(crate) const REPEATS: u16 = 1 << 15;
 

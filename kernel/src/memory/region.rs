@@ -1,6 +1,6 @@
 //! Address space from the system, handed out in chunks.
 //!
-//! Regions are 64 MiB, aligned to 2 MiB and marked for huge pages, so that first touches fault once per 2 MiB and
+//! Regions are 64 MiB, aligned to 2 MiB and advised for huge pages, so that first touches fault once per 2 MiB and
 //! not once per 4 KiB. They are never unmapped; a chunk that is given back keeps its address, loses its
 //! pages, and reads as zero.
 

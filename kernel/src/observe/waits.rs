@@ -263,7 +263,7 @@ fn cycles(edges: &[Option<usize>]) -> Vec<Vec<usize>> {
     for start in 0..edges.len() {
         let walk = start + 1;
         let mut node = Some(start);
-        // Marks the nodes of this walk until it ends, or meets a marked node.
+        // Numbers the nodes of this walk until it ends, or meets a node that has a number.
         while let Some(here) = node.filter(|here| walk_of[*here] == 0) {
             walk_of[here] = walk;
             node = edges[here];

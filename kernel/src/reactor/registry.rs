@@ -253,8 +253,8 @@ impl Reactor {
         wakers
     }
 
-    /// Marks a direction as ready, without the system.
-    pub(crate) fn mark_ready(&self, index: u32, interest: Interest) {
+    /// A direction is ready, as if the system had said so.
+    pub(crate) fn set_ready_for(&self, index: u32, interest: Interest) {
         self.set_ready(index, Readiness::to(interest));
     }
 

@@ -160,9 +160,9 @@ impl<V> Offers<V> {
         }
     }
 
-    /// Takes the waker of the first wait that has not ended, so that its owner tries again by itself; `mark`
+    /// Takes the waker of the first wait that has not ended, so that its owner tries again by itself; `note`
     /// notes that in the slot. None: nothing waits. Offers of ended waits are taken out on the way.
-    pub(crate) fn nudge(&mut self, mark: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
+    pub(crate) fn nudge(&mut self, note: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
         loop {
             let offer = self.front()?;
             // SAFETY: *retracted*.
@@ -171,7 +171,7 @@ impl<V> Offers<V> {
                     self.pop();
                 }
                 Ok(mut held) => {
-                    mark(&mut offer.slot);
+                    note(&mut offer.slot);
                     // The owner sets a new one when it is polled.
                     return Some(held.take_waker());
                 }

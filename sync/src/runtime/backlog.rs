@@ -82,7 +82,7 @@ unsafe impl Send for AnyChannel {}
 struct LongEntry {
     channel: AnyChannel,
     samples: Samples,
-    /// Whether it was named as one beyond a mark.
+    /// Whether it was named as one that is too long.
     is_named: bool,
 }
 
@@ -171,10 +171,10 @@ pub fn long_channels() -> Vec<LongChannel> {
     look(|_, _| true)
 }
 
-/// Those of the [`long_channels`] that now hold at least `mark` values, and that no earlier call has returned.
-pub fn take_unnamed(mark: usize) -> Vec<LongChannel> {
+/// Those of the [`long_channels`] that now hold at least `least` values, and that no earlier call has returned.
+pub fn take_unnamed(least: usize) -> Vec<LongChannel> {
     look(|values, is_named| {
-        let is_new = values >= mark && !*is_named;
+        let is_new = values >= least && !*is_named;
         *is_named |= is_new;
         is_new
     })

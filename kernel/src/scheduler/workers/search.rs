@@ -157,7 +157,7 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, whose core the caller has locked: marks what is due as expired under
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked: sets what is due to expired under
 /// the lock, releases the lock, then wakes. Calls of foreign wakers are left in `calls`.
 pub(crate) fn fire_and_unlock(
     worker: &Worker,
