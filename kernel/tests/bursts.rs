@@ -184,7 +184,7 @@ fn a_burst_gets_as_many_threads_as_it_needs() {
     join_all(&runtime, jobs);
 }
 
-/// A unit with a record of short runs is served although its kind is suspect, and more of its kind block than there
+/// A unit whose runs were short is served although its kind is suspect, and more of its kind block than there
 /// are threads.
 #[test]
 fn proven_jobs_of_the_same_kind_run_on() {
@@ -491,8 +491,8 @@ fn cancelled_jobs_that_wait_for_a_thread_end_before_one_is_free() {
     }
 }
 
-/// Callbacks are not quarantined: each that blocks costs a spare thread. Once none is left a report says why nobody goes
-/// on, and everybody does as soon as one of them has ended.
+/// Callbacks are not quarantined: each that blocks costs a spare thread. Once none is left a report says why nobody
+/// goes on, and everybody does as soon as one of them has ended.
 #[test]
 fn callbacks_that_block_are_retaken_as_long_as_there_are_spare_threads() {
     const SPARE: usize = 5;

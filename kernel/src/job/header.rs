@@ -30,10 +30,12 @@
 //!
 //! The argument is made here once, by situation; the blocks below and in the neighbouring files point to it.
 //!
-//! - **alive**: a block lives while its reference count is above zero. Each [`JobRef`](crate::job::JobRef) holds
-//!   one count; one more belongs to the job itself from spawn until [`Runnable::complete`](crate::job::runnable::Runnable::complete).
+//! - **alive**: a block lives while its reference count is above zero. Each [`JobRef`](crate::job::JobRef) holds one
+//!   count; one more belongs to the job itself from spawn until
+//!   [`Runnable::complete`](crate::job::runnable::Runnable::complete).
 //! - **one runner**: the body (future, then output) is touched only by the holder of the one
-//!   [`Runnable`](crate::job::runnable::Runnable), which the state word passes from thread to thread with release and acquire.
+//!   [`Runnable`](crate::job::runnable::Runnable), which the state word passes from thread to thread with release and
+//!   acquire.
 //! - **output**: once the job is done, the state says who owns the body: the join handle, if `HANDLE` was
 //!   set at completion; otherwise the thread that completed the job.
 //! - **not Send**: the future of a pinned job is polled and dropped on its own thread only: every wake sends
@@ -69,8 +71,8 @@ pub(crate) struct Header {
     /// stack's context.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: a walk over all blocks
-    /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count and the runtime of free and of new blocks
-    /// too.
+    /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count and the runtime of free and of new
+    /// blocks too.
     pub(super) refs: AtomicU32,
     /// Which runtime the job belongs to. Never changes while there are references.
     pub(super) runtime: AtomicU16,
@@ -85,8 +87,8 @@ pub(crate) struct Header {
     pub(crate) extensions: ExtensionsWord,
 }
 
-/// The bit in a runtime's number that is set for a test runtime. Its jobs are numbered when they are spawned, so that their
-/// order never depends on addresses.
+/// The bit in a runtime's number that is set for a test runtime. Its jobs are numbered when they are spawned, so that
+/// their order never depends on addresses.
 pub(crate) const REPEATS: u16 = 1 << 15;
 
 /// The bits of [`Header::flags`].
@@ -103,14 +105,14 @@ pub(crate) mod flag {
     pub(super) const IN_PANIC_HOOK: u8 = 1 << 4;
     /// The monitor has seen the panic hook that runs. Set only with `IN_PANIC_HOOK`, and cleared with it.
     pub(super) const HOOK_SEEN: u8 = 1 << 5;
-    /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
+    /// The job is proven: its runs were short; see [`crate::scheduler::threads::suspects`].
     pub(super) const PROVEN: u8 = 1 << 6;
     /// A cancel ended the job, or is ending it.
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// Bits of [`Header::body`]. All except `SERVES_MANY` and `FORKED` say where the job may run, and `Header::placement` turns
-/// them into a value: without any of them every worker may run it.
+/// Bits of [`Header::body`]. All except `SERVES_MANY` and `FORKED` say where the job may run, and `Header::placement`
+/// turns them into a value: without any of them every worker may run it.
 pub(crate) mod placement_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
@@ -123,7 +125,7 @@ pub(crate) mod placement_bit {
     pub(super) const ONE_THREAD: u8 = PINNED | PINNED_STACK;
     /// With one of these bits, the job has frames on a stack.
     pub(super) const OWN_STACK: u8 = PINNED_STACK | MIGRATING;
-    /// The job runs the code of many units, so its runs are no record of its kind, and it never runs in quarantine.
+    /// The job runs the code of many units, so its runs say nothing about its kind, and it never runs in quarantine.
     /// Set at creation, and never cleared.
     pub(crate) const SERVES_MANY: u8 = 1 << 5;
     /// The job runs parts of a fork, and its site is that of the fork. Set at creation, and never cleared.
@@ -233,15 +235,14 @@ impl Header {
         self.runs_anywhere() && !self.has_own_stack() && !self.serves_many()
     }
 
-    /// Whether the job's record shows short runs.
+    /// Whether the job's runs were short, as far as was seen.
     pub(crate) fn is_proven(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::PROVEN != 0
     }
 
-    /// Updates the job's record: the job is about to run, and counts as proven if it has run and waited before. Only
-    /// the holder of the runnable.
+    /// The job is about to run, and counts as proven if it has run and waited before. Only the holder of the runnable.
     #[inline]
-    pub(crate) fn sample_record(&self) {
+    pub(crate) fn prove_if_it_waited(&self) {
         // Relaxed: a hint.
         if !self.is_proven() && self.waits_for.load(Ordering::Relaxed) != 0 {
             self.flags.fetch_or(flag::PROVEN, Ordering::Relaxed);
@@ -254,7 +255,7 @@ impl Header {
     }
 
     /// The job had a long run. Returns whether it was proven before. Any thread.
-    pub(crate) fn lose_record(&self) -> bool {
+    pub(crate) fn clear_proven(&self) -> bool {
         self.flags.fetch_and(!flag::PROVEN, Ordering::Relaxed) & flag::PROVEN != 0
     }
 

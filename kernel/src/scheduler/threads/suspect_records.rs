@@ -16,18 +16,19 @@ pub(super) const MEMORY: Duration = Duration::from_secs(1);
 /// The number of long runs of one kind within [`MEMORY`] that make it suspect. As many of one job are reported as the
 /// job's.
 const LONG_RUNS: u32 = 4;
-/// The number of long runs of one kind that are reported as the kind's. They are more than [`LONG_RUNS`], so that a single job
-/// that has them is reported first, by its own name.
+/// The number of long runs of one kind that are reported as the kind's. They are more than [`LONG_RUNS`], so that a
+/// single job that has them is reported first, by its own name.
 const KIND_NAMED: u32 = 4 * LONG_RUNS;
 /// The number of exempt offenders that make a kind strict.
 pub(super) const EXEMPT_OFFENDERS: u32 = 8;
-/// The number of suspect kinds of a family that make the family suspect; and of families with suspect kinds that make all
-/// work suspect that has a family.
+/// The number of suspect kinds of a family that make the family suspect; and of families with suspect kinds that make
+/// all work suspect that has a family.
 pub(super) const WIDENING: usize = 4;
 /// So many suspect kinds without a family make all work of their code suspect that has a number and no family. They are
 /// more, because nothing says that such kinds have anything in common.
 pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
-/// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for them.
+/// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for
+/// them.
 const COUNTED_JOBS: usize = 64;
 /// A job that was reported for several long runs is not forgotten while it has had several in this time.
 const NAMED_MEMORY: Duration = Duration::from_secs(4);
@@ -47,12 +48,12 @@ impl Suspect {
             return false;
         }
         if job.state.is_cancelled() {
-            // One that left the quarantine was given a record: see `Quarantine::take_released`.
+            // One that left the quarantine was made proven: see `Quarantine::take_released`.
             return self.ends_long || !job.is_proven();
         }
         let is_exempt = match self.kind.width {
             Width::Work(0) => job.is_proven(),
-            // The record of a job says nothing about work that it has just begun.
+            // The job's short runs say nothing about work that it has just begun.
             Width::Work(_) => false,
             Width::Family(_) | Width::Families => work.is_known,
         };
@@ -216,7 +217,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// A job that did `work` has exceeded the bound. `was_proven` is what its record said.
+    /// A job that did `work` has exceeded the bound. `was_proven`: whether the job was proven before.
     pub(super) fn note_offence(
         &mut self,
         work: CurrentWork,
@@ -268,8 +269,8 @@ impl Records {
         noted
     }
 
-    /// A kind has become suspect: its family does too, if enough of its kinds are, and all families, if enough are. Kinds
-    /// without one are a family, too.
+    /// A kind has become suspect: its family does too, if enough of its kinds are, and all families, if enough are.
+    /// Kinds without one are a family, too.
     fn widen(&mut self, work: CurrentWork, ends_long: bool, now: Instant) {
         if work.number == 0 {
             return;

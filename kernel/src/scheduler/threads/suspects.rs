@@ -1,28 +1,28 @@
 //! Suspects: each is a kind of jobs, and a job of that kind held its thread for too long a moment ago.
 //!
 //! A *kind* is a spawn site and a type of future, and the [`WorkKind`](crate::WorkKind) that the job has set, if it has
-//! one. Units of one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is
-//! suspect, its jobs run in [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and
-//! the workers serve all others. The first offender delays the others by one `stuck_after`. The 599 hold no worker; if
-//! they compute, they still take a share of the cores.
+//! one. Units of one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a
+//! kind is suspect, its jobs run in [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no
+//! worker, and the workers serve all others. The first offender delays the others by one `stuck_after`. The 599 hold no
+//! worker; if they compute, they still take a share of the cores.
 //!
-//! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a bit in the
-//! header. A worker sets it when the job is the first to run after a look and has run before; a short run in quarantine
-//! sets it too; a long run clears it. If many proven jobs of a kind offend, the kind is *strict* for as long as it is
-//! suspect: then the record does not count. A cancelled job runs on a worker, where it ends, unless a job of its kind
-//! has offended while a cancel ended it.
+//! A *proven* job of a suspect kind still runs on a worker: its runs were short. Whether a job is proven is a bit in
+//! its header. A worker sets it when the job is the first to run after a look and has run before; a short run in
+//! quarantine sets it too; a long run clears it. If many proven jobs of a kind offend, the kind is *strict* for as long
+//! as it is suspect: then proven jobs are no exception. A cancelled job runs on a worker, where it ends, unless a job
+//! of its kind has offended while a cancel ended it.
 //!
 //! Kinds of work may come from outside, as paths of requests do; then each job of a burst may be of a kind of its own.
 //! So work may have a *family*. When some kinds of a family have offended, the family is a suspect kind too; when some
-//! families have offended, so is all work of that code that has a family ([`job_kind`](super::job_kind)). Work without a
-//! family is one too, once many more of its kinds have offended. *Known* work,
-//! which was seen to end soon, is exempt from these wide kinds, as proven jobs are from other kinds, until too much
-//! known work has offended. If other work offends while a wide kind already keeps it from the workers, only the record
-//! of the wide kind notes the offence. So a burst leaves few records.
+//! families have offended, so is all work of that code that has a family ([`job_kind`](super::job_kind)). Work without
+//! a family is one too, once many more of its kinds have offended. *Known* work, which was seen to end soon, is exempt
+//! from these wide kinds, as proven jobs are from other kinds, until too much known work has offended. If other work
+//! offends while a wide kind already keeps it from the workers, only the record of the wide kind notes the offence. So
+//! a burst leaves few records.
 //!
-//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach half
-//! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
-//! run. If no thread is free for the quarantine, it stays suspect while one of its jobs holds a thread: its next
+//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach
+//! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or
+//! long run. If no thread is free for the quarantine, it stays suspect while one of its jobs holds a thread: its next
 //! offender would take a thread that is left for others. Once none of its jobs holds a thread, the kind is cleared
 //! although no thread is free: its other jobs would wait for as long as jobs of other kinds block.
 //!
@@ -65,7 +65,7 @@ impl Suspects {
 
     /// `job` held its thread beyond the bound: its kind is suspect from now on. Called by the monitor.
     pub(crate) fn note_offence(&self, job: &Header, now: Instant) {
-        let offence = (job.lose_record(), job.is_being_ended());
+        let offence = (job.clear_proven(), job.is_being_ended());
         let work = CurrentWork::of_offender(job);
         self.change(|records| records.note_offence(work, offence, now));
     }
@@ -75,7 +75,7 @@ impl Suspects {
         let run = (job, CurrentWork::of(job));
         let noted = self.change(|records| records.note_long_run(run, now));
         if self.is_any() {
-            let _was_proven = job.lose_record();
+            let _was_proven = job.clear_proven();
         }
         noted
     }

@@ -295,7 +295,7 @@ impl<'a> WorkerLoop<'a> {
     fn found(&self, job: Runnable) -> Runnable {
         self.end_search();
         if !self.suspects.is_any() {
-            job.header().sample_record();
+            job.header().prove_if_it_waited();
         }
         job
     }
