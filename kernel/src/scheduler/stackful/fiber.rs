@@ -113,9 +113,9 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let here = Cell::new(SavedSp::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
-        let record = unsafe { stack_context.as_ref() };
-        record.caller.set((here.as_ptr(), outer));
-        let onto = Onto::Ours(record.newest().stack());
+        let context = unsafe { stack_context.as_ref() };
+        context.caller.set((here.as_ptr(), outer));
+        let onto = Onto::Ours(context.newest().stack());
         // SAFETY: its stack: the fiber's code is suspended there, or starts there. It switches back to `here` on this
         // thread, because this frame is on a loop's stack, which waits in this call.
         unsafe { stack::switch(here.as_ptr(), saved_sp, onto, this) };
@@ -151,9 +151,9 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         // SAFETY: the thread that runs a job keeps it alive.
         let header = unsafe { job.header() };
         // SAFETY: its stack.
-        let record = unsafe { stack_context.as_ref() };
+        let context = unsafe { stack_context.as_ref() };
         match header.pinned_stack() {
-            Some(_) => record.resume_job(header),
+            Some(_) => context.resume_job(header),
             None => header.clear_placement_bit(placement_bit::MIGRATING),
         }
         // SAFETY: its stack: its code has ended.

@@ -26,8 +26,10 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
     let cx = context::again();
     let stack_context = StackContext::on(stack, StackKind::Segment);
     // SAFETY: at the top.
-    let record = unsafe { stack_context.as_ref() };
-    record.root.set(root(cx).map_or(ptr::null(), ptr::from_ref));
+    let context = unsafe { stack_context.as_ref() };
+    context
+        .root
+        .set(root(cx).map_or(ptr::null(), ptr::from_ref));
     let former = cx.set_stack_context(stack_context.as_ptr());
     let mut call = Call {
         code: Some(f),
@@ -43,7 +45,7 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
         stack::switch(
             call.back.as_ptr(),
             begin,
-            Onto::Ours(record.stack()),
+            Onto::Ours(context.stack()),
             address,
         )
     };

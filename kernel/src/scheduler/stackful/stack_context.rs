@@ -69,7 +69,7 @@ pub(crate) enum StackKind {
     Segment,
 }
 
-/// The record at the top of a stack.
+/// What is kept at the top of a stack.
 #[repr(C, align(64))]
 pub(crate) struct StackContext {
     /// Where it was suspended.
@@ -97,13 +97,13 @@ impl StackContext {
     #[inline(always)]
     pub(crate) fn on(stack: Stack, kind: StackKind) -> NonNull<StackContext> {
         let top = stack.top();
-        // SAFETY: at the top: the stack is far larger than the record, and nothing runs on it.
-        let record = unsafe { top.cast::<StackContext>().sub(1) };
+        // SAFETY: at the top: the stack is far larger than the context, and nothing runs on it.
+        let context = unsafe { top.cast::<StackContext>().sub(1) };
         let stack_context = StackContext {
             saved_sp: Cell::new(SavedSp::NONE),
             caller: Cell::new((ptr::null(), ptr::null())),
-            root: Cell::new(record.as_ptr()),
-            newest: Cell::new(record.as_ptr()),
+            root: Cell::new(context.as_ptr()),
+            newest: Cell::new(context.as_ptr()),
             pinned: Cell::new(ptr::null()),
             kind,
             migrates: Cell::new(false),
@@ -112,11 +112,11 @@ impl StackContext {
             stack,
         };
         // SAFETY: as above; the top is a multiple of 64.
-        unsafe { record.write(stack_context) };
-        record
+        unsafe { context.write(stack_context) };
+        context
     }
 
-    /// Where the frames begin: right below the record.
+    /// Where the frames begin: right below the context.
     #[inline(always)]
     pub(crate) fn frames(stack_context: NonNull<StackContext>) -> NonNull<u8> {
         const { assert!(size_of::<StackContext>().is_multiple_of(16)) };
@@ -262,7 +262,7 @@ extern "C" fn begin_loop(job: usize) -> ! {
 fn abandon(cx: &Context) {
     let stack_context =
         NonNull::new(cx.stack_context().cast_mut()).expect("a loop runs on a stack of ours");
-    // SAFETY: at the top; the loop's frames no longer need the record.
+    // SAFETY: at the top; the loop's frames no longer need the context.
     cx.set_abandoned(unsafe { StackContext::into_stack(stack_context) });
 }
 

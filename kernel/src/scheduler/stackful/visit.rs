@@ -3,7 +3,7 @@
 //! While the future is polled, the current runtime is the visited one: what it spawns, its timers and its sockets go
 //! there. Everything else stays as it is: the job belongs to its own runtime, whose thread runs it, and waits there.
 //!
-//! The visit is noted in the record of the job's stack. So it is suspended and resumed with the stack, and is never
+//! The visit is noted in the context of the job's stack. So it is suspended and resumed with the stack, and is never
 //! that of another job. Forks do not take part in a visit: their halves run on the workers of the job's own runtime,
 //! which is current in all of them.
 
@@ -28,7 +28,7 @@ pub(crate) fn visited(cx: &Context) -> Option<&Shared> {
 
 /// While it lives, the running job visits a runtime, or none.
 pub(crate) struct JobVisit<'a> {
-    /// The record, and what was noted there before. None on a thread's own stack, which has no record: jobs run there
+    /// The context, and what was noted there before. None on a thread's own stack, which has no context: jobs run there
     /// only if there was no stack for them, and do not visit.
     noted: Option<(&'static StackContext, *const Shared)>,
     _runtime: Option<&'a Arc<Shared>>,
@@ -57,14 +57,14 @@ impl<'a> JobVisit<'a> {
 }
 
 fn note(cx: &Context, shared: *const Shared) -> Option<(&'static StackContext, *const Shared)> {
-    let record = stack_context::root(cx)?;
-    Some((record, record.visited.replace(shared)))
+    let context = stack_context::root(cx)?;
+    Some((context, context.visited.replace(shared)))
 }
 
 impl Drop for JobVisit<'_> {
     fn drop(&mut self) {
-        if let Some((record, before)) = self.noted {
-            record.visited.set(before);
+        if let Some((context, before)) = self.noted {
+            context.visited.set(before);
         }
     }
 }
