@@ -1,6 +1,6 @@
 //! What the kernel reports, and how reports name a job.
 //!
-//! Making a report neither blocks nor fails: its maker writes down what happened (`record`) and puts it into a queue
+//! Making a report neither blocks nor fails: its maker writes down what happened (`data`) and puts it into a queue
 //! that is bounded and limited in rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber
 //! of `tracing` (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a
 //! lock of the kernel: it runs no user code and waits for nothing. The reporting thread also asks a job's description
@@ -8,6 +8,7 @@
 
 mod abort;
 mod backlogs;
+mod data;
 mod hooks;
 mod just_below;
 mod kills;
@@ -17,7 +18,6 @@ mod output;
 pub(crate) mod panic_site;
 pub(crate) mod payload;
 mod queue;
-mod record;
 mod releases;
 mod reporter;
 mod subscriber;
@@ -26,7 +26,7 @@ use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
 
-use record::{Details, ReportKind, ReportOrigin, ReportRecord};
+use data::{Details, Report, ReportKind, ReportOrigin};
 use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
@@ -375,7 +375,7 @@ fn make_late(
     if !reporter::admits(&kind, &origin, AudienceId::here()) {
         return reporter::discard(details);
     }
-    reporter::submit(ReportRecord {
+    reporter::submit(Report {
         kind,
         origin,
         audience: Audience::here(),
@@ -394,7 +394,7 @@ fn make(
         return;
     }
     let details = Details::new(named, text());
-    reporter::submit(ReportRecord {
+    reporter::submit(Report {
         kind,
         origin,
         audience: Audience::here(),

@@ -11,7 +11,7 @@ use std::{
 use tracing::dispatcher;
 
 use crate::report::{
-    record::{Details, LeftOut, ReportKind, ReportOrigin, ReportRecord},
+    data::{Details, LeftOut, Report, ReportKind, ReportOrigin},
     subscriber::Audience,
 };
 
@@ -27,7 +27,7 @@ const SUPERVISOR: &str = "weald::supervisor";
 const SERVICE: &str = "weald::service";
 
 /// Writes a report out. A report that is only information goes to subscribers only.
-pub(super) fn report(report: ReportRecord) {
+pub(super) fn report(report: Report) {
     let details = (report.details)();
     let line = Line {
         text: &details.text,

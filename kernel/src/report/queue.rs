@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::report::{
-    record::{LeftOut, ReportKind, ReportOrigin, ReportRecord},
+    data::{LeftOut, Report, ReportKind, ReportOrigin},
     subscriber::{Audience, AudienceId},
 };
 
@@ -27,7 +27,7 @@ const CAPACITY: usize = 1024;
 
 /// What the reporting thread takes from the queue.
 pub(super) enum QueueEntry {
-    Report(ReportRecord),
+    Report(Report),
     LeftOut(LeftOut),
     /// Everything that was queued before the flush of this number was made has been handled.
     Flush(u64),
@@ -99,11 +99,7 @@ impl ReportQueue {
     }
 
     /// Queues a report of the calling thread that was admitted; returns it if the queue is full. It is counted then.
-    pub(super) fn push_report(
-        &mut self,
-        report: ReportRecord,
-        now: Instant,
-    ) -> Option<ReportRecord> {
+    pub(super) fn push_report(&mut self, report: Report, now: Instant) -> Option<Report> {
         if self.reports < CAPACITY {
             self.reports += 1;
             self.entries.push_back(QueueEntry::Report(report));
@@ -185,10 +181,10 @@ impl ReportQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::record::Details;
+    use crate::report::data::Details;
 
-    fn report(origin: &ReportOrigin) -> ReportRecord {
-        ReportRecord {
+    fn report(origin: &ReportOrigin) -> Report {
+        Report {
             kind: ReportKind::NoThread,
             origin: origin.clone(),
             audience: Audience::here(),

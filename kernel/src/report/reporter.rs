@@ -21,9 +21,10 @@ use std::{
 
 use crate::{
     report::{
-        self, output, panic_message, payload,
+        self,
+        data::{Report, ReportKind, ReportOrigin},
+        output, panic_message, payload,
         queue::{QueueEntry, ReportQueue},
-        record::{ReportKind, ReportOrigin, ReportRecord},
         releases,
         subscriber::AudienceId,
     },
@@ -99,7 +100,7 @@ pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin, audience: Audienc
 }
 
 /// Queues a report that was admitted.
-pub(super) fn submit(report: ReportRecord) {
+pub(super) fn submit(report: Report) {
     let now = Instant::now();
     let mut state = lock(&REPORTER.state);
     start_in(&mut state);
@@ -284,7 +285,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::report::{make_late, record::Details};
+    use crate::report::{data::Details, make_late};
 
     /// Names the thread that drops it.
     struct Dropped(mpsc::Sender<ThreadId>);

@@ -139,7 +139,7 @@ impl fmt::Display for ReportOrigin {
 }
 
 /// A report on its way to a subscriber or to stderr.
-pub(super) struct ReportRecord {
+pub(super) struct Report {
     pub(super) kind: ReportKind,
     pub(super) origin: ReportOrigin,
     pub(super) audience: Audience,
@@ -147,9 +147,9 @@ pub(super) struct ReportRecord {
     pub(super) details: Box<dyn FnOnce() -> Details + Send>,
 }
 
-impl fmt::Debug for ReportRecord {
+impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReportRecord")
+        f.debug_struct("Report")
             .field("kind", &self.kind)
             .field("origin", &self.origin)
             .finish_non_exhaustive()
