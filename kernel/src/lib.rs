@@ -93,7 +93,7 @@ mod job {
     pub(crate) mod work_kind;
 
     pub(crate) use header::{
-        Header, JobPtr, NoMemory, REPEATS, Room, SeenHook, Spec, flag, new, placement_bit,
+        Header, JobPtr, NoMemory, REPEATS, Room, SeenHook, Spec, body_bit, flag, new,
     };
     pub(crate) use reference::JobRef;
 }

@@ -38,7 +38,7 @@ pub fn describe_job(description: Arc<dyn Describe>, kind: WorkKind) {
         return;
     };
     let header = job.header();
-    if header.serves_many() {
+    if header.is_callback_runner() {
         return;
     }
     let mut extensions = header.extensions.lock();

@@ -16,7 +16,7 @@ use crate::{
         spawn::options::SpawnOptions,
     },
     job::{
-        self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, placement_bit, runnable::Runnable,
+        self, JobRef, NoMemory, Room, Spec, body_bit, exit_hooks, flag, runnable::Runnable,
         transition::Inbox, work_kind::WorkKind,
     },
     report::Describe,
@@ -394,7 +394,7 @@ where
     match Room::new() {
         Ok(room) => {
             let runnable = job::new(room, spec, |_| future);
-            runnable.header().set_placement_bit(placement_bit::FORKED);
+            runnable.header().set_body_bit(body_bit::FORKED);
             finish(runnable)
         }
         // The forking job runs all parts itself.

@@ -25,7 +25,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Room, Spec, placement_bit, runnable::Runnable, transition::Inbox},
+    job::{self, JobPtr, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
     report::{
         JobName,
         payload::{self, Payload},
@@ -70,7 +70,7 @@ impl Callbacks for Runners {
             incoming,
             last: None,
         });
-        job.header().set_placement_bit(placement_bit::SERVES_MANY);
+        job.header().set_body_bit(body_bit::CALLBACK_RUNNER);
         job
     }
 

@@ -22,7 +22,7 @@ use crate::{
         root_fork::{Origin, RootFork},
         stack_job::StolenEntry,
     },
-    job::{self, Room, Spec, placement_bit, runnable::Runnable, transition::Inbox},
+    job::{self, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
     report,
     report::payload::Payload,
     scheduler::services::{ForkWait, ThreadFork},
@@ -129,7 +129,7 @@ fn make_job(
         origin,
     };
     let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
-    runnable.header().set_placement_bit(placement_bit::FORKED);
+    runnable.header().set_body_bit(body_bit::FORKED);
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.

@@ -14,7 +14,7 @@
 //! 40 extensions  any thread, under its lock
 //! ```
 //!
-//! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`placement_bit`]
+//! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`body_bit`]
 //! (where the job may run):
 //!
 //! ```text
@@ -77,7 +77,7 @@ pub(crate) struct Header {
     /// Which runtime the job belongs to. Never changes while there are references.
     pub(super) runtime: AtomicU16,
     /// What the body holds, and where the job may run: a [`stage`](crate::job::body::stage) and bits of
-    /// [`placement_bit`].
+    /// [`body_bit`].
     body: AtomicU8,
     /// Further facts, a bit each; see [`flag`].
     flags: AtomicU8,
@@ -111,9 +111,9 @@ pub(crate) mod flag {
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// Bits of [`Header::body`]. All except `SERVES_MANY` and `FORKED` say where the job may run, and `Header::placement`
-/// turns them into a value: without any of them every worker may run it.
-pub(crate) mod placement_bit {
+/// Bits of [`Header::body`]. All except `CALLBACK_RUNNER` and `FORKED` say where the job may run, and
+/// `Header::placement` turns them into a value: without any of them every worker may run it.
+pub(crate) mod body_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
     /// The job has frames on a stack that resumes only on the thread that suspended it. A loop's stack has the bit
@@ -125,9 +125,10 @@ pub(crate) mod placement_bit {
     pub(super) const ONE_THREAD: u8 = PINNED | PINNED_STACK;
     /// With one of these bits, the job has frames on a stack.
     pub(super) const OWN_STACK: u8 = PINNED_STACK | MIGRATING;
-    /// The job runs the code of many units, so its runs say nothing about its kind, and it never runs in quarantine.
+    /// The job is a runner of callbacks, each of which may be another unit's code. So its runs say nothing about its
+    /// kind, and it never runs in quarantine.
     /// Set at creation, and never cleared.
-    pub(crate) const SERVES_MANY: u8 = 1 << 5;
+    pub(crate) const CALLBACK_RUNNER: u8 = 1 << 5;
     /// The job runs parts of a fork, and its site is that of the fork. Set at creation, and never cleared.
     pub(crate) const FORKED: u8 = 1 << 6;
 }
@@ -173,30 +174,30 @@ impl Header {
     /// Whether any worker of its runtime may run the job. Only the holder of the runnable.
     #[inline(always)]
     pub(crate) fn runs_anywhere(&self) -> bool {
-        self.placement_bits() & placement_bit::ONE_THREAD == 0
+        self.body_bits() & body_bit::ONE_THREAD == 0
     }
 
     /// Whether the job has frames on a stack: one that is suspended, or that of a fiber that has waited, even while
     /// the fiber runs. A moment old, unless the caller holds the runnable.
     #[inline(always)]
     pub(crate) fn has_own_stack(&self) -> bool {
-        self.placement_bits() & placement_bit::OWN_STACK != 0
+        self.body_bits() & body_bit::OWN_STACK != 0
     }
 
-    /// The bits of [`placement_bit`].
+    /// The bits of [`body_bit`].
     #[inline(always)]
-    pub(crate) fn placement_bits(&self) -> u8 {
+    pub(crate) fn body_bits(&self) -> u8 {
         self.body.load(Ordering::Relaxed) & !STAGE
     }
 
-    /// Sets a bit of [`placement_bit`]. Only the holder of the runnable.
-    pub(crate) fn set_placement_bit(&self, bit: u8) {
+    /// Sets a bit of [`body_bit`]. Only the holder of the runnable.
+    pub(crate) fn set_body_bit(&self, bit: u8) {
         let body = self.body.load(Ordering::Relaxed);
         self.body.store(body | bit, Ordering::Relaxed);
     }
 
-    /// Clears a bit of [`placement_bit`]. Only the holder of the runnable.
-    pub(crate) fn clear_placement_bit(&self, bit: u8) {
+    /// Clears a bit of [`body_bit`]. Only the holder of the runnable.
+    pub(crate) fn clear_body_bit(&self, bit: u8) {
         let body = self.body.load(Ordering::Relaxed);
         self.body.store(body & !bit, Ordering::Relaxed);
     }
@@ -224,15 +225,15 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
     }
 
-    /// Whether the job runs the code of many units.
-    pub(crate) fn serves_many(&self) -> bool {
-        self.placement_bits() & placement_bit::SERVES_MANY != 0
+    /// Whether the job is a runner of callbacks.
+    pub(crate) fn is_callback_runner(&self) -> bool {
+        self.body_bits() & body_bit::CALLBACK_RUNNER != 0
     }
 
     /// Whether the job may run on a thread without a worker while its kind is suspect: any worker may run it, it has no
-    /// stack of its own, and it runs one unit's code. A moment old, unless the caller holds the runnable.
+    /// stack of its own, and it is no runner of callbacks. A moment old, unless the caller holds the runnable.
     pub(crate) fn may_be_quarantined(&self) -> bool {
-        self.runs_anywhere() && !self.has_own_stack() && !self.serves_many()
+        self.runs_anywhere() && !self.has_own_stack() && !self.is_callback_runner()
     }
 
     /// Whether the job's runs were short, as far as was seen.
@@ -313,7 +314,7 @@ impl Header {
 
     /// Whether the job is a part of a fork.
     pub(crate) fn is_forked(&self) -> bool {
-        self.placement_bits() & placement_bit::FORKED != 0
+        self.body_bits() & body_bit::FORKED != 0
     }
 
     /// The panic hook begins for a panic of the job. Only the job itself.

@@ -19,7 +19,7 @@ use crate::{
     job::{
         body::{HasVTable, JobCell, set_stage, stage},
         extensions::ExtensionsWord,
-        header::{Header, JobPtr, REPEATS, placement_bit},
+        header::{Header, JobPtr, REPEATS, body_bit},
         runnable::Runnable,
         state::State,
         transition::Inbox,
@@ -112,7 +112,7 @@ pub(crate) fn new<F: Future>(
         refs: AtomicU32::new(0),
         runtime: AtomicU16::new(0),
         body: AtomicU8::new(match spec.pinned {
-            Some(_) => stage::NOTHING | placement_bit::PINNED,
+            Some(_) => stage::NOTHING | body_bit::PINNED,
             None => stage::NOTHING,
         }),
         flags: AtomicU8::new(spec.flags),

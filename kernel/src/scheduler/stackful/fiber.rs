@@ -30,7 +30,7 @@ use std::{
 };
 
 use crate::{
-    job::placement_bit,
+    job::body_bit,
     scheduler::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
@@ -135,7 +135,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
             return;
         }
         match stack_context.migrates.get() {
-            true => header.set_placement_bit(placement_bit::MIGRATING),
+            true => header.set_body_bit(body_bit::MIGRATING),
             false => {
                 let pinned = cx
                     .pinned_here()
@@ -154,7 +154,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let context = unsafe { stack_context.as_ref() };
         match header.pinned_stack() {
             Some(_) => context.resume_job(header),
-            None => header.clear_placement_bit(placement_bit::MIGRATING),
+            None => header.clear_body_bit(body_bit::MIGRATING),
         }
         // SAFETY: its stack: its code has ended.
         cx.give_stack(unsafe { StackContext::into_stack(stack_context) });

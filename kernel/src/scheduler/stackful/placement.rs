@@ -8,7 +8,7 @@
 //!   Migrating    any worker: it resumes the stack  a migrating fiber's first wait  the end of the fiber's code
 //! ```
 //!
-//! The job's header keeps the placement as bits ([`crate::job::placement_bit`]), and nothing else does;
+//! The job's header keeps the placement as bits ([`crate::job::body_bit`]), and nothing else does;
 //! [`Header::placement`] turns them into one value. On the path of a message one question is enough, and costs one
 //! load: whether any worker may run the job (`runs_anywhere`), whether it has frames on a stack (`has_own_stack`),
 //! whether that stack is pinned (`pinned_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its
@@ -21,7 +21,7 @@
 use std::{any::Any, ptr, sync::Arc};
 
 use crate::{
-    job::{Header, placement_bit},
+    job::{Header, body_bit},
     scheduler::stackful::{pinned::PinnedQueue, stack_context::StackContext},
 };
 
@@ -44,11 +44,11 @@ impl Header {
         if let Some(context) = self.pinned_stack() {
             return Placement::PinnedStack(context);
         }
-        let bits = self.placement_bits();
-        if bits & placement_bit::MIGRATING != 0 {
+        let bits = self.body_bits();
+        if bits & body_bit::MIGRATING != 0 {
             return Placement::Migrating;
         }
-        if bits & placement_bit::PINNED != 0 {
+        if bits & body_bit::PINNED != 0 {
             let queue = self.extensions.lock().pinned.clone();
             return Placement::Pinned(queue.and_then(|queue| queue.downcast().ok()));
         }
@@ -60,7 +60,7 @@ impl Header {
     #[inline(always)]
     pub(crate) fn pinned_stack(&self) -> Option<&StackContext> {
         // SAFETY: suspended: the context lives at the top of the suspended stack.
-        (self.placement_bits() & placement_bit::PINNED_STACK != 0)
+        (self.body_bits() & body_bit::PINNED_STACK != 0)
             .then(|| unsafe { &*self.link().cast::<StackContext>() })
     }
 
@@ -100,7 +100,7 @@ impl Header {
         let is_it = |other: &Arc<dyn Any + Send + Sync>| {
             ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue))
         };
-        self.placement_bits() & placement_bit::PINNED != 0
+        self.body_bits() & body_bit::PINNED != 0
             && self
                 .extensions
                 .lock_existing()

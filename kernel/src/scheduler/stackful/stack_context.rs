@@ -45,7 +45,7 @@ use std::{
 };
 
 use crate::{
-    job::{self, JobPtr, placement_bit, runnable::Runnable},
+    job::{self, JobPtr, body_bit, runnable::Runnable},
     report,
     scheduler::{
         stackful::pinned::{PinChange, PinnedQueue},
@@ -158,7 +158,7 @@ impl StackContext {
         self.pinned.set(pinned);
         job.set_link(ptr::from_ref(self).cast_mut().cast());
         // The orderings are those of the state, which gives the runnable away after this.
-        job.set_placement_bit(placement_bit::PINNED_STACK);
+        job.set_body_bit(body_bit::PINNED_STACK);
         pinned.count_pinned(PinChange::Pinned);
     }
 
@@ -167,7 +167,7 @@ impl StackContext {
         // SAFETY: pinned: this is the queue's thread.
         let pinned = unsafe { &*self.pinned.replace(ptr::null()) };
         pinned.count_pinned(PinChange::Unpinned);
-        job.clear_placement_bit(placement_bit::PINNED_STACK);
+        job.clear_body_bit(body_bit::PINNED_STACK);
     }
 }
 

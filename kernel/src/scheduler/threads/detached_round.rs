@@ -184,7 +184,7 @@ pub(super) fn is_before_callbacks(job: &Header) -> bool {
         let extensions = job.extensions.lock_existing();
         extensions.is_some_and(|extensions| extensions.callback.is_some())
     };
-    job.serves_many() && !has_callback()
+    job.is_callback_runner() && !has_callback()
 }
 
 /// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
