@@ -342,7 +342,7 @@ fn retake(
             .then(|| revoke(shared, worker, watched));
         let revoked = revoked.flatten();
         return revoked.is_some_and(|revoked| {
-            let _or_later = hand_over(shared, worker, revoked.lease);
+            let _or_later = hand_off_retaken(shared, worker, revoked.lease);
             true
         });
     }
@@ -363,15 +363,15 @@ fn retake(
     if watched.since.elapsed() >= shared.config.stuck_after {
         note_offence(shared, &revoked.job, revoked.is_blocked, Instant::now());
     }
-    if let Err(error) = hand_over(shared, worker, revoked.lease) {
+    if let Err(error) = hand_off_retaken(shared, worker, revoked.lease) {
         report::no_thread(error.as_ref());
     }
     true
 }
 
-/// Hands a worker that was retaken to a thread, or leaves it to the next round. An error says why no thread could take
+/// Hands a worker that was retaken off to a thread, or leaves it to the next round. An error says why no thread could take
 /// it.
-fn hand_over(
+fn hand_off_retaken(
     shared: &Arc<Shared>,
     worker: &Worker,
     lease: Lease,

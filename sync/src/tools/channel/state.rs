@@ -271,7 +271,7 @@ impl<T> ChannelState<T> {
             return Sent::Closed(value);
         }
         if let Some(receiver) = self.receivers.accept() {
-            return Sent::Done(hand_over(receiver, value));
+            return Sent::Done(deliver(receiver, value));
         }
         if !self.has_room() {
             return Sent::Full(value);
@@ -323,7 +323,7 @@ impl<T> ChannelState<T> {
     /// the front of the buffer.
     pub(super) fn send_back(&mut self, value: T) -> Option<Waker> {
         match self.receivers.accept() {
-            Some(receiver) => hand_over(receiver, value),
+            Some(receiver) => deliver(receiver, value),
             None => {
                 self.buffer.push_front(value);
                 self.taken = self.taken.wrapping_sub(1);
@@ -377,7 +377,7 @@ unsafe fn look<T>(channel: *const ()) -> backlog::Look {
 }
 
 /// Ends a receiver's wait with a value.
-fn hand_over<T>(mut receiver: Accepted<'_, Option<T>>, value: T) -> Option<Waker> {
+fn deliver<T>(mut receiver: Accepted<'_, Option<T>>, value: T) -> Option<Waker> {
     *receiver.slot() = Some(value);
     receiver.win()
 }
