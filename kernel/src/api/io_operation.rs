@@ -17,7 +17,7 @@ use crate::{
     api::io_source::{Done, IoSource},
     reactor::{
         RuntimeGone,
-        slot::{Interest, Seen, Ticket, Waiter},
+        slot::{Interest, Seen, Waiter, WaiterKey},
     },
     scheduler::workers::waker::kept,
 };
@@ -30,7 +30,7 @@ pub type IoWait<S> = Waiting<<Polled<S> as Event>::Branch>;
 pub struct Ready<'a, T: AsFd> {
     source: &'a IoSource<T>,
     interest: Interest,
-    ticket: Option<Ticket>,
+    key: Option<WaiterKey>,
 }
 
 impl<'a, T: AsFd> Ready<'a, T> {
@@ -38,7 +38,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
         Ready {
             source,
             interest,
-            ticket: None,
+            key: None,
         }
     }
 
@@ -58,7 +58,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
     fn waiter(&mut self) -> Waiter<'_> {
         Waiter {
             interest: self.interest,
-            ticket: Some(&mut self.ticket),
+            key: Some(&mut self.key),
         }
     }
 
@@ -87,8 +87,8 @@ impl<'a, T: AsFd> Ready<'a, T> {
 
 impl<T: AsFd> Drop for Ready<'_, T> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.source.slot().leave(self.interest, ticket);
+        if let Some(key) = self.key {
+            self.source.slot().leave(self.interest, key);
         }
     }
 }

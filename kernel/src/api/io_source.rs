@@ -205,8 +205,8 @@ impl<T: AsFd> IoSource<T> {
         cx: &mut Context<'_>,
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
-        let ticket = None;
-        self.poll_as(Waiter { interest, ticket }, cx, &mut act)
+        let key = None;
+        self.poll_as(Waiter { interest, key }, cx, &mut act)
     }
 
     /// Calls `act` once, without waiting.

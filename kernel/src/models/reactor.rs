@@ -68,11 +68,11 @@ impl Descriptor {
     /// As `IoSource::poll_as`: waits for at least one byte, and returns how many were read.
     fn read(&self, woken: &Arc<Woken>) -> usize {
         let waker = Waker::from(woken.clone());
-        let mut ticket = None;
+        let mut key = None;
         loop {
             let waiter = Waiter {
                 interest: Interest::Read,
-                ticket: Some(&mut ticket),
+                key: Some(&mut key),
             };
             match self.slot.look_or_wait(waiter, || waker.clone()) {
                 Err(_waits) => woken.notify.wait(),
@@ -81,8 +81,8 @@ impl Descriptor {
                     bytes => {
                         self.slot.drained(Interest::Read, seen);
                         // As the drop of `Ready`.
-                        if let Some(ticket) = ticket {
-                            self.slot.leave(Interest::Read, ticket);
+                        if let Some(key) = key {
+                            self.slot.leave(Interest::Read, key);
                         }
                         return bytes;
                     }
@@ -122,18 +122,18 @@ fn a_wait_that_is_given_up_leaves_the_others() {
         let there = descriptor.clone();
         let peer = thread::spawn(move || there.arrive());
         let (given_up, stays) = (Woken::new(), Woken::new());
-        let mut ticket = None;
+        let mut key = None;
         let waiter = Waiter {
             interest: Interest::Read,
-            ticket: Some(&mut ticket),
+            key: Some(&mut key),
         };
         let _ready = descriptor
             .slot
             .look_or_wait(waiter, || Waker::from(given_up));
         let there = descriptor.clone();
         let other = thread::spawn(move || there.read(&stays));
-        if let Some(ticket) = ticket {
-            descriptor.slot.leave(Interest::Read, ticket);
+        if let Some(key) = key {
+            descriptor.slot.leave(Interest::Read, key);
         }
         assert_eq!(other.join().unwrap(), 1);
         peer.join().unwrap();

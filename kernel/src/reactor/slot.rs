@@ -119,7 +119,7 @@ struct Waiters {
 
 /// Where a future left its waker. An event takes the waker, or [`SourceSlot::leave`] does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct WaiterKey {
     number: u64,
     place: WaiterPlace,
 }
@@ -134,7 +134,7 @@ enum WaiterPlace {
 pub(crate) struct Waiter<'a> {
     pub(crate) interest: Interest,
     /// Where a future left its waker earlier; none for a `poll_…` function.
-    pub(crate) ticket: Option<&'a mut Option<Ticket>>,
+    pub(crate) key: Option<&'a mut Option<WaiterKey>>,
 }
 
 impl Waiter<'_> {
@@ -142,7 +142,7 @@ impl Waiter<'_> {
     pub(crate) fn reborrow(&mut self) -> Waiter<'_> {
         Waiter {
             interest: self.interest,
-            ticket: self.ticket.as_deref_mut(),
+            key: self.key.as_deref_mut(),
         }
     }
 }
@@ -216,9 +216,9 @@ impl SourceSlot {
     }
 
     /// Removes the waker of a future that no longer waits.
-    pub(crate) fn leave(&self, interest: Interest, ticket: Ticket) {
+    pub(crate) fn leave(&self, interest: Interest, key: WaiterKey) {
         let mut waiters = lock(&self.waiters);
-        let unused = waiters.queue(interest).remove(ticket);
+        let unused = waiters.queue(interest).remove(key);
         drop(waiters);
         drop(unused);
     }
@@ -297,13 +297,13 @@ impl Waiters {
     fn enter(&mut self, waiter: Waiter<'_>, waker: Waker) -> Option<Waker> {
         let number = self.futures + 1;
         let queue = self.queue(waiter.interest);
-        match waiter.ticket {
+        match waiter.key {
             None => queue.polled.replace(waker),
-            Some(ticket) => {
-                if let Some(place) = ticket.and_then(|ticket| queue.place(ticket)) {
+            Some(key) => {
+                if let Some(place) = key.and_then(|key| queue.place(key)) {
                     return Some(std::mem::replace(place, waker));
                 }
-                *ticket = Some(queue.insert(number, waker));
+                *key = Some(queue.insert(number, waker));
                 self.futures = number;
                 None
             }
@@ -312,7 +312,7 @@ impl Waiters {
 }
 
 impl Queue {
-    fn insert(&mut self, number: u64, waker: Waker) -> Ticket {
+    fn insert(&mut self, number: u64, waker: Waker) -> WaiterKey {
         let place = match self.first {
             None => {
                 self.first = Some((number, waker));
@@ -320,25 +320,25 @@ impl Queue {
             }
             Some(_) => WaiterPlace::More(self.more.get_or_insert_default().insert((number, waker))),
         };
-        Ticket { number, place }
+        WaiterKey { number, place }
     }
 
-    /// The waker that was stored under `ticket`, if no event has taken it.
-    fn place(&mut self, ticket: Ticket) -> Option<&mut Waker> {
-        let entry = match ticket.place {
+    /// The waker that was stored under `key`, if no event has taken it.
+    fn place(&mut self, key: WaiterKey) -> Option<&mut Waker> {
+        let entry = match key.place {
             WaiterPlace::First => self.first.as_mut(),
-            WaiterPlace::More(key) => self.more.as_mut()?.get_mut(key),
+            WaiterPlace::More(index) => self.more.as_mut()?.get_mut(index),
         };
         entry
-            .filter(|(number, _)| *number == ticket.number)
+            .filter(|(number, _)| *number == key.number)
             .map(|(_, waker)| waker)
     }
 
-    fn remove(&mut self, ticket: Ticket) -> Option<Waker> {
-        self.place(ticket)?;
-        match ticket.place {
+    fn remove(&mut self, key: WaiterKey) -> Option<Waker> {
+        self.place(key)?;
+        match key.place {
             WaiterPlace::First => self.first.take().map(|(_, waker)| waker),
-            WaiterPlace::More(key) => self.more.as_mut().map(|more| more.remove(key).1),
+            WaiterPlace::More(index) => self.more.as_mut().map(|more| more.remove(index).1),
         }
     }
 

@@ -180,14 +180,14 @@ fn another_executor_can_wait() {
     let semaphore = Semaphore::new(1);
     let work = join_all((0..10).map(|_| async {
         let _permit = semaphore.acquire().await.unwrap();
-        hand_over().await;
+        give_way().await;
     }));
     work.wait();
     assert_eq!(semaphore.available(), 1);
 }
 
 /// Lets the other futures of the same task run once.
-async fn hand_over() {
+async fn give_way() {
     let mut is_first = true;
     std::future::poll_fn(|cx| {
         if std::mem::replace(&mut is_first, false) {
