@@ -165,7 +165,11 @@ impl Edit {
             let (len, max) = (name.len(), MAX_ERASABLE_NAME);
             return Err(EditError::NameTooLong { len, max });
         }
-        let id = self.shared.forest.blobs.id(self.shared.forest.ticket());
+        let id = self
+            .shared
+            .forest
+            .blobs
+            .id(self.shared.forest.unique_number());
         self.edit
             .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;
         let blob = Blob {

@@ -2,9 +2,9 @@
 //!
 //! 1. The closure edits the newest version, on its caller's thread, and the edit is committed.
 //! 2. A conflict is a lost race: step 1 is repeated, twice at most.
-//! 3. After [`RACES`] lost races the update takes the tree's write lease, in the order of the bids (see
+//! 3. After [`RACES`] lost races the update takes the tree's write lease, in the order of the requests (see
 //!    `combine/write_leases.rs`): then nobody else commits to the tree, and the next commit cannot conflict.
-//! 4. After ten milliseconds the lease is revoked if others wait. If the commit then conflicts, the update bids for
+//! 4. After ten milliseconds the lease is revoked if others wait. If the commit then conflicts, the update asks for
 //!    the lease again, behind those that wait, and may hold it twice as long. So a closure that was only preempted
 //!    succeeds, and one that computes for more than a second gives up after [`LEASES`].
 //!
@@ -16,7 +16,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::combine::request::{Answer, Bid, Detached, Request};
+use crate::combine::request::{Answer, Detached, LeaseRequest, Request};
 use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::combine::write_leases::LIMIT;
@@ -251,10 +251,10 @@ where
         }
     }
     for revoked in 0..LEASES {
-        let ticket = handle.shared.forest.ticket();
+        let lease_number = handle.shared.forest.unique_number();
         let limit = LIMIT * (1 << revoked);
-        let _lease = WriteLease::take(handle, (caller, ticket), limit).await;
-        match attempt((handle, terms), change, (None, Some(ticket))).await {
+        let _lease = WriteLease::take(handle, (caller, lease_number), limit).await;
+        match attempt((handle, terms), change, (None, Some(lease_number))).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -279,25 +279,25 @@ where
     Ok((result, committed))
 }
 
-/// The write lease of a tree, or a bid for it; released when it is dropped.
-pub(crate) struct WriteLease(Bid, Arc<Shared>);
+/// The write lease of a tree, or a request for it; released when it is dropped.
+pub(crate) struct WriteLease(LeaseRequest, Arc<Shared>);
 
 impl WriteLease {
     pub(crate) async fn take(
         handle: &TreeHandle,
-        (caller, ticket): (&'static Location<'static>, u64),
+        (caller, lease_number): (&'static Location<'static>, u64),
         limit: Duration,
     ) -> Self {
         let shared = Arc::clone(&handle.shared);
-        let bid = Bid {
+        let request = LeaseRequest {
             state: Arc::clone(&handle.state),
-            ticket,
+            lease_number,
             caller,
             limit,
             is_begun: None,
         };
-        let lease = Self(bid.clone(), Arc::clone(&shared));
-        Submission::new(shared, Request::TakeLease(bid)).await;
+        let lease = Self(request.clone(), Arc::clone(&shared));
+        Submission::new(shared, Request::TakeLease(request)).await;
         lease
     }
 }

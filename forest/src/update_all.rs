@@ -116,13 +116,13 @@ where
         }
     }
     for revoked in 0..LEASES {
-        let ticket = forest.state().ticket();
+        let lease_number = forest.state().unique_number();
         let limit = LIMIT * (1 << revoked);
         let mut leases = Vec::new();
         for tree in sorted {
-            leases.push(WriteLease::take(tree, (caller, ticket), limit).await);
+            leases.push(WriteLease::take(tree, (caller, lease_number), limit).await);
         }
-        match attempt_at_all((forest, trees), (terms, Some(ticket), None), change).await {
+        match attempt_at_all((forest, trees), (terms, Some(lease_number), None), change).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }

@@ -245,19 +245,21 @@ impl Combiner {
                 Some(tree_number) => return Served::Waits(tree_number, Request::Commit(commit)),
                 None => return self.commit(forest, commit),
             },
-            Request::TakeLease(bid) => {
+            Request::TakeLease(request) => {
                 let now = self.uptime(forest);
-                if !self.write_leases.take(&bid, now) {
-                    return Served::Waits(bid.state.number, Request::TakeLease(bid));
+                if !self.write_leases.take(&request, now) {
+                    return Served::Waits(request.state.number, Request::TakeLease(request));
                 }
                 // The update must see all commits to the tree, including those on their way.
-                let head = self.publisher.unaccepted.head(&bid.state);
+                let head = self.publisher.unaccepted.head(&request.state);
                 if let Some(at) = head.and_then(|head| self.outstanding.at(head.number())) {
                     return Served::Later(at, Outcome::Found(Answer::Done));
                 }
             }
             Request::Look(id) => return self.look(id),
-            Request::ReleaseLease(bid) => self.resumed.extend(self.write_leases.release(&bid)),
+            Request::ReleaseLease(request) => {
+                self.resumed.extend(self.write_leases.release(&request))
+            }
             Request::CheckLeases => self.check_leases(forest),
             Request::Refuse(error) => {
                 return self.once_visible(Answer::Committed(Err(error), Garbage::NONE));

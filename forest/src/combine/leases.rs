@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::combiner::Combiner;
 use super::pending::Pending;
-use super::request::{Answer, Bid, CommitRequest, HeldLeases, Overtaken};
+use super::request::{Answer, CommitRequest, HeldLeases, LeaseRequest, Overtaken};
 use super::write_leases::LIMIT;
 use crate::journal::notice;
 use crate::state::forest::ForestState;
@@ -41,14 +41,14 @@ impl Combiner {
     }
 
     pub(super) fn check_leases(&mut self, forest: &ForestState) {
-        let report = |bid: &Bid, held: Duration| {
+        let report = |request: &LeaseRequest, held: Duration| {
             forest.stats.lease_revoked();
-            let (tree, held_ms) = (bid.state.name(), held.as_millis());
-            if bid.is_begun.is_some() {
+            let (tree, held_ms) = (request.state.name(), held.as_millis());
+            if request.is_begun.is_some() {
                 return; // The author of a large edit has not come for it yet, and will ask again.
             }
             // All commits wait for this thread, and must not wait for a subscriber.
-            let caller = bid.caller;
+            let caller = request.caller;
             notice(move || {
                 tracing::warn!(%tree, held_ms, %caller, "an update kept others waiting; its write lease was revoked");
             });
@@ -64,21 +64,22 @@ impl Combiner {
         self.uptime
     }
 
-    /// The leases under which a commit is made: the numbers of the trees, and the ticket.
+    /// The leases under which a commit is made: the numbers of the trees, and the number of the leases.
     pub(super) fn leases_of(&self, commit: &CommitRequest) -> Option<(Vec<u64>, u64)> {
-        let ticket = commit.lease?;
+        let lease_number = commit.lease?;
         let trees = commit.action.trees().map(|state| state.number);
-        Some((trees.collect(), ticket))
+        Some((trees.collect(), lease_number))
     }
 
     /// Ends the leases once the commit has its number: later commits are prepared against its
     /// versions.
     pub(super) fn end_leases(&mut self, leases: Option<(Vec<u64>, u64)>) {
-        let Some((trees, ticket)) = leases else {
+        let Some((trees, lease_number)) = leases else {
             return;
         };
         for number in trees {
-            self.resumed.extend(self.write_leases.end(number, ticket));
+            self.resumed
+                .extend(self.write_leases.end(number, lease_number));
         }
     }
 
@@ -91,21 +92,22 @@ impl Combiner {
         heads: Vec<RootRef>,
     ) -> Answer {
         let is_begun = Arc::new(AtomicBool::new(false));
-        let (ticket, now) = (forest.ticket(), self.uptime(forest));
-        let bid = |state: &Arc<TreeState>| Bid {
+        let (lease_number, now) = (forest.unique_number(), self.uptime(forest));
+        let request = |state: &Arc<TreeState>| LeaseRequest {
             state: Arc::clone(state),
-            ticket,
+            lease_number,
             caller: Location::caller(),
             limit: LIMIT * (1 << commit.overtaken.min(7)),
             is_begun: Some(Arc::clone(&is_begun)),
         };
-        let bids: Vec<Bid> = commit.action.trees().map(bid).collect();
-        bids.iter()
-            .for_each(|bid| self.write_leases.take_over(bid, now));
-        (commit.lease, commit.overtaken) = (Some(ticket), commit.overtaken + 1);
+        let requests: Vec<LeaseRequest> = commit.action.trees().map(request).collect();
+        requests
+            .iter()
+            .for_each(|request| self.write_leases.take_over(request, now));
+        (commit.lease, commit.overtaken) = (Some(lease_number), commit.overtaken + 1);
         let detached = Weak::clone(&self.detached);
         let leases = HeldLeases {
-            bids,
+            requests,
             is_begun,
             detached,
         };

@@ -22,8 +22,8 @@ use crate::version::{CommitId, Committed, Version};
 pub(crate) enum Request {
     Commit(CommitRequest),
     /// Asks to be the only one that commits to a tree for a while.
-    TakeLease(Bid),
-    ReleaseLease(Bid),
+    TakeLease(LeaseRequest),
+    ReleaseLease(LeaseRequest),
     /// Asks for this refusal, which an author found, once everything that it depends on is visible.
     Refuse(CommitError),
     /// Asks for the receipt of the commit with this id, if there is one.
@@ -44,7 +44,7 @@ pub(crate) struct CommitRequest {
     /// The id that its author gave it, and the digest of what it does.
     pub(crate) id: Option<(CommitId, Digest)>,
     pub(crate) bytes: Bytes,
-    /// The ticket of the write leases under which it is made.
+    /// The number of the write leases under which it is made.
     pub(crate) lease: Option<u64>,
     /// The level that it must have reached before it is acknowledged; `None` for the usual one of the
     /// forest.
@@ -117,9 +117,10 @@ pub(crate) type Piece = Arc<Vec<u8>>;
 
 /// Identifies an update or a large edit that wants, has or had a write lease.
 #[derive(Clone)]
-pub(crate) struct Bid {
+pub(crate) struct LeaseRequest {
     pub(crate) state: Arc<TreeState>,
-    pub(crate) ticket: u64,
+    /// The same for all leases that one commit gets.
+    pub(crate) lease_number: u64,
     pub(crate) caller: &'static Location<'static>,
     /// How long the lease may last while others wait.
     pub(crate) limit: Duration,
@@ -137,7 +138,7 @@ pub(crate) struct Overtaken {
 
 /// The write leases of all trees of a large commit, while its author replays it. Dropping it ends them.
 pub(crate) struct HeldLeases {
-    pub(crate) bids: Vec<Bid>,
+    pub(crate) requests: Vec<LeaseRequest>,
     pub(crate) is_begun: Arc<AtomicBool>,
     pub(crate) detached: Weak<dyn Detached>,
 }
@@ -158,8 +159,8 @@ impl HeldLeases {
 impl Drop for HeldLeases {
     fn drop(&mut self) {
         if let Some(detached) = self.detached.upgrade() {
-            for bid in self.bids.drain(..) {
-                detached.submit_detached(Request::ReleaseLease(bid));
+            for request in self.requests.drain(..) {
+                detached.submit_detached(Request::ReleaseLease(request));
             }
         }
     }

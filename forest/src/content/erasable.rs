@@ -144,9 +144,9 @@ impl Drop for Holder {
 }
 
 impl Blobs {
-    /// The id for a ticket.
-    pub(crate) fn id(&self, ticket: u64) -> BlobId {
-        let halves = self.random.each_ref().map(|random| random.hash_one(ticket));
+    /// The id for a number that no other blob has.
+    pub(crate) fn id(&self, number: u64) -> BlobId {
+        let halves = self.random.each_ref().map(|random| random.hash_one(number));
         BlobId(u128::from(halves[0]) << 64 | u128::from(halves[1]))
     }
 

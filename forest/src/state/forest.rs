@@ -37,7 +37,7 @@ pub(crate) struct ForestState {
     pub(crate) level: Level,
     /// The upper half of the ids that the forest gives to commits.
     seed: u64,
-    tickets: AtomicU64,
+    unique_numbers: AtomicU64,
     /// Set once, before the forest falls back to what the medium has.
     fall: OnceLock<Fall>,
     has_fallen: AtomicBool,
@@ -97,7 +97,7 @@ impl ForestState {
             level: level.unwrap_or(Level::Durable).min(most(journal.as_ref())),
             journal,
             seed: RandomState::new().hash_one(nanoseconds),
-            tickets: AtomicU64::new(1),
+            unique_numbers: AtomicU64::new(1),
             fall: OnceLock::new(),
             has_fallen: AtomicBool::new(false),
         }
@@ -232,9 +232,9 @@ impl ForestState {
         CommitId(u128::from(self.seed) << 64 | u128::from(number))
     }
 
-    /// A number that no other bid and no other blob has.
-    pub(crate) fn ticket(&self) -> u64 {
-        self.tickets.fetch_add(1, Ordering::Relaxed)
+    /// A number that no other lease and no other blob has.
+    pub(crate) fn unique_number(&self) -> u64 {
+        self.unique_numbers.fetch_add(1, Ordering::Relaxed)
     }
 }
 
