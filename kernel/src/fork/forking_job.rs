@@ -1,9 +1,9 @@
 //! The job that runs a root fork, which other threads ask for.
 //!
 //! The job is alive while the root fork lasts, and may be freed as soon as that has ended. So a thread that reads the
-//! job announces that first, and the end of the root fork waits until no thread reads it. Either the reader's load of
-//! `active` sees that the root fork has ended, or the end sees the reader: each stores, then passes a full fence, then
-//! loads.
+//! job counts itself among the readers first, and the end of the root fork waits until no thread reads it. Either the
+//! reader's load of `active` sees that the root fork has ended, or the end sees the reader: each stores, then passes a
+//! full fence, then loads.
 //!
 //! The thread of the root fork calls `begin` and `end`, any thread the rest.
 

@@ -15,7 +15,7 @@
 #[cfg(weald_thread_sanitizer)]
 mod thread_sanitizer;
 
-/// Without ThreadSanitizer there is nothing to announce.
+/// Without ThreadSanitizer there is nobody to tell of a switch.
 #[cfg(not(weald_thread_sanitizer))]
 mod thread_sanitizer {
     #[inline(always)]

@@ -185,7 +185,7 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
-        if listed.take_or_announce() {
+        if listed.take_or_set_waiters() {
             ticket.win(own);
             return Enrolled::Ready(MutexGuard { mutex });
         }

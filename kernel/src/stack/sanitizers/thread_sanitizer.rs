@@ -1,6 +1,6 @@
 //! Annotations of our stacks for ThreadSanitizer, in builds with `--cfg weald_thread_sanitizer`.
 //!
-//! To ThreadSanitizer each stack is a *fiber*, with a clock and a call stack of its own, and a switch must be announced
+//! ThreadSanitizer calls each stack a *fiber*, with a clock and a call stack of its own, and must be told of a switch
 //! right before it (sanitizer/tsan_interface.h, "Fiber switching API"). Both functions here are inlined into the frame
 //! that switches: a frame that begins as one fiber and ends as another corrupts the call stacks.
 //!

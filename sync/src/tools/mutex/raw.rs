@@ -203,7 +203,7 @@ impl Listed<'_> {
     }
 
     /// Takes the mutex if it is free, else sets `WAITERS`. True if it was taken.
-    pub(super) fn take_or_announce(&mut self) -> bool {
+    pub(super) fn take_or_set_waiters(&mut self) -> bool {
         let before = self.update(|word| {
             Some(match word & OWNER {
                 0 => word | me(),
@@ -217,7 +217,7 @@ impl Listed<'_> {
         taken
     }
 
-    /// Leaves an offer. Called after [`Listed::take_or_announce`] returned false.
+    /// Leaves an offer. Called after [`Listed::take_or_set_waiters`] returned false.
     pub(super) fn leave(&mut self, mut node: Pin<&mut OfferNode<MutexSlot>>, ticket: &Ticket<'_>) {
         self.list().value(node.as_mut()).slot.write(MutexWaiter {
             owner: me(),
