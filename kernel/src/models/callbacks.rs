@@ -121,7 +121,7 @@ impl Callback {
     /// As `cell::discard`: the runtime has stopped.
     fn discard(&self) {
         self.assert_in_use();
-        if self.phase.take(false) == Take::Won {
+        if self.phase.take() == Take::Won {
             self.drop_body();
         }
         self.release();
@@ -130,7 +130,7 @@ impl Callback {
     /// As `Handle::cancel`.
     fn cancel(&self) {
         self.assert_in_use();
-        if self.phase.take(false) == Take::Won {
+        if self.phase.take() == Take::Won {
             self.drop_body();
         }
     }
@@ -140,7 +140,7 @@ impl Callback {
         let mut group = lock(self.group.as_ref().unwrap());
         group.has_ended = true;
         let is_claimed = std::mem::take(&mut group.is_member) && self.phase.claim();
-        let take = is_claimed.then(|| self.phase.take(false));
+        let take = is_claimed.then(|| self.phase.take());
         drop(group);
         if let Some(take) = take {
             if take == Take::Won {

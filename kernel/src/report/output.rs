@@ -167,6 +167,14 @@ fn count_to_tracing(left_out: &LeftOut) {
     }
 }
 
+/// How a line on stderr looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Plain,
+    /// With colours around the prefix.
+    Coloured,
+}
+
 /// A report as a line of text.
 struct Line<'a> {
     text: &'a str,
@@ -215,16 +223,19 @@ impl Line<'_> {
     fn print(&self) {
         let mut stderr = io::stderr().lock();
         let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let line = self.styled(stderr.is_terminal() && !is_plain);
+        let line = match stderr.is_terminal() && !is_plain {
+            true => self.styled(Style::Coloured),
+            false => self.styled(Style::Plain),
+        };
         // There is nowhere left to say that stderr is closed.
         let _unheard = stderr.write_all(line.as_bytes());
     }
 
-    fn styled(&self, has_colours: bool) -> String {
-        let (begin, end) = match (has_colours, self.is_warning) {
-            (false, _) => ("", ""),
-            (true, true) => ("\x1b[1;33m", "\x1b[0m"),
-            (true, false) => ("\x1b[1;31m", "\x1b[0m"),
+    fn styled(&self, style: Style) -> String {
+        let (begin, end) = match (style, self.is_warning) {
+            (Style::Plain, _) => ("", ""),
+            (Style::Coloured, true) => ("\x1b[1;33m", "\x1b[0m"),
+            (Style::Coloured, false) => ("\x1b[1;31m", "\x1b[0m"),
         };
         let mut line = format!("{begin}weald:{end} ");
         for c in self.text.chars() {
@@ -250,7 +261,7 @@ mod tests {
             is_information: false,
         };
         assert_eq!(
-            line.styled(false),
+            line.styled(Style::Plain),
             "weald: left: `1`\\n right: \\u{1b}[2J … ö\n"
         );
     }
@@ -262,12 +273,18 @@ mod tests {
             is_warning: true,
             is_information: false,
         };
-        assert_eq!(line.styled(true), "\x1b[1;33mweald:\x1b[0m text\n");
+        assert_eq!(
+            line.styled(Style::Coloured),
+            "\x1b[1;33mweald:\x1b[0m text\n"
+        );
         let line = Line {
             is_warning: false,
             is_information: false,
             ..line
         };
-        assert_eq!(line.styled(true), "\x1b[1;31mweald:\x1b[0m text\n");
+        assert_eq!(
+            line.styled(Style::Coloured),
+            "\x1b[1;31mweald:\x1b[0m text\n"
+        );
     }
 }

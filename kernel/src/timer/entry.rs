@@ -189,7 +189,10 @@ impl Entry {
     /// at the place may be late: the count then is, too, until the callback is found.
     pub(crate) fn take(&self) -> Take {
         let is_ready = matches!(self.place().slot, EntryPlace::READY | EntryPlace::UNLISTED);
-        self.phase.take(!is_ready)
+        match is_ready {
+            true => self.phase.take(),
+            false => self.phase.take_counted(),
+        }
     }
 
     /// Sets the list. Inside the lock of the entry's worker.

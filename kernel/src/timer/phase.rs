@@ -63,13 +63,18 @@ impl PhaseWord {
         self.0.fetch_or(ENDED, Ordering::Release);
     }
 
-    /// Takes the callback from the scheduler. Whether it `counts` as a cancelled timer is noted in the same step, so that
-    /// the thread that finds it cancelled knows.
-    pub(crate) fn take(&self, counts: bool) -> Take {
-        let as_taken = match counts {
-            true => TAKEN | COUNTED,
-            false => TAKEN,
-        };
+    /// Takes the callback from the scheduler.
+    pub(crate) fn take(&self) -> Take {
+        self.take_as(TAKEN)
+    }
+
+    /// The same, and counts the callback as a cancelled timer: noted in the same step, so that the thread that finds the
+    /// callback cancelled knows.
+    pub(crate) fn take_counted(&self) -> Take {
+        self.take_as(TAKEN | COUNTED)
+    }
+
+    fn take_as(&self, as_taken: u16) -> Take {
         let taken = |word: u16| match word & PHASE {
             PENDING => Some(word | as_taken),
             RUNNING => Some(word | STOP),
@@ -139,18 +144,18 @@ mod tests {
         assert!(!word.release());
         assert!(word.is_unshared());
         assert!(word.begin());
-        assert_eq!(word.take(true), Take::Runs);
+        assert_eq!(word.take_counted(), Take::Runs);
         assert!(!word.is_counted());
         assert!(word.is_over());
         assert!(!word.again());
         word.end();
-        assert_eq!(word.take(true), Take::Over);
+        assert_eq!(word.take_counted(), Take::Over);
         assert!(!word.is_counted());
         assert!(word.release());
         assert!(!word.claim());
 
         let word = PhaseWord::new();
-        assert_eq!(word.take(true), Take::Won);
+        assert_eq!(word.take_counted(), Take::Won);
         assert!(word.is_taken() && word.is_counted());
         assert!(!word.begin());
         assert!(word.claim());

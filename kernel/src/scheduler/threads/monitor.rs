@@ -179,7 +179,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
 fn hand_off_orphans(shared: &Arc<Shared>, memory: RoundMemory) {
     serve::hand_off_orphans(shared);
     for worker in (0..).map_while(|index| serve::orphan(shared, index)) {
-        let moved = Moved::by(memory, false);
+        let moved = Moved::to_sleeper(memory);
         take_overdue(shared, &shared.workers[worker], RunWord::NONE, moved);
         if memory.is_enough() {
             take_ready(shared);
@@ -237,7 +237,10 @@ fn observe(
     };
     let is_taken = is_stuck && retake(shared, worker, watched, memory);
     if !is_taken && stuck >= WATCHFUL && taker != Taker::None {
-        let moved = Moved::by(memory, taker == Taker::Busy);
+        let moved = match taker {
+            Taker::Busy => Moved::to_busy(memory),
+            Taker::Sleeper | Taker::None => Moved::to_sleeper(memory),
+        };
         take_overdue(shared, worker, running, moved);
         if memory.is_enough() {
             take_ready(shared);

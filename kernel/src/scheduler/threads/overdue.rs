@@ -32,12 +32,19 @@ pub(super) enum Moved {
 }
 
 impl Moved {
-    /// To a worker that has jobs of its own, if `is_busy`.
-    pub(super) fn by(memory: RoundMemory, is_busy: bool) -> Moved {
+    /// To a worker that sleeps.
+    pub(super) fn to_sleeper(memory: RoundMemory) -> Moved {
         match memory {
             RoundMemory::Lacking => Moved::Jobs,
-            RoundMemory::Enough if is_busy => Moved::JobsAndTimers,
             RoundMemory::Enough => Moved::All,
+        }
+    }
+
+    /// To a worker that has jobs of its own.
+    pub(super) fn to_busy(memory: RoundMemory) -> Moved {
+        match memory {
+            RoundMemory::Lacking => Moved::Jobs,
+            RoundMemory::Enough => Moved::JobsAndTimers,
         }
     }
 }

@@ -83,6 +83,15 @@ pub(crate) enum LongRun {
     Noted,
 }
 
+/// A job exceeded the bound, or its kind has become suspect without that.
+#[derive(Clone, Copy)]
+pub(super) struct Offence {
+    /// Whether the job was exempt until now: proven, or known work.
+    pub(super) was_exempt: bool,
+    /// Whether a cancel was ending the job.
+    pub(super) ends_long: bool,
+}
+
 /// What the monitor knows of one kind.
 pub(super) struct Record {
     kind: JobKind,
@@ -132,10 +141,10 @@ impl Record {
         })
     }
 
-    fn offend(&mut self, was_exempt: bool, ends_long: bool) {
-        self.exempt_offenders += u32::from(was_exempt);
+    fn offend(&mut self, offence: Offence) {
+        self.exempt_offenders += u32::from(offence.was_exempt);
         self.is_suspect = true;
-        self.ends_long |= ends_long;
+        self.ends_long |= offence.ends_long;
     }
 
     /// Whether its last offence is `time` ago.
@@ -217,41 +226,39 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// A job that did `work` has exceeded the bound. `was_proven`: whether the job was proven before.
-    pub(super) fn note_offence(
-        &mut self,
-        work: CurrentWork,
-        (was_proven, ends_long): (bool, bool),
-        now: Instant,
-    ) {
+    /// A job that did `work` has exceeded the bound. To its own kind it was exempt if it was proven.
+    pub(super) fn note_offence(&mut self, work: CurrentWork, offence: Offence, now: Instant) {
         let is_suspect = |kind: &JobKind| self.find(*kind).is_some_and(|it| it.is_suspect);
         let was_suspect = is_suspect(&work.kind());
         let wide = work.wider().find(is_suspect);
         if let Some(wide) = wide {
             // In quarantine as work of its own number it was not exempt.
-            let was_exempt = work.is_known && !was_suspect;
+            let to_wide = Offence {
+                was_exempt: work.is_known && !was_suspect,
+                ..offence
+            };
             // One family alone must not keep all others suspect for as long as it offends: it is suspect itself then.
             let is_of_one =
                 |record: &&Record| wide.width == Width::Families && record.family == work.family;
             let last = self.find(wide).filter(is_of_one).map(|it| it.last);
             self.change((wide, work.family), last.unwrap_or(now), |record| {
                 record.family = work.family;
-                record.offend(was_exempt, ends_long);
+                record.offend(to_wide);
             });
             if last.is_some() {
                 let family = work.within(Width::Family(work.family));
                 self.change((family, work.family), now, |record| {
-                    record.offend(was_exempt, ends_long);
+                    record.offend(to_wide);
                 });
             }
         }
         if wide.is_none() || work.is_known {
             self.change((work.kind(), work.family), now, |record| {
-                record.offend(was_proven, ends_long);
+                record.offend(offence);
             });
         }
         if wide.is_none() {
-            self.widen(work, ends_long, now);
+            self.widen(work, offence, now);
         }
     }
 
@@ -264,14 +271,18 @@ impl Records {
         let kind = (work.kind(), work.family);
         let (noted, is_offence) = self.change(kind, now, |record| record.note_long_run(job, now));
         if is_offence {
-            self.widen(work, false, now);
+            let offence = Offence {
+                was_exempt: false,
+                ends_long: false,
+            };
+            self.widen(work, offence, now);
         }
         noted
     }
 
     /// A kind has become suspect: its family does too, if enough of its kinds are, and all families, if enough are.
     /// Kinds without one are a family, too.
-    fn widen(&mut self, work: CurrentWork, ends_long: bool, now: Instant) {
+    fn widen(&mut self, work: CurrentWork, offence: Offence, now: Instant) {
         if work.number == 0 {
             return;
         }
@@ -294,7 +305,10 @@ impl Records {
             _ => return,
         };
         self.change((work.within(wide), work.family), now, |record| {
-            record.offend(false, ends_long);
+            record.offend(Offence {
+                was_exempt: false,
+                ..offence
+            });
         });
     }
 

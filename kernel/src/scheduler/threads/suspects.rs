@@ -42,7 +42,7 @@ use crate::{
     job::{Header, JobRef},
     scheduler::threads::{
         job_kind::CurrentWork,
-        suspect_records::{LongRun, Records, Suspect},
+        suspect_records::{LongRun, Offence, Records, Suspect},
     },
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
@@ -65,7 +65,10 @@ impl Suspects {
 
     /// `job` held its thread beyond the bound: its kind is suspect from now on. Called by the monitor.
     pub(crate) fn note_offence(&self, job: &Header, now: Instant) {
-        let offence = (job.clear_proven(), job.is_being_ended());
+        let offence = Offence {
+            was_exempt: job.clear_proven(),
+            ends_long: job.is_being_ended(),
+        };
         let work = CurrentWork::of_offender(job);
         self.change(|records| records.note_offence(work, offence, now));
     }

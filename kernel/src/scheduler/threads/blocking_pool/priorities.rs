@@ -132,42 +132,46 @@ mod tests {
     use super::*;
 
     const BOUND: Duration = Duration::from_millis(10);
+    const COMPUTING: ThreadTimes = ThreadTimes {
+        ran: Duration::ZERO,
+        is_blocked: false,
+    };
+    const BLOCKED: ThreadTimes = ThreadTimes {
+        is_blocked: true,
+        ..COMPUTING
+    };
 
     #[test]
     fn a_closure_computes_if_it_ran_at_two_looks_the_second_beyond_the_bound() {
-        let ran = Duration::ZERO;
-        let times = |is_blocked| Some(ThreadTimes { ran, is_blocked });
         let mut thread = ClosureThread::new(0);
         assert!(!thread.is_due(BOUND / 4, BOUND) && thread.is_due(BOUND / 2, BOUND));
-        thread.look(times(false), BOUND / 2, BOUND);
+        thread.look(Some(COMPUTING), BOUND / 2, BOUND);
         assert!(!thread.is_due(BOUND - BOUND / 4, BOUND) && thread.is_due(BOUND, BOUND));
-        thread.look(times(true), BOUND, BOUND);
+        thread.look(Some(BLOCKED), BOUND, BOUND);
         assert!(!thread.is_due(BOUND, BOUND) && thread.is_due(2 * BOUND, BOUND));
-        thread.look(times(false), 2 * BOUND, BOUND);
+        thread.look(Some(COMPUTING), 2 * BOUND, BOUND);
         assert!(!thread.computes);
-        thread.look(times(false), 4 * BOUND, BOUND);
+        thread.look(Some(COMPUTING), 4 * BOUND, BOUND);
         assert!(thread.computes && thread.is_due(8 * BOUND, BOUND));
     }
 
     #[test]
     fn a_closure_that_computed_counts_no_longer_when_it_was_found_blocked_twice() {
-        let ran = Duration::ZERO;
-        let times = |is_blocked| Some(ThreadTimes { ran, is_blocked });
         let mut thread = ClosureThread::new(0);
         for held in [BOUND, 2 * BOUND] {
-            thread.look(times(false), held, BOUND);
+            thread.look(Some(COMPUTING), held, BOUND);
         }
         assert!(thread.computes);
-        thread.look(times(true), 4 * BOUND, BOUND);
+        thread.look(Some(BLOCKED), 4 * BOUND, BOUND);
         assert!(thread.computes, "it may have been a page fault");
-        thread.look(times(false), 8 * BOUND, BOUND);
-        thread.look(times(true), 16 * BOUND, BOUND);
+        thread.look(Some(COMPUTING), 8 * BOUND, BOUND);
+        thread.look(Some(BLOCKED), 16 * BOUND, BOUND);
         assert!(thread.computes);
-        thread.look(times(true), 32 * BOUND, BOUND);
+        thread.look(Some(BLOCKED), 32 * BOUND, BOUND);
         assert!(!thread.computes);
-        thread.look(times(false), 10 * RARELY, BOUND);
+        thread.look(Some(COMPUTING), 10 * RARELY, BOUND);
         assert!(!thread.is_due(20 * RARELY - BOUND, BOUND));
-        thread.look(times(false), 20 * RARELY, BOUND);
+        thread.look(Some(COMPUTING), 20 * RARELY, BOUND);
         assert!(thread.computes);
         assert!(!thread.is_due(21 * RARELY - BOUND, BOUND));
         assert!(thread.is_due(21 * RARELY, BOUND));

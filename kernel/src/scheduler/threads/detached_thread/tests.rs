@@ -15,16 +15,28 @@ fn in_quarantine() -> DetachedThread {
         sends: Sends::here(),
         code: RunningCode::Own,
     };
-    let first = Some(times(0, false));
+    let first = Some(computing(0));
     DetachedThread {
         first,
         ..DetachedThread::new(0, run)
     }
 }
 
-fn times(ran_ms: u64, is_blocked: bool) -> ThreadTimes {
+/// The times of a thread that has run so many ms, and runs.
+fn computing(ran_ms: u64) -> ThreadTimes {
     let ran = Duration::from_millis(ran_ms);
-    ThreadTimes { ran, is_blocked }
+    ThreadTimes {
+        ran,
+        is_blocked: false,
+    }
+}
+
+/// The times of a thread that has run so many ms, and is blocked.
+fn blocked(ran_ms: u64) -> ThreadTimes {
+    ThreadTimes {
+        is_blocked: true,
+        ..computing(ran_ms)
+    }
 }
 
 fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -> Round {
@@ -37,12 +49,12 @@ fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -
 #[test]
 fn a_thread_that_waits_for_a_core_is_busy_and_no_offender_however_long_it_waits() {
     let mut thread = in_quarantine();
-    let round = look(&mut thread, Some(times(1, false)), 100 * BOUND);
+    let round = look(&mut thread, Some(computing(1)), 100 * BOUND);
     assert_eq!(
         (round.busy, round.long.len(), round.overdue.len()),
         (1, 0, 0)
     );
-    let round = look(&mut thread, Some(times(5, false)), 101 * BOUND);
+    let round = look(&mut thread, Some(computing(5)), 101 * BOUND);
     assert_eq!(
         (round.busy, round.long.len(), round.overdue.len()),
         (0, 1, 1)
@@ -53,9 +65,9 @@ fn a_thread_that_waits_for_a_core_is_busy_and_no_offender_however_long_it_waits(
 fn a_thread_that_is_first_seen_beyond_the_bound_may_have_waited_for_a_core() {
     let mut thread = in_quarantine();
     thread.first = None;
-    let round = look(&mut thread, Some(times(70, false)), 2 * BOUND);
+    let round = look(&mut thread, Some(computing(70)), 2 * BOUND);
     assert_eq!((round.busy, round.overdue.len()), (1, 0));
-    let round = look(&mut thread, Some(times(75, false)), 3 * BOUND);
+    let round = look(&mut thread, Some(computing(75)), 3 * BOUND);
     assert_eq!((round.busy, round.overdue.len()), (0, 1));
 }
 
@@ -63,17 +75,17 @@ fn a_thread_that_is_first_seen_beyond_the_bound_may_have_waited_for_a_core() {
 fn a_blocked_thread_is_sampled_when_it_begins_when_its_run_is_long_and_beyond_the_bound() {
     let mut thread = in_quarantine();
     assert!(thread.is_sampled(BOUND / 10, BOUND));
-    let round = look(&mut thread, Some(times(0, true)), BOUND / 10);
+    let round = look(&mut thread, Some(blocked(0)), BOUND / 10);
     assert_eq!((round.busy, round.quarantined), (0, 1));
     assert!(!thread.is_sampled(BOUND / 4, BOUND));
     let round = look(&mut thread, None, BOUND / 4);
     assert_eq!((round.busy, round.quarantined), (0, 1));
     assert!(thread.is_sampled(BOUND / 2, BOUND));
-    let round = look(&mut thread, Some(times(0, true)), BOUND / 2);
+    let round = look(&mut thread, Some(blocked(0)), BOUND / 2);
     assert_eq!((round.long.len(), round.overdue.len()), (1, 0));
     assert!(!thread.is_sampled(BOUND - BOUND / 10, BOUND));
     assert!(thread.is_sampled(BOUND, BOUND));
-    let round = look(&mut thread, Some(times(0, true)), BOUND);
+    let round = look(&mut thread, Some(blocked(0)), BOUND);
     assert_eq!((round.long.len(), round.overdue.len()), (0, 1));
     assert!(!thread.is_sampled(2 * BOUND, BOUND));
 }
@@ -85,7 +97,7 @@ fn a_panic_hook_that_begins_during_a_look_is_not_reported_in_the_place_of_the_jo
     let mut round = Round::new(BOUND);
     assert!(thread.begin_look(2 * BOUND, BOUND));
     thread.run.job.header().begin_panic_hook();
-    thread.look(Some(times(7, false)), 2 * BOUND, &mut round);
+    thread.look(Some(computing(7)), 2 * BOUND, &mut round);
     let codes: Vec<_> = round.overdue.iter().map(|it| it.code).collect();
     assert_eq!(codes, [RunningCode::Own]);
 }
@@ -95,7 +107,7 @@ fn a_panic_hook_that_begins_during_a_look_is_not_reported_in_the_place_of_the_jo
 fn a_thread_whose_reported_panic_hook_ends_during_a_look_is_judged_at_the_next_one() {
     let mut thread = in_quarantine();
     thread.run.job.header().begin_panic_hook();
-    let round = look(&mut thread, Some(times(7, false)), 2 * BOUND);
+    let round = look(&mut thread, Some(computing(7)), 2 * BOUND);
     assert_eq!(round.overdue.len(), 1);
     // As behind an earlier hook of the run.
     thread.renewed = true;
@@ -104,7 +116,7 @@ fn a_thread_whose_reported_panic_hook_ends_during_a_look_is_judged_at_the_next_o
     assert!(thread.end_panic_hook(BOUND).is_none());
     thread.look(None, 3 * BOUND, &mut round);
     assert_eq!((round.busy, round.overdue.len()), (1, 0));
-    let round = look(&mut thread, Some(times(14, false)), 4 * BOUND);
+    let round = look(&mut thread, Some(computing(14)), 4 * BOUND);
     assert!(round.overdue.len() == 1 && round.overdue[0].code == RunningCode::Own);
 }
 
@@ -114,6 +126,6 @@ fn a_thread_that_is_listed_during_a_look_is_judged_at_the_next_one() {
     let mut round = Round::new(BOUND);
     thread.look(None, 2 * BOUND, &mut round);
     assert_eq!((round.busy, round.overdue.len()), (1, 0));
-    let round = look(&mut thread, Some(times(7, false)), 2 * BOUND);
+    let round = look(&mut thread, Some(computing(7)), 2 * BOUND);
     assert_eq!(round.overdue.len(), 1);
 }

@@ -278,33 +278,34 @@ fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
 
 #[test]
 fn only_what_a_thread_ran_since_a_later_look_counts_and_one_is_blocked_at_two_looks() {
-    let times = |ran: u64, is_blocked| {
-        let ran = Duration::from_millis(ran);
+    let times = |ran_ms, is_blocked| {
+        let ran = Duration::from_millis(ran_ms);
         Some(ThreadTimes { ran, is_blocked })
     };
+    let computing = |ran_ms: u64| times(ran_ms, false);
+    let blocked = |ran_ms: u64| times(ran_ms, true);
     let ran = |ran| Holding::Ran(Duration::from_millis(ran));
     let mut watched = Watched::new(RunWord::NONE);
-    assert_eq!(watched.look(times(1, false)), Holding::Blocked, "no file");
-    watched.times = times(1, false);
-    let mut look = |ran, is_blocked| watched.look(times(ran, is_blocked));
-    assert_eq!(look(1, false), Holding::Unknown);
+    assert_eq!(watched.look(computing(1)), Holding::Blocked, "no file");
+    watched.times = computing(1);
+    assert_eq!(watched.look(computing(1)), Holding::Unknown);
     // The system tells a part of it late.
-    assert_eq!(look(9, false), Holding::Unknown);
-    assert_eq!(look(9, false), ran(0));
-    assert_eq!(look(13, false), ran(4));
-    assert_eq!(look(13, true), Holding::Unknown);
-    assert_eq!(look(14, true), Holding::Unknown);
-    assert_eq!(look(14, true), Holding::Blocked);
+    assert_eq!(watched.look(computing(9)), Holding::Unknown);
+    assert_eq!(watched.look(computing(9)), ran(0));
+    assert_eq!(watched.look(computing(13)), ran(4));
+    assert_eq!(watched.look(blocked(13)), Holding::Unknown);
+    assert_eq!(watched.look(blocked(14)), Holding::Unknown);
+    assert_eq!(watched.look(blocked(14)), Holding::Blocked);
     // It blocks in short steps.
     let mut watched = Watched::new(RunWord::NONE);
-    watched.times = times(1, false);
-    let looks = [2, 3, 4, 5].map(|ran| watched.look(times(ran, true)));
+    watched.times = computing(1);
+    let looks = [2, 3, 4, 5].map(|ran| watched.look(blocked(ran)));
     let unknown = [Holding::Unknown; 3];
     assert_eq!((&looks[..3], looks[3]), (&unknown[..], Holding::Blocked));
     // It was blocked at the first look.
     let mut watched = Watched::new(RunWord::NONE);
-    watched.times = times(1, true);
-    assert_eq!(watched.look(times(1, true)), Holding::Blocked);
+    watched.times = blocked(1);
+    assert_eq!(watched.look(blocked(1)), Holding::Blocked);
 }
 
 #[test]
