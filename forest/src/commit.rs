@@ -75,10 +75,7 @@ impl Commit {
     /// The commit of edits of several trees: all are made, or none, and readers see all or none.
     ///
     /// # Errors
-    /// `TreeTwice` and `OtherForest`, which are bugs in the caller.
-    ///
-    /// # Panics
-    /// If there are no edits.
+    /// `NoEdits`, if there are none; `TreeTwice` and `OtherForest`, which are bugs in the caller.
     pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, CommitError> {
         let edits: Vec<Edit> = edits.into_iter().collect();
         for (at, edit) in edits.iter().enumerate() {
@@ -89,13 +86,10 @@ impl Commit {
                 return Err(CommitError::OtherForest(edit.tree_name()));
             }
         }
-        let shared = Arc::clone(&edits.first().expect("a commit has an edit").shared);
-        let mut edits = edits.into_iter().map(|edit| edit.into_parts().1);
-        let first = edits.next().expect("a commit has an edit");
-        Ok(Self::new(
-            shared,
-            Action::Edits(Box::new(first), edits.collect()),
-        ))
+        let mut edits = edits.into_iter().map(Edit::into_parts);
+        let (shared, first) = edits.next().ok_or(CommitError::NoEdits)?;
+        let rest = edits.map(|(_, edit)| edit).collect();
+        Ok(Self::new(shared, Action::Edits(Box::new(first), rest)))
     }
 
     /// Gives the commit an id. If one of the newest 65,536 commits that were given an id has this one, the commit is

@@ -24,6 +24,9 @@ pub enum CommitError {
     /// More bytes than a commit may carry.
     #[error("a commit carries at most {max} bytes of its author, and these are {0}; put them into the tree", max = MAX_BYTES)]
     TooManyBytes(usize),
+    /// A commit of no edits: nothing says of which forest it would be.
+    #[error("there are no edits to commit; if nothing is to change, commit nothing")]
+    NoEdits,
     /// Two edits of one tree in one commit.
     #[error("two edits of the tree `{0}` are in one commit; make both changes in one edit")]
     TreeTwice(String),

@@ -41,10 +41,8 @@ impl Forest {
     /// ```
     ///
     /// # Errors
-    /// [`UpdateError`]; [`CommitError::TreeTwice`] and [`CommitError::OtherForest`], which are bugs in the caller.
-    ///
-    /// # Panics
-    /// If there are no trees.
+    /// [`UpdateError`]; [`CommitError::NoEdits`], if there are no trees; [`CommitError::TreeTwice`] and
+    /// [`CommitError::OtherForest`], which are bugs in the caller.
     #[track_caller]
     pub fn update_all<F, R, E>(
         &self,
@@ -55,7 +53,6 @@ impl Forest {
     where
         F: FnMut(&mut [Edit]) -> Result<R, E>,
     {
-        assert!(!trees.is_empty(), "an update changes at least one tree");
         let caller = Location::caller();
         let trees = trees.iter().map(|tree| (*tree).clone()).collect();
         race_of_all(self.clone(), (trees, terms), change, caller)
@@ -72,6 +69,9 @@ where
     F: FnMut(&mut [Edit]) -> Result<R, E>,
 {
     forest.state().reentrancy.must_be_outside()?;
+    if trees.is_empty() {
+        return Err(CommitError::NoEdits.into());
+    }
     let mut sorted: Vec<_> = trees.iter().collect();
     sorted.sort_by_key(|tree| tree.number());
     if let Some(both) = sorted

@@ -121,6 +121,11 @@ fn what_is_wrong_is_refused() {
         refused,
         UpdateError::Commit(CommitError::TreeTwice("0".into()))
     );
+    let update = forest.update_all(&[], Terms::new(), |_| -> Result<(), EditError> {
+        unreachable!("there is nothing to change")
+    });
+    let refused = update.wait().unwrap_err();
+    assert_eq!(refused, UpdateError::Commit(CommitError::NoEdits));
     let (_, others) = setup();
     let update = forest.update_all(&[&others[0]], Terms::new(), |_| Ok::<_, EditError>(()));
     let refused = update.wait().unwrap_err();
