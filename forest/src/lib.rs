@@ -113,6 +113,7 @@ mod recover {
     pub(crate) mod decoded;
     pub(crate) mod error;
     pub(crate) mod frames;
+    pub(crate) mod happened;
     pub(crate) mod open;
     pub(crate) mod pipeline;
     pub(crate) mod recovered_tree;

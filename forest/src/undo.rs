@@ -6,6 +6,8 @@ use crate::edit::Edit;
 use crate::error::VersionError;
 use crate::forest::Forest;
 use crate::read::watch::Seen;
+use crate::state::root::Changed;
+use crate::state::tree::TreeState;
 use crate::tree_handle::TreeHandle;
 use crate::version::{Committed, Version};
 
@@ -109,7 +111,7 @@ impl Forest {
     /// [`Commit::of`](crate::Commit::of) makes them one commit. Others' work since stays, as with
     /// [`TreeHandle::revert`]. It is a look at each tree.
     ///
-    /// There may be no edits, if the commit changed nothing or its trees were deleted; a commit needs at least one.
+    /// There are no edits, if the commit changed nothing or its trees were deleted; then `Commit::of` is `NoEdits`.
     ///
     /// ```
     /// use weald::block_on;
@@ -131,16 +133,58 @@ impl Forest {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// It is all or nothing, as the commit was: half of a transfer taken back is money made. To take back what still can
+    /// be, ask each of the trees in [`changed_by`](Self::changed_by) for its [`TreeHandle::revert_commit`].
+    ///
     /// # Errors
-    /// As [`TreeHandle::revert`], for any tree of the forest: one that has let go the versions of that time is
-    /// [`TooOld`](VersionError::TooOld), because it is not known whether the commit changed it. A tree that is written much
-    /// so keeps old commits of all others from being taken back here. If you know which trees the commit changed,
-    /// [`TreeHandle::revert_commit`] of each of them asks no others.
+    /// As [`TreeHandle::revert`], for a tree that the commit changed; and as [`changed_by`](Self::changed_by).
     pub fn revert(&self, receipt: &Committed) -> Result<Vec<Edit>, VersionError> {
-        // All of one moment, so that none is missed because it is renamed meanwhile.
-        let states = self.state().trees().into_iter();
-        let trees = states.map(|state| TreeHandle::new(Arc::clone(&self.0), state));
-        let edits = trees.map(|tree| tree.revert_commit(receipt));
+        let changed = self.changed_by(receipt)?.into_iter();
+        let edits = changed.map(|tree| tree.revert_commit(receipt));
         edits.filter_map(Result::transpose).collect()
+    }
+
+    /// The trees that the commit of this receipt changed and that are still there. One of them that still keeps the
+    /// version of the commit is enough to know them all, however much the others were written since. It is a look at
+    /// each tree.
+    ///
+    /// # Errors
+    /// [`VersionError`]: the version does not exist; or `TooOld`, if no tree is found that knows, and one has let go the
+    /// versions of that time. After an opening from a checkpoint, a commit before the checkpoint is known only by each
+    /// of its trees, so there one tree that has let go those versions is enough for that error.
+    pub fn changed_by(&self, receipt: &Committed) -> Result<Vec<TreeHandle>, VersionError> {
+        // All of one moment, so that none is missed because it is renamed meanwhile.
+        let states = self.state().trees();
+        let handles = |states: Vec<Arc<TreeState>>| {
+            let states = states.into_iter();
+            let handles = states.map(|state| TreeHandle::new(Arc::clone(&self.0), state));
+            handles.collect::<Vec<_>>()
+        };
+        let (mut found, mut unknown) = (Vec::new(), None);
+        for tree in handles(states.clone()) {
+            let root = match tree.kept_at(receipt.version) {
+                Ok(root) if root.commit_id() == receipt.id => root,
+                // It was created later, or has another commit's version there.
+                Ok(_) | Err(VersionError::NotCreated { .. }) => continue,
+                Err(error @ VersionError::TooOld { .. }) => {
+                    unknown.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match root.changed.as_deref() {
+                None => return Ok(vec![tree]),
+                Some(Changed::These(numbers)) => {
+                    let mut states = states;
+                    states.retain(|state| numbers.contains(&state.number));
+                    return Ok(handles(states));
+                }
+                Some(Changed::Unknown) => found.push(tree),
+            }
+        }
+        match unknown {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
     }
 }

@@ -6,7 +6,187 @@
 mod tools;
 
 use tools::{ByHand, Wait, commit};
-use weald_forest::{Forest, Happening, Level, MemoryJournal, WatchEnd};
+use weald_forest::journal::Journal;
+use weald_forest::{
+    Commit, Committed, Events, Forest, Happening, Level, MemoryJournal, Since, Version,
+    VersionError, WatchEnd, WatchError,
+};
+
+/// What can be had without a wait.
+fn all_of(mut events: Events) -> Vec<(Committed, Happening)> {
+    let mut all = Vec::new();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    while let std::task::Poll::Ready(next) = events.poll_next(&mut cx) {
+        all.push(next.unwrap());
+        assert_eq!(events.last(), all[all.len() - 1].0.version);
+    }
+    all
+}
+
+/// Some of everything that is told.
+fn go_on(forest: &Forest, name: &str) {
+    let tree = forest.create(name).wait().unwrap();
+    let mut edit = tree.edit();
+    edit.put_erasable(edit.root(), "secret", "bytes").unwrap();
+    let version = edit.commit().wait().unwrap().version;
+    tree.tag("v1", version).wait().unwrap();
+    tree.tag("v2", version).wait().unwrap();
+    tree.untag("v1").wait().unwrap();
+    let node = tree.view().tree().root().id();
+    tree.erase(node, "secret").wait().unwrap();
+    let other = format!("other {name}");
+    forest.rename(name, &other).wait().unwrap();
+    let gone = forest.create("gone").wait().unwrap();
+    Commit::of([&tree, &gone].map(|tree| tools::put(tree, "k", "v")))
+        .unwrap()
+        .wait()
+        .unwrap();
+    forest.delete("gone").wait().unwrap();
+}
+
+const BEGIN: Version = Version {
+    incarnation: 0,
+    number: 0,
+};
+
+#[test]
+fn what_has_happened_since_a_version_is_told_though_nobody_watched() {
+    let forest = Forest::new();
+    go_on(&forest, "a");
+    let all = all_of(forest.events_since(Since::Version(BEGIN)).unwrap());
+    assert_eq!(all.len(), 8);
+    for (at, (receipt, _)) in all.iter().enumerate() {
+        let since = forest
+            .events_since(Since::Version(receipt.version))
+            .unwrap();
+        assert_eq!(since.last(), receipt.version);
+        assert_eq!(all_of(since), all[at + 1..]);
+    }
+    assert!(all_of(forest.events_since(Since::Now).unwrap()).is_empty());
+    assert!(all_of(forest.events()).is_empty());
+    // It goes on with what comes.
+    let mut events = forest
+        .events_since(Since::Version(all[7].0.version))
+        .unwrap();
+    let tree = forest.create("new").wait().unwrap();
+    let (receipt, told) = events.next().wait().unwrap();
+    assert_eq!(receipt.version, tree.view().version());
+    assert!(matches!(told, Happening::Created { name, .. } if name == "new"));
+}
+
+#[test]
+fn what_is_no_longer_kept_or_never_was_is_refused() {
+    let forest = Forest::new();
+    let tree = forest.create("a").wait().unwrap();
+    let version = tree.view().version();
+    let tags: Vec<_> = (0..1001)
+        .map(|_| tree.tag("t", version).wait().unwrap())
+        .collect();
+    let oldest = tags[0].version;
+    for since in [BEGIN, version] {
+        let refused = forest.events_since(Since::Version(since));
+        assert_eq!(refused.err(), Some(WatchError::Forgotten { oldest }));
+    }
+    let since = forest.events_since(Since::Version(oldest)).unwrap();
+    assert_eq!(all_of(since).len(), 1000);
+    let future = Version {
+        number: tags[1000].version.number + 1,
+        ..version
+    };
+    let refused = forest.events_since(Since::Version(future)).err();
+    assert!(matches!(
+        refused,
+        Some(WatchError::Version(VersionError::Future { .. }))
+    ));
+    assert!(matches!(
+        forest.changed_since(future),
+        Err(VersionError::Future { .. })
+    ));
+}
+
+#[test]
+fn a_reader_goes_on_where_it_was_when_the_forest_is_opened_again() {
+    let journal = MemoryJournal::new();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    go_on(&forest, "a");
+    let first = all_of(forest.events_since(Since::Version(BEGIN)).unwrap());
+    let open = |journal: &MemoryJournal| {
+        let builder = Forest::builder().journal(journal.copy());
+        builder.recover().wait().unwrap()
+    };
+    let again = open(&journal);
+    assert_eq!(
+        all_of(again.events_since(Since::Version(BEGIN)).unwrap()),
+        first
+    );
+    // Behind a checkpoint, what came before it is not known.
+    let checkpoint = forest.checkpoint().wait().unwrap();
+    journal.put_checkpoint(checkpoint).wait().unwrap();
+    go_on(&forest, "b");
+    let second = all_of(
+        forest
+            .events_since(Since::Version(first[7].0.version))
+            .unwrap(),
+    );
+    let again = open(&journal);
+    let oldest = first[7].0.version;
+    for since in [BEGIN, first[6].0.version] {
+        let refused = again.events_since(Since::Version(since));
+        assert_eq!(refused.err(), Some(WatchError::Forgotten { oldest }));
+    }
+    let mut events = again.events_since(Since::Version(oldest)).unwrap();
+    for told in &second {
+        assert_eq!(events.next().wait().unwrap(), *told);
+    }
+    go_on(&again, "c");
+    let last = events.last();
+    assert_eq!(all_of(events).len(), 8);
+    assert_eq!(
+        all_of(again.events_since(Since::Version(last)).unwrap()).len(),
+        8
+    );
+}
+
+#[test]
+fn a_reader_of_changed_trees_misses_none() {
+    let forest = Forest::new();
+    let start = forest.create("start").wait().unwrap().view().version();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let trees: Vec<_> = (0..300)
+                .map(|at| {
+                    let tree = forest.create(&at.to_string()).wait().unwrap();
+                    let start = forest.get("start").unwrap();
+                    let both = [&tree, &start].map(|tree| tools::put(tree, "k", &at.to_string()));
+                    Commit::of(both).unwrap().wait().unwrap();
+                    commit(&tree, "l", "1");
+                    tree
+                })
+                .collect();
+            trees
+        });
+        let mut upto = start;
+        let mut seen = std::collections::BTreeMap::new();
+        loop {
+            let is_last = writer.is_finished();
+            let (next, changed) = forest.changed_since(upto).unwrap();
+            assert!(next >= upto);
+            for tree in changed {
+                assert!(tree.view().version() > upto);
+                seen.insert(tree.number(), tree.view().version());
+            }
+            upto = next;
+            if is_last {
+                break;
+            }
+        }
+        let start = forest.get("start").unwrap();
+        for tree in writer.join().unwrap().iter().chain([&start]) {
+            assert_eq!(seen.get(&tree.number()), Some(&tree.view().version()));
+        }
+        assert!(forest.changed_since(upto).unwrap().1.is_empty());
+    });
+}
 
 #[test]
 fn what_happens_is_told_in_order() {

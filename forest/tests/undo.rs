@@ -6,9 +6,10 @@
 mod tools;
 
 use tools::{Random, Wait, commit, put, value_of, with_children};
+use weald_forest::journal::Journal;
 use weald_forest::{
-    Attributes, Commit, CommitError, CommitId, Conflict, Edit, Forest, NodeId, TreeHandle, Value,
-    VersionError, Where,
+    Attributes, Commit, CommitError, CommitId, Committed, Conflict, Edit, Forest, MemoryJournal,
+    NodeId, TreeHandle, Value, VersionError, Where,
 };
 
 fn order(tree: &TreeHandle) -> Vec<NodeId> {
@@ -208,27 +209,86 @@ fn a_receipt_stands_for_its_own_commit() {
     assert_eq!(tools::value_of(&b, "k").as_deref(), Some("both"));
 }
 
-/// What a tree has let go may have been changed by the commit. Who knows its trees asks no others.
+/// A version of the commit names the trees that the commit changed, so no others are asked.
 #[test]
 fn a_busy_tree_keeps_none_of_the_others_from_reverting() {
-    let forest = Forest::builder().keep(2).build();
+    let forest = Forest::builder().keep(3).build();
     let [a, b, busy] = ["a", "b", "busy"].map(|name| forest.create(name).wait().unwrap());
     let both = Commit::of([&a, &b].map(|tree| put(tree, "k", "both")));
     let both = both.unwrap().wait().unwrap();
-    for value in ["1", "2", "3"] {
+    for value in ["1", "2", "3", "4"] {
         commit(&busy, "k", value);
     }
     let is_too_old = |error| matches!(error, Some(VersionError::TooOld { .. }));
-    assert!(is_too_old(forest.revert(&both).err()));
     assert!(is_too_old(busy.revert_commit(&both).err()));
-    let undo = [&a, &b].map(|tree| tree.revert_commit(&both).unwrap().unwrap());
-    Commit::of(undo).unwrap().wait().unwrap();
+    let undo = forest.revert(&both).unwrap();
+    let undone = Commit::of(undo).unwrap().wait().unwrap();
     assert_eq!((value_of(&a, "k"), value_of(&b, "k")), (None, None));
+    // Of a commit to one tree, too.
+    let alone = commit(&a, "alone", "1");
+    assert_eq!(numbers(&forest, &alone), [a.number()]);
+    assert_eq!(forest.revert(&alone).unwrap().len(), 1);
 
-    for name in ["a", "b", "busy"] {
+    // It is all or nothing; what can still be taken back is known.
+    for value in ["1", "2", "3"] {
+        commit(&b, "later", value);
+    }
+    assert!(is_too_old(forest.revert(&undone).err()));
+    assert_eq!(numbers(&forest, &undone), [a.number(), b.number()]);
+    assert!(is_too_old(b.revert_commit(&undone).err()));
+    assert!(a.revert_commit(&undone).unwrap().is_some());
+    // One that is deleted is left out.
+    forest.delete("b").wait().unwrap();
+    assert_eq!(numbers(&forest, &undone), [a.number()]);
+    assert_eq!(forest.revert(&undone).unwrap().len(), 1);
+    // Nobody knows any more.
+    for value in ["1", "2", "3"] {
+        commit(&a, "later", value);
+    }
+    assert!(is_too_old(forest.changed_by(&undone).err()));
+
+    for name in ["a", "busy"] {
         forest.delete(name).wait().unwrap();
     }
-    assert!(forest.revert(&both).unwrap().is_empty());
+    let undo = forest.revert(&both).unwrap();
+    assert!(undo.is_empty());
+    assert_eq!(Commit::of(undo).err(), Some(CommitError::NoEdits));
+}
+
+fn numbers(forest: &Forest, receipt: &Committed) -> Vec<u64> {
+    let trees = forest.changed_by(receipt).unwrap();
+    trees.iter().map(TreeHandle::number).collect()
+}
+
+#[test]
+fn an_opening_knows_the_trees_of_a_commit() {
+    let journal = MemoryJournal::new();
+    let builder = || Forest::builder().keep(3);
+    let forest = builder().journal(journal.clone()).build();
+    let [a, b, busy] = ["a", "b", "busy"].map(|name| forest.create(name).wait().unwrap());
+    let both = Commit::of([&a, &b].map(|tree| put(tree, "k", "both")));
+    let both = both.unwrap().wait().unwrap();
+    for value in ["1", "2", "3", "4"] {
+        commit(&busy, "k", value);
+    }
+    let open = || {
+        let forest = builder().journal(journal.copy());
+        forest.recover().wait().unwrap()
+    };
+    let again = open();
+    assert_eq!(numbers(&again, &both), [a.number(), b.number()]);
+    assert_eq!(again.revert(&both).unwrap().len(), 2);
+    // A checkpoint has the versions of each tree for itself.
+    let checkpoint = forest.checkpoint().wait().unwrap();
+    journal.put_checkpoint(checkpoint).wait().unwrap();
+    let again = open();
+    assert!(matches!(
+        again.revert(&both),
+        Err(VersionError::TooOld { .. })
+    ));
+    again.delete("busy").wait().unwrap();
+    assert_eq!(numbers(&again, &both), [a.number(), b.number()]);
+    assert_eq!(again.revert(&both).unwrap().len(), 2);
 }
 
 #[test]

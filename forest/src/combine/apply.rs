@@ -26,13 +26,12 @@ impl Combiner {
         if matches!(made, Made::One(..) | Made::Many(_)) {
             return self.apply_made(forest, (made, garbage), (commit, digest, position));
         }
-        let happening = made.happening();
-        let answer = self.apply_made(forest, (made, garbage), (commit, digest, position));
-        if let Some(happening) = happening {
+        // Before its number is visible, so that a reader that knows the number finds it.
+        if let Some(happening) = made.happening() {
             forest.happenings.add(commit, happening);
             self.has_happened = true;
         }
-        answer
+        self.apply_made(forest, (made, garbage), (commit, digest, position))
     }
 
     /// New versions of one tree are collected, and published when the group ends, or before a commit that is not just
@@ -76,10 +75,11 @@ impl Combiner {
                 if let Some(noting) = forest.blobs.note((state.number, number), references) {
                     garbage = Garbage::of((garbage, noting));
                 }
+                // Whoever reads both under the lock finds the tree of each number that is visible.
+                let mut names = forest.names_mut();
                 forest.stats.published(commit.version.number);
-                forest
-                    .names_mut()
-                    .insert(Arc::clone(&name), Arc::clone(&state));
+                names.insert(Arc::clone(&name), Arc::clone(&state));
+                drop(names);
                 self.remember(forest, number, Before::Create(name));
                 return Answer::Created(Ok(state), garbage);
             }

@@ -168,6 +168,7 @@ fn joint((before, after): (&RootRef, &RootRef), is_visible: &Arc<AtomicBool>) ->
         bytes: after.bytes.clone(),
         indexes: after.indexes.clone(),
         steps: after.steps,
+        changed: after.changed.clone(),
         joint: Some(Box::new(Joint {
             before: before.clone(),
             after: after.clone(),

@@ -48,6 +48,16 @@ pub enum WatchError {
         /// The oldest version from which a watch can begin.
         oldest: Version,
     },
+    /// What has happened to names, tags and erasable values after the version is no longer known, or not from memory
+    /// alone: [`Forest::events_since`](crate::Forest::events_since).
+    #[error(
+        "not everything that has happened to names, tags and erasable values since that version is still kept; read \
+         the forest afresh, and begin with version {oldest}"
+    )]
+    Forgotten {
+        /// The oldest version with which one can begin.
+        oldest: Version,
+    },
     /// The version does not exist, or is not one of this tree.
     #[error(transparent)]
     Version(VersionError),

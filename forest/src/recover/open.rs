@@ -111,6 +111,7 @@ impl Builder {
             checkpoint,
             ids,
             mut openings,
+            happenings,
             ..
         } = recovery;
         let keep = self.keep.max(1);
@@ -119,7 +120,7 @@ impl Builder {
         }
         let hosts = (self.running, self.pacing);
         let state = ForestState::new(self.clock, hosts, (self.journal, self.level));
-        let state = state.go_on(openings, blobs);
+        let state = state.go_on(openings, (blobs, happenings));
         let state = state.ok_or(RecoverError::Exhausted("incarnations"))?;
         for (number, recovered) in trees {
             // Each opening since the newest version of the tree may have given out ids that were lost. What those before

@@ -11,7 +11,7 @@ use weald_tree::{Bytes, EditError, Ids, Operation, Replay, Tree};
 use super::frames::{FORMAT, HAS_TAGGED};
 use crate::content::index::{Index, Indexes};
 use crate::state::history::{History, Tagged, just_before};
-use crate::state::root::{Root, RootRef};
+use crate::state::root::{Changed, Root, RootRef};
 use crate::version::{CommitId, Committed, Version};
 
 /// A commit, with its author's bytes.
@@ -19,6 +19,8 @@ use crate::version::{CommitId, Committed, Version};
 pub(super) struct Stamp {
     pub(super) commit: Committed,
     pub(super) bytes: Bytes,
+    /// As in a root.
+    pub(super) changed: Option<Arc<Changed>>,
 }
 
 /// What a commit did to a tree.
@@ -343,9 +345,13 @@ impl Making {
         for index in gone {
             indexes = indexes.without(&index.attribute);
         }
-        let Stamp { commit, bytes } = stamp;
+        let Stamp {
+            commit,
+            bytes,
+            changed,
+        } = stamp;
         let root = Root::new(self.number, (tree, indexes, self.steps), commit, bytes);
-        let root = RootRef::new(root);
+        let root = RootRef::new(root.with_changed(changed));
         self.last = Some(root.clone());
         root
     }

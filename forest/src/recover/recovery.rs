@@ -12,12 +12,15 @@ use super::error::RecoverError;
 use super::frames::{
     BASE, BLOBS, COPIES, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
 };
+use super::happened::{changed, happening};
 use super::recovered_tree::{RecoveredTree, Stamp, Step, TagAt};
 use crate::combine::commit_ids::CommitIds;
 use crate::content::erasable::{BlobId, BlobPlace, Blobs, Referred};
 use crate::content::references::{references_in, references_of_tree};
 use crate::journal::decode::Reader;
 use crate::journal::{Change, Position, RecordError, Stored, StoredCheckpoint};
+use crate::state::happenings::HappeningLog;
+use crate::state::root::Changed;
 use crate::version::{CommitId, Committed, Version};
 
 /// The numbers of tagged versions that the first pass had discarded, for each tree number.
@@ -52,6 +55,8 @@ pub(super) struct Recovery {
     pub(super) ids: CommitIds,
     /// The last versions of the openings before the one of `last`.
     pub(super) openings: Vec<Version>,
+    /// What the records tell of names, tags and erasures.
+    pub(super) happenings: HappeningLog,
 }
 
 impl Recovery {
@@ -75,6 +80,7 @@ impl Recovery {
             checkpoint: 0,
             ids: CommitIds::default(),
             openings: Vec::new(),
+            happenings: HappeningLog::default(),
         }
     }
 
@@ -102,8 +108,17 @@ impl Recovery {
                     .map_err(wrong)?
             }
         };
+        let changed = changed(&changes);
         for change in changes {
-            self.change(&stored, change).map_err(impossible)?;
+            if let Some(happening) = happening(&change, (&self.trees, stored.version.number)) {
+                self.happenings.add(committed(&stored), happening);
+            }
+            let stamp = Stamp {
+                commit: committed(&stored),
+                bytes: Bytes::new(&stored.bytes),
+                changed: changed.clone(),
+            };
+            self.change(stamp, change).map_err(impossible)?;
         }
         if self.last.number > 0 && stored.version.incarnation != self.last.incarnation {
             self.openings.push(self.last);
@@ -117,15 +132,12 @@ impl Recovery {
         Ok(())
     }
 
-    fn change(&mut self, stored: &Stored, change: Change) -> Result<(), String> {
-        let stamp = Stamp {
-            commit: committed(stored),
-            bytes: Bytes::new(&stored.bytes),
-        };
-        let number = stored.version.number;
+    fn change(&mut self, stamp: Stamp, change: Change) -> Result<(), String> {
+        let commit = stamp.commit;
+        let number = commit.version.number;
         match change {
             Change::Create { name, content } => {
-                let first = (stored.version, stored.id);
+                let first = (commit.version, commit.id);
                 self.note((number, number), references_of_tree(&content));
                 let recovered = RecoveredTree::new((number, name.into()), first, (content, stamp));
                 self.trees.insert(number, recovered);
@@ -156,9 +168,9 @@ impl Recovery {
                 self.recovered(tree)?;
                 self.trees.remove(&tree);
             }
-            Change::Erase(erasure) => drop(self.blobs.erase(&erasure, stored.time)),
+            Change::Erase(erasure) => drop(self.blobs.erase(&erasure, commit.time)),
             Change::Tag { tree, tag, version } => {
-                if !self.recovered(tree)?.tag(&tag, version, stored.time) {
+                if !self.recovered(tree)?.tag(&tag, version, commit.time) {
                     self.passed.push((tree, version));
                 }
             }
@@ -207,6 +219,7 @@ impl Recovery {
             FrameError::Record(error) => RecoverError::Checkpoint(error),
         })?;
         (self.position, self.checkpoint) = (Some(at), self.last.number);
+        self.happenings.begin_after(self.last);
         Ok(())
     }
 
@@ -423,6 +436,7 @@ fn read_stamp(reader: &mut Reader<'_>) -> Result<(Stamp, Vec<String>), RecordErr
     let stamp = Stamp {
         commit: read_commit(reader)?,
         bytes: Bytes::new(reader.bytes()?),
+        changed: Some(Arc::new(Changed::Unknown)),
     };
     let indexed = reader.list(|reader| reader.text().map(str::to_owned))?;
     Ok((stamp, indexed))

@@ -10,7 +10,7 @@ use std::task::Waker;
 use std::time::SystemTime;
 
 use super::forest_journal::ForestJournal;
-use super::happenings::Happenings;
+use super::happenings::{HappeningLog, Happenings};
 use super::reentrancy::{Reentrancy, Running};
 use super::stats::Counts;
 use super::tree::TreeState;
@@ -105,10 +105,15 @@ impl ForestState {
 
     /// Continues from what earlier openings left; `None` if no incarnation is left.
     #[must_use]
-    pub(crate) fn go_on(mut self, openings: Vec<Version>, blobs: Arc<Blobs>) -> Option<Self> {
+    pub(crate) fn go_on(
+        mut self,
+        openings: Vec<Version>,
+        (blobs, happenings): (Arc<Blobs>, HappeningLog),
+    ) -> Option<Self> {
         let last = openings.last().map_or(0, |last| last.incarnation);
         self.incarnation = self.incarnation.max(last.checked_add(1)?);
         (self.openings, self.blobs) = (openings, blobs);
+        self.happenings = Happenings::from(happenings);
         Some(self)
     }
 

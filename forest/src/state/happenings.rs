@@ -1,7 +1,8 @@
-//! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches.
+//! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches, also for
+//! those that begin later and ask for what came since a version.
 //!
-//! The combiner adds an entry when it applies a commit; while nobody watches, nothing is kept. A reader gets only
-//! entries whose number is visible, so it finds what they are about.
+//! The combiner adds an entry before it applies a commit. A reader gets only entries whose number is visible, so it finds
+//! what they are about; and it gets all of them, because an entry is there before its number is visible.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -73,34 +74,26 @@ pub(crate) struct Happenings(Mutex<HappeningLog>);
 
 #[derive(Default)]
 pub(crate) struct HappeningLog {
-    /// With their places, which rise by one.
-    pub(crate) newest: VecDeque<(Committed, Happening)>,
-    /// The place of the first of them.
-    pub(crate) first: u64,
-    /// The version of the last one that was let go.
-    pub(crate) gone: Option<Version>,
+    /// By rising numbers; a commit has at most one.
+    newest: VecDeque<(Committed, Happening)>,
+    /// The version of the last one that was let go, or one after it: what came up to it is not known.
+    gone: Option<Version>,
+    /// Those of the watches that wait, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
-    /// How many watches there are.
-    readers: usize,
 }
 
 impl Happenings {
+    /// They continue from what was read back.
+    pub(crate) fn from(log: HappeningLog) -> Self {
+        Self(Mutex::new(log))
+    }
+
     pub(crate) fn log(&self) -> MutexGuard<'_, HappeningLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, commit: Committed, happening: Happening) {
-        let mut log = self.log();
-        if log.readers == 0 {
-            return;
-        }
-        log.newest.push_back((commit, happening));
-        if log.newest.len() > HAPPENINGS
-            && let Some((gone, _)) = log.newest.pop_front()
-        {
-            log.first += 1;
-            log.gone = Some(gone.version);
-        }
+        self.log().add(commit, happening);
     }
 
     pub(crate) fn take_wakers(&self) -> BTreeMap<u64, Waker> {
@@ -109,18 +102,32 @@ impl Happenings {
 }
 
 impl HappeningLog {
-    /// Somebody watches from now on. Returns the place of what comes next.
-    pub(crate) fn begin(&mut self) -> u64 {
-        self.readers += 1;
-        self.first + self.newest.len() as u64
+    /// Nothing is known of what came up to this version.
+    pub(crate) fn begin_after(&mut self, version: Version) {
+        self.gone = Some(version);
     }
 
-    /// Somebody watches no more.
-    pub(crate) fn end(&mut self) {
-        self.readers -= 1;
-        if self.readers == 0 {
-            self.first += self.newest.len() as u64;
-            self.newest = VecDeque::new();
+    pub(crate) fn add(&mut self, commit: Committed, happening: Happening) {
+        self.newest.push_back((commit, happening));
+        if self.newest.len() > HAPPENINGS
+            && let Some((gone, _)) = self.newest.pop_front()
+        {
+            self.gone = Some(gone.version);
+        }
+    }
+
+    /// The first one after a number.
+    ///
+    /// # Errors
+    /// The first version after which all are known, if some after the number are not.
+    pub(crate) fn after(&self, number: u64) -> Result<Option<&(Committed, Happening)>, Version> {
+        match self.gone {
+            Some(gone) if gone.number > number => Err(gone),
+            _ => {
+                let is_before = |(commit, _): &(Committed, _)| commit.version.number <= number;
+                let at = self.newest.partition_point(is_before);
+                Ok(self.newest.get(at))
+            }
         }
     }
 }

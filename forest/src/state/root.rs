@@ -33,7 +33,17 @@ pub struct Root {
     /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
     /// takes at most the difference of their steps.
     pub(crate) steps: u64,
+    /// The trees that the commit has changed; `None`, if it has changed this one alone.
+    pub(crate) changed: Option<Arc<Changed>>,
     pub(crate) joint: Option<Box<Joint>>,
+}
+
+/// The trees that a commit has changed. The versions that it made share this.
+pub(crate) enum Changed {
+    /// The numbers of several trees.
+    These(Vec<u64>),
+    /// It was read from a checkpoint, which does not say it.
+    Unknown,
 }
 
 /// What a tree's slot holds while a commit over several trees is published.
@@ -83,8 +93,14 @@ impl Root {
             bytes,
             indexes,
             steps,
+            changed: None,
             joint: None,
         }
+    }
+
+    /// One whose commit has changed these trees.
+    pub(crate) fn with_changed(self, changed: Option<Arc<Changed>>) -> Self {
+        Self { changed, ..self }
     }
 
     pub(crate) fn number(&self) -> u64 {
