@@ -107,9 +107,9 @@ impl TreeHandle {
 }
 
 impl Forest {
-    /// Edits that take back what the commit of this receipt did, one for each tree that it changed and that is still there:
-    /// [`Commit::of`](crate::Commit::of) makes them one commit. Others' work since stays, as with
-    /// [`TreeHandle::revert`]. It is a look at each tree.
+    /// Edits that take back what the commit of this receipt did, one for each tree that it changed and that is still
+    /// there: [`Commit::of`](crate::Commit::of) makes them one commit. Others' work since stays, as with
+    /// [`TreeHandle::revert`]. It looks at each tree.
     ///
     /// There are no edits, if the commit changed nothing or its trees were deleted; then `Commit::of` is `NoEdits`.
     ///

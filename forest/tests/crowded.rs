@@ -108,7 +108,8 @@ fn who_commits_many_bytes_waits_for_their_room_and_nobody_behind_it() {
     assert_eq!(journal.wanted().len(), 2);
 }
 
-/// Whoever waited for room with the leases of a commit that was overtaken would hold up all writers of its trees.
+/// An author that waited for room while it holds the leases of its overtaken commit would hold up all writers of its
+/// trees.
 #[test]
 fn a_large_commit_that_was_overtaken_before_it_asked_for_room_waits_for_none() {
     let journal = Hooks::default();

@@ -60,7 +60,7 @@ fn erasures_come_first_when_those_before_them_are_refused() {
     must_be_refused(refused, AppendError::Full);
     must_be_refused(between, AppendError::Behind);
     assert_eq!(journal.waiting(), 2);
-    // Whoever asks later comes later.
+    // A request that is made later is served later.
     let mut later = ByHand::new(put(&tree, "z", "1").commit());
     assert!(later.is_pending());
     journal.accept(3);

@@ -1,4 +1,4 @@
-//! A forest opens again after every commit that it acknowledged, also if a tree came with ids at the end of what there is.
+//! A forest opens again after every commit that it acknowledged, also if a tree came with the last ids that there are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use weald_tree::{Ids, NodeRecord};
 
 const OWN_END: u64 = 1 << 62;
 
-/// A tree of one node with this id, as somebody has it who says that a source has given it out.
+/// A tree of one node with this id, which is said to come from a source of ids.
 fn with_id(id: u64) -> Tree {
     let record = Tree::new().records().next().unwrap();
     let node = NodeId::new(id).unwrap();

@@ -104,7 +104,7 @@ fn must_be_overwritten_when_no_forest_has_them() {
     assert_eq!(forest.stats().blobs, 1);
 }
 
-/// To overwrite many bytes takes long, so whoever asks for it does it, and not whoever has the right to commit.
+/// To overwrite many bytes takes long, so the unit that asks for it does it, and not the one with the right to commit.
 #[test]
 fn erased_bytes_are_freed_by_the_author_of_the_erasure() {
     let hooks = Hooks::default();

@@ -16,8 +16,8 @@ impl Core {
     }
 
     /// Gives the lock back, after the threads have ended. If all is durable, notes the end, so that the next opening
-    /// notices if a copy has lost records; and removes the segments that were prepared in vain. A medium that panics
-    /// keeps nothing of the rest from being done: whoever waits is answered.
+    /// notices if a copy has lost records; and removes the segments that were prepared in vain. If the medium panics,
+    /// the rest is done nevertheless: everyone who waits is answered.
     pub(crate) fn end_close(&self) {
         // A checkpoint or a trim that was begun may be writing another key file. It ends soon; see `maintenance.rs`.
         let ended = self.checkpoints.lock();

@@ -172,7 +172,7 @@ async fn put_and_trim(core: &Core, kept: &Kept) {
     }
 }
 
-/// Works on the medium. A panic in it is a failure as any other: the thread lives on, and tries again later.
+/// Works on the medium. A panic in it is a failure like any other: the thread lives on, and tries again later.
 async fn caught(
     work: impl Future<Output = Result<(), CheckpointError>>,
 ) -> Result<(), CheckpointError> {

@@ -1,4 +1,4 @@
-//! The leader of a batch, who writes it: decisions only. `lead.rs` says what a leader is, and acts.
+//! The leader of a batch, which writes the batch: decisions only. `lead.rs` says what a leader is, and acts.
 
 use std::time::{Duration, Instant};
 

@@ -170,7 +170,8 @@ impl Core {
     }
 
     /// The segments up to a position that nobody needs any more, oldest first. From now on the journal has no erasable
-    /// bytes that lie there: whoever asks to keep some later is told that they are gone, and not that they will stay.
+    /// bytes that lie there: a caller that asks to keep some later is told that they are gone, and not that they will
+    /// stay.
     fn doom(
         &self,
         (upto, blobs): (Position, &HashSet<BlobId>),

@@ -229,7 +229,8 @@ impl State {
         self.may_write() && !self.is_put_off() && (!is_watched || self.is_asked_to_write())
     }
 
-    /// Somebody waits until a record is durable. Only if a sync is to come that reaches it, which counts those that it wakes.
+    /// Somebody waits until a record is durable. Only if a sync that reaches it is to come, because a sync counts those
+    /// that it wakes.
     pub(crate) fn expect(&mut self, position: Position) {
         let (synced, taken) = (self.log.synced.position(), self.log.cursor.position());
         if self.failed.is_none() && position > synced && position <= taken {

@@ -101,9 +101,9 @@ impl Core {
         notice(move || tracing::warn!("{name}: commits are refused, {refusal}: {error}"));
     }
 
-    /// Removes the files of prepared segments from one on, the last first. Because a segment that is missing before another is
-    /// damage, all in front of one that cannot be removed stay, and that one is the first to go the next time. A medium that panics
-    /// has not removed it.
+    /// Removes the files of prepared segments from one on, the last first. Because a segment that is missing before
+    /// another is damage, all in front of one that cannot be removed stay, and the next time that one is removed first.
+    /// A medium that panics has not removed it.
     pub(crate) fn remove_prepared(&self, from: SegmentId) {
         loop {
             let index = self.state().log.named;

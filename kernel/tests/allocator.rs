@@ -1,4 +1,4 @@
-//! A global allocator that sends messages, or spawns jobs: it comes back to the memory of messages and jobs on the same
+//! A global allocator that sends messages, or spawns jobs: it enters the memory of messages and jobs again, on the same
 //! thread, whenever Weald allocates or frees.
 
 #![allow(unsafe_code)]

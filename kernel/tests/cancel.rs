@@ -128,7 +128,7 @@ fn a_cancelled_job_that_waits_in_a_destructor_sleeps_until_it_is_woken() {
     });
 }
 
-/// Waits for ever when it is dropped, after it has said so.
+/// Says that it is dropped, and then waits for ever.
 struct WaitsForEver(mpsc::Sender<()>);
 
 impl Drop for WaitsForEver {

@@ -165,7 +165,7 @@ fn on_one_worker_a_half_that_blocks_its_thread_is_followed_by_the_other() {
     runtime.block_on(in_place).unwrap();
 }
 
-/// The thread has lost its worker while it computed, so it is not seen to be blocked when it loses it.
+/// The thread has lost its worker while it still computed, so nobody saw then that it is blocked.
 #[test]
 fn on_one_worker_a_half_that_computes_and_then_blocks_is_followed_by_the_other() {
     let _watch = watch();

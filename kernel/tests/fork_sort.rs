@@ -131,8 +131,8 @@ fn large_items_and_small_ones_are_sorted_alike() {
     });
 }
 
-/// The pieces are far longer than the standard library sorts without dividing, so a division that left all equal items in
-/// one part would go through them at each level.
+/// The pieces are far longer than those that the standard library sorts without dividing, so a division that left all
+/// equal items in one part would go through them at each level.
 #[test]
 fn many_equal_items_take_few_comparisons() {
     const LEN: usize = 200_000;

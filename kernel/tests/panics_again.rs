@@ -1,4 +1,4 @@
-//! A job that panics and catches that again and again, without a wait, is stuck as any other job is.
+//! A job that panics and catches that again and again, without a wait, is stuck like any other job.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn a_job_that_panics_again_and_again_holds_up_nobody_and_is_named() {
         });
         until(|| begun.load(Ordering::SeqCst));
         runtime.block_on(runtime.spawn(yield_now())).unwrap();
-        // Behind the hooks of some length, it may be one of them that the monitor finds each time.
+        // Where the hooks take some time, the monitor may find one of them each time.
         let is_found = |text: &str| !hook.is_zero() || text.contains("has blocked or computed");
         until(|| {
             let reports = reports("weald::monitor", &format!("`panics {n}`"));

@@ -51,7 +51,7 @@ impl ProcessorTime {
     }
 }
 
-/// The sentence for a machine of which others use this share; `None` if it is small.
+/// The sentence for a machine on which other work takes this share; `None` if the share is small.
 #[must_use]
 pub fn sentence(others_percent: f64) -> Option<String> {
     (others_percent >= BUSY_PERCENT).then(|| {

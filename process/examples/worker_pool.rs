@@ -116,7 +116,7 @@ impl Pool {
 /// Answers and failures, by number.
 type Results = Vec<(u64, Result<u64, CallError>)>;
 
-/// Many callers at once, some of whose jobs crash their workers.
+/// Many callers at once; some of their jobs crash the workers.
 async fn run() -> Result<Results, Box<dyn Error>> {
     // A worker that crashes is started again alone. If the pool ends, the workers are started again behind it.
     let workers = || {

@@ -124,7 +124,7 @@ fn what_a_unit_traps_exits_with_is_dropped_before_anyone_is_told_of_its_end() {
     });
 }
 
-/// A reason all of whose code panics.
+/// A reason whose code panics everywhere.
 struct Evil;
 
 impl std::fmt::Debug for Evil {

@@ -1,4 +1,4 @@
-//! A unit that was killed ends while code of others runs in it that waits: all are told all the same.
+//! A unit that was killed ends while it runs code of others that waits: all are told nevertheless.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

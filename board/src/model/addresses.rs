@@ -16,8 +16,8 @@ use super::board_at::{Called, of_board};
 use super::name::BoardName;
 use super::store::Store;
 
-/// How many messages of one board are made into commits at once. That is fewer than of all boards together, so a place is
-/// free for other boards however many write to a hot one.
+/// How many messages of one board are made into commits at once. These are fewer than all boards together may have, so
+/// other boards find a free place however many write to a hot one.
 const WRITING: u32 = 3;
 
 /// A board: its tree, what it is called, and the places of those who write to it.

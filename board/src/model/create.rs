@@ -114,7 +114,7 @@ impl Boards {
     /// Deletes a tree that does not become a board. If the disk is too full even for that, it waits for room.
     pub(crate) async fn give_up(&self, interim: &TreeHandle) {
         let name = interim.name();
-        // Whoever notes meanwhile that there is room waits for the lock, so it finds the name.
+        // A unit that notes meanwhile that there is room waits for the lock, so it finds the name.
         let mut left = self.0.left.lock().await;
         let deleted = self.0.store.trees().delete(&name).await;
         if self.noted(deleted).is_err() {

@@ -39,7 +39,7 @@ pub(crate) struct Ask {
     pub(crate) query: Pairs,
     pub(crate) body: Bytes,
     pub(crate) now: SystemTime,
-    /// Whether a program asks, of whom a key counts, and not a browser, whose cookies count.
+    /// Whether a program asks, which is known by its key, and not a browser, which is known by its cookies.
     pub(crate) is_program: bool,
     params: Pairs,
     /// Whether it took a token of writing.

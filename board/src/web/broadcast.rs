@@ -136,7 +136,7 @@ impl Broadcast {
         let mut state = self.lock();
         state.is_over = true;
         wake(state);
-        // If it had begun, that stays. Whoever waits finds that it is over.
+        // If it had begun, that stays. Those that wait find that it is over.
         let _has_begun = self.begun.put(false);
     }
 

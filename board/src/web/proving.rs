@@ -23,7 +23,7 @@ impl Ask {
         taken.map_err(Problem::too_many_tries)
     }
 
-    /// Whether `requester` may write under a name: the requester, who has proven it if it is protected.
+    /// Whether `requester` may write under a name. Returns the requester, who has proven the name if it is protected.
     ///
     /// # Errors
     /// 403, tied to the field of the passphrase; 422, if there is a passphrase for a name that has none; 429.

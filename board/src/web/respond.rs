@@ -178,7 +178,8 @@ async fn respond(
     Ok(response)
 }
 
-/// Whether a request looks into the past, which may take a reading of the disk; so search engines shall not come for it.
+/// Whether a request looks into the past, which may take a reading of the disk; so search engines are to leave it
+/// alone.
 fn is_of_the_past(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
     pairs.any(|pair| pair.starts_with("at=") || pair.starts_with("from="))

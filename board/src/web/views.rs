@@ -125,7 +125,7 @@ pub(crate) struct MessageView {
 }
 
 impl MessageView {
-    /// A message, of whose text at most `most` bytes are shown.
+    /// A message; at most `most` bytes of its text are shown.
     pub(crate) fn new(ask: &Ask, message: &Message, most: usize) -> Self {
         let post = message.post();
         let text = post.map(crate::model::Post::text).unwrap_or_default();

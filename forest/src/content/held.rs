@@ -115,7 +115,7 @@ impl Blobs {
         held.filter(|id| !shelves.blobs.has(id)).collect()
     }
 
-    /// Those of some blobs of which nothing is known here.
+    /// Those of some blobs about which nothing is known here.
     pub(crate) fn without_shelf(&self, ids: impl Iterator<Item = BlobId>) -> Vec<BlobId> {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         ids.filter(|id| !shelves.blobs.has(id)).collect()

@@ -122,7 +122,7 @@ impl Root {
         }
     }
 
-    /// The values of the leading attribute, unless it has no index or another one yields far fewer nodes.
+    /// The values of the leading attribute, unless it has no index, or another index yields far fewer nodes.
     fn leading<'a>(&self, query: &'a Query) -> Option<&'a Values> {
         let values = leading(&query.condition)?;
         self.indexes.get(&values.attribute)?;
@@ -191,7 +191,7 @@ impl Root {
         let walk = Plan::Walk {
             nodes: self.tree.len(),
         };
-        // In order, the leading index is walked, although another one may yield a few nodes less.
+        // In order, the leading index is walked, although another one may yield slightly fewer nodes.
         let leading = self
             .leading(query)
             .and_then(|values| count(values, &self.indexes));

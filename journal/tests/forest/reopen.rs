@@ -125,7 +125,7 @@ fn a_forest_whose_last_handle_was_dropped_is_closed() {
     }
 }
 
-/// One flipped bit of a value would keep the forest closed, also from whoever wants to erase it.
+/// One flipped bit of a value would keep the forest closed, even to a program that wants to erase the value.
 #[test]
 fn a_forest_with_a_damaged_erasable_value_opens_without_it_if_that_is_asked_for() {
     let disk = SimulatedDisk::new();

@@ -144,8 +144,8 @@ impl Scope {
         .await;
     }
 
-    /// Waits until no job of the scope is left that it waits for, and holds the thread meanwhile. A cancel must not end this
-    /// wait: a scope promises that its children have ended.
+    /// Waits until the scope has no job left that it must wait for, and holds the thread meanwhile. A cancel must not
+    /// end this wait: a scope promises that its children have ended.
     fn wait_with_stack(&self) {
         let mut all_ended = pin!(self.all_ended());
         let ended_or_gone = std::future::poll_fn(|cx| match all_ended.as_mut().poll(cx) {

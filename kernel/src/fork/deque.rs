@@ -57,7 +57,7 @@ const STEADY_LOOKS: usize = 32;
 const STEADY_LOOKS: usize = 1;
 
 /// How often a thief that has alerted the owner checks whether the owner shares the entry, before it pays for a heavy
-/// fence. As long as such a fence takes on a virtual machine: some ten microseconds, of which the owner loses as many.
+/// fence. As long as such a fence takes on a virtual machine: some ten microseconds, which the owner loses, too.
 #[cfg(not(any(loom, miri)))]
 const ASKING_LOOKS: usize = 20 * STEADY_LOOKS;
 #[cfg(any(loom, miri))]
@@ -335,7 +335,7 @@ impl<T, S> Deque<T, S> {
         self.bottom.load(Ordering::Relaxed) > self.top.load(Ordering::Relaxed)
     }
 
-    /// Whether the entry at `place` is there for so long that a steal is worth while. Any thread.
+    /// Whether the entry at `place` has been there for long enough to be worth a steal. Any thread.
     fn stays(&self, place: usize) -> bool {
         (0..STEADY_LOOKS).all(|_| {
             spin_loop();
@@ -343,7 +343,7 @@ impl<T, S> Deque<T, S> {
         })
     }
 
-    /// Asks the owner to share the entry at `place`, unless it does, and waits a little. Any thread.
+    /// Asks the owner to share the entry at `place`, unless it is shared already, and waits a little. Any thread.
     fn ask_for(&self, place: usize) {
         let is_shared = || self.seen_top.0.load(Ordering::Relaxed) > place;
         if is_shared() {
@@ -357,9 +357,9 @@ impl<T, S> Deque<T, S> {
         let _in_time = (0..ASKING_LOOKS).any(is_answered);
     }
 
-    /// Steals the oldest entry, if it stays for a while and `admits` returns true, and leaves in its place what
-    /// `leave` makes of the entry. Costs a heavy fence if the owner has not shared the entry, and does not do so when it
-    /// is asked. Any thread.
+    /// Steals the oldest entry, if it stays for a while and `admits` returns true, and leaves in its place what `leave`
+    /// makes of the entry. Costs a heavy fence if the owner has not shared the entry, and does not share it when asked.
+    /// Any thread.
     pub(crate) fn steal<R>(
         &self,
         admits: impl FnOnce() -> bool,

@@ -169,11 +169,11 @@ impl ForkDeque {
         self.thread_number.load(Ordering::Relaxed)
     }
 
-    /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork more may compute
-    /// until its next look around, or the monitor's.
+    /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork too many may
+    /// compute until its next look around, or the monitor's.
     pub(super) fn note_blocked(&self) {
         self.change(|| {
-            // A thread that has begun to wait meanwhile tells itself when it goes on.
+            // A thread that has begun to wait meanwhile says itself when it goes on.
             let blocked = !self.parked.load(Ordering::Relaxed);
             self.blocked.store(blocked, Ordering::Relaxed);
         });

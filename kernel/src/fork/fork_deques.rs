@@ -7,7 +7,7 @@
 //! another. A root fork whose thread waits, or is blocked, does not count. What it has pushed may be stolen whatever the
 //! others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very half.
 //!
-//! A thread tells when it begins to wait. That it is blocked in the system, the monitor finds out
+//! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
 //! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back.
 
 #![allow(unsafe_code)]

@@ -1,8 +1,8 @@
 //! `items(...)`: chains of adapters over items that are processed at the same time, in the shape of iterators.
 //!
 //! A chain has two parts: what can be divided ([`Parts`]: a slice, its chunks, pairs, numbered items), and the steps
-//! that each item then takes ([`Steps`]). The end of a chain runs the steps on pieces, by [`run`](super::pieces::run), so what
-//! holds of the panics, errors and cancels of [`for_each`](crate::fork::for_each) holds of every chain.
+//! that each item then takes ([`Steps`]). The end of a chain runs the steps on pieces, by [`run`](super::pieces::run),
+//! so panics, errors and cancels in a chain do what they do in [`for_each`](crate::fork::for_each).
 
 use std::{
     convert::Infallible,
@@ -64,7 +64,7 @@ pub fn items<I: IntoParts>(items: I) -> Items<I::Parts> {
     }
 }
 
-// What needs the index of each item. The bound is on each method: so an error names it, and says what to write.
+// What needs the index of each item. Each method has the bound, so an error names the method, and says what to write.
 impl<P: Parts, S> Items<P, S> {
     /// Pieces of a slice of `size` items each; the last may be shorter.
     ///

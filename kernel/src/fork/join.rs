@@ -274,7 +274,7 @@ fn look_around(fork_deque: &ForkDeque) {
         return;
     }
     if !fork_deques::of(shared).admits(shared, fork_deque) {
-        // It looks when this thread no longer computes: if it is blocked, nobody else finds out.
+        // The monitor looks when this thread no longer computes: if the thread is blocked, nobody else finds out.
         shared.monitor.begin_to_watch();
     } else {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall

@@ -77,7 +77,8 @@ impl<'a> RootFork<'a> {
         }
         here.set_thread_fork(Some(fork_deque::as_thread_fork(fork_deque)));
         if is_stolen {
-            // So its first halves are shared: the thread that it was stolen from may soon wait, and then helps.
+            // Alerted, so that it shares its first halves: the thread that it was stolen from may soon wait, and then
+            // helps.
             fork_deque.deque.alert();
         }
         if here.job().is_some() {

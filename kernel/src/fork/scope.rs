@@ -226,7 +226,7 @@ impl ScopeParts {
         if wants_runner {
             self.start_runner(&shared);
         } else {
-            // Nobody else finds out that a runner is blocked, and so no longer computes, if the monitor sleeps.
+            // If the monitor sleeps, nobody finds out that a runner is blocked, and so no longer computes.
             shared.monitor.begin_to_watch();
         }
     }

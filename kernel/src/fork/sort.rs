@@ -136,7 +136,7 @@ struct Divided {
     greater: usize,
 }
 
-/// Up to this size an item is cheaper to move than a wrong guess of which part it belongs to.
+/// Up to this size, to move an item costs less than a wrong guess of its part.
 const MOVED_UP_TO: usize = 16;
 /// If fewer items than one in this many are less than the pivot, those that equal it are probably many.
 const FEW: usize = 8;
@@ -173,7 +173,7 @@ fn divide<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> Divided 
 }
 
 /// Moves the items for which `belongs` is true before the others, and returns how many there are. Without a branch that
-/// depends on an item, because the system's guess of it would be wrong every other time: each item changes places with
+/// depends on an item, because the processor would guess it wrong every other time: each item changes places with
 /// the first of the others, or with itself.
 fn move_to_front<T>(items: &mut [T], belongs: impl Fn(&T) -> bool) -> usize {
     let mut front = 0;

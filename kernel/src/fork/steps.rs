@@ -1,6 +1,6 @@
 //! What happens to each item on its way: nothing, `map`, `filter`, `flat_map`, one after the other.
 //!
-//! The steps of a piece are an iterator of the standard library, so they cost what they cost there.
+//! The steps of a piece are an iterator of the standard library, and cost what that costs.
 
 /// What turns the items of a piece into others.
 pub trait Steps<T>: Sync {

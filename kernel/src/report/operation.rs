@@ -63,7 +63,7 @@ impl OperationName {
         self
     }
 
-    /// Who asked, if no job did.
+    /// Which thread asked, if no job did.
     fn outside_of_jobs(&self) -> String {
         format!("a thread outside of any job, at {},", self.site)
     }

@@ -57,8 +57,9 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// that nobody has begun: then [`look_for_blocked`](Forks::look_for_blocked) may find that fewer compute.
     fn must_look_for_blocked(&self, shared: &S) -> bool;
 
-    /// If so, notes which threads that fork are blocked, as `is_blocked` says of the system's number of a thread, and
-    /// wakes a worker if it may steal now. In any case takes the note back of those that run again. Called by the monitor.
+    /// If so, notes which threads that fork are blocked, which `is_blocked` says by the system's number of a thread,
+    /// and wakes a worker if it may steal now. In any case takes the notes of those that run again back. Called by the
+    /// monitor.
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared

@@ -1,4 +1,4 @@
-//! The dozen rows that `weald bench` runs without options, small enough to end within a minute all together.
+//! The dozen rows that `weald bench` runs without options, so small that all of them together end within a minute.
 //!
 //! Each runs with one number of workers: one if its units can only work in turns, else as many as the machine has; or with
 //! the number that was asked for.

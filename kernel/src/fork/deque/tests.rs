@@ -15,7 +15,7 @@ fn calm() -> Deque<u32, u32> {
     deque
 }
 
-/// Pushes an entry, which looks around if it must. Whether it did.
+/// Pushes an entry, and looks around if the push says so. Returns whether it did.
 fn push(deque: &Deque<u32, u32>, entry: &u32) -> bool {
     // SAFETY: this thread is the owner.
     let (_, looks) = unsafe { deque.push(ptr::from_ref(entry).cast_mut()) };
@@ -34,7 +34,7 @@ fn pop(deque: &Deque<u32, u32>, place: usize) -> bool {
     is_back || unsafe { deque.judge(place) } == Verdict::Kept
 }
 
-/// Steals the oldest entry. The entry, and the number of heavy fences.
+/// Steals the oldest entry. Returns it, and the number of heavy fences.
 fn steal(deque: &Deque<u32, u32>) -> (Option<u32>, usize) {
     let before = barrier::heavy_fences();
     let stolen = deque.steal(

@@ -260,8 +260,8 @@ impl DetachedThread {
         self.hook.awaits_warning() && !self.announced
     }
 
-    /// If the panic hook that was reported is over, and the run is not one that begins: what runs now is the job's own, and is
-    /// not reported yet. True if so.
+    /// True if the panic hook that was reported is over, and the run is not one that begins: then the job's own code
+    /// runs now, and is not reported yet.
     pub(super) fn look_behind_hook(&mut self) -> bool {
         let is_due = self.hook.is_begun() && !self.announced;
         let is_over =
@@ -274,7 +274,7 @@ impl DetachedThread {
         is_over
     }
 
-    /// The run was reported, which has lasted for `held`.
+    /// The run, which has lasted for `held`, was reported.
     fn set_reported(&mut self, held: Duration) {
         self.reported = true;
         if self.run.code == RunningCode::PanicHook {

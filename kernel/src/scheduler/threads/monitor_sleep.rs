@@ -65,8 +65,8 @@ impl MonitorSleep {
         }
     }
 
-    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps. `alert` makes those look whether the
-    /// monitor sleeps who otherwise would not.
+    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps. `alert` makes the forking threads
+    /// look whether the monitor sleeps, which they otherwise would not.
     pub(crate) fn sleep_until_a_worker_wakes(
         &self,
         alert: impl FnOnce(),

@@ -2,15 +2,16 @@
 //!
 //! The time of a hook is none of the job's, but the poll goes on behind it: the panic unwinds the job, which may catch
 //! it. So what follows a long hook is timed as a run that begins, once in a run: a job that panics again and again is
-//! stuck as any other is. Otherwise the monitor, if it looked between the hook's end and the poll's, would take the job
+//! stuck like any other. Otherwise the monitor, if it looked between the hook's end and the poll's, would take the job
 //! for stuck since before the hook.
 //!
-//! Invariant of that hook: the monitor never sees that it has ended and its run not. The two change under the lock under which
-//! the monitor looks at both: that of the worker's core, or that of the list of detached threads.
+//! Invariant: when the monitor sees that a long hook has ended, it also sees the new run. Both change under the lock
+//! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
 //!
-//! A hook that takes less than a quarter of the bound ends without a lock, and it and each later one leave the run as it is:
-//! their time counts as the job's. So the monitor may find a hook over that it has reported, in the same run, even if
-//! another one runs by then: it then reports the job, too, which still holds its thread (`detached_thread/hook_watch.rs`).
+//! A hook that takes less than a quarter of the bound ends without a lock. This hook and each later one leave the run
+//! as it is, so their time counts as the job's. So the monitor may find that a hook which it has reported is over in
+//! the same run, even if another hook runs by then. It then reports the job, too, which still holds its thread
+//! (`detached_thread/hook_watch.rs`).
 
 #![allow(unsafe_code)]
 
@@ -29,7 +30,7 @@ thread_local! {
     static RENEWED: Cell<RunWord> = const { Cell::new(RunWord::NONE) };
 }
 
-/// The panic hook has ended that ran for a panic of `job`, which the calling thread runs, and `took` so long.
+/// The panic hook that ran for a panic of `job` has ended, and `took` so long. The calling thread runs `job`.
 pub(crate) fn end(job: &JobRef, took: Duration) {
     let cx = context::again();
     let is_short = |shared: &&Shared| took < shared.config.stuck_after / 4;

@@ -30,7 +30,7 @@ pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
 /// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for
 /// them.
 const COUNTED_JOBS: usize = 64;
-/// A job that was reported for several long runs is not forgotten while it has had several in this time.
+/// A job that was reported for several long runs is not forgotten as long as it has had several within this time.
 const NAMED_MEMORY: Duration = Duration::from_secs(4);
 
 /// A suspect kind, as a worker's loop knows it.

@@ -10,8 +10,9 @@
 //!                          ... the suspended frames
 //! ```
 //!
-//! x19 and x29, which the compiler reserves, are saved by hand. All other registers are declared as clobbered, also the
-//! vector registers whose lower halves a called function keeps, so the compiler saves only those that are in use.
+//! x19 and x29, which the compiler reserves, are saved by hand. All other registers are declared as clobbered,
+//! including the vector registers whose lower halves a called function keeps, so the compiler saves only those that are
+//! in use.
 
 #![allow(unsafe_code)]
 

@@ -214,8 +214,8 @@ fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
     assert!(threads.pending_kills().is_empty());
 }
 
-/// Looks at a blocked thread whose run has lasted for `held`. How many runs are reported, and for how long each hook that
-/// a warning tells of has run.
+/// Looks at a blocked thread whose run has lasted for `held`. Returns how many runs are reported, and how long each
+/// hook that a warning names has run.
 fn look_at_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<Duration>) {
     let mut round = Round::new(BOUND);
     let times = ThreadTimes {

@@ -2,11 +2,11 @@
 //! that was reported has gone on for so long that it blocks.
 //!
 //! A hook is reported once, as information, and once more, as a warning, when it is a long one. Behind it the job's own
-//! code runs, and is reported as the job's. It does so too if a look finds another hook than the one that was reported:
-//! between the two, the job went on. How the monitor tells hooks apart: [`SeenHook`].
+//! code runs, and is reported as the job's. The same holds if a look finds another hook than the one that was reported:
+//! the job went on between the two. How the monitor tells hooks apart: [`SeenHook`].
 //!
-//! Times are counted from the begin of the run. The hook may begin late in it, so what counts is the time since the hook
-//! was reported.
+//! Times are counted from the beginning of the run. The hook may begin late in the run, so what counts is the time
+//! since the hook was reported.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(in crate::scheduler::threads) enum HookWatch {
     /// Nothing.
     #[default]
     Nothing,
-    /// That it runs, when the run had lasted for so long.
+    /// That it runs; how long the run had lasted then.
     Reported(Duration),
     /// That it is a long one.
     Warned,

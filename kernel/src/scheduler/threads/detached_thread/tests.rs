@@ -1,4 +1,4 @@
-//! What a look at a detached thread concludes from the times that the system tells.
+//! What a look at a detached thread concludes from the times that the system reports.
 
 use super::*;
 use crate::{job::testing, scheduler::threads::senders::Sends};
@@ -90,7 +90,7 @@ fn a_blocked_thread_is_sampled_when_it_begins_when_its_run_is_long_and_beyond_th
     assert!(!thread.is_sampled(2 * BOUND, BOUND));
 }
 
-/// It is none of the time that the look judges.
+/// The look does not judge that time.
 #[test]
 fn a_panic_hook_that_begins_during_a_look_is_not_reported_in_the_place_of_the_job() {
     let mut thread = in_quarantine();

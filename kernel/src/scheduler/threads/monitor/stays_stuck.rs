@@ -19,7 +19,7 @@ use crate::{
 /// What was reported of one run.
 #[derive(Default)]
 pub(super) struct StaysStuck {
-    /// When the run has lasted for so long, it is looked at.
+    /// The run is looked at when it has lasted for this long.
     look_at: Duration,
     /// What was reported of the panic hook.
     hook: HookWatch,

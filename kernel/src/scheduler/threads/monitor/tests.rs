@@ -40,7 +40,7 @@ fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
     runnable.into_ptr();
 }
 
-/// Fails after a minute, which is long for whatever a test waits for.
+/// Fails after a minute, longer than anything that a test waits for may take.
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
