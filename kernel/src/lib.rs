@@ -125,8 +125,9 @@ mod reactor {
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
 // - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `Deque::steal` in
-//   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
-//   (`steal`, which chooses the deque; whether it may steal there: `admits`); an owner that waits for a stolen half calls it itself (`StolenJob::help`);
+//   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques` (`steal`,
+//   which chooses the deque; `admits` decides whether the worker may steal there); an owner that waits for a stolen half
+//   calls it itself (`StolenJob::help`);
 // - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
 //   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
@@ -331,17 +332,7 @@ mod runtime {
 #[cfg(test)]
 #[cfg(any(loom, miri, weald_thread_sanitizer))]
 mod models {
-    //! The models: small protocols of the kernel that loom runs through every interleaving.
-    //!
-    //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
-    //! what it proves. Where the surrounding code needs a whole runtime, a model repeats its steps in the
-    //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them; `soak`
-    //! runs them also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
-    //!
-    //! What the models cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
-    //! of one thread. The fence `light_if_asymmetric` is a full one here, so no model notices if its counterpart is not
-    //! heavy. Models of `light` do.
-
+    #![doc = include_str!("models/page.md")]
     #![allow(
         clippy::arc_with_non_send_sync,
         reason = "loom runs all its threads on one"
