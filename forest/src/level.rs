@@ -5,7 +5,7 @@
 pub enum Level {
     /// The journal has taken it.
     Accepted,
-    /// It survives the end of the program, also by `kill -9`.
+    /// It survives the end of the program, even by `kill -9`.
     Buffered,
     /// It survives the loss of power.
     Durable,

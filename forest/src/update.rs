@@ -111,7 +111,7 @@ impl TreeHandle {
 
     /// Like [`update`](Self::update), with an id, bytes or a level for the commit.
     ///
-    /// With an id the update can be repeated after a lost answer, also while the first one still runs: if a commit with
+    /// With an id the update can be repeated after a lost answer, even while the first one still runs: if a commit with
     /// this id was made before or is made meanwhile, the closure runs once more, on the version before that commit. If
     /// it then asks for the same, the receipt is that of the first commit, the value is that of then, and nothing is
     /// changed. Otherwise, or if that version is no longer kept, the error is [`CommitError::IdTaken`], with the first

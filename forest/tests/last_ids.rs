@@ -1,4 +1,4 @@
-//! A forest opens again after every commit that it acknowledged, also if a tree came with the last ids that there are.
+//! A forest opens again after every commit that it acknowledged, even if a tree came with the last ids that there are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! An id that another tree of the forest gave out is refused, also after both were read from a journal.
+//! An id that another tree of the forest gave out is refused, even after both were read from a journal.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

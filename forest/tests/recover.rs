@@ -375,7 +375,7 @@ fn check_versions(journal: &MemoryJournal, forest: &Forest, [first, last, next]:
 }
 
 /// A reference is gone from all versions that a forest keeps, and comes back from a snapshot, or from a version that another
-/// forest keeps. Nothing was erased, so the value is there also after the records were replayed.
+/// forest keeps. Nothing was erased, so the value is there even after the records were replayed.
 #[test]
 fn a_value_whose_reference_comes_back_is_there_again() {
     for (is_restored, checkpoints) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1)] {

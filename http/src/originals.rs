@@ -79,7 +79,7 @@ impl<S: Clone + Send + 'static> Originals<S> {
     }
 }
 
-/// A guard: its instance is given back when the guard is dropped, also by an unwinding.
+/// A guard: its instance is given back when the guard is dropped, even by an unwinding.
 pub(crate) struct Lent<S: Clone + Send + 'static> {
     original: Option<S>,
     originals: Arc<Originals<S>>,

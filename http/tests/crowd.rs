@@ -1,5 +1,5 @@
 //! In a crowd of connections each gives up its buffers right after an answer, has none while it waits in quarantine,
-//! and is served as any other. The program is told when they have.
+//! and is served like any other. The program is told when they have.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -237,7 +237,7 @@ impl Core {
         erased.map_err(|error| Failure::Medium("erasing", error))
     }
 
-    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now, also if the medium
+    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now, even if the medium
     /// panics: a checkpoint that fails does not end the journal.
     pub(crate) fn change_keys<T>(
         &self,

@@ -30,7 +30,7 @@ impl Core {
         }
     }
 
-    /// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever. A writer that was
+    /// Does something with the medium. A panic in it is a failure like any other: nobody may wait for ever. A writer that was
     /// overtaken finds files missing, and fails because of that.
     pub(crate) fn caught<T>(
         &self,
@@ -69,7 +69,7 @@ impl Core {
         catch_foreign(noted).flatten()
     }
 
-    /// For a report, also if the medium panics.
+    /// For a report, even if the medium panics.
     pub(crate) fn medium_name(&self) -> String {
         catch_foreign(|| self.medium.name()).unwrap_or_else(|| "a journal".to_owned())
     }

@@ -135,7 +135,7 @@ impl Leading {
         self.leader = self.leader.map(|(number, _)| (number, since));
     }
 
-    /// Lets authors lead also if a write was slow a short time ago.
+    /// Lets authors lead even if a write was slow a short time ago.
     #[cfg(test)]
     pub(crate) fn forget_slow(&mut self) {
         self.slow = None;

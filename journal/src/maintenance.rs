@@ -42,7 +42,7 @@ impl Core {
             Ok((keys.number(), keys.kept().collect::<Vec<_>>()))
         });
         let (keys, kept) = settled.map_err(failed)?;
-        // The history behind the former checkpoint has versions that refer to these, also if the newest ones do not.
+        // The history behind the former checkpoint has versions that refer to these, even if the newest ones do not.
         checkpoint.blobs.extend(kept);
         checkpoint.blobs.sort_unstable();
         checkpoint.blobs.dedup();

@@ -156,7 +156,7 @@ pub(crate) fn read_some(file: &dyn MediumFile, offset: u64, most: usize) -> io::
     Ok(bytes)
 }
 
-/// An error as text, also if it panics when it is shown: a medium may fail with an error of a type of its own.
+/// An error as text, even if it panics when it is shown: a medium may fail with an error of a type of its own.
 pub(crate) fn text_of(error: &io::Error) -> String {
     catch_foreign(|| error.to_string())
         .unwrap_or_else(|| "its error panics when it is shown".to_owned())

@@ -118,7 +118,7 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     ))
 }
 
-/// The segments with the bytes to which the newest checkpoint refers must be there, also if the records around them were
+/// The segments with the bytes to which the newest checkpoint refers must be there, even if the records around them were
 /// trimmed: without them no opening could show the forest.
 fn must_have_segments(medium: &dyn Medium, found: &Found, keys: &Keys) -> Result<(), Unreadable> {
     let (Some(journal), Some(at)) = (found.journal, found.checkpoint) else {

@@ -1,4 +1,4 @@
-//! A program that commits a million times keeps no more in memory than one that commits some thousand times, also if
+//! A program that commits a million times keeps no more in memory than one that commits some thousand times, even if
 //! there are always checkpoints being made beside its commits.
 //!
 //! Live bytes are counted in the allocator, so this file has a single test, alone in its program.

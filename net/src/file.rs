@@ -209,7 +209,7 @@ impl File {
     }
 
     /// Wraps a file of the standard library. It stays in its mode, because it may be inherited; so if it is a FIFO or a
-    /// terminal, a read or a write that has to wait holds a thread, also if the descriptor is non-blocking. Use
+    /// terminal, a read or a write that has to wait holds a thread, even if the descriptor is non-blocking. Use
     /// [`ReadEnd::from_fd`](crate::ReadEnd::from_fd) for these.
     pub fn from_std(file: fs::File) -> File {
         let path = format!("descriptor {}", file.as_raw_fd());

@@ -138,7 +138,7 @@ impl<T: Transport> Stream<T> {
     }
 
     /// Writes as much of `bytes` as there is room for, at least one byte. Waits while a slow peer leaves no
-    /// room, also if `bytes` is empty: the stream has no queue of its own.
+    /// room, even if `bytes` is empty: the stream has no queue of its own.
     ///
     /// Cancel-safe. In a choice bytes are written only if this event is chosen.
     ///

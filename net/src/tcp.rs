@@ -214,7 +214,7 @@ impl TcpListener {
 
     /// Waits for a connection. Several callers may wait at once; each connection goes to one of them.
     ///
-    /// Cancel-safe, also in a choice: no connection is lost.
+    /// Cancel-safe, even in a choice: no connection is lost.
     ///
     /// # Errors
     /// Errors from the operating system. When descriptors are used up ([`is_exhausted`](crate::is_exhausted)) the

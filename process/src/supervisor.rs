@@ -93,7 +93,7 @@ impl Supervisor {
     }
 
     /// The settings of the supervisor's process, such as its name and whether it is linked with the running unit. A
-    /// linked supervisor ends when that unit ends, in any way, also by returning. The end of any other unit does not
+    /// linked supervisor ends when that unit ends, in any way, even by returning. The end of any other unit does not
     /// end it.
     pub fn builder(self, builder: Builder) -> Supervisor {
         Supervisor { builder, ..self }

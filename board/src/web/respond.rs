@@ -247,7 +247,7 @@ fn refusal(
     taken.err().map(Problem::too_many)
 }
 
-/// A place among the requests that are being answered, which is given back also if the client goes away.
+/// A place among the requests that are being answered, which is given back even if the client goes away.
 struct Room {
     app: App,
     count: usize,

@@ -160,7 +160,7 @@ impl Board {
 pub(crate) enum Durability {
     /// The loss of power
     Durable,
-    /// The end of the program, also by kill -9
+    /// The end of the program, even by kill -9
     Buffered,
     /// Nothing: it is visible
     Accepted,

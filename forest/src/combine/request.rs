@@ -196,7 +196,7 @@ pub(crate) struct TreeMoment {
     pub(crate) coming: Vec<RootRef>,
 }
 
-/// What is visible at one moment. The versions are in the histories of the trees, up to this one, also if the trees let them
+/// What is visible at one moment. The versions are in the histories of the trees, up to this one, even if the trees let them
 /// go meanwhile.
 pub(crate) struct Moment {
     pub(crate) version: Version,
@@ -254,7 +254,7 @@ impl Action {
         }
     }
 
-    /// What the author asked for, also if it was found to be impossible.
+    /// What the author asked for, even if it was found to be impossible.
     fn meant(&self) -> &Self {
         match self {
             Self::Refused(refused) => &refused.1,

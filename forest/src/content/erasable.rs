@@ -212,7 +212,7 @@ impl Blobs {
         gone
     }
 
-    /// The meaning of a value. A reference is never plain bytes, also if it refers to nothing that is known here.
+    /// The meaning of a value. A reference is never plain bytes, even if it refers to nothing that is known here.
     pub(crate) fn value<'a>(&self, value: &'a [u8]) -> Value<'a> {
         let Some(id) = referred(value) else {
             return Value::Plain(value);

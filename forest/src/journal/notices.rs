@@ -15,7 +15,7 @@ const MOST: usize = 4;
 /// How many they hold. Only the count itself matters, so relaxed ordering is enough.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// One of those threads, until it ends, also by a panic.
+/// One of those threads, until it ends, even by a panic.
 struct HeldThread(&'static AtomicUsize);
 
 impl HeldThread {

@@ -37,7 +37,7 @@ use crate::{
 /// for a job, thread or callback that drops its own runtime: it is cancelled, and runs until its next wait.
 ///
 /// A process that was forked (`fork(2)`) has none of the runtime's threads. There [`block_on`](Runtime::block_on) and every
-/// [`wait()`](crate::Wait::wait) that is not over at once panic, also in a job that has forked and in the future of a
+/// [`wait()`](crate::Wait::wait) that is not over at once panic, even in a job that has forked and in the future of a
 /// `block_on` around the fork. Dropping the runtime or shutting it down does nothing: what its jobs hold is the other
 /// process's. A job that forks must end the new process itself, by `exec` or `_exit`, before it awaits or returns: the
 /// copy of its thread would go on and run other jobs. If it panics there, or is cancelled, the

@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Decoded {
             }
         }
 
-        // Only so halves of pairs are let through.
+        // Only this lets halves of pairs through.
         deserializer.deserialize_bytes(Bytes)
     }
 }

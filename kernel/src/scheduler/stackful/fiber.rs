@@ -1,7 +1,7 @@
 //! A fiber: direct-style code on a stack of its own, as the future of a job.
 //!
 //! A poll switches to its stack, where its closure runs. To wait, it switches back to the loop that polled it, and its
-//! job is parked as any other. So a fiber is woken, cancelled, joined and reported as every job is, and costs a switch
+//! job is parked like any other. So a fiber is woken, cancelled, joined and reported as every job is, and costs a switch
 //! each way.
 //!
 //! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold something
