@@ -41,14 +41,14 @@ impl<T: Transport> Read for TrackedIo<T> {
             if this.first.is_empty() {
                 this.first = Bytes::new();
             }
-            this.wire.note_read(false);
+            this.wire.set_listening(false);
             return Poll::Ready(Ok(()));
         }
         let has_room = buffer.remaining() > 0;
         let mut is_blank = false;
         let seen = |bytes: &[u8]| is_blank = wire::is_blank(bytes);
         let read = read_into(&this.wire.stream, cx, buffer, seen);
-        this.wire.note_read(read.is_pending());
+        this.wire.set_listening(read.is_pending());
         match read {
             Poll::Ready(Ok(1..)) if !is_blank => this.wire.activity.received(),
             Poll::Ready(Ok(0)) if has_room => this.wire.end(),

@@ -132,9 +132,9 @@ impl<T: Transport> Wire<T> {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Hyper has read, and waits for more or not.
-    pub(crate) fn note_read(&self, waits: bool) {
-        self.is_listening.store(waits, Ordering::Relaxed);
+    /// Hyper waits for more to read, or, with false, has got something.
+    pub(crate) fn set_listening(&self, listens: bool) {
+        self.is_listening.store(listens, Ordering::Relaxed);
     }
 
     /// Whether hyper waits for more, and so learns itself that the client is gone.

@@ -3,7 +3,7 @@
 //!
 //! - Each party is a thread, and only the one that has the turn runs. It gives the turn away before and after each operation
 //!   of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
-//! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable also after the loss of power.
+//! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable even after the loss of power.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -379,17 +379,33 @@ fn check(disk: &SimulatedDisk, told: &Told, least: u64, what: &str) {
     }
 }
 
-/// One interleaving, with the power cut at an operation or with a failure there; returns how many operations there were, and
-/// how many batches authors have written.
-fn interleave(seed: u64, at: u64, is_cut: bool) -> (u64, usize) {
+/// What happens at an operation.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    PowerCut,
+    Failure,
+}
+
+impl Fate {
+    /// Three of four seeds cut the power.
+    fn of(seed: u64) -> Fate {
+        match seed % 4 {
+            0 => Fate::Failure,
+            _ => Fate::PowerCut,
+        }
+    }
+}
+
+/// One interleaving, with the power cut at an operation or with a failure there; returns how many operations there
+/// were, and how many batches authors have written.
+fn interleave(seed: u64, at: u64, end: Fate) -> (u64, usize) {
     let disk = SimulatedDisk::new();
-    if is_cut {
-        disk.cut_power_at(at);
-    } else {
-        disk.fail_operation(at);
+    match end {
+        Fate::PowerCut => disk.cut_power_at(at),
+        Fate::Failure => disk.fail_operation(at),
     }
     let told = run(seed, &disk);
-    let what = format!("seed {seed}, operation {at}, power cut: {is_cut}");
+    let what = format!("seed {seed}, operation {at}, {end:?}");
     check(&disk.after_kill(), &told, told.buffered, &what);
     for cut in 0..2 {
         let what = format!("{what}, after power cut {cut}");
@@ -413,17 +429,17 @@ fn what_authors_and_threads_write_under_any_interleaving_is_kept() {
     };
     for seed in 0..300 {
         let at = opening + Random(seed).below(50) as u64;
-        led += interleave(seed, at, seed % 4 != 0).1;
+        led += interleave(seed, at, Fate::of(seed)).1;
     }
     assert!(led > 300, "authors have written only {led} batches");
 }
 
 #[test]
 fn an_interleaving_that_is_cut_at_each_operation_keeps_what_was_told() {
-    let (operations, _) = interleave(7, u64::MAX, true);
+    let (operations, _) = interleave(7, u64::MAX, Fate::PowerCut);
     for at in 0..operations {
-        interleave(7, at, true);
-        interleave(7, at, false);
+        interleave(7, at, Fate::PowerCut);
+        interleave(7, at, Fate::Failure);
     }
 }
 
@@ -433,7 +449,7 @@ fn soak_what_authors_and_threads_write_under_more_interleavings_is_kept() {
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
     for seed in 300.. {
-        interleave(seed, Random(seed).below(90) as u64, seed % 4 != 0);
+        interleave(seed, Random(seed).below(90) as u64, Fate::of(seed));
         if seed >= 320 && Instant::now() >= end {
             return;
         }

@@ -286,18 +286,23 @@ pub(crate) fn destroy(medium: &dyn Medium, name: &str) -> io::Result<bool> {
     }
 }
 
-/// Destroys all key files except the one with the number `newest` and, if it is kept, the spare one. Returns whether there
-/// were any others.
-pub(crate) fn destroy_others(
-    medium: &dyn Medium,
-    (newest, keeps_spare): (u64, bool),
-) -> io::Result<bool> {
+/// Which key files are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptKeys {
+    /// The number of the newest one; 0: there is none.
+    pub(crate) newest: u64,
+    /// Whether the spare one is kept.
+    pub(crate) spare: bool,
+}
+
+/// Destroys all key files except those that are kept. Returns whether there were any others.
+pub(crate) fn destroy_others(medium: &dyn Medium, kept: KeptKeys) -> io::Result<bool> {
     let mut changed = false;
     for name in medium.list()? {
         let is_old = match name.strip_suffix(names::UNFINISHED) {
             Some(whole) => names::keys_of(whole).is_some(),
-            None if name == names::SPARE_KEYS => !keeps_spare,
-            None => names::keys_of(&name).is_some_and(|number| number != newest),
+            None if name == names::SPARE_KEYS => !kept.spare,
+            None => names::keys_of(&name).is_some_and(|number| number != kept.newest),
         };
         changed |= is_old && destroy(medium, &name)?;
     }

@@ -378,9 +378,11 @@ impl Keys {
             is_dirty: false,
         });
         let is_reused = self.reuse(medium, before, has_others)?;
-        if (has_others || !is_reused)
-            && key_file::destroy_others(medium, (number, self.spare.is_some()))?
-        {
+        let kept = key_file::KeptKeys {
+            newest: number,
+            spare: self.spare.is_some(),
+        };
+        if (has_others || !is_reused) && key_file::destroy_others(medium, kept)? {
             medium.sync_names()?;
         }
         (self.has_others, self.is_stale) = (false, false);

@@ -130,7 +130,11 @@ pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()>
         keys.rewrite(medium)?;
         return keys.grow(medium, 0);
     }
-    match key_file::destroy_others(medium, (0, false))? {
+    let none = key_file::KeptKeys {
+        newest: 0,
+        spare: false,
+    };
+    match key_file::destroy_others(medium, none)? {
         true => medium.sync_names(),
         false => Ok(()),
     }

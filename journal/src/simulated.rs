@@ -158,7 +158,7 @@ impl SimulatedDisk {
         self.disk().is_locked = false;
     }
 
-    /// Removes the locked file, as a person would who takes it for a leftover of an older program.
+    /// Removes the locked file, as somebody might who takes it for a leftover of an older program.
     pub fn remove_lock(&self) {
         self.set_file(LOCK, None);
     }
@@ -182,7 +182,7 @@ impl SimulatedDisk {
         Some(disk.files[file].bytes.clone())
     }
 
-    /// Whether somebody who reads the medium itself finds some bytes, also in files that have lost their names.
+    /// Whether somebody who reads the medium itself finds some bytes, even in files that have lost their names.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         let has = |all: &[u8]| all.windows(bytes.len()).any(|window| window == bytes);
         let disk = self.disk();
@@ -293,14 +293,14 @@ impl Medium for SimulatedDisk {
         let mut disk = self.disk();
         disk.begin()?;
         let number = disk.create(name)?;
-        Ok(self.opened(number, false))
+        Ok(self.opened(number))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let disk = self.disk();
         disk.end()?;
         let number = disk.find(name)?;
-        Ok(self.opened(number, false))
+        Ok(self.opened(number))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -342,20 +342,24 @@ impl Medium for SimulatedDisk {
         (disk.lock, disk.is_locked) = (Some(number), true);
         drop(disk);
         if is_held {
-            let file = self.opened(number, false);
+            let file = self.opened(number);
             let pid = noted_pid(&*file).unwrap_or(0);
             return Err(LockError::Held { pid });
         }
-        Ok(self.opened(number, true))
+        Ok(Box::new(SimulatedFile {
+            disk: self.clone(),
+            number,
+            is_lock: true,
+        }))
     }
 }
 
 impl SimulatedDisk {
-    fn opened(&self, number: usize, is_lock: bool) -> Box<dyn MediumFile> {
+    fn opened(&self, number: usize) -> Box<dyn MediumFile> {
         Box::new(SimulatedFile {
             disk: self.clone(),
             number,
-            is_lock,
+            is_lock: false,
         })
     }
 }

@@ -13,6 +13,14 @@ use super::happened::{Happened, happened};
 use super::name::BoardName;
 use super::store::Store;
 
+/// What becomes of changes that memory no longer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Older {
+    /// They are read from the disk.
+    Replayed,
+    Refused,
+}
+
 /// The changes of a board after a version. Each is durable, or has the level at which the forest
 /// acknowledges commits.
 pub struct Follow {
@@ -21,8 +29,7 @@ pub struct Follow {
     tree: TreeHandle,
     /// The version of the last change that was told.
     last: Version,
-    /// Whether the disk may be asked.
-    may_replay: bool,
+    older: Older,
     /// Changes that were read from the disk and are not told yet.
     behind: VecDeque<Happened>,
     watch: Option<Watch>,
@@ -47,7 +54,7 @@ impl Boards {
         name: &BoardName,
         since: Option<Version>,
     ) -> Result<Follow, BoardError> {
-        self.follow_from(name, since, true).await
+        self.follow_from(name, since, Older::Replayed).await
     }
 
     /// The changes after a version that memory still has. It ends as soon as memory no longer has the next change.
@@ -56,14 +63,14 @@ impl Boards {
         name: &BoardName,
         since: Version,
     ) -> Result<Follow, BoardError> {
-        self.follow_from(name, Some(since), false).await
+        self.follow_from(name, Some(since), Older::Refused).await
     }
 
     async fn follow_from(
         &self,
         name: &BoardName,
         since: Option<Version>,
-        may_replay: bool,
+        older: Older,
     ) -> Result<Follow, BoardError> {
         let tree = self.tree(name)?;
         let last = since.unwrap_or_else(|| tree.view().version());
@@ -72,7 +79,7 @@ impl Boards {
             name: name.clone(),
             tree,
             last,
-            may_replay,
+            older,
             behind: VecDeque::new(),
             watch: None,
         };
@@ -123,7 +130,9 @@ impl Follow {
             &self.boards.0.store,
         ) {
             (Ok(watch), _) => self.watch = Some(watch),
-            (Err(WatchError::TooOld { .. }), Store::Disk(forest)) if self.may_replay => {
+            (Err(WatchError::TooOld { .. }), Store::Disk(forest))
+                if self.older == Older::Replayed =>
+            {
                 let replays = &self.boards.0.replays;
                 self.behind = replays.changes(forest, &self.tree, self.last).await?;
             }

@@ -25,16 +25,17 @@ pub(crate) struct AtRisk {
 }
 
 impl AtRisk {
-    /// The windows after an opening that begins behind a number. If the journal has not taken the record of the
-    /// opening, the next one would begin at the same place, so nothing may be applied before something is durable.
-    pub(crate) fn after(number: u64, is_noted: bool) -> Self {
-        if is_noted {
-            let (older, newer) = (number, 0);
-            Self { older, newer }
-        } else {
-            let (older, newer) = (u64::MAX, WINDOW);
-            Self { older, newer }
-        }
+    /// The windows after an opening that begins behind a number, and whose record the journal has taken.
+    pub(crate) fn after(number: u64) -> Self {
+        let (older, newer) = (number, 0);
+        Self { older, newer }
+    }
+
+    /// The windows after an opening whose record the journal has not taken. The next opening would begin at the same
+    /// place, so nothing may be applied before something is durable.
+    pub(crate) fn after_unnoted() -> Self {
+        let (older, newer) = (u64::MAX, WINDOW);
+        Self { older, newer }
     }
 
     /// Whether this many may be applied before they are durable; if so they are counted.
@@ -82,7 +83,7 @@ mod tests {
 
     /// Applies commits, while a journal makes some of them durable. Returns the most numbers and ids that were at risk.
     fn most_at_risk(counts: &[u64], mut durable: impl FnMut(u64) -> u64) -> (u64, usize) {
-        let mut at_risk = AtRisk::after(0, true);
+        let mut at_risk = AtRisk::after(0);
         let (mut shown, mut waits, mut most) = (Vec::new(), 0, 0);
         for (number, count) in (1..).zip(counts) {
             let settled = durable(number);
@@ -109,7 +110,7 @@ mod tests {
         }
         let (most, waits) = most_at_risk(&[1, LOST, 1, WINDOW, 1], |_| 0);
         assert!(most <= LOST && waits == 2, "{most} {waits}");
-        assert!(!AtRisk::after(7, false).takes(1));
-        assert!(!AtRisk::after(7, false).takes_next(1, (8, 7)));
+        assert!(!AtRisk::after_unnoted().takes(1));
+        assert!(!AtRisk::after_unnoted().takes_next(1, (8, 7)));
     }
 }

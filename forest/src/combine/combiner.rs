@@ -115,7 +115,10 @@ impl Combiner {
             is_poisoned: false,
             before: VecDeque::new(),
             failure: FailureWatch::new(failure_waker),
-            at_risk: AtRisk::after(number, start.is_noted),
+            at_risk: match start.is_noted {
+                true => AtRisk::after(number),
+                false => AtRisk::after_unnoted(),
+            },
             journal_waker,
             write_leases: WriteLeases::default(),
             alarm,

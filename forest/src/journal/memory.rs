@@ -27,6 +27,13 @@ use state::{KeptState, MemoryState, Sent, Taken};
 /// How many records a follower may be behind.
 const BEHIND: usize = 1024;
 
+/// When an append is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    AtOnce,
+    ByHand,
+}
+
 /// A journal in memory. A clone is the same journal.
 ///
 /// ```
@@ -47,26 +54,26 @@ pub struct MemoryJournal {
     inner: Arc<Mutex<MemoryState>>,
     marks: Marks,
     capabilities: Capabilities,
-    is_by_hand: bool,
+    answers: Answers,
 }
 
 impl MemoryJournal {
     /// One that accepts each record at once.
     pub fn new() -> Self {
-        Self::with(Level::Accepted, false)
+        Self::with(Level::Accepted, Answers::AtOnce)
     }
 
     /// One that plays a medium of the strongest level: it answers when it is told to.
     pub fn by_hand() -> Self {
-        Self::with(Level::Durable, true)
+        Self::with(Level::Durable, Answers::ByHand)
     }
 
     /// One that accepts each record at once, and whose levels are reached by [`sync`](Self::sync).
     pub fn synced_by_hand() -> Self {
-        Self::with(Level::Durable, false)
+        Self::with(Level::Durable, Answers::AtOnce)
     }
 
-    fn with(level: Level, is_by_hand: bool) -> Self {
+    fn with(level: Level, answers: Answers) -> Self {
         Self {
             inner: Arc::default(),
             marks: Marks::default(),
@@ -75,7 +82,7 @@ impl MemoryJournal {
                 max_record: usize::MAX,
                 pipelined: 1024,
             },
-            is_by_hand,
+            answers,
         }
     }
 
@@ -254,7 +261,7 @@ impl Journal for MemoryJournal {
             Some(room) => *room -= 1,
             None => {}
         }
-        if !self.is_by_hand {
+        if self.answers == Answers::AtOnce {
             let position = inner.keep(taken);
             let followers = std::mem::take(&mut inner.followers);
             drop(inner);

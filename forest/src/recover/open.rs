@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::error::RecoverError;
 use super::frames::FrameError;
-use super::pipeline::Pipeline;
+use super::pipeline::{Pipeline, Rest};
 use super::recovery::{Needed, Recovery};
 use crate::builder::Builder;
 use crate::combine::at_risk::LOST;
@@ -244,6 +244,10 @@ async fn read(
             return pipeline.end();
         };
         after = last.position;
-        pipeline = pipeline.apply(&entries, entries.len() >= RECORDS)?;
+        let rest = match entries.len() {
+            RECORDS.. => Rest::Long,
+            _ => Rest::Short,
+        };
+        pipeline = pipeline.apply(&entries, rest)?;
     }
 }

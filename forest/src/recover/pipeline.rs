@@ -30,34 +30,41 @@ pub(super) enum Pipeline {
     },
 }
 
+/// How much is likely to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Short,
+    /// Many more records.
+    Long,
+}
+
 impl Pipeline {
     /// Continues from this state.
     pub(super) fn new(recovery: Recovery) -> Self {
         Self::Here(Box::new(recovery))
     }
 
-    /// Applies records. `more` tells whether there are likely to be many more.
+    /// Applies records.
     ///
     /// # Errors
     /// [`RecoverError`], of these records or of some before them.
-    pub(super) fn apply(self, entries: &[Entry], more: bool) -> Result<Self, RecoverError> {
+    pub(super) fn apply(self, entries: &[Entry], rest: Rest) -> Result<Self, RecoverError> {
         let bytes: usize = entries.iter().map(|entry| entry.record.len()).sum();
-        let (pipeline, more) = match bytes {
-            ..=LONG => (self, more),
-            _ => (self.end().map(Self::new)?, false),
+        let (pipeline, rest) = match bytes {
+            ..=LONG => (self, rest),
+            _ => (self.end().map(Self::new)?, Rest::Short),
         };
-        pipeline.apply_list(entries, more)
+        pipeline.apply_list(entries, rest)
     }
 
-    fn apply_list(self, entries: &[Entry], more: bool) -> Result<Self, RecoverError> {
+    fn apply_list(self, entries: &[Entry], rest: Rest) -> Result<Self, RecoverError> {
         let decode = || entries.iter().map(Decoded::new);
         match self {
             Self::Here(mut recovery) => {
                 decode().try_for_each(|record| recovery.replay(record))?;
-                Ok(if more {
-                    Self::begin_thread(recovery)
-                } else {
-                    Self::Here(recovery)
+                Ok(match rest {
+                    Rest::Long => Self::begin_thread(recovery),
+                    Rest::Short => Self::Here(recovery),
                 })
             }
             Self::Thread { records, applied } => {
@@ -132,11 +139,14 @@ mod tests {
         block_on(journal.read(Position::default(), 100)).unwrap()
     }
 
-    fn replay(entries: &[Entry], more: bool) -> Result<Recovery, RecoverError> {
+    fn replay(entries: &[Entry], rest: Rest) -> Result<Recovery, RecoverError> {
         let mut pipeline = Pipeline::new(Recovery::new(3, Needed::new()));
         for list in entries.chunks(2) {
-            pipeline = pipeline.apply(list, more)?;
-            assert_eq!(matches!(pipeline, Pipeline::Thread { .. }), more);
+            pipeline = pipeline.apply(list, rest)?;
+            assert_eq!(
+                matches!(pipeline, Pipeline::Thread { .. }),
+                rest == Rest::Long
+            );
         }
         pipeline.end()
     }
@@ -145,9 +155,9 @@ mod tests {
     fn the_first_record_that_is_wrong_is_told_by_both_ways() {
         let whole = entries();
         assert!(whole.len() > 10);
-        for more in [false, true] {
+        for rest in [Rest::Short, Rest::Long] {
             assert_eq!(
-                replay(&whole, more).unwrap().last.number,
+                replay(&whole, rest).unwrap().last.number,
                 whole.len() as u64
             );
         }
@@ -156,7 +166,8 @@ mod tests {
                 let mut entries = whole.clone();
                 entries[damaged].record.truncate(len);
                 entries.last_mut().unwrap().record.clear();
-                let errors = [false, true].map(|more| replay(&entries, more).err().unwrap());
+                let errors =
+                    [Rest::Short, Rest::Long].map(|rest| replay(&entries, rest).err().unwrap());
                 assert_eq!(errors[0], errors[1]);
                 let RecoverError::Record { position, .. } = errors[0] else {
                     panic!("{}", errors[0]);
@@ -167,7 +178,7 @@ mod tests {
         // A record that does not fit those before it.
         let mut entries = whole.clone();
         entries.swap(5, 6);
-        let errors = [false, true].map(|more| replay(&entries, more).err().unwrap());
+        let errors = [Rest::Short, Rest::Long].map(|rest| replay(&entries, rest).err().unwrap());
         assert_eq!(errors[0], errors[1]);
         assert!(matches!(errors[0], RecoverError::Impossible { .. }));
     }
@@ -184,9 +195,9 @@ mod tests {
         let entries = block_on(journal.read(Position::default(), 100)).unwrap();
         let (short, long) = entries.split_at(entries.len() - 1);
         let pipeline = Pipeline::new(Recovery::new(3, Needed::new()));
-        let pipeline = pipeline.apply(short, true).unwrap();
+        let pipeline = pipeline.apply(short, Rest::Long).unwrap();
         assert!(matches!(pipeline, Pipeline::Thread { .. }));
-        let pipeline = pipeline.apply(long, true).unwrap();
+        let pipeline = pipeline.apply(long, Rest::Long).unwrap();
         assert!(matches!(pipeline, Pipeline::Here(_)));
         let recovery = pipeline.end().unwrap();
         assert_eq!(recovery.position, Some(long[0].position));
@@ -196,7 +207,7 @@ mod tests {
     fn a_reader_that_gives_up_waits_for_nobody() {
         let entries = entries();
         let pipeline = Pipeline::new(Recovery::new(3, Needed::new()));
-        let pipeline = pipeline.apply(&entries[..4], true).unwrap();
+        let pipeline = pipeline.apply(&entries[..4], Rest::Long).unwrap();
         let Pipeline::Thread { records, applied } = pipeline else {
             panic!("there is a thread");
         };

@@ -51,7 +51,7 @@ enum CalleeKind {
 #[derive(Clone, Copy)]
 struct Calls {
     kind: CalleeKind,
-    has_timeout: bool,
+    limit: Option<Duration>,
     rounds: u64,
 }
 
@@ -66,21 +66,21 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             return Err(Error::Usage(sentence));
         }
     };
-    let has_timeout = match params.text("timeout")? {
-        "yes" => true,
-        "no" => false,
+    let limit = match params.text("timeout")? {
+        "yes" => Some(TIME_LIMIT),
+        "no" => None,
         other => {
             return Err(Error::Usage(format!(
                 "timeout={other} is neither yes nor no."
             )));
         }
     };
-    if has_timeout && matches!(kind, CalleeKind::Oneshot) {
+    if limit.is_some() && matches!(kind, CalleeKind::Oneshot) {
         return Err(Error::Usage("callee=oneshot has no time limit.".into()));
     }
     let calls = Calls {
         kind,
-        has_timeout,
+        limit,
         rounds: rounds.div_ceil(TURNS),
     };
     alone(params, 2, move |inbox: Inbox<()>| async move {
@@ -111,10 +111,10 @@ async fn measure(calls: Calls) -> Result<Vec<Metric>, Error> {
 /// Makes the calls of one turn. The first one is not counted: after it, the callee runs, and is parked.
 async fn call(calls: Calls) -> Result<Duration, Error> {
     let callee = Callee::spawn(calls.kind).map_err(|error| not_spawned(&error))?;
-    callee.ask(0, calls.has_timeout).await?;
+    callee.ask(0, calls.limit).await?;
     let clock = Instant::now();
     for value in 0..calls.rounds {
-        callee.ask(value, calls.has_timeout).await?;
+        callee.ask(value, calls.limit).await?;
     }
     let elapsed = clock.elapsed();
     match callee {
@@ -144,13 +144,13 @@ impl Callee {
         })
     }
 
-    async fn ask(&self, value: u64, has_timeout: bool) -> Result<(), Error> {
-        let answer = match (self, has_timeout) {
-            (Callee::Process(pid), _) => ask(pid, value, has_timeout).await,
-            (Callee::Server(server), true) => {
-                server.request(EchoRequest(value)).within(TIME_LIMIT).await
+    async fn ask(&self, value: u64, limit: Option<Duration>) -> Result<(), Error> {
+        let answer = match (self, limit) {
+            (Callee::Process(pid), _) => ask(pid, value, limit).await,
+            (Callee::Server(server), Some(limit)) => {
+                server.request(EchoRequest(value)).within(limit).await
             }
-            (Callee::Server(server), false) => server.request(EchoRequest(value)).await,
+            (Callee::Server(server), None) => server.request(EchoRequest(value)).await,
             (Callee::Oneshot(pid), _) => {
                 let (sender, mut receiver) = oneshot::channel();
                 pid.send((value, sender));
@@ -168,12 +168,12 @@ impl Callee {
 pub(super) async fn ask(
     callee: &Pid<Echo>,
     value: u64,
-    has_timeout: bool,
+    limit: Option<Duration>,
 ) -> Result<u64, CallError> {
     let call = callee.call(|reply| Echo(value, reply));
-    match has_timeout {
-        true => call.within(TIME_LIMIT).await,
-        false => call.await,
+    match limit {
+        Some(limit) => call.within(limit).await,
+        None => call.await,
     }
 }
 

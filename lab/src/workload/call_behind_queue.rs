@@ -94,7 +94,7 @@ async fn call(mut inbox: Inbox<CallerMessage>, callee: Pid<Echo>, each: u64) {
 async fn timed(callee: &Pid<Echo>, each: u64) -> Result<Duration, Error> {
     let clock = Instant::now();
     for value in 0..each {
-        check(value, ask(callee, value, false).await)?;
+        check(value, ask(callee, value, None).await)?;
     }
     Ok(clock.elapsed())
 }

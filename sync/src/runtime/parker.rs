@@ -47,20 +47,19 @@ impl Parker {
     /// first [`take`](Parker::take).
     #[must_use]
     pub fn new() -> Arc<Parker> {
-        Parker::with(false)
+        Arc::new(Parker {
+            thread: thread::current(),
+            woken: AtomicBool::new(false),
+        })
     }
 
     /// A parker of the calling thread that counts as woken: for a loop that begins with
     /// [`take`](Parker::take) and polls each time that returns true.
     #[must_use]
     pub fn woken() -> Arc<Parker> {
-        Parker::with(true)
-    }
-
-    fn with(woken: bool) -> Arc<Parker> {
         Arc::new(Parker {
             thread: thread::current(),
-            woken: AtomicBool::new(woken),
+            woken: AtomicBool::new(true),
         })
     }
 

@@ -90,7 +90,7 @@ impl<T> OnceLock<T> {
     /// The new value, if there already was one.
     pub fn set(&self, value: T) -> Result<(), T> {
         self.value.put(value).map_err(|full| full.0)?;
-        serve(self.turns.lock(), |turns| turns.give(true));
+        serve(self.turns.lock(), |turns| turns.end_one());
         Ok(())
     }
 
@@ -169,14 +169,21 @@ impl Turns {
         is_free
     }
 
-    /// The rule: if the value is there, every wait ends; if not, the next waiter gets the turn.
-    fn give(&mut self, is_made: bool) -> Served {
-        if self.is_taken && !is_made {
+    /// The value is there: ends the wait of the next waiter, without the turn.
+    fn end_one(&mut self) -> Served {
+        let mut accepted = self.waiters.accept()?;
+        *accepted.slot() = false;
+        Some(accepted.win())
+    }
+
+    /// The value is not there: gives the turn to the next waiter, unless it is taken.
+    fn give(&mut self) -> Served {
+        if self.is_taken {
             return None;
         }
         let mut accepted = self.waiters.accept()?;
-        *accepted.slot() = !is_made;
-        self.is_taken |= !is_made;
+        *accepted.slot() = true;
+        self.is_taken = true;
         Some(accepted.win())
     }
 }
@@ -191,7 +198,10 @@ impl<T> Drop for Turn<'_, T> {
         let mut turns = self.once.turns.lock();
         turns.is_taken = false;
         let once = self.once;
-        serve(turns, |turns| turns.give(once.get().is_some()));
+        serve(turns, |turns| match once.get() {
+            Some(_) => turns.end_one(),
+            None => turns.give(),
+        });
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::answer::{Answer, json};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::change::{read, receipt};
-use super::names::told;
+use super::names::{NameValue, told};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +109,7 @@ pub(crate) async fn free(ask: Arc<Ask>) -> Answer {
     let Freed { name, why } = read(&ask)?;
     let who = ask.must_moderate_by_key()?;
     ask.free_name(&name, (&who, &why)).await?;
-    told(StatusCode::OK, &name, false)
+    told(StatusCode::OK, &NameValue::free(&name))
 }
 
 /// `GET /api/audit`

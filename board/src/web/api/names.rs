@@ -26,9 +26,21 @@ struct NewPassphrase {
 }
 
 #[derive(Serialize)]
-struct NameValue<'a> {
+pub(crate) struct NameValue<'a> {
     name: &'a str,
     protected: bool,
+}
+
+impl<'a> NameValue<'a> {
+    fn protected(name: &'a str) -> Self {
+        let protected = true;
+        Self { name, protected }
+    }
+
+    pub(crate) fn free(name: &'a str) -> Self {
+        let protected = false;
+        Self { name, protected }
+    }
 }
 
 /// `POST /api/names`
@@ -37,7 +49,7 @@ pub(crate) async fn protect(ask: Arc<Ask>) -> Answer {
     ask.may_write()?;
     ask.protect(program(&ask.headers), &name, &passphrase)
         .await?;
-    told(StatusCode::CREATED, &name, true)
+    told(StatusCode::CREATED, &NameValue::protected(&name))
 }
 
 /// `POST /api/names/passphrase`
@@ -46,7 +58,7 @@ pub(crate) async fn change(ask: Arc<Ask>) -> Answer {
     ask.may_write()?;
     ask.change_name(&asked.name, &asked.passphrase, Some(&asked.new))
         .await?;
-    told(StatusCode::OK, &asked.name, true)
+    told(StatusCode::OK, &NameValue::protected(&asked.name))
 }
 
 /// `POST /api/names/release`
@@ -54,10 +66,10 @@ pub(crate) async fn release(ask: Arc<Ask>) -> Answer {
     let OwnName { name, passphrase } = read(&ask)?;
     ask.may_write()?;
     ask.change_name(&name, &passphrase, None).await?;
-    told(StatusCode::OK, &name, false)
+    told(StatusCode::OK, &NameValue::free(&name))
 }
 
 /// The outcome for a name.
-pub(crate) fn told(status: StatusCode, name: &str, protected: bool) -> Answer {
-    json(status, &NameValue { name, protected })
+pub(crate) fn told(status: StatusCode, value: &NameValue<'_>) -> Answer {
+    json(status, value)
 }
