@@ -107,6 +107,7 @@ mod web {
     pub(crate) mod followed;
     pub(crate) mod journal;
     pub(crate) mod json;
+    pub(crate) mod kept_lists;
 
     // A request and its answer.
     pub(crate) mod app;

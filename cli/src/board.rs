@@ -96,6 +96,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
             .readers_per_address
             .unwrap_or(usual.most_readers_of_one),
         has_get_writes: args.get_writes.unwrap_or(false),
+        keeps_lists: false,
         runtime: None,
         drain: args.drain.unwrap_or(usual.drain),
     }

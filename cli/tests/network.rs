@@ -111,9 +111,15 @@ fn a_server_ends_with_its_input() {
 
 #[test]
 fn a_board_is_measured_read_and_written() {
-    for op in ["read", "page", "write"] {
-        let op = format!("op={op}");
-        let found = metrics(&["board", "connections=20", "requests=400", &op, "workers=2"]);
+    for more in [
+        &["op=read"][..],
+        &["op=read", "kept=yes"],
+        &["op=page"],
+        &["op=search"],
+        &["op=write"],
+    ] {
+        let words = ["board", "connections=20", "requests=400", "workers=2"];
+        let found = metrics(&[&words[..], more].concat());
         assert_eq!(found[0].0, "cpu_s_per_million");
         let errors = found.iter().find(|(name, _)| name == "errors").unwrap();
         assert_eq!(errors.1, 0.0, "{found:?}");
@@ -128,6 +134,15 @@ fn a_board_on_disk_is_measured() {
         let found = metrics(&[&words[..], &[&durability, "workers=2"]].concat());
         assert!(found.contains(&("errors".to_owned(), 0.0)), "{found:?}");
     }
+}
+
+#[test]
+fn durable_writes_are_measured_beside_buffered_ones() {
+    let words = ["board", "connections=20", "requests=200", "op=durable"];
+    let found = metrics(&[&words[..], &["workers=2"]].concat());
+    let value = |name: &str| found.iter().find(|(it, _)| it == name).unwrap().1;
+    assert_eq!(value("errors"), 0.0, "{found:?}");
+    assert!(value("buffered_ratio") > 0.0, "{found:?}");
 }
 
 #[test]

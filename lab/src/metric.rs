@@ -171,6 +171,9 @@ fn of_boards(name: &str) -> Option<&'static str> {
         "hello_ratio" => {
             "processor time of a request, divided by one of the same server's empty handler"
         }
+        "buffered_ratio" => {
+            "requests per second, divided by those of buffered writes, measured in turns"
+        }
         "p999_us" => "time from a request to its answer, which 999 of 1,000 do not exceed",
         "rss_bytes" => "the server's resident memory after the last request",
         "bytes_per_answer" => "the average length of an answer with its head",
@@ -196,7 +199,7 @@ pub fn better(name: &str) -> Better {
     match name {
         "ticks" | "ticks_percent" | "named_percent" | "parallel_percent" | "r" | "r2"
         | "correct" | "commits_per_s" | "requests_per_s" | "writes_per_s" | "limit_per_s"
-        | "limit_percent" | "decoding_percent" => Better::Higher,
+        | "limit_percent" | "decoding_percent" | "buffered_ratio" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

@@ -23,7 +23,7 @@ pub const NAME: &str = "serve-board";
 const STOP: Duration = Duration::from_secs(2);
 
 /// Serves boards until stdin ends: in memory, or in the directory `dir`, where `durability` says what a message has
-/// reached when it is acknowledged.
+/// reached when it is acknowledged. `kept=yes` keeps the topics of a board as JSON until the board changes.
 ///
 /// # Errors
 /// A usage error for words that it does not know; a sentence, if the board does not start.
@@ -41,6 +41,7 @@ pub fn run(params: &Params) -> Result<(), Error> {
         most_requests: usize::MAX,
         most_readers: 1 << 20,
         most_readers_of_one: 1 << 20,
+        keeps_lists: keeps_lists(params)?,
         drain: STOP,
         ..Config::default()
     };
@@ -51,6 +52,14 @@ pub fn run(params: &Params) -> Result<(), Error> {
     runtime.shutdown(STOP);
     let ended = ended.map(|_count| ());
     ended.map_err(|error| Error::workload(format!("Its input cannot be read: {error}.")))
+}
+
+fn keeps_lists(params: &Params) -> Result<bool, Error> {
+    match params.get("kept") {
+        None | Some("no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(other) => Err(Error::Usage(format!("kept={other} is neither yes nor no."))),
+    }
 }
 
 fn storage(params: &Params) -> Result<(Storage, Level), Error> {

@@ -12,6 +12,7 @@ use crate::model::{Boards, hash};
 use super::config::Config;
 use super::counts::Counts;
 use super::followed::Live;
+use super::kept_lists::KeptLists;
 use super::limiter::Limiter;
 use super::moderators::Moderators;
 use super::proofs::Proofs;
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     /// Above the processes of the boards that somebody reads live.
     pub(crate) readers: SupervisorPid,
     pub(crate) live: Live,
+    pub(crate) lists: KeptLists,
     /// The streams of events that each address has open.
     pub(crate) streams: Streams,
     /// What each address just asks of the past.
@@ -63,6 +65,7 @@ impl App {
             boards,
             readers,
             live: Live::default(),
+            lists: KeptLists::new(config.keeps_lists),
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),

@@ -64,6 +64,8 @@ pub struct Config {
     pub most_readers_of_one: usize,
     /// Whether boards and messages are also written by GET, for measuring. Any page of the web could write so.
     pub has_get_writes: bool,
+    /// Whether the topics of a board as JSON are kept until the board changes, for measuring.
+    pub keeps_lists: bool,
     /// The runtime that the page for moderators tells of; `None` for the one of [`weald::block_on`].
     pub runtime: Option<Arc<Runtime>>,
     /// How long requests may take once the board is to stop.
@@ -103,6 +105,7 @@ impl Default for Config {
             most_readers: 10_000,
             most_readers_of_one: 100,
             has_get_writes: false,
+            keeps_lists: false,
             runtime: None,
             drain: Duration::from_secs(10),
         }

@@ -48,6 +48,33 @@ fn nothing_is_written_by_get_unless_that_is_wanted() {
 }
 
 #[test]
+fn a_list_is_kept_only_until_its_board_changes() {
+    let config = Config {
+        keeps_lists: true,
+        writes: None,
+        ..Config::default()
+    };
+    with_config(config, |mut program| {
+        topic(&mut program, "one");
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Milk\"}");
+        let first = program.get("/api/boards/tea").body;
+        assert_eq!(program.get("/api/boards/tea").body, first);
+        assert_eq!(program.get("/api/boards/tea?page=1").body, first);
+        assert_eq!(program.get("/api/boards/tea?page=2").status, 404);
+        assert!(!program.get("/api/boards/milk").body.contains("one"));
+        let said = json!({"title": "T", "text": "two"}).to_string();
+        program.json("POST", "/api/boards/tea/messages", &[], &said);
+        let second = program.get("/api/boards/tea");
+        assert!(second.body.contains("two"), "{second:?}");
+        let before: serde_json::Value = serde_json::from_str(&first).unwrap();
+        let before = &before["board"]["version"];
+        let path = format!("/api/boards/tea?at={}", before.as_str().unwrap());
+        assert!(!program.get(&path).body.contains("two"), "as it was");
+        assert_eq!(program.get("/api/boards/tea").body, second.body);
+    });
+}
+
+#[test]
 fn a_program_does_what_a_visitor_does() {
     with_board(|mut program| {
         let created = program.json(

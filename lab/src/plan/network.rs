@@ -61,10 +61,12 @@ fn boards(level: Level) -> Vec<Row> {
     let busy = |op: &str| board(connections, requests, op);
     let mut rows = vec![
         Row::new("board", busy("read")),
+        Row::new("board", busy("read").with("kept", "yes")).only_weald(),
         Row::new("board", busy("page")),
+        Row::new("board", busy("search")).only_weald(),
         Row::new("board", busy("write")),
         Row::new("board", busy("write").with("durability", "buffered")),
-        Row::new("board", busy("write").with("durability", "durable")).only_weald(),
+        Row::new("board", busy("durable")).only_weald(),
     ];
     let (reads, readers, news, messages) = match level {
         Level::Quick => (300, 100, 5, 2_000),

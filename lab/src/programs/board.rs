@@ -15,14 +15,21 @@ use super::visitors::{Visit, Visited, Visitors};
 /// How many messages the board that is read has.
 const MESSAGES: usize = 10;
 /// Slices in which the board and the empty handler take turns.
-const SLICES: usize = 4;
+pub(super) const SLICES: usize = 4;
 /// The readers beside a hot board, and how much is read and written per second.
 const READERS: usize = 50;
 const READS_PER_S: f64 = 1_000.0;
 const WRITES_PER_S: f64 = 10_000.0;
 
+/// How many messages the board that is searched has. Each has a word of its own, the least of which is no beginning of
+/// another.
+const SEARCHED: usize = 1_000;
+const LEAST_WORD: usize = SEARCHED / 10;
+
 /// The path of the board that is read, as JSON.
 pub(super) const BENCH: &str = "/api/boards/bench";
+/// The path of a search in the board that is searched.
+const SEARCH: &str = "/api/boards/searched/search?q=number";
 
 /// A server of boards, and how much is asked of it.
 #[derive(Clone, Debug)]
@@ -39,6 +46,9 @@ pub struct BoardLoad {
     pub requests: usize,
 }
 
+/// What appends the next request, and what says whether an answer may be right.
+pub(super) type Asked<'a> = (&'a mut dyn FnMut(&mut Vec<u8>), fn(&[u8]) -> bool);
+
 /// What is asked again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -48,6 +58,8 @@ pub enum Ask {
     Page,
     /// A new message.
     Write,
+    /// The one message of a thousand that has a word, as JSON.
+    Search,
 }
 
 impl Ask {
@@ -58,6 +70,7 @@ impl Ask {
             "read" => Some(Self::Read),
             "page" => Some(Self::Page),
             "write" => Some(Self::Write),
+            "search" => Some(Self::Search),
             _ => None,
         }
     }
@@ -67,6 +80,19 @@ impl Ask {
             Self::Read => get(request, BENCH),
             Self::Page => get(request, "/b/bench"),
             Self::Write => post(request, &format!("{BENCH}/messages"), &message(number)),
+            Self::Search => {
+                let word = LEAST_WORD + number % (SEARCHED - LEAST_WORD);
+                get(request, &format!("{SEARCH}{word}"));
+            }
+        }
+    }
+
+    /// Whether an answer may be right.
+    fn accepts(self) -> fn(&[u8]) -> bool {
+        match self {
+            Self::Read | Self::Page | Self::Write => |_| true,
+            // One message is found, which has a text.
+            Self::Search => |answer| contains(answer, b"\"text\":"),
         }
     }
 }
@@ -74,9 +100,18 @@ impl Ask {
 impl BoardLoad {
     /// The server, and connections to it.
     pub(super) fn start(&self, connections: usize) -> Result<(Served, Visitors), String> {
+        self.start_with(connections, &self.words)
+    }
+
+    /// The same with other words.
+    pub(super) fn start_with(
+        &self,
+        connections: usize,
+        words: &[String],
+    ) -> Result<(Served, Visitors), String> {
         allow_descriptors(connections)?;
-        let mut words = vec!["serve-board".to_owned(), self.workers()];
-        words.extend(self.words.iter().cloned());
+        let own = ["serve-board".to_owned(), self.workers()];
+        let words = [&own[..], words].concat();
         let served = Served::start(&self.server, &words)?;
         let visitors = Visitors::connect(served.address, connections)?;
         Ok((served, visitors))
@@ -95,6 +130,9 @@ impl BoardLoad {
         let (served, mut visitors) = self.start(self.connections)?;
         fill(&mut visitors, "bench", MESSAGES)?;
         check(&mut visitors)?;
+        if ask == Ask::Search {
+            fill(&mut visitors, "searched", SEARCHED)?;
+        }
         let hello = [Dialogue::Hello.server().to_owned(), self.workers()];
         let hello = Served::start(&self.server, &hello)?;
         let mut greeted = Visitors::connect(hello.address, self.connections)?;
@@ -106,13 +144,17 @@ impl BoardLoad {
         let mut of_hello =
             |request: &mut Vec<u8>| request.extend_from_slice(Dialogue::Hello.request());
         let (mut board, mut empty) = (Sum::default(), Sum::default());
-        // The first slices only warm up.
         let each = self.requests.div_ceil(SLICES);
-        self.slice((&hello, &mut greeted), &mut of_hello, each)?;
-        self.slice((&served, &mut visitors), &mut of_board, each)?;
-        for _ in 0..SLICES {
-            empty.add(self.slice((&hello, &mut greeted), &mut of_hello, each)?);
-            board.add(self.slice((&served, &mut visitors), &mut of_board, each)?);
+        // The first slices only warm up.
+        for slice in 0..=SLICES {
+            let hello = (&hello, &mut greeted);
+            let of_empty = self.slice(hello, (&mut of_hello, |_| true), each)?;
+            let asked: Asked<'_> = (&mut of_board, ask.accepts());
+            let of_board = self.slice((&served, &mut visitors), asked, each)?;
+            if slice > 0 {
+                empty.add(of_empty);
+                board.add(of_board);
+            }
         }
         let mut figures = board.figures();
         figures.push(("bytes_per_answer", board.bytes_per_answer()));
@@ -129,13 +171,13 @@ impl BoardLoad {
     pub(super) fn slice(
         &self,
         (served, visitors): (&Served, &mut Visitors),
-        ask: &mut dyn FnMut(&mut Vec<u8>),
+        (ask, accepts): Asked<'_>,
         requests: usize,
     ) -> Result<Sum, String> {
         let visits = &mut [Visit {
             visitors: 0..self.connections,
             ask,
-            accepts: |_| true,
+            accepts,
             per_second: None,
         }];
         measure(served, || {
@@ -224,18 +266,19 @@ impl Sum {
         times
     }
 
+    pub(super) fn rate(&self) -> f64 {
+        self.times.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
     fn bytes_per_answer(&self) -> f64 {
         self.bytes as f64 / self.times.len() as f64
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    pub(super) fn figures(&self) -> Vec<Figure> {
         let times = self.sorted();
         vec![
             ("cpu_s_per_million", 1e6 * self.cpu_per_request()),
-            (
-                "requests_per_s",
-                times.len() as f64 / self.elapsed.as_secs_f64(),
-            ),
+            ("requests_per_s", self.rate()),
             ("p50_us", at(&times, 500)),
             ("p99_us", at(&times, 990)),
             ("p999_us", at(&times, 999)),
@@ -347,8 +390,12 @@ fn edit(visitors: &mut Visitors) -> Result<(), String> {
     }
 }
 
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|it| it == part)
+}
+
 /// A message of a hundred and some bytes.
-fn message(number: usize) -> String {
+pub(super) fn message(number: usize) -> String {
     format!(
         "{{\"author\":\"Ada\",\"title\":\"Topic {number}\",\"text\":\"This is the message with the number{number}. \
          It has two sentences, and a word with an & in it.\"}}"

@@ -1,8 +1,10 @@
-//! A large board, and many readers of its events: what only a board with versions and live updates has.
+//! A large board, durable writes, and many readers of events: what only a board with versions, a journal and live
+//! updates has.
 
+use std::path::Path;
 use std::time::Instant;
 
-use super::board::{BENCH, BoardLoad, Sum, at, fill, get, post};
+use super::board::{Asked, BENCH, BoardLoad, SLICES, Sum, at, fill, get, message, post};
 use super::listeners::Listeners;
 use super::measure::Figure;
 use super::served::{Served, allow_descriptors};
@@ -62,7 +64,8 @@ impl BoardLoad {
                     get(request, &format!("{path}?page={page}{at}"));
                 };
                 let requests = self.requests.div_ceil(TURNS);
-                sum.add(self.slice((&served, &mut visitors), &mut ask, requests)?);
+                let asked: Asked<'_> = (&mut ask, |_| true);
+                sum.add(self.slice((&served, &mut visitors), asked, requests)?);
             }
         }
         let mut figures = vec![
@@ -95,10 +98,51 @@ impl BoardLoad {
                 format!("{{\"title\":\"Topic {number}\",\"text\":\"Message {number} of many.\"}}");
             post(request, &format!("{BENCH}/messages"), &body);
         };
-        match self.slice((served, visitors), &mut write, messages)?.errors {
+        let asked: Asked<'_> = (&mut write, |_| true);
+        match self.slice((served, visitors), asked, messages)?.errors {
             0 => Ok(()),
             errors => Err(format!("{errors} messages were refused.")),
         }
+    }
+
+    /// Durable writes in turns with buffered ones, each to a server of its own with a directory below `dir`.
+    ///
+    /// # Errors
+    /// A sentence, if server or system fail.
+    pub fn durable(&self, dir: &Path) -> Result<Vec<Figure>, String> {
+        allow_descriptors(2 * self.connections)?;
+        let start = |durability: &str| {
+            let dir = dir.join(durability);
+            let words = [
+                format!("durability={durability}"),
+                format!("dir={}", dir.display()),
+            ];
+            let (served, mut visitors) = self.start_with(self.connections, &words)?;
+            fill(&mut visitors, "bench", 1)?;
+            Ok::<_, String>((served, visitors))
+        };
+        let mut both = [start("buffered")?, start("durable")?];
+        let mut sums: [Sum; 2] = Default::default();
+        let mut number = 0;
+        let mut write = |request: &mut Vec<u8>| {
+            number += 1;
+            post(request, &format!("{BENCH}/messages"), &message(number));
+        };
+        let each = self.requests.div_ceil(SLICES);
+        // The first turn only warms up.
+        for turn in 0..=SLICES {
+            for (sum, (served, visitors)) in sums.iter_mut().zip(&mut both) {
+                let asked: Asked<'_> = (&mut write, |_| true);
+                let made = self.slice((served, visitors), asked, each)?;
+                if turn > 0 {
+                    sum.add(made);
+                }
+            }
+        }
+        let [buffered, durable] = sums;
+        let mut figures = durable.figures();
+        figures.push(("buffered_ratio", durable.rate() / buffered.rate()));
+        Ok(figures)
     }
 
     /// How long a message takes to reach this many readers of a board's events, and the memory of each.

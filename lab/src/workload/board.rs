@@ -14,10 +14,11 @@ pub(super) const WORKLOAD: Workload = Workload {
     name: "board",
     question: "What does a bulletin board cost, read and written through HTTP?",
     keys: &["connections", "requests", "op"],
-    optional: &["durability", "dir", "messages", "readers"],
+    optional: &["durability", "dir", "messages", "readers", "kept"],
     metrics: &["cpu_s_per_million", "requests_per_s", "p99_us", "errors"],
     explaining: &[
         "hello_ratio",
+        "buffered_ratio",
         "p50_us",
         "p999_us",
         "rss_bytes",
@@ -33,9 +34,10 @@ pub(super) const WORKLOAD: Workload = Workload {
         "bytes_per_reader",
     ],
     remark: "op=read: a board of ten messages as JSON; op=page: the same as a page, made anew for each request; op=write: a \
-             new topic. hello_ratio compares with the server's own empty handler, measured in turns. cpu_s_per_million \
+             new topic; op=search: the one message of a thousand that has a word. kept=yes: the JSON of a board is kept \
+             until the board changes. hello_ratio compares with the server's own empty handler, measured in turns. cpu_s_per_million \
              is the server's own; the visitors are another process on the same processors. durability=none: in memory, \
-             as all rivals are; dir=… is the directory. op=hot: reads of one board at 1,000 per second beside 10,000 \
+             as all rivals are; dir=… is the directory. op=durable: durable writes, in turns with buffered ones. op=hot: reads of one board at 1,000 per second beside 10,000 \
              writes per second to another; requests is the number of reads. op=listen: so many readers of a board's \
              live events, and a message again and again. op=large: pages of a board with so many messages, beside those \
              of a small one; of its newest version, of an older one, and of one that only the disk has.",
@@ -43,12 +45,12 @@ pub(super) const WORKLOAD: Workload = Workload {
 };
 
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let op = params.text("op")?;
     let durability = params.get("durability").unwrap_or("none");
-    let place = match durability {
-        "none" => None,
-        _ => Some(Place::new(params)?),
-    };
+    let has_place = durability != "none" || op == "durable";
+    let place = has_place.then(|| Place::new(params)).transpose()?;
     let mut words = vec![format!("durability={durability}")];
+    words.extend(params.get("kept").map(|kept| format!("kept={kept}")));
     words.extend(
         place
             .iter()
@@ -61,14 +63,16 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         connections: params.count("connections")?,
         requests: params.count("requests")?,
     };
-    metrics(match params.text("op")? {
-        "hot" => load.beside_hot(),
-        "listen" => load.listened(params.count("readers")?),
-        "large" => load.large(params.count("messages")?),
-        op => {
+    metrics(match (op, &place) {
+        ("hot", _) => load.beside_hot(),
+        ("listen", _) => load.listened(params.count("readers")?),
+        ("large", _) => load.large(params.count("messages")?),
+        ("durable", Some(place)) => load.durable(place.path()),
+        _ => {
             let ask = Ask::parse(op).ok_or_else(|| {
-                let sentence =
-                    format!("op={op} is neither read, page, write, hot, listen nor large.");
+                let sentence = format!(
+                    "op={op} is neither read, page, write, search, durable, hot, listen nor large."
+                );
                 Error::Usage(sentence)
             })?;
             load.busy(ask)

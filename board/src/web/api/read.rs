@@ -44,9 +44,13 @@ pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
 pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
     tagged(&ask, &tag(&board), || {
-        let (topics, pages) = board.topics(ask.page()?)?;
-        let topics = topics.iter().map(MessageValue::of_topic).collect();
-        Ok(list(&ListValue::new(&board, pages, topics)))
+        let number = ask.page()?;
+        let list = ask.app.lists.find_or(&board, number, || {
+            let (topics, pages) = board.topics(number)?;
+            let topics = topics.iter().map(MessageValue::of_topic).collect();
+            Ok::<_, BoardError>(ListValue::new(&board, pages, topics).to_json())
+        })?;
+        Ok(fixed(StatusCode::OK, "application/json", list))
     })
 }
 

@@ -57,10 +57,10 @@ fn parse_board(keys: &mut Keys) -> Serving {
     let op = keys.take_optional("op").unwrap_or_default();
     let ask = match op.as_str() {
         "hot" => None,
-        op => match Ask::parse(op) {
+        op => match Ask::parse(op).filter(|ask| *ask != Ask::Search) {
             Some(ask) => Some(ask),
             None => bad_usage(
-                "Give op=read, page, write or hot: a rival has no versions and no live events.",
+                "Give op=read, page, write or hot: a rival has no versions, no search and no live events.",
             ),
         },
     };
