@@ -50,7 +50,7 @@ pub mod model {
     mod search;
     mod write;
 
-    pub use audit::{Entry, MAX_WHY, Measure, check_moderator};
+    pub use audit::{By, Entry, MAX_WHY, Measure, check_moderator};
     pub(crate) use author::hash;
     pub use author::{Owner, Requester, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};

@@ -3,6 +3,8 @@
 //! - The log is a tree of the forest's own, `audit`, whose root has an entry for each measure, in order.
 //! - An entry is durable before its measure is taken, and gets its outcome afterwards. So nothing is done that is not
 //!   in the log; an entry without an outcome was interrupted.
+//! - Measures are taken one after the other. One that is sent again with its token finds its entry: if that was done,
+//!   nothing is done again; if it was refused or interrupted, it is taken now, and the entry gets its outcome.
 //! - An entry names the board by its tree and the message by its number. It has neither the title of a board nor the
 //!   text of a message. The name of a person and the reason are erasable.
 
@@ -10,8 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use weald::forest::{Attributes, CommitError, NameError, Node, NodeId, Sortable, TreeHandle};
 use weald::forest::{Value, Version};
+use weald::sync::MutexGuard;
 
-use super::author::Requester;
+use super::author::{Requester, hash};
 use super::board_at::pages;
 use super::boards::Boards;
 use super::draft::{Field, Invalid, MAX_AUTHOR, one_line};
@@ -26,6 +29,9 @@ const TREE: &str = "audit";
 /// How many entries are on a page of the log.
 const ENTRIES: usize = 50;
 
+/// How many of the newest entries are looked at for a measure that is sent again.
+const REMEMBERED: usize = 1_000;
+
 /// The most characters of a reason.
 pub const MAX_WHY: usize = 200;
 
@@ -39,7 +45,11 @@ pub(super) mod of_entry {
     pub(in crate::model) const NAME: &str = "name";
     pub(in crate::model) const WHY: &str = "why";
     pub(in crate::model) const OUTCOME: &str = "outcome";
+    pub(in crate::model) const TOKEN: &str = "token";
 }
+
+/// The outcome of a measure that was taken.
+const DONE: &str = "done";
 
 /// What a moderator does to a message, to a board, or to a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +62,31 @@ pub enum Measure {
     Erase,
     /// The name is no longer protected: anybody may use it.
     Free,
+}
+
+/// A moderator who takes a measure.
+#[derive(Clone, Copy, Debug)]
+pub struct By<'a> {
+    /// The name that the moderator signed in with.
+    pub who: &'a str,
+    /// The reason.
+    pub why: &'a str,
+    /// A text that the sender chose, by which it is one measure if it is sent twice. The log remembers its newest 1,000
+    /// measures.
+    pub token: Option<&'a str>,
+}
+
+/// A measure that is about to be taken, and what the log already has of it.
+pub(super) struct Turn<'a> {
+    by: By<'a>,
+    measure: Measure,
+    /// What the log knows it by, if it has a token.
+    key: Option<[u8; 16]>,
+    /// Its entry, if it was sent before.
+    entry: Option<NodeId>,
+    /// If it was done before, a version in which it was.
+    pub(super) done: Option<Version>,
+    _lock: MutexGuard<'a, ()>,
 }
 
 /// An entry of the log.
@@ -100,23 +135,30 @@ impl Measure {
 }
 
 impl Boards {
-    /// Takes a measure of a moderator, called `who`, after it is in the log. Returns the version that has it.
+    /// Takes a measure of a moderator after it is in the log. Returns a version that has it.
     ///
     /// # Errors
-    /// [`BoardError::Invalid`], if there is no reason; else those of [`delete`](Self::delete). If the log takes no
-    /// entry, nothing is done.
+    /// [`BoardError::Invalid`], if there is no reason; [`BoardError::TokenUsed`]; else those of
+    /// [`delete`](Self::delete). If the log takes no entry, nothing is done.
     pub async fn moderate(
         &self,
         (board, id): (&BoardName, NodeId),
         measure: Measure,
-        (who, why): (&str, &str),
+        by: By<'_>,
     ) -> Result<Version, BoardError> {
-        let why = check(why)?;
+        let texts = [(of_entry::WHY, check(by.why)?)];
+        let number = id.get().to_sortable();
+        let of = [board.as_str().as_bytes(), &number];
+        let turn = self.turn((by, measure), &of, &texts).await?;
+        if let Some(done) = turn.done {
+            return Ok(done);
+        }
         self.board_or_deleted(board)?.message(id)?;
-        let entry = entry_of(who, measure)
+        let entry = turn
+            .entry()
             .with(of_entry::BOARD, self.board_of_entry(board)?)
-            .with(of_entry::MESSAGE, id.get().to_sortable());
-        let noted = self.note(entry, [(of_entry::WHY, &why)]).await?;
+            .with(of_entry::MESSAGE, number);
+        let noted = self.note(&turn, entry, texts).await?;
         let requester = Requester {
             is_moderator: true,
             ..Requester::default()
@@ -138,30 +180,86 @@ impl Boards {
     /// Frees a protected name without its passphrase, after that is in the log.
     ///
     /// # Errors
-    /// [`BoardError::Invalid`], if there is no reason; else those of [`free`](Self::free). If the log takes no entry,
-    /// nothing is done.
-    pub async fn free_name(&self, name: &str, (who, why): (&str, &str)) -> Result<(), BoardError> {
-        let why = check(why)?;
+    /// [`BoardError::Invalid`], if there is no reason; [`BoardError::TokenUsed`]; else those of [`free`](Self::free).
+    /// If the log takes no entry, nothing is done.
+    pub async fn free_name(&self, name: &str, by: By<'_>) -> Result<(), BoardError> {
+        let why = check(by.why)?;
         let name = one_line(name);
-        let key = NameKey::of(&name).filter(|key| self.is_protected(*key));
+        let key = NameKey::of(&name);
+        let texts = [(of_entry::NAME, name), (of_entry::WHY, why)];
+        let turn = self.turn((by, Measure::Free), &[], &texts).await?;
+        if turn.done.is_some() {
+            return Ok(());
+        }
+        let key = key.filter(|key| self.is_protected(*key));
         let key = key.ok_or(BoardError::NoName)?;
-        let entry = entry_of(who, Measure::Free);
-        let texts = [(of_entry::NAME, &name), (of_entry::WHY, &why)];
-        let noted = self.note(entry, texts).await?;
+        let noted = self.note(&turn, turn.entry(), texts).await?;
         let outcome = self.free(key).await;
         self.conclude(noted, outcome).await
     }
 
-    /// Puts an entry into the log, with texts that can be erased.
+    /// Waits until no other measure is being taken, and looks whether the log has this one: a measure against `of`, with
+    /// texts that can be erased.
+    ///
+    /// # Errors
+    /// [`BoardError::TokenUsed`], if it was sent before with other texts.
+    pub(super) async fn turn<'a>(
+        &'a self,
+        (by, measure): (By<'a>, Measure),
+        of: &[&[u8]],
+        texts: &[(&str, String)],
+    ) -> Result<Turn<'a>, BoardError> {
+        let key = by.token.map(|token| {
+            let own = [token, by.who, measure.word()].map(str::as_bytes);
+            hash("measure", &[&own, of].concat())
+        });
+        let mut turn = Turn {
+            by,
+            measure,
+            key,
+            entry: None,
+            done: None,
+            _lock: self.0.measures.lock().await,
+        };
+        let trees = self.0.store.trees();
+        let (Some(key), Ok(log)) = (key, trees.get(TREE)) else {
+            return Ok(turn);
+        };
+        let snapshot = log.snapshot();
+        let root = snapshot.tree().root();
+        let count = root.child_count();
+        let newest = root.children_in(count.saturating_sub(REMEMBERED)..count);
+        let mut newest = newest.filter(|node| node.get(of_entry::TOKEN) == Some(&key[..]));
+        let Some(node) = newest.next() else {
+            return Ok(turn);
+        };
+        let is_same = texts.iter().all(|(name, text)| {
+            let value = trees.value(node, name);
+            value.is_some_and(|value| value.bytes().is_some_and(|it| *it == *text.as_bytes()))
+        });
+        if !is_same {
+            return Err(BoardError::TokenUsed);
+        }
+        turn.entry = Some(node.id());
+        let is_done = node.get_str(of_entry::OUTCOME) == Some(DONE);
+        turn.done = is_done.then(|| snapshot.version());
+        Ok(turn)
+    }
+
+    /// Puts an entry into the log, with texts that can be erased, unless an earlier attempt has put it there.
     pub(super) async fn note<const N: usize>(
         &self,
+        turn: &Turn<'_>,
         entry: Attributes,
-        texts: [(&str, &String); N],
+        texts: [(&str, String); N],
     ) -> Result<NodeId, BoardError> {
+        if let Some(entry) = turn.entry {
+            return Ok(entry);
+        }
         let mut edit = self.log().await?.edit().blind();
         let noted = edit.append(edit.root(), entry)?;
         for (name, text) in texts {
-            edit.put_erasable(noted, name, text)?;
+            edit.put_erasable(noted, name, &text)?;
         }
         self.noted(edit.commit().bytes(b"note").await)?;
         Ok(noted)
@@ -174,7 +272,7 @@ impl Boards {
         outcome: Result<T, BoardError>,
     ) -> Result<T, BoardError> {
         let told = match &outcome {
-            Ok(_) => "done".to_owned(),
+            Ok(_) => DONE.to_owned(),
             Err(error) => error.to_string(),
         };
         let mut edit = self.log().await?.edit();
@@ -223,12 +321,18 @@ impl Boards {
     }
 }
 
-/// What every entry has.
-pub(super) fn entry_of(who: &str, measure: Measure) -> Attributes {
-    Attributes::new()
-        .with(of_entry::TIME, SystemTime::now().to_sortable())
-        .with(of_entry::WHO, who)
-        .with(of_entry::MEASURE, measure.word())
+impl Turn<'_> {
+    /// What every entry has.
+    pub(super) fn entry(&self) -> Attributes {
+        let entry = Attributes::new()
+            .with(of_entry::TIME, SystemTime::now().to_sortable())
+            .with(of_entry::WHO, self.by.who)
+            .with(of_entry::MEASURE, self.measure.word());
+        match self.key {
+            Some(key) => entry.with(of_entry::TOKEN, key),
+            None => entry,
+        }
+    }
 }
 
 fn entry<'a>(node: Node<'a>, value: impl Fn(&str) -> Option<Value<'a>>) -> Entry {

@@ -51,6 +51,8 @@ pub(crate) struct Parts {
     /// A request that writes a message takes a place here until the commit is on its way.
     pub(crate) writing: Semaphore,
     pub(crate) refusals: Refusals,
+    /// A moderator's measure is taken under this lock, from the look at the log to the outcome in it.
+    pub(crate) measures: Mutex<()>,
     /// The trees that an interrupted creation or import has left, and that are still to be deleted.
     pub(crate) left: Mutex<Vec<String>>,
     pub(crate) searches: Mutex<HashMap<BoardName, Arc<Mutex<SearchIndex>>>>,
@@ -73,6 +75,7 @@ impl Boards {
             turns: Turns::new(),
             writing: Semaphore::new(WRITING),
             refusals,
+            measures: Mutex::new(()),
             searches,
         }));
         boards.forget_interim().await?;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use weald::forest::{CommitError, Edit, Sortable, Terms, TreeHandle, Value, Version};
 
-use super::audit::{Measure, check, entry_of, of_entry};
+use super::audit::{By, Measure, check, of_entry};
 use super::board_at::of_board;
 use super::boards::Boards;
 use super::error::BoardError;
@@ -19,22 +19,27 @@ use super::name::BoardName;
 const CALLED: [&str; 3] = [of_board::ADDRESS, of_board::TITLE, of_board::ABOUT];
 
 impl Boards {
-    /// Takes a measure of a moderator, called `who`, against a board, after it is in the log. Returns the version that
-    /// has it.
+    /// Takes a measure of a moderator against a board, after it is in the log. Returns a version that has it.
     ///
     /// # Errors
-    /// [`BoardError::Invalid`], if there is no reason; [`BoardError::NoBoard`]; [`BoardError::Storage`];
-    /// [`BoardError::StaysOnDisk`]. If the log takes no entry, nothing is done.
+    /// [`BoardError::Invalid`], if there is no reason; [`BoardError::TokenUsed`]; [`BoardError::NoBoard`];
+    /// [`BoardError::Storage`]; [`BoardError::StaysOnDisk`]. If the log takes no entry, nothing is done.
     pub async fn moderate_board(
         &self,
         name: &BoardName,
         measure: Measure,
-        (who, why): (&str, &str),
+        by: By<'_>,
     ) -> Result<Version, BoardError> {
-        let why = check(why)?;
+        let texts = [(of_entry::WHY, check(by.why)?)];
+        let of = [name.as_str().as_bytes()];
+        let turn = self.turn((by, measure), &of, &texts).await?;
+        if let Some(done) = turn.done {
+            return Ok(done);
+        }
         let tree = self.tree_or_deleted(name)?;
-        let entry = entry_of(who, measure).with(of_entry::BOARD, self.board_of_entry(name)?);
-        let noted = self.note(entry, [(of_entry::WHY, &why)]).await?;
+        let entry = turn.entry();
+        let entry = entry.with(of_entry::BOARD, self.board_of_entry(name)?);
+        let noted = self.note(&turn, entry, texts).await?;
         let outcome = match measure {
             Measure::Delete => {
                 let hide = |edit: &mut Edit| {

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use crate::model::{BoardError, NameKey, Requester};
+use crate::model::{BoardError, By, NameKey, Requester};
 
 use super::ask::Ask;
 use super::guesses::{Guesses, Try};
@@ -90,7 +90,7 @@ impl Ask {
     ///
     /// # Errors
     /// Those of [`Boards::free_name`](crate::model::Boards::free_name).
-    pub(crate) async fn free_name(&self, name: &str, by: (&str, &str)) -> Result<(), Problem> {
+    pub(crate) async fn free_name(&self, name: &str, by: By<'_>) -> Result<(), Problem> {
         let freed = self.app.boards.free_name(name, by).await;
         freed.map_err(|error| match error {
             // There is no passphrase beside which this could be told.

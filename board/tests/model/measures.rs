@@ -1,12 +1,19 @@
-//! What moderators do to a board as a whole.
+//! What moderators do to a board as a whole, and what happens if they do it twice.
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 
 use weald::forest::disk::{DiskForest, Moment};
 use weald::forest::{Sortable, Version};
-use weald_board::model::{BoardError, BoardName, Boards, Measure, Store};
+use weald_board::model::{BoardError, BoardName, Boards, By, Measure, Store};
 
 use super::support::*;
 
-const BY: (&str, &str) = ("Grace", "the law");
+const BY: By<'_> = By {
+    who: "Grace",
+    why: "the law",
+    token: None,
+};
 
 fn names(boards: &Boards) -> Vec<String> {
     boards.list().iter().map(|it| it.name.to_string()).collect()
@@ -135,6 +142,114 @@ fn only(boards: &Boards) -> BoardName {
         panic!("there is one board");
     };
     name.parse().unwrap()
+}
+
+/// The measures of the log, the newest first, and their outcomes.
+fn log(boards: &Boards) -> Vec<(Measure, Option<String>)> {
+    let (log, _) = boards.audit(1).unwrap();
+    log.into_iter()
+        .map(|entry| (entry.measure.unwrap(), entry.outcome))
+        .collect()
+}
+
+#[test]
+fn a_measure_that_is_sent_twice_is_taken_once() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        let id = write(&boards, &tea, None, "one").await;
+        let with = |token| By {
+            token: Some(token),
+            ..BY
+        };
+        let taking: Vec<_> = (0..8)
+            .map(|_| {
+                let (boards, tea) = (boards.clone(), tea.clone());
+                let by = with("one");
+                weald::spawn(async move { boards.moderate((&tea, id), Measure::Delete, by).await })
+            })
+            .collect();
+        for taken in taking {
+            let version = taken.await.unwrap().unwrap();
+            let then = boards.board_at(&tea, Moment::Version(version)).await;
+            assert!(then.unwrap().message(id).unwrap().post().is_none());
+        }
+        let done = |measure| (measure, Some("done".to_owned()));
+        assert_eq!(log(&boards), [done(Measure::Delete)]);
+
+        // What was done once is not done again, whatever has happened since.
+        let restored = boards.moderate((&tea, id), Measure::Restore, BY).await;
+        restored.unwrap();
+        let again = boards.moderate((&tea, id), Measure::Delete, with("one"));
+        again.await.unwrap();
+        assert!(
+            boards
+                .board(&tea)
+                .unwrap()
+                .message(id)
+                .unwrap()
+                .post()
+                .is_some()
+        );
+        let other = By {
+            why: "spam",
+            ..with("one")
+        };
+        let other = boards.moderate((&tea, id), Measure::Delete, other).await;
+        assert!(matches!(other, Err(BoardError::TokenUsed)), "{other:?}");
+        // Another measure, another message and another person are something else.
+        let erased = boards.moderate((&tea, id), Measure::Erase, with("one"));
+        erased.await.unwrap();
+
+        // Not even its address has to be there any more.
+        for _ in 0..2 {
+            let erased = boards.moderate_board(&tea, Measure::Erase, with("two"));
+            erased.await.unwrap();
+        }
+        let unknown = boards.moderate_board(&tea, Measure::Erase, with("three"));
+        assert!(matches!(unknown.await, Err(BoardError::NoBoard(_))));
+        assert_eq!(
+            log(&boards),
+            [
+                Measure::Erase,
+                Measure::Erase,
+                Measure::Restore,
+                Measure::Delete
+            ]
+            .map(done)
+        );
+    }));
+}
+
+#[test]
+fn a_measure_that_was_interrupted_is_taken_if_it_is_sent_again() {
+    weald::block_on(async {
+        let directory = tempfile::tempdir().unwrap();
+        let boards = open(directory.path()).await;
+        let tea = board(&boards, "Tea").await;
+        let id = write(&boards, &tea, None, "one").await;
+        let by = By {
+            token: Some("one"),
+            ..BY
+        };
+        // The entry is on its way to the disk when its sender goes away.
+        let mut interrupted = Box::pin(boards.moderate((&tea, id), Measure::Delete, by));
+        poll_fn(|cx| {
+            assert!(interrupted.as_mut().poll(cx).is_pending());
+            match log(&boards).is_empty() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+        drop(interrupted);
+        assert_eq!(log(&boards), [(Measure::Delete, None)]);
+        boards
+            .moderate((&tea, id), Measure::Delete, by)
+            .await
+            .unwrap();
+        assert_eq!(log(&boards), [(Measure::Delete, Some("done".to_owned()))]);
+        boards.close().await;
+    });
 }
 
 #[test]

@@ -77,6 +77,43 @@ fn a_moderator_deletes_restores_and_erases_and_the_log_says_why() {
 }
 
 #[test]
+fn a_double_click_of_a_moderator_is_one_measure() {
+    with_config(config(), |mut ada| {
+        let topic = topic(&mut ada, "one");
+        let fields = [("author", "Ada"), ("passphrase", "a long passphrase")];
+        assert_eq!(ada.fill("/names", &fields).place(), "/names?done=protected");
+        let mut grace = Browser::new(ada.address);
+        sign_in(&mut grace, SECRET);
+        let sure = [("why", "the law"), ("do", "erase"), ("sure", "yes")];
+        let free = [("why", "she has forgotten it"), ("name", "Ada")];
+        let of_topic = format!("{topic}/moderate");
+        for (page, fields, place) in [
+            (
+                of_topic.as_str(),
+                &[("why", "rude"), ("do", "delete")][..],
+                topic.as_str(),
+            ),
+            (&of_topic, &sure, &topic),
+            ("/moderate", &free, "/moderate"),
+            ("/b/tea/moderate", &sure, "/moderate"),
+        ] {
+            let form = grace.get(page);
+            for _ in 0..2 {
+                let taken = grace.fill_from(&form, fields);
+                assert_eq!(taken.place(), place, "{taken:?}");
+            }
+        }
+        let log = grace.get("/moderate").body;
+        let count = |text| log.matches(text).count();
+        assert_eq!(count("<li>"), 4, "{log}");
+        assert_eq!(
+            ["Deleted <a", "Erased <a", "Freed the"].map(count),
+            [1, 2, 1]
+        );
+    });
+}
+
+#[test]
 fn a_moderator_frees_a_name_and_the_log_says_why() {
     with_config(config(), |mut ada| {
         let fields = [("author", "Ada"), ("passphrase", "a long passphrase")];
@@ -292,7 +329,12 @@ fn programs_moderate_with_a_key_of_their_own() {
         assert_eq!(session.status, 201);
         let key = format!("Bearer {}", session.value()["key"].as_str().unwrap());
         let key = ("Authorization", key.as_str());
-        assert_eq!(program.json("POST", &place, &[key], asked).status, 200);
+        let once = [key, ("Idempotency-Key", "once")];
+        for _ in 0..2 {
+            assert_eq!(program.json("POST", &place, &once, asked).status, 200);
+        }
+        let other = "{\"measure\": \"delete\", \"why\": \"spam\"}";
+        assert_eq!(program.json("POST", &place, &once, other).status, 409);
         assert_eq!(program.get(&format!("{messages}/{id}")).status, 410);
         let none = format!("{messages}/77/moderate");
         assert_eq!(program.json("POST", &none, &[key], asked).status, 404);

@@ -239,6 +239,12 @@ pub(super) fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
 }
 
 fn token(ask: &Ask, board: &BoardName, requester: &Requester) -> Result<Option<Token>, Problem> {
+    let text = token_text(ask)?;
+    Ok(text.map(|text| Token::new(board, requester, text)))
+}
+
+/// What a program sends again with a request that it repeats.
+pub(super) fn token_text(ask: &Ask) -> Result<Option<&str>, Problem> {
     let Some(value) = ask.headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -250,7 +256,7 @@ fn token(ask: &Ask, board: &BoardName, requester: &Requester) -> Result<Option<T
         let sentence = format!("An Idempotency-Key has 1 to {MAX_TOKEN} characters of ASCII.");
         Problem::new(StatusCode::BAD_REQUEST, sentence)
     })?;
-    Ok(Some(Token::new(board, requester, text)))
+    Ok(Some(text))
 }
 
 /// The version that `If-Match` names.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Entry, Measure};
+use crate::model::{By, Entry, Measure};
 use crate::text::moment::machine;
 
 use super::super::answer::{Answer, json};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
-use super::change::{read, receipt};
+use super::change::{read, receipt, token_text};
 use super::names::{NameValue, told};
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ pub(crate) async fn take(ask: Arc<Ask>) -> Answer {
     let who = ask.must_moderate_by_key()?;
     let measure = measure(&new)?;
     let (name, id) = (ask.board_name()?, ask.id()?);
-    let by = (who.as_str(), new.why.as_str());
+    let by = by(&ask, &who, &new.why)?;
     let version = ask.app.boards.moderate((&name, id), measure, by).await?;
     receipt(StatusCode::OK, id, version)
 }
@@ -90,11 +90,16 @@ pub(crate) async fn take_board(ask: Arc<Ask>) -> Answer {
     let new: NewMeasure = read(&ask)?;
     let who = ask.must_moderate_by_key()?;
     let measure = measure(&new)?;
-    let by = (who.as_str(), new.why.as_str());
+    let by = by(&ask, &who, &new.why)?;
     let (boards, name) = (&ask.app.boards, ask.board_name()?);
     let version = boards.moderate_board(&name, measure, by).await?;
     let version = version.to_string();
     json(StatusCode::OK, &MadeValue { version })
+}
+
+fn by<'a>(ask: &'a Ask, who: &'a str, why: &'a str) -> Result<By<'a>, Problem> {
+    let token = token_text(ask)?;
+    Ok(By { who, why, token })
 }
 
 fn measure(new: &NewMeasure) -> Result<Measure, Problem> {
@@ -108,7 +113,7 @@ fn measure(new: &NewMeasure) -> Result<Measure, Problem> {
 pub(crate) async fn free(ask: Arc<Ask>) -> Answer {
     let Freed { name, why } = read(&ask)?;
     let who = ask.must_moderate_by_key()?;
-    ask.free_name(&name, (&who, &why)).await?;
+    ask.free_name(&name, by(&ask, &who, &why)?).await?;
     told(StatusCode::OK, &NameValue::free(&name))
 }
 

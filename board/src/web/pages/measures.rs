@@ -5,13 +5,14 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
-use crate::model::{BoardInfo, Field, MAX_WHY, Measure};
+use crate::model::{BoardInfo, By, Field, MAX_WHY, Measure};
 
 use super::super::answer::{Answer, later, page, see};
 use super::super::ask::Ask;
 use super::super::pairs::Pairs;
 use super::super::problem::Problem;
 use super::super::views::Frame;
+use super::super::visitor::random;
 
 #[derive(Template)]
 #[template(path = "measures.html")]
@@ -24,6 +25,7 @@ struct MeasuresPage {
     problem: Option<String>,
     unsure: Option<String>,
     form: String,
+    token: String,
 }
 
 /// `GET /b/{board}/moderate`
@@ -50,10 +52,9 @@ async fn measure(ask: &Ask) -> Result<(), Problem> {
     let who = ask.must_moderate()?;
     ask.must_be_own_form(&form)?;
     let measure = chosen(&form)?;
-    let by = (who.as_str(), form.text("why"));
-    let boards = &ask.app.boards;
+    let (boards, name) = (&ask.app.boards, ask.board_name()?);
     boards
-        .moderate_board(&ask.board_name()?, measure, by)
+        .moderate_board(&name, measure, by(&form, &who))
         .await?;
     Ok(())
 }
@@ -74,6 +75,22 @@ pub(crate) fn chosen(form: &Pairs) -> Result<Measure, Problem> {
     }
 }
 
+/// The moderator who sends a form, with the reason and the token in it.
+pub(crate) fn by<'a>(form: &'a Pairs, who: &'a str) -> By<'a> {
+    By {
+        who,
+        why: form.text("why"),
+        token: form.get("token"),
+    }
+}
+
+/// The token of a form for a measure: a form that is refused keeps its token, unless that was used for something else.
+pub(crate) fn token(form: &Pairs, problem: Option<&Problem>) -> String {
+    let is_used = problem.is_some_and(|it| it.status == StatusCode::CONFLICT);
+    let kept = form.get("token").filter(|_| !is_used);
+    kept.map_or_else(random, str::to_owned)
+}
+
 /// What is to be said beside a field.
 pub(crate) fn told(problem: Option<&Problem>, field: Field) -> Option<String> {
     problem?.invalid.of(field).map(str::to_owned)
@@ -87,6 +104,7 @@ fn show(ask: &Ask, problem: Option<Problem>) -> Answer {
         is_deleted: board.is_deleted(),
         board: board.info(),
         why: ask.form().text("why").to_owned(),
+        token: token(&ask.form(), problem.as_ref()),
         problem: told(problem.as_ref(), Field::Why),
         unsure: told(problem.as_ref(), Field::Sure),
         notice: problem.map(|problem| problem.sentence),

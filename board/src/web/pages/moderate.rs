@@ -12,7 +12,7 @@ use super::super::answer::{Answer, later, page, see};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::super::views::{Frame, MessageView, PagesView};
-use super::measures::{chosen, told};
+use super::measures::{by, chosen, token, told};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -34,6 +34,7 @@ struct LogPage {
     /// The form that frees a name, as it came back.
     name: String,
     why: String,
+    token: String,
     notice: Option<String>,
     invalid: Invalid,
 }
@@ -62,6 +63,7 @@ struct ModeratePage {
     problem: Option<String>,
     unsure: Option<String>,
     form: String,
+    token: String,
 }
 
 /// `GET /moderate`: the log, or the form to sign in.
@@ -104,8 +106,7 @@ pub(crate) async fn free(ask: Arc<Ask>) -> Answer {
     let who = ask.must_moderate()?;
     let freed = async {
         ask.must_be_own_form(&form)?;
-        let by = (who.as_str(), form.text("why"));
-        ask.free_name(form.text("name"), by).await
+        ask.free_name(form.text("name"), by(&form, &who)).await
     };
     match freed.await {
         Ok(()) => see(&ask, "/moderate", None),
@@ -142,8 +143,10 @@ async fn measure(ask: &Ask) -> Result<(), Problem> {
     ask.must_be_own_form(&form)?;
     let measure = chosen(&form)?;
     let (name, id) = (ask.board_name()?, ask.id()?);
-    let by = (who.as_str(), form.text("why"));
-    ask.app.boards.moderate((&name, id), measure, by).await?;
+    let boards = &ask.app.boards;
+    boards
+        .moderate((&name, id), measure, by(&form, &who))
+        .await?;
     Ok(())
 }
 
@@ -173,10 +176,11 @@ impl SignInPage {
 fn show_log(ask: &Ask, problem: Option<Problem>) -> Answer {
     let (entries, pages) = ask.app.boards.audit(ask.page()?)?;
     let status = problem.as_ref().map_or(StatusCode::OK, |it| it.status);
+    let form = ask.form();
+    let token = token(&form, problem.as_ref());
     let (notice, invalid) = problem.map_or((None, Invalid::default()), |problem| {
         (Some(problem.sentence), problem.invalid)
     });
-    let form = ask.form();
     let template = LogPage {
         frame: Frame::new(ask, "Log of the moderators"),
         entries: entries.into_iter().map(|it| view(ask, it)).collect(),
@@ -184,6 +188,7 @@ fn show_log(ask: &Ask, problem: Option<Problem>) -> Answer {
         form: ask.visitor.form_token(),
         name: form.text("name").to_owned(),
         why: form.text("why").to_owned(),
+        token,
         notice,
         invalid,
     };
@@ -233,6 +238,7 @@ fn show_measures(ask: &Ask, problem: Option<Problem>) -> Answer {
         is_erased: matches!(message.body, Body::Erased(_)),
         message: MessageView::new(ask, &message, usize::MAX),
         why: ask.form().text("why").to_owned(),
+        token: token(&ask.form(), problem.as_ref()),
         problem: told(problem.as_ref(), Field::Why),
         unsure: told(problem.as_ref(), Field::Sure),
         notice: problem.map(|problem| problem.sentence),
