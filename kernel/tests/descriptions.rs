@@ -25,7 +25,8 @@ use std::{
 use reports::{collect_reports, flushed, reports};
 use tools::{Drops, Latch, Token, runtime, until, until_yielding, watch};
 use weald_kernel::{
-    Describe, JoinHandle, Runtime, Spawn, Wait, WorkKind, catch_panic, poll_place, yield_now,
+    DEFAULT_STACK, Describe, JoinHandle, Runtime, Spawn, Wait, WorkKind, catch_panic, poll_place,
+    yield_now,
 };
 
 /// Says which order a job works on.
@@ -65,8 +66,9 @@ impl Still {
     }
 }
 
+/// Panics with this message.
 #[derive(Debug)]
-struct PanicsWhenTold;
+struct PanicsWhenTold(&'static str);
 
 impl Describe for PanicsWhenTold {
     fn name(&self) -> String {
@@ -74,7 +76,7 @@ impl Describe for PanicsWhenTold {
     }
 
     fn takes_long(&self) {
-        panic!("it takes long");
+        panic!("{}", self.0);
     }
 }
 
@@ -83,12 +85,66 @@ fn a_panic_of_what_is_told_is_reported_and_the_job_goes_on() {
     let _watch = watch();
     collect_reports();
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let described = Spawn::new().described_by(Arc::new(PanicsWhenTold));
+    let described = Spawn::new().described_by(Arc::new(PanicsWhenTold("it takes long")));
     let job = runtime.block_on(async { described.spawn(async { yield_now().wait() }) });
     runtime.block_on(job).unwrap();
     flushed();
     let told = "user code that the runtime called panicked, and ends there: it takes long";
     assert!(!reports("weald::panic", told).is_empty());
+}
+
+/// The monitor leaves the call to the releasing thread.
+#[test]
+fn so_is_one_of_what_the_monitor_tells() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, released) = mpsc::channel::<()>();
+    let described = Spawn::new().described_by(Arc::new(PanicsWhenTold("it blocks")));
+    let job = runtime.block_on(async { described.spawn(async move { released.recv().is_err() }) });
+    until(|| !reports("weald::panic", "ends there: it blocks").is_empty());
+    drop(release);
+    assert!(runtime.block_on(job).unwrap());
+}
+
+/// Breaks its promise: it waits without end when it is told. Counts how often it was.
+#[derive(Debug, Default)]
+struct WaitsWhenTold(AtomicUsize);
+
+impl Describe for WaitsWhenTold {
+    fn name(&self) -> String {
+        "waits when told".to_owned()
+    }
+
+    fn takes_long(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<()>().wait();
+    }
+}
+
+fn is_cancelled_while_it_is_told(start: impl Fn(Spawn) -> JoinHandle<()>) {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let builder = builder.stuck_after(Duration::from_secs(3_600));
+    let runtime = builder.build().unwrap();
+    let told = Arc::new(WaitsWhenTold::default());
+    let job = runtime.block_on(async { start(Spawn::new().described_by(told.clone())) });
+    until(|| told.0.load(Ordering::SeqCst) == 1 && !runtime.waits().jobs.is_empty());
+    job.cancel();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    assert_eq!(told.0.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_job_is_cancelled_while_what_it_tells_waits() {
+    let waits = async || std::future::pending::<()>().wait();
+    is_cancelled_while_it_is_told(|spawn| spawn.spawn(waits()));
+}
+
+#[test]
+fn a_thread_is_cancelled_while_what_it_tells_waits() {
+    let waits = || std::future::pending::<()>().wait();
+    is_cancelled_while_it_is_told(|spawn| spawn.spawn_fiber(DEFAULT_STACK, waits).unwrap());
 }
 
 /// Once for each wait with its stack that does not end at once, and not for a wait of its future.

@@ -18,10 +18,10 @@ use std::{
 
 use futures_channel::mpsc::unbounded;
 use futures_util::StreamExt;
-use reports::{Report, collect_reports, reports};
-use tools::{runtime, until, watch};
+use reports::{Report, collect_reports, flushed, reports};
+use tools::{Latch, runtime, until, watch};
 use weald_kernel::{
-    Runtime, Spawn,
+    JoinHandle, Runtime, Spawn, Wait,
     callback::{self, CallbackPanic, Owner, When},
     fork, spawn,
 };
@@ -285,4 +285,40 @@ fn a_kill_of_a_job_that_holds_up_a_drain_is_reported() {
     drop(go);
     let report = shutdown.join().unwrap();
     assert!(report.not_stopped.is_empty(), "{report:?}");
+}
+
+/// Waits in its destructor until its latch opens.
+struct WaitsAtDrop(Latch);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        self.0.clone().wait();
+    }
+}
+
+/// Such a wait holds an OS thread, because the stack must not be suspended.
+#[test]
+fn a_job_that_waits_in_a_destructor_while_it_unwinds_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let (runtime, latch) = (runtime(1), Latch::default());
+    let waits = WaitsAtDrop(latch.clone());
+    let unwinds = async move {
+        let _waits = waits;
+        std::panic::resume_unwind(Box::new("on purpose"))
+    };
+    let spawn = Spawn::new().name("waits while it unwinds");
+    let job: JoinHandle<()> = runtime.block_on(async { spawn.spawn(unwinds) });
+    let named = || reports("weald::monitor", "`waits while it unwinds`");
+    until(|| !named().is_empty());
+    let Report { level, text, .. } = named().remove(0);
+    assert_eq!(level, tracing::Level::WARN);
+    assert!(text.contains("in a destructor, while it unwinds"), "{text}");
+    let waits = runtime.waits();
+    let mut waiting = waits.jobs.iter().map(|waiting| &waiting.job.name);
+    assert!(waiting.any(|name| name.as_deref() == Some("waits while it unwinds")));
+    latch.open();
+    assert!(runtime.block_on(job).unwrap_err().is_panic());
+    flushed();
+    assert_eq!(named().len(), 1, "once for each wait");
 }

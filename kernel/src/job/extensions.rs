@@ -76,6 +76,8 @@ pub(crate) struct Extensions {
     pub(crate) unwound: bool,
     /// Whether a cancel ends no wait of the job at this moment, although none has unwound it.
     pub(crate) is_shielded: bool,
+    /// Whether the description or the attachment is being told that the job takes long.
+    is_being_told: bool,
     /// The job's number, if one was asked for.
     number: u64,
     /// The queue of the only thread that may run the job, if it is pinned. Set at spawn.
@@ -176,14 +178,19 @@ impl ExtensionsWord {
         self.lock_existing().is_some_and(|it| it.has_user_values())
     }
 
-    /// Tells the job's description that the job takes long, and its attachment if the job has ended.
+    /// Tells the job's description that the job takes long, and its attachment if the job has ended. Does nothing within a
+    /// call of what is told, which may wait against its contract: it would be told of that wait, and wait again.
     pub(crate) fn tell_that_it_takes_long(&self) {
-        let Some(extensions) = self.lock_existing() else {
+        let Some(mut extensions) = self.lock_existing().filter(|it| !it.is_being_told) else {
             return;
         };
         let description = extensions.description.clone();
         let attached = extensions.attachment.as_ref();
         let attached = attached.and_then(AttachedValue::takes_long);
+        if description.is_none() && attached.is_none() {
+            return;
+        }
+        extensions.is_being_told = true;
         drop(extensions);
         if let Some(description) = description {
             report::call_for_user(move || description.takes_long());
@@ -191,6 +198,7 @@ impl ExtensionsWord {
         if let Some(takes_long) = attached {
             report::call_for_user(takes_long);
         }
+        self.lock().is_being_told = false;
     }
 
     /// Calls `with` with the job's extensions, if it has any. Gives up if the lock stays taken: the calling thread

@@ -43,6 +43,9 @@ pub(crate) enum ReportKind {
         bound: usize,
     },
     NoThread,
+    HoldsThread {
+        held_ms: u64,
+    },
     HoldsPinnedJobs,
     MonitorPanicked,
     NoStack,
@@ -74,6 +77,7 @@ impl ReportKind {
                 | ReportKind::LongPanicHook
                 | ReportKind::LongMailbox { .. }
                 | ReportKind::LongChannel { .. }
+                | ReportKind::HoldsThread { .. }
                 | ReportKind::HoldsPinnedJobs
                 | ReportKind::Failure
         )
@@ -96,7 +100,8 @@ impl ReportKind {
             ReportKind::LongChannel { .. } => "long channels",
             ReportKind::NoSpareThread { .. } => "no spare thread",
             ReportKind::NoThread => "no thread",
-            ReportKind::HoldsPinnedJobs => "waits that hold an OS thread",
+            ReportKind::HoldsThread { .. } => "waits that hold an OS thread",
+            ReportKind::HoldsPinnedJobs => "waits that hold up suspended jobs",
             ReportKind::MonitorPanicked => "panics of the monitor",
             ReportKind::NoStack => "no stack",
             ReportKind::UnobservedPanic => "panics that nothing joins",

@@ -62,7 +62,7 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
         ReportKind::Stuck { stuck_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, stuck_ms, "{text}");
         }
-        ReportKind::HoldsUp { held_ms } => {
+        ReportKind::HoldsUp { held_ms } | ReportKind::HoldsThread { held_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, held_ms, "{text}");
         }
         ReportKind::PendingKill { pending_ms } => {
@@ -135,6 +135,7 @@ fn count_to_tracing(left_out: &LeftOut) {
         | ReportKind::JustBelow
         | ReportKind::PanicHookRuns
         | ReportKind::LongPanicHook
+        | ReportKind::HoldsThread { .. }
         | ReportKind::HoldsPinnedJobs => {
             tracing::warn!(target: MONITOR, left_out = count, %origin, "{left_out}");
         }

@@ -13,7 +13,10 @@ use std::{
     thread,
 };
 
-use crate::sys::lock;
+use crate::{
+    report::{panic_message, user_call_panicked},
+    sys::lock,
+};
 
 /// A destructor runs on this stack. Only touched pages cost memory.
 const STACK: usize = 512 << 10;
@@ -69,6 +72,7 @@ fn run() {
         };
         drop(queue);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            user_call_panicked(panic_message(payload.as_ref()));
             // The payload's destructor could panic again.
             mem::forget(payload);
         }

@@ -237,7 +237,11 @@ fn names(report: &Report, name: &str) -> bool {
 /// How many offenders a report only counts, with the file in which they were spawned: reports are limited in rate.
 fn left_out(report: &Report) -> Option<usize> {
     let (_, count) = report.fields.iter().find(|(name, _)| *name == "left_out")?;
-    let kinds = ["stuck jobs", "operations that do not return"];
+    let kinds = [
+        "stuck jobs",
+        "operations that do not return",
+        "waits that hold an OS thread",
+    ];
     let is_ours = report.mentions(file!()) && kinds.iter().any(|kind| report.mentions(kind));
     is_ours.then(|| count.parse().ok()).flatten()
 }

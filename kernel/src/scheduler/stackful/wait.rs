@@ -324,11 +324,12 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             header.set_waits_for(0);
             return output;
         }
+        header.extensions.tell_that_it_takes_long();
+        // Only now: what was told is user code, which may have waited, and a fiber may have migrated meanwhile.
         let cx = context::again();
         if let Some(shared) = cx.shared() {
             shared.process.assert_here();
         }
-        header.extensions.tell_that_it_takes_long();
         cx.end_poll_of_wait();
         let parked = cx.fork_wait();
         let suspended = match unwinds {

@@ -14,7 +14,7 @@ use weald_sync::hooks::Parker;
 
 use crate::{
     FEATURES,
-    job::JobRef,
+    job::{Header, JobRef},
     report::{self, LateName, NoSpareThread},
     scheduler::{
         stackful::{
@@ -179,7 +179,7 @@ pub(super) fn hold_in_job<F: Future>(
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
     let parker = Parker::woken();
     let waker = parker.waker();
-    let mut known = Shutdown::No;
+    let mut held = HeldWait::begin();
     tell_if_survived(context::here());
     loop {
         unwind_if_cancelled(job.header());
@@ -213,7 +213,7 @@ pub(super) fn hold_in_job<F: Future>(
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
         let _announced = hand_off_worker(job.clone());
-        park_in_job(&job, &parker, &mut known, gives_way);
+        park_in_job(&job, &parker, &mut held, gives_way);
     }
 }
 
@@ -259,12 +259,60 @@ fn look_at_shutdown(runtime: u16) -> Shutdown {
     }
 }
 
-/// Parks until the parker is woken, or the wait is over for another reason. `known`: how far the runtime's shutdown had come
-/// when the future was polled, or was woken to be.
+/// What a wait that holds its thread knows and has reported, over all of its parks.
+struct HeldWait {
+    since: Instant,
+    /// How far the runtime's shutdown had come when the future was polled, or was woken to be.
+    shutdown: Shutdown,
+    /// Whether it was reported that the wait holds its thread.
+    is_told: bool,
+    /// Whether it was reported that suspended jobs must resume on the thread.
+    is_told_of_pinned: bool,
+}
+
+impl HeldWait {
+    fn begin() -> HeldWait {
+        HeldWait {
+            since: Instant::now(),
+            shutdown: Shutdown::No,
+            is_told: false,
+            is_told_of_pinned: false,
+        }
+    }
+
+    /// The job has parked for a moment, and its wait goes on: reports what is due.
+    fn report(&mut self, job: &Header) {
+        let cx = context::here();
+        let pinned = cx.pinned_here().map_or(0, PinnedQueue::len);
+        if pinned > 0 && !self.is_told_of_pinned {
+            self.is_told_of_pinned = true;
+            report::holds_pinned_jobs(LateName::of(job), pinned);
+        }
+        let held = self.since.elapsed();
+        if self.is_told || held < LOOK {
+            return;
+        }
+        // The monitor lists the threads of the pool, but such a wait is announced to it.
+        let is_of_pool = cx.outbox().is_some();
+        let bound = cx.shared().map(|shared| shared.config.stuck_after);
+        if is_of_pool {
+            let is_at_end = cx.is_panicking() || cx.is_ending();
+            if is_at_end && bound.is_none_or(|bound| held >= bound) {
+                self.is_told = true;
+                report::holds_thread(LateName::of(job), held);
+            }
+        } else if is_unwinding(job) || job.is_being_ended() {
+            self.is_told = true;
+            report::keeps_block_on(LateName::of(job), held);
+        }
+    }
+}
+
+/// Parks until the parker is woken, or the wait is over for another reason.
 fn park_in_job(
     job: &JobRef,
     parker: &Arc<Parker>,
-    known: &mut Shutdown,
+    held: &mut HeldWait,
     gives_way: &dyn Fn() -> bool,
 ) {
     let header = job.header();
@@ -272,28 +320,18 @@ fn park_in_job(
     // A job that unwinds waits to the end, because it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
-        let (mut reported, since) = (false, Instant::now());
-        // A monitor watches the threads of the pool.
-        let is_watched = context::here().outbox().is_some();
-        let mut is_told = is_watched || !unwinding && !header.is_being_ended();
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
             let shutdown = look_at_shutdown(header.runtime());
-            if shutdown > *known {
+            if shutdown > held.shutdown {
                 // The future looks again: a scope waits neither for what a stopped runtime ends itself, nor for what shuts
                 // it down.
-                *known = shutdown;
+                held.shutdown = shutdown;
                 parker.waker().wake();
             }
             parker.park_timeout(LOOK);
-            let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
-            if !reported && pinned > 0 && !is_over() && !gives_way() {
-                report::holds_pinned_jobs(LateName::of(header), pinned);
-                reported = true;
-            }
-            if !is_told && !is_over() && since.elapsed() >= LOOK {
-                report::keeps_block_on(LateName::of(header), since.elapsed());
-                is_told = true;
+            if !is_over() && !gives_way() {
+                held.report(header);
             }
         }
         header.state.unblock();
