@@ -393,7 +393,7 @@ pub use job::{
 pub use observe::{
     metrics::Metrics,
     panics::current_name,
-    waits::{HeldUpJob, UnendedJob, WaitingJob, Waits},
+    waits::{HeldBackParts, HeldUpJob, UnendedJob, WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;
 pub use report::{Describe, JobName, OperationName, PanicSite};

@@ -125,6 +125,27 @@ fn a_fork_ends_beside_as_many_forks_that_compute() {
     a_fork_ends_beside(Holds::Computes);
 }
 
+/// A thief may take the other half of the first two before the second computes, but not that of a third.
+#[test]
+fn the_parts_from_which_the_bound_keeps_the_workers_are_listed() {
+    let _watch = watch();
+    let runtime = quickly_retaking(2);
+    let hogs = Hogs::start(&runtime, 3, Holds::Computes);
+    until(|| !runtime.waits().held_back_forks.is_empty());
+    let waits = runtime.waits();
+    let parts = &waits.held_back_forks[0];
+    assert!(parts.site.file().ends_with("fork_bound.rs"), "{parts}");
+    let by = parts.by.as_ref().unwrap();
+    assert!(by.site.file().ends_with("fork_bound.rs"), "{parts}");
+    assert!(
+        waits
+            .to_string()
+            .contains("as many forks compute as there are workers")
+    );
+    drop(hogs);
+    assert!(runtime.waits().held_back_forks.is_empty());
+}
+
 #[test]
 fn a_fork_ends_beside_foreign_threads_that_block_in_forks() {
     let _watch = watch();

@@ -56,11 +56,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use weald_kernel::{
-    Address, BuildError, Builder, Describe, Elapsed, HeldUpJob, Interval, JobName, JoinError,
-    JoinHandle, JoinSet, Kills, LongChannel, LongMailbox, Mailbox, Metrics, Panic, Runtime, Scope,
-    Seeds, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, UnendedJob, UnreadMailbox, Wait,
-    WaitingJob, Waits, WorkKind, available_workers, block_in_place, block_on, blocking,
-    catch_panic, current_name, describe_job, fork::join, interval, now, poll_place,
+    Address, BuildError, Builder, Describe, Elapsed, HeldBackParts, HeldUpJob, Interval, JobName,
+    JoinError, JoinHandle, JoinSet, Kills, LongChannel, LongMailbox, Mailbox, Metrics, Panic,
+    Runtime, Scope, Seeds, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, UnendedJob,
+    UnreadMailbox, Wait, WaitingJob, Waits, WorkKind, available_workers, block_in_place, block_on,
+    blocking, catch_panic, current_name, describe_job, fork::join, interval, now, poll_place,
     poll_place_after, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout,
     yield_now,
 };

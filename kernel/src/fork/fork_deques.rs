@@ -17,7 +17,7 @@ use std::{any::Any, iter, ptr};
 use crate::fork::{fork_deque::ForkDeque, stolen_job};
 use crate::{
     job::{JobRef, runnable::Runnable},
-    scheduler::services::Forks,
+    scheduler::services::{Forks, HeldBackFork, ThreadFork},
     scheduler::workers::cancel,
     scheduler::workers::shared::Shared,
     sys::{AtomicPtr, AtomicU64, Ordering, barrier},
@@ -107,17 +107,20 @@ impl ForkDeques {
             .filter(|fork_deque| fork_deque.deque.has_entries())
     }
 
-    /// Whether a worker has nothing to do, although the bound keeps it from some stack job, or a scope has parts that nobody
-    /// has begun.
-    fn is_held_back(&self, shared: &Shared) -> bool {
+    /// The fork deques with a stack job from which the bound keeps the workers, or with parts of a scope that nobody has
+    /// begun.
+    fn all_held_back(&self, shared: &Shared) -> impl Iterator<Item = &ForkDeque> {
         let lacks_thief = |fork_deque: &ForkDeque| {
             fork_deque.deque.has_entries() && !self.admits(shared, fork_deque)
         };
         let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
-        shared.sleepers.sleeping() > 0
-            && self
-                .iter()
-                .any(|fork_deque| lacks_thief(fork_deque) || lacks_runner(fork_deque))
+        self.iter()
+            .filter(move |fork_deque| lacks_thief(fork_deque) || lacks_runner(fork_deque))
+    }
+
+    /// Whether a worker has nothing to do, although something is held back.
+    fn is_held_back(&self, shared: &Shared) -> bool {
+        shared.sleepers.sleeping() > 0 && self.all_held_back(shared).next().is_some()
     }
 }
 
@@ -168,6 +171,14 @@ impl Forks<Shared> for ForkDeques {
             barrier::full();
             wake_for_room(shared);
         }
+    }
+
+    fn held_back(&self, shared: &Shared) -> Vec<HeldBackFork> {
+        let forks = self.all_held_back(shared).map(|fork_deque| HeldBackFork {
+            site: fork_deque.site(),
+            job: fork_deque.job(),
+        });
+        forks.collect()
     }
 
     fn alert_all(&self) {

@@ -4,7 +4,7 @@
 //! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
 //! ever, unless one of them is cancelled or has a deadline.
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
 use weald_sync::{
     holders,
@@ -36,6 +36,29 @@ pub struct Waits {
     pub held_up: Vec<HeldUpJob>,
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
+    /// Forks with parts that no other thread may begin at present, because as many forks compute as there are workers.
+    pub held_back_forks: Vec<HeldBackParts>,
+}
+
+/// A fork with parts that no other thread may begin at present. Its own thread runs them after the part that it runs now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldBackParts {
+    /// Where the fork was called.
+    pub site: &'static Location<'static>,
+    /// The job that forked, or that runs the part which did; none on a thread outside of the runtime.
+    pub by: Option<JobName>,
+}
+
+impl fmt::Display for HeldBackParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HeldBackParts { site, by } = self;
+        write!(f, "parts of the fork at {site}")?;
+        if let Some(by) = by {
+            write!(f, ", which is in {by},")?;
+        }
+        f.write_str(" wait for its own thread, because as many forks compute as there are workers")
+    }
 }
 
 /// A job that was asked to end, by a kill or a cancel, and has not come to a wait since: it blocks, computes or is
@@ -110,6 +133,7 @@ impl Waits {
         };
         let mut waits = Waits::among(&live, |job| job.header().state.is_waiting());
         waits.pending_kills = pending_kills(shared, &live);
+        waits.held_back_forks = held_back_forks(shared);
         for held_up in held_up::all(shared) {
             let by = JobName::of(held_up.by.header());
             let name = |job: &JobRef| HeldUpJob {
@@ -130,6 +154,7 @@ impl Waits {
             cycles: graph.cycles,
             held_up: Vec::new(),
             pending_kills: Vec::new(),
+            held_back_forks: Vec::new(),
         }
     }
 
@@ -138,6 +163,15 @@ impl Waits {
         let jobs = |cycle: &Vec<usize>| cycle.iter().map(|&index| &self.jobs[index]).collect();
         self.cycles.iter().map(move |cycle| sentence(jobs(cycle)))
     }
+}
+
+fn held_back_forks(shared: &Shared) -> Vec<HeldBackParts> {
+    let forks = shared.forks.held_back(shared).into_iter();
+    let named = forks.map(|fork| HeldBackParts {
+        site: fork.site,
+        by: fork.job.map(|job| JobName::of(job.header())),
+    });
+    named.collect()
 }
 
 fn pending_kills(shared: &Shared, live: &[JobRef]) -> Vec<UnendedJob> {
@@ -287,6 +321,9 @@ impl fmt::Display for Waits {
         }
         for kill in &self.pending_kills {
             writeln!(f, "{kill}")?;
+        }
+        for parts in &self.held_back_forks {
+            writeln!(f, "{parts}")?;
         }
         for sentence in self.sentences() {
             writeln!(f, "{sentence}")?;

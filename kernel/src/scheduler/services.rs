@@ -62,6 +62,9 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// monitor.
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
+    /// The forks of which no other thread may begin a part at present, because too many root forks compute.
+    fn held_back(&self, shared: &S) -> Vec<HeldBackFork>;
+
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared
     /// its sleep, before its last look for work, and by the monitor before its own.
     fn alert_all(&self);
@@ -99,6 +102,14 @@ pub(crate) trait ThreadFork {
 
     /// Called before the thread ends: gives back what it kept for its next root fork.
     fn give_back(&self);
+}
+
+/// A fork with parts that nobody may begin but its own thread.
+pub(crate) struct HeldBackFork {
+    /// Where the user's code called it.
+    pub(crate) site: &'static Location<'static>,
+    /// The job that runs it; none on a foreign thread.
+    pub(crate) job: Option<JobRef>,
 }
 
 /// A job that waits in a fork, and holds its thread.
