@@ -12,13 +12,15 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_channel::mpsc as channel;
 use futures_util::StreamExt;
-use tools::{runtime, watch};
-use weald_kernel::{Mailbox, Runtime, Spawn, Wait, interval, spawn, yield_now};
+use tools::{runtime, until, watch};
+use weald_kernel::{
+    JoinHandle, Mailbox, Runtime, Spawn, Wait, interval, sleep, sleep_until, spawn, yield_now,
+};
 
 async fn receive<M>(mailbox: &mut Mailbox<M>) -> M {
     std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await
@@ -371,4 +373,137 @@ fn pinned_jobs_and_others_take_turns_in_proportion_to_their_number() {
     // About as many as each of the others, not as many as all together; some came before all had started.
     let turns = turns.load(Ordering::SeqCst);
     assert!((ROUNDS / 2..4 * ROUNDS).contains(&turns), "{turns}");
+}
+
+fn spin(length: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < length {
+        std::hint::spin_loop();
+    }
+}
+
+/// More than half of what a ring holds.
+const CROWD: usize = 200;
+
+/// Jobs that fill the ring of the only worker, and have 50 µs each before they yield.
+struct Crowd {
+    stop: Arc<AtomicBool>,
+    runs: Arc<AtomicUsize>,
+    jobs: Vec<JoinHandle<()>>,
+}
+
+impl Crowd {
+    /// Each job calls `look` at the begin of each run.
+    fn start(runtime: &Runtime, look: impl Fn() + Clone + Send + 'static) -> Crowd {
+        let (stop, runs) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let job = |_| {
+            let (stop, runs, look) = (stop.clone(), runs.clone(), look.clone());
+            runtime.spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    look();
+                    spin(Duration::from_micros(50));
+                    yield_now().await;
+                }
+            })
+        };
+        let jobs = (0..CROWD).map(job).collect();
+        until(|| runs.load(Ordering::SeqCst) > CROWD);
+        Crowd { stop, runs, jobs }
+    }
+
+    fn end(self, runtime: &Runtime) {
+        self.stop.store(true, Ordering::SeqCst);
+        for job in self.jobs {
+            runtime.block_on(job).unwrap();
+        }
+    }
+}
+
+/// The median: the system may take the core at any moment.
+fn median(mut counts: Vec<usize>) -> usize {
+    counts.sort_unstable();
+    counts[counts.len() / 2]
+}
+
+#[test]
+fn a_job_whose_timer_is_due_waits_for_no_round_of_the_ring() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let late = Arc::new(AtomicUsize::new(0));
+    let due = Arc::new(Mutex::new(None::<Instant>));
+    let (counted, deadline) = (late.clone(), due.clone());
+    let crowd = Crowd::start(&runtime, move || {
+        let is_due = deadline
+            .lock()
+            .unwrap()
+            .is_some_and(|due| due <= Instant::now());
+        counted.fetch_add(usize::from(is_due), Ordering::SeqCst);
+    });
+    let sleeper = runtime.spawn(async move {
+        let mut runs = Vec::new();
+        for _ in 0..21 {
+            let deadline = Instant::now() + Duration::from_millis(1);
+            late.store(0, Ordering::SeqCst);
+            *due.lock().unwrap() = Some(deadline);
+            sleep_until(deadline).await;
+            *due.lock().unwrap() = None;
+            runs.push(late.load(Ordering::SeqCst));
+        }
+        median(runs)
+    });
+    let runs = runtime.block_on(sleeper).unwrap();
+    assert!(runs < CROWD / 2, "{runs} runs came first");
+    crowd.end(&runtime);
+}
+
+#[test]
+fn a_job_that_another_thread_wakes_waits_for_no_round_of_the_ring() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let crowd = Crowd::start(&runtime, || ());
+    let runs = crowd.runs.clone();
+    let (wakes, mut woken) = channel::unbounded();
+    let (answers, answered) = mpsc::channel();
+    let job = runtime.spawn(async move {
+        while let Some(before) = woken.next().await {
+            let _ended = answers.send(runs.load(Ordering::SeqCst) - before);
+        }
+    });
+    let wake = |_| {
+        wakes
+            .unbounded_send(crowd.runs.load(Ordering::SeqCst))
+            .unwrap();
+        answered.recv().unwrap()
+    };
+    let late = median((0..21).map(wake).collect());
+    assert!(late < CROWD / 2, "{late} runs came first");
+    drop(wakes);
+    runtime.block_on(job).unwrap();
+    crowd.end(&runtime);
+}
+
+/// At each look a timer is due.
+#[test]
+fn jobs_whose_timers_are_due_starve_no_ring() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let crowd = Crowd::start(&runtime, || ());
+    let stop = crowd.stop.clone();
+    let sleeper = |_| {
+        let stop = stop.clone();
+        runtime.spawn(async move {
+            while !stop.load(Ordering::SeqCst) {
+                sleep(Duration::from_millis(1)).await;
+                spin(Duration::from_millis(2));
+            }
+        })
+    };
+    let sleepers: Vec<_> = (0..4).map(sleeper).collect();
+    let before = crowd.runs.load(Ordering::SeqCst);
+    until(|| crowd.runs.load(Ordering::SeqCst) > before + CROWD);
+    crowd.end(&runtime);
+    for sleeper in sleepers {
+        runtime.block_on(sleeper).unwrap();
+    }
 }

@@ -17,7 +17,7 @@ use loom::{cell::Cell, thread};
 use crate::{
     biased_lock::{BiasedLock, Lease},
     job::foreign_call::ForeignCalls,
-    scheduler::workers::search,
+    scheduler::workers::{search, waker},
     timer::{
         arrivals::{Arrivals, Pushed},
         entry::{EntryPtr, EntryState, TimerOwes},
@@ -222,7 +222,8 @@ impl Timers {
         }
         let wakers = search::expire(&due);
         drop(core);
-        let _cancelled = search::fire(&due, wakers, &mut ForeignCalls::default());
+        let mut calls = ForeignCalls::default();
+        let _cancelled = search::fire(&due, wakers, |by, waker| waker::call(by, waker, &mut calls));
     }
 
     /// Asserts that the entry has left the wheel and released its waker; returns how often the waker was woken.

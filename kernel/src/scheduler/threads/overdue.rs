@@ -8,7 +8,7 @@ use crate::{
     reactor,
     scheduler::{
         threads::round_memory::RoundMemory,
-        workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
+        workers::{ready, run_word::RunWord, search, shared::Shared, waker, worker::Worker},
     },
     sys::Ordering,
     timer::{due::Due, entry_queue::EntryQueue},
@@ -71,7 +71,9 @@ pub(super) fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord, m
         Moved::JobsAndTimers | Moved::Jobs => EntryQueue::new(),
     };
     let mut calls = ForeignCalls::default();
-    search::fire_and_unlock(worker, core, due, &mut calls);
+    search::fire_and_unlock(worker, core, due, |by, waker| {
+        waker::call(by, waker, &mut calls);
+    });
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
     }

@@ -8,6 +8,8 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod coarseness;
+mod first;
+mod pace;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
 pub(crate) mod try_policy;
@@ -27,6 +29,7 @@ use crate::{
     reactor::ReadyBatch,
     scheduler::workers::{
         context, ready,
+        search::first::FirstOfLook,
         serve_end::ServeEnd,
         shared::Shared,
         waker,
@@ -42,8 +45,6 @@ use crate::{
     },
 };
 
-/// The most jobs that run between two looks.
-const LOOK_EVERY_MAX: u32 = 64;
 /// The most timers that fire in one look.
 const TIMERS_PER_LOOK: usize = 128;
 /// How many rounds over all its victims a searching worker makes before it sleeps. A round takes about 150 ns; all
@@ -53,8 +54,8 @@ const SEARCH_ROUNDS: usize = 100;
 const PAUSES: usize = 10;
 
 /// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
-/// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns a job that is pinned to
-/// this thread, if one is runnable.
+/// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns the job that runs next if
+/// it is in no queue of the core: one that is pinned to this thread, or one that goes [first].
 pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
     let shared = worker_loop.shared;
     if shared.is_stopped() {
@@ -65,15 +66,17 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
         return Err(ServeEnd::Wanted);
     }
     worker_loop.suspects.refresh(&shared.suspects);
-    adapt(worker_loop);
-    share(worker_loop);
-    fire_due(worker_loop)?;
+    pace::adapt(worker_loop);
+    pace::share(worker_loop);
+    let mut first = FirstOfLook::of(worker_loop);
+    fire_due(worker_loop, &mut first)?;
     if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {
         from_reactor(worker_loop);
     }
     send_overflow(worker_loop)?;
-    from_injector(worker_loop)?;
-    Ok(worker_loop.pinned.pop())
+    first.take_injected();
+    take_share(worker_loop, first.count())?;
+    Ok(first.take().or_else(|| worker_loop.pinned.pop()))
 }
 
 /// Gives back what this thread caches, if a trim was requested that the thread has not seen.
@@ -97,40 +100,7 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
     held >= TICK || !worker_loop.pinned.has_runnable()
 }
 
-/// Halves the number of jobs between two looks if the jobs since the last look took longer than half a tick; doubles it
-/// if they took less than an eighth of a tick. Neither a sleep nor the spinning before it counts as time that jobs
-/// took: both set `last_look` anew when they end.
-fn adapt(worker_loop: &WorkerLoop<'_>) {
-    let now = worker_loop.shared.clock.now();
-    let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
-    worker_loop.coarseness.sample(took, worker_loop.runs.get());
-    let every = worker_loop.look_every.get();
-    if worker_loop.shared.is_driven() {
-        // One job at a time, so that each next one is drawn.
-        worker_loop.look_every.set(1);
-    } else if took > TICK / 2 {
-        worker_loop.look_every.set((every / 2).max(1));
-    } else if took < TICK / 8 {
-        worker_loop.look_every.set((every * 2).min(LOOK_EVERY_MAX));
-    }
-}
-
-/// Shares the ring while the work is coarse.
-fn share(worker_loop: &WorkerLoop<'_>) {
-    let sharing = &worker_loop.worker().sharing;
-    match worker_loop.coarseness.is_coarse() {
-        false => sharing.withdraw(),
-        true if sharing.is_shared() => {}
-        true => {
-            sharing.share();
-            if sees_work(worker_loop.shared) {
-                worker_loop.shared.wake_one();
-            }
-        }
-    }
-}
-
-fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
+fn fire_due(worker_loop: &WorkerLoop<'_>, first: &mut FirstOfLook<'_>) -> Result<(), Revoked> {
     let now = worker_loop
         .shared
         .clock
@@ -152,24 +122,27 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
         core.set_until_look(1);
     }
     let mut calls = ForeignCalls::default();
-    fire_and_unlock(worker_loop.worker(), core, due, &mut calls);
+    let worker = worker_loop.worker();
+    fire_and_unlock(worker, core, due, |by, waker| {
+        first.wake(by, waker, &mut calls)
+    });
     ready::ready_calls(worker_loop.shared, calls);
     Ok(())
 }
 
 /// Fires what came out of the wheel of `worker`, whose core the caller has locked: sets what is due to expired under
-/// the lock, releases the lock, then wakes. Calls of foreign wakers are left in `calls`.
+/// the lock, releases the lock, then passes each waker to `wake`.
 pub(crate) fn fire_and_unlock(
     worker: &Worker,
     core: impl Sized,
     due: Due,
-    calls: &mut ForeignCalls,
+    wake: impl FnMut(FiredBy, Waker),
 ) {
     let wakers = expire(&due.sleeps);
     drop(core);
     worker
         .cancelled
-        .count(-fire(&due.sleeps, wakers, calls) - due.counted);
+        .count(-fire(&due.sleeps, wakers, wake) - due.counted);
     // The closures of cancelled callbacks are gone already: the thread that cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }
@@ -188,12 +161,11 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<Waker>> {
     due.iter().map(expire).collect()
 }
 
-/// Second step, without the lock: wakes the kernel's own wakers, and leaves the others in `calls`. Returns how many
-/// entries were cancelled.
+/// Second step, without the lock: passes the wakers to `wake`. Returns how many entries were cancelled.
 pub(crate) fn fire(
     due: &[EntryPtr],
     wakers: Vec<Option<Waker>>,
-    calls: &mut ForeignCalls,
+    mut wake: impl FnMut(FiredBy, Waker),
 ) -> isize {
     let mut cancelled = 0;
     for (entry, expired) in due.iter().zip(wakers) {
@@ -202,7 +174,7 @@ pub(crate) fn fire(
         if fires {
             expired
                 .into_iter()
-                .for_each(|waker| waker::call(FiredBy::Timer, waker, calls));
+                .for_each(|waker| wake(FiredBy::Timer, waker));
             continue;
         }
         cancelled += 1;
@@ -212,7 +184,7 @@ pub(crate) fn fire(
         unsafe { entry.free() };
         unused
             .into_iter()
-            .for_each(|waker| waker::call(FiredBy::Cancel, waker, calls));
+            .for_each(|waker| wake(FiredBy::Cancel, waker));
     }
     cancelled
 }
@@ -240,6 +212,11 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 /// monitor shares the ring of a worker that stays in one run, after one to two of its rounds. While none sleeps, the
 /// monitor retakes the worker after `stuck_after`, and the ring goes with the worker.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
+    take_share(worker_loop, 0)
+}
+
+/// As [`from_injector`], while so many jobs are in no queue that this worker runs before those of the ring.
+fn take_share(worker_loop: &WorkerLoop<'_>, in_front: usize) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
         return Ok(false);
@@ -258,7 +235,7 @@ pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoke
                 unsafe { push(&mut core, job) };
             }
             drop(core);
-            if count > 1 && worker_loop.worker().sharing.is_shared() {
+            if count > 0 && count + in_front > 1 && worker_loop.worker().sharing.is_shared() {
                 shared.wake_one();
             }
             Ok(count > 0)

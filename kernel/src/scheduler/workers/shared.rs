@@ -406,7 +406,9 @@ impl Shared {
             let mut due = Due::default();
             let mut core = worker.core.enter_foreign();
             let mut callbacks = take(worker, &mut core, &mut due);
-            search::fire_and_unlock(worker, core, due, &mut found.calls);
+            search::fire_and_unlock(worker, core, due, |by, waker| {
+                waker::call(by, waker, &mut found.calls);
+            });
             while let Some(callback) = callbacks.pop() {
                 found.closures.push_unlisted(callback);
             }

@@ -14,6 +14,7 @@ use crate::{
         ready,
         search::{self, sleep::Sleeper},
         shared::Shared,
+        waker,
         worker_core::WorkerCore,
     },
     timer::{due::Due, entry::EntryPtr},
@@ -42,7 +43,9 @@ pub(crate) fn sweep_timers(shared: &Shared) {
                 wheel, callbacks, ..
             } = &mut *core;
             next = wheel.sweep_from(slot, unwanted, &mut |entry| due.add(entry, callbacks));
-            search::fire_and_unlock(worker, core, due, &mut calls);
+            search::fire_and_unlock(worker, core, due, |by, waker| {
+                waker::call(by, waker, &mut calls);
+            });
         }
     }
     ready::ready_calls(shared, calls);

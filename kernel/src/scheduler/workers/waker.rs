@@ -45,14 +45,39 @@ pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
 /// Whether `waker` wakes `job` and nothing else.
 #[inline(always)]
 pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
-    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast())
-        && std::ptr::eq(waker.vtable(), &VTABLE)
+    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast()) && is_of_job(waker)
+}
+
+/// Whether `waker` wakes a job of the kernel.
+#[inline]
+pub(crate) fn is_of_job(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run it, which is
+/// in no queue.
+pub(crate) fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
+    debug_assert!(is_of_job(waker));
+    let job = ptr_of(waker.data());
+    // SAFETY: the waker keeps the job alive.
+    let header = unsafe { job.header() };
+    if header.state.wake() != Owes::Schedule {
+        return None;
+    }
+    // SAFETY: the state just granted it.
+    let woken = unsafe { Runnable::new(job) };
+    // Asked only now: before, the job may have run, and pinned itself to another thread.
+    if header.runs_anywhere() && header.runtime() == runtime {
+        return Some(woken);
+    }
+    ready(woken);
+    None
 }
 
 /// Whether `waker` is the kernel's own, so that waking it only makes a job runnable or unparks a thread.
 #[inline]
 pub(crate) fn is_own(waker: &Waker) -> bool {
-    std::ptr::eq(waker.vtable(), &VTABLE) || Parker::is_waker(waker)
+    is_of_job(waker) || Parker::is_waker(waker)
 }
 
 /// A clone of `waker` that waits until something fires it. A foreign waker is kept together with the job that
