@@ -280,6 +280,8 @@ fn look_around(fork_deque: &ForkDeque) {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall
         // asleep next.
         fork_deque.deque.alert();
-        shared.wake_one();
+        if let Some(sleeper) = shared.sleepers.take_one() {
+            sleeper.wake_on_other_core(shared);
+        }
     }
 }

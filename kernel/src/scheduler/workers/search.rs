@@ -10,6 +10,7 @@
 pub(crate) mod coarseness;
 mod first;
 mod pace;
+mod other_core;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
 pub(crate) mod try_policy;

@@ -5,29 +5,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::scheduler::workers::search::{handle_ready, sees_work, take_part_in_trim};
+use crate::scheduler::workers::search::{handle_ready, other_core, sees_work, take_part_in_trim};
 use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
     reactor::{ReadyBatch, poller_lock::PollerGuard},
     scheduler::workers::{shared::Shared, worker::WorkerLoop},
+    sys::Ordering,
 };
 
 /// How to wake a sleeping worker.
-pub(crate) enum Sleeper {
-    /// It parks.
+pub(crate) struct Sleeper {
+    /// The system's number of the thread.
+    thread: u32,
+    sleeps: Sleeps,
+}
+
+enum Sleeps {
     Parked(Thread),
-    /// It waits in the reactor.
     InPoller,
 }
 
 impl Sleeper {
     /// Ends the sleep. Called with what [`crate::queue::sleepers`] returned, once.
     pub(crate) fn wake(self, shared: &Shared) {
-        match self {
-            Sleeper::Parked(thread) => thread.unpark(),
-            Sleeper::InPoller => shared.reactor.notify(),
+        match self.sleeps {
+            Sleeps::Parked(thread) => thread.unpark(),
+            Sleeps::InPoller => shared.reactor.notify(),
         }
+    }
+
+    /// As [`wake`](Sleeper::wake), by a thread that goes on computing beside the work for which it wakes.
+    pub(crate) fn wake_on_other_core(self, shared: &Shared) {
+        other_core::wake_on_other_core(self.thread, || self.wake(shared));
     }
 }
 
@@ -36,9 +46,12 @@ impl Sleeper {
 pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let (shared, worker) = (worker_loop.shared, worker_loop.worker());
     let poller_guard = shared.reactor.lock_poller();
-    let sleeper = match &poller_guard {
-        Some(_) => Sleeper::InPoller,
-        None => Sleeper::Parked(thread::current()),
+    let sleeper = Sleeper {
+        thread: worker.owner_thread.load(Ordering::Relaxed),
+        sleeps: match &poller_guard {
+            Some(_) => Sleeps::InPoller,
+            None => Sleeps::Parked(thread::current()),
+        },
     };
     let from = match worker_loop.searching.get() {
         true => Before::Searching,
