@@ -9,8 +9,8 @@
 
 pub(crate) mod coarseness;
 mod first;
-mod pace;
 mod other_core;
+mod pace;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
 pub(crate) mod try_policy;
