@@ -1,5 +1,5 @@
 //! Blobs whose segments are gone when a journal is opened: removed by a trim that ended before it came to their keys, or
-//! lost. The journal forgets the former, so that nobody is promised that they stay. It goes on to know the latter, so that the
+//! lost. The journal forgets the former, so that it promises nobody that they stay. It goes on to know the latter, so that the
 //! loss shows where they are asked for.
 
 use std::collections::{BTreeSet, HashSet};

@@ -238,7 +238,7 @@ pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
     });
 }
 
-/// A job panicked whose result will never be taken, but whose attachment tells others of its end.
+/// A job panicked, and its result will never be taken, but its attachment tells others of its end.
 pub(crate) fn watched_panic(named: &JobName, message: &str) {
     of_job(ReportKind::WatchedPanic, named, || {
         format!("{named} panicked; its links and monitors are told: {message}")

@@ -172,7 +172,7 @@ impl DetachedThreads {
         });
     }
 
-    /// The panic hook has ended that ran for a panic of `job`. If the job holds the thread in this run, what follows is
+    /// The panic hook that ran for a panic of `job` has ended. If the job holds the thread in this run, what follows is
     /// watched as a run that begins. `bound`: how long a run may take.
     pub(super) fn end_panic_hook(&self, run: ListedRun, job: &JobRef, bound: Duration) {
         let mut threads = lock(&self.threads);

@@ -178,7 +178,7 @@ impl QueueWatch {
         samples.figures
     }
 
-    /// How long, at least, the oldest of the messages has waited that the receiver of `job` took a moment ago; a sample
+    /// How long, at least, the oldest of the messages that the receiver of `job` took a moment ago has waited; a sample
     /// has seen it. None while another thread takes a sample, because the receiver, which calls this, does not wait for
     /// that.
     pub(crate) fn waited(&self, job: &JobRef, clock: &Clock) -> Option<Duration> {

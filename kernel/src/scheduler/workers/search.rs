@@ -80,7 +80,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     Ok(first.take().or_else(|| worker_loop.pinned.pop()))
 }
 
-/// Gives back what this thread caches, if a trim was requested that the thread has not seen.
+/// Gives back what this thread caches, if there is a request for a trim that the thread has not seen.
 fn take_part_in_trim(worker_loop: &WorkerLoop<'_>) {
     let trims = &worker_loop.shared.trims;
     let last = trims.last();

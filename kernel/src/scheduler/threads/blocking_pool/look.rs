@@ -46,7 +46,7 @@ impl BlockingPool {
         found
     }
 
-    /// Reports the operations that nobody waits for and that last. Returns whether some are left that may.
+    /// Reports the operations that last although nobody waits for them. Returns whether others may come to that.
     fn look_at_abandoned(&self) -> bool {
         let mut inner = lock(&self.inner);
         if inner.abandoned.is_empty() {
