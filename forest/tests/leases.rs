@@ -1,4 +1,4 @@
-//! `update`: lost races, write leases in the order of the bids, leases that are revoked, panics, reentrancy.
+//! `update`: lost races, write leases in the order of the requests, leases that are revoked, panics, reentrancy.
 //! Time is set by hand and other threads are joined, so nothing waits for a clock.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -14,13 +14,13 @@ use crate::hooked::{Hook, Hooked, Hooks, set};
 use crate::records::{append, changes};
 
 /// The thread that prepares stops here until a test lets it go on.
-struct Gate {
+struct Latch {
     /// Whether it has come, and whether it may go on.
     state: Mutex<(bool, bool)>,
     changed: Condvar,
 }
 
-impl Gate {
+impl Latch {
     const fn new() -> Self {
         Self {
             state: Mutex::new((false, false)),
@@ -38,7 +38,7 @@ impl Gate {
         drop(self.changed.wait_while(state, |state| !until(state)));
     }
 
-    /// Whether this is the thread that prepares; it has passed the gate then.
+    /// Whether this is the thread that prepares; it has passed the latch then.
     fn pass(&self) -> bool {
         if thread::current().name() != Some("journal-space") {
             return false;
@@ -66,18 +66,18 @@ impl Gate {
 
 #[test]
 fn a_journal_is_closed_although_a_segment_that_is_being_prepared_finds_no_room_or_no_descriptor() {
-    static FULL: Gate = Gate::new();
-    static UNOPENED: Gate = Gate::new();
-    let cases: [(&Gate, Hook); 2] = [
+    static FULL: Latch = Latch::new();
+    static UNOPENED: Latch = Latch::new();
+    let cases: [(&Latch, Hook); 2] = [
         (&FULL, || FULL.refuse(28)),
         (&UNOPENED, || UNOPENED.refuse(24)),
     ];
-    for (gate, hook) in cases {
+    for (latch, hook) in cases {
         let hooks = Hooks::default();
         set(&hooks.create, Some(hook));
         let medium = Hooked(SimulatedDisk::new(), hooks);
         let journal = DiskJournal::open_on(medium, Settings::new().segment(1 << 20)).unwrap();
-        gate.wait_until_reached();
+        latch.wait_until_reached();
         let closing = journal.clone();
         let closing = thread::spawn(move || closing.close());
         let refused = (1..).find_map(|number| {
@@ -85,7 +85,7 @@ fn a_journal_is_closed_although_a_segment_that_is_being_prepared_finds_no_room_o
             append(&journal, number, 10).err()
         });
         assert_eq!(refused, Some(AppendError::Poisoned));
-        gate.open();
+        latch.open();
         closing.join().unwrap();
     }
 }
@@ -101,12 +101,12 @@ impl Wake for Closes {
 
 #[test]
 fn a_waker_closes_the_journal_when_its_large_record_was_written_ahead() {
-    static GATE: Gate = Gate::new();
+    static LATCH: Latch = Latch::new();
     let hooks = Hooks::default();
-    set(&hooks.create, Some(|| Ok(_ = GATE.pass())));
+    set(&hooks.create, Some(|| Ok(_ = LATCH.pass())));
     let medium = Hooked(SimulatedDisk::new(), hooks);
     let journal = DiskJournal::open_on(medium, Settings::new().segment(2048)).unwrap();
-    GATE.wait_until_reached();
+    LATCH.wait_until_reached();
     let (closed, is_closed) = channel();
     let waker = Waker::from(Arc::new(Closes(journal.clone(), closed)));
     let mut wait = journal.when_room(5_000, &changes(1, 5_000), &[]).unwrap();
@@ -115,7 +115,7 @@ fn a_waker_closes_the_journal_when_its_large_record_was_written_ahead() {
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
     );
-    GATE.open();
+    LATCH.open();
     is_closed.recv().unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(wait.as_mut().poll(&mut cx).is_ready());
