@@ -113,18 +113,16 @@ fn begin<'a>(lanes: &[Lane<'a>]) -> Vec<Track<'a>> {
 
 const TICKS_PERCENT: &str = "ticks_percent";
 
-/// Relates the ticks of each row to those of the calm row in its group, if there is one.
+/// Relates the ticks of each row to those of the calm row in its group that it is judged by, if there is one.
 fn derive_tick_shares(group: &Group, tracks: &mut [Vec<Track<'_>>]) {
-    let Some(calm) = group.rows.iter().position(Row::is_calm) else {
-        return;
-    };
-    let ideals: Vec<(String, usize, Vec<Option<f64>>)> =
-        tracks[calm].iter().map(ticks_by_round).collect();
-    for (index, tracks) in tracks.iter_mut().enumerate() {
-        if index == calm {
+    for (index, row) in group.rows.iter().enumerate() {
+        let mut rows = group.rows.iter();
+        let Some(calm) = rows.position(|calm| row.is_judged_by(calm)) else {
             continue;
-        }
-        for track in tracks {
+        };
+        let ideals: Vec<(String, usize, Vec<Option<f64>>)> =
+            tracks[calm].iter().map(ticks_by_round).collect();
+        for track in &mut tracks[index] {
             let lane = track.lane;
             let of_lane = |(name, workers, _): &&(String, usize, Vec<Option<f64>>)| {
                 *name == lane.system.name && *workers == lane.workers

@@ -205,8 +205,8 @@ fn stall(level: Level) -> Vec<Row> {
         "sends",
     ];
     kinds.extend(others.map(|offender| (offender, 4)));
-    // More than files may hold turns.
-    kinds.push(("file", 600));
+    // What their ticks do takes time even if nobody offends. The 600 are more than files may hold turns.
+    kinds.extend([("file", 0), ("file", 600)]);
     let bursts: &[(&str, usize)] = match level {
         Level::Quick => &[("blocks", 50), ("computes", 50)],
         _ => &[
@@ -348,8 +348,21 @@ mod tests {
         for level in LEVELS {
             let groups = plan(level, &[workload::find("stall").unwrap()]);
             assert_eq!(groups.len(), 1);
-            assert!(groups[0].rows[0].is_calm());
-            assert_eq!(groups[0].rows.iter().filter(|row| row.is_calm()).count(), 1);
+            let rows = &groups[0].rows;
+            assert!(rows[0].is_calm());
+            let offender = |row: &Row| row.params.get("offender").unwrap().to_owned();
+            let calm: Vec<String> = rows
+                .iter()
+                .filter(|row| row.is_calm())
+                .map(offender)
+                .collect();
+            assert_eq!(calm, ["none", "file"]);
+            // A row whose ticks read files is judged by one whose ticks do so too.
+            for row in rows.iter().filter(|row| !row.is_calm()) {
+                let judge = rows.iter().find(|calm| row.is_judged_by(calm)).unwrap();
+                let is_file = |row: &Row| offender(row) == "file";
+                assert_eq!(is_file(judge), is_file(row), "{row}");
+            }
         }
     }
 

@@ -185,9 +185,9 @@ pub static ALL: [Workload; 43] = [
                  without offenders in the same round; a single run compares them with the clock. \
                  An offender sleeps 20 ms and then holds its OS thread for 300 ms. \
                  offender=file reads a FIFO that nobody writes, to the end; each tick also reads a small file \
-                 and looks up localhost, and is late by what they take. \
+                 and looks up localhost, and is late by what they take; offenders=0 is the row without. \
                  offender=hook blocks in the program's panic hook, unwinding waits in a destructor while a panic \
-                 unwinds (announced, so no report names it), receptor blocks in a thread of a receptor. \
+                 unwinds, receptor blocks in a thread of a receptor. \
                  offender=sends sends 1,200,000 messages to 60 processes in turn without a wait, and again when they \
                  have received all. \
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \

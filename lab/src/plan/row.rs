@@ -135,10 +135,22 @@ impl Row {
         offered.iter().copied().filter(fits).collect()
     }
 
-    /// Whether this is the calm run that the other rows of its group are judged by.
+    /// Whether this is a calm run that other rows of its group are judged by.
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.params.get("offender") == Some("none")
+        let has_none = || self.params.get("offenders") == Some("0");
+        self.params.get("offender") == Some("none") || self.ticks_read_files() && has_none()
+    }
+
+    /// Whether this row, of the same group, is judged by `calm`: its ticks do the same.
+    #[must_use]
+    pub fn is_judged_by(&self, calm: &Row) -> bool {
+        calm.is_calm() && !self.is_calm() && self.ticks_read_files() == calm.ticks_read_files()
+    }
+
+    /// Whether each tick also reads a file and looks up a name.
+    fn ticks_read_files(&self) -> bool {
+        self.params.get("offender") == Some("file")
     }
 }
 
