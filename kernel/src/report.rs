@@ -9,7 +9,6 @@
 mod abort;
 mod backlogs;
 mod data;
-mod held_waits;
 mod hooks;
 mod just_below;
 mod kills;
@@ -32,7 +31,6 @@ use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
 pub(crate) use backlogs::{long_channel, long_mailbox, unread_mailbox};
-pub(crate) use held_waits::{holds_pinned_jobs, holds_thread};
 pub(crate) use hooks::{long_panic_hook, panic_hook_runs};
 pub(crate) use just_below::{JustBelow, just_below};
 pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
@@ -213,6 +211,28 @@ pub(crate) fn no_blocking_thread(error: &io::Error) {
         format!(
             "no thread could be started for a closure that blocks: {error}; it waits for another one, or holds its \
              caller's thread if there is none"
+        )
+    });
+}
+
+/// A job has waited for long where its stack must not be suspended, on a thread of the pool.
+pub(crate) fn holds_thread(named: LateName, held: Duration) {
+    let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+    of_job_late(ReportKind::HoldsThread { held_ms }, named, move |named| {
+        format!(
+            "{named} has waited for {held:.1?} in a destructor, while it unwinds or at its end, or in a panic hook, and \
+             so holds an OS thread. Other jobs run on other threads meanwhile. Let it wait before it ends."
+        )
+    });
+}
+
+/// A job waits and holds its thread meanwhile, on which other jobs' stacks must resume.
+pub(crate) fn holds_pinned_jobs(named: LateName, others: usize) {
+    of_job_late(ReportKind::HoldsPinnedJobs, named, move |named| {
+        format!(
+            "{named} waits in a panic hook, in a destructor while it unwinds, or for a fork, and so holds its OS \
+             thread, on which {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
+             before it unwinds, or join what it needs inside the fork."
         )
     });
 }

@@ -9,14 +9,11 @@ use std::{
     collections::VecDeque,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{Condvar, Mutex, OnceLock, PoisonError},
     thread,
 };
 
-use crate::{
-    report::{panic_message, user_call_panicked},
-    sys::lock,
-};
+use crate::{report::payload::Payload, sys::lock};
 
 /// A destructor runs on this stack. Only touched pages cost memory.
 const STACK: usize = 512 << 10;
@@ -39,8 +36,13 @@ struct ReleaseQueue {
     is_running: bool,
 }
 
-/// Starts the thread, unless it runs. If the system refuses it, releases wait for the next attempt.
-pub(super) fn start() {
+/// What is called with the payload of a release that has panicked.
+static ON_PANIC: OnceLock<fn(&Payload)> = OnceLock::new();
+
+/// Starts the thread, unless it runs. If the system refuses it, releases wait for the next attempt. `on_panic`: always the
+/// same function.
+pub(super) fn start(on_panic: fn(&Payload)) {
+    let _is_first = ON_PANIC.set(on_panic);
     start_in(&mut lock(&RELEASES.queue));
 }
 
@@ -72,7 +74,9 @@ fn run() {
         };
         drop(queue);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-            user_call_panicked(panic_message(payload.as_ref()));
+            if let Some(report) = ON_PANIC.get() {
+                report(&payload);
+            }
             // The payload's destructor could panic again.
             mem::forget(payload);
         }

@@ -66,7 +66,7 @@ thread_local! {
 /// Starts the thread, and the releasing one, unless they run. If the system refuses one, reports wait for the next
 /// attempt.
 pub(crate) fn start() {
-    releases::start();
+    releases::start(|payload| report::user_call_panicked(panic_message(payload.as_ref())));
     start_in(&mut lock(&REPORTER.state));
 }
 

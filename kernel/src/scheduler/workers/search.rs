@@ -8,7 +8,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod coarseness;
-mod first;
 mod other_core;
 mod pace;
 pub(crate) mod sleep;
@@ -30,10 +29,9 @@ use crate::{
     reactor::ReadyBatch,
     scheduler::workers::{
         context, ready,
-        search::first::FirstOfLook,
         serve_end::ServeEnd,
         shared::Shared,
-        waker,
+        waker::{self, FirstOfLook},
         worker::{Worker, WorkerLoop},
         worker_core::WorkerCore,
     },
@@ -56,7 +54,7 @@ const PAUSES: usize = 10;
 
 /// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
 /// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns the job that runs next if
-/// it is in no queue of the core: one that is pinned to this thread, or one that goes [first].
+/// it is in no queue of the core: one that is pinned to this thread, or one that goes [first](FirstOfLook).
 pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
     let shared = worker_loop.shared;
     if shared.is_stopped() {
@@ -67,9 +65,9 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
         return Err(ServeEnd::Wanted);
     }
     worker_loop.suspects.refresh(&shared.suspects);
-    pace::adapt(worker_loop);
-    pace::share(worker_loop);
-    let mut first = FirstOfLook::of(worker_loop);
+    adapt(worker_loop);
+    share(worker_loop);
+    let mut first = FirstOfLook::of(shared, worker_loop.pinned);
     fire_due(worker_loop, &mut first)?;
     if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {
         from_reactor(worker_loop);
@@ -99,6 +97,35 @@ fn take_part_in_trim(worker_loop: &WorkerLoop<'_>) {
 fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
     let held = worker_loop.shared.clock.now() - worker_loop.lease_since.get();
     held >= TICK || !worker_loop.pinned.has_runnable()
+}
+
+/// Adapts the number of jobs between two looks to how long the jobs since the last one took. Neither a sleep nor the
+/// spinning before it counts as time that jobs took: both set `last_look` anew when they end.
+fn adapt(worker_loop: &WorkerLoop<'_>) {
+    let now = worker_loop.shared.clock.now();
+    let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
+    worker_loop.coarseness.sample(took, worker_loop.runs.get());
+    let every = match worker_loop.shared.is_driven() {
+        // One job at a time, so that each next one is drawn.
+        true => 1,
+        false => pace::next_look_after(worker_loop.look_every.get(), took),
+    };
+    worker_loop.look_every.set(every);
+}
+
+/// Shares the ring while the work is coarse.
+fn share(worker_loop: &WorkerLoop<'_>) {
+    let sharing = &worker_loop.worker().sharing;
+    match worker_loop.coarseness.is_coarse() {
+        false => sharing.withdraw(),
+        true if sharing.is_shared() => {}
+        true => {
+            sharing.share();
+            if sees_work(worker_loop.shared) {
+                worker_loop.shared.wake_one();
+            }
+        }
+    }
 }
 
 fn fire_due(worker_loop: &WorkerLoop<'_>, first: &mut FirstOfLook<'_>) -> Result<(), Revoked> {

@@ -21,10 +21,13 @@ use crate::{
         runnable::Runnable,
         transition::Owes,
     },
-    scheduler::workers::{
-        context,
-        ready::{ready, ready_calls},
-        shared::{self, Shared},
+    scheduler::{
+        stackful::pinned::PinnedQueue,
+        workers::{
+            context,
+            ready::{inject, ready, ready_calls},
+            shared::{self, Shared},
+        },
     },
 };
 
@@ -50,13 +53,13 @@ pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
 
 /// Whether `waker` wakes a job of the kernel.
 #[inline]
-pub(crate) fn is_of_job(waker: &Waker) -> bool {
+fn is_of_job(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
 /// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run it, which is
 /// in no queue.
-pub(crate) fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
+fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
     debug_assert!(is_of_job(waker));
     let job = ptr_of(waker.data());
     // SAFETY: the waker keeps the job alive.
@@ -72,6 +75,77 @@ pub(crate) fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
     }
     ready(woken);
     None
+}
+
+/// The job that a look lets run next, in front of the ring: the first that its timers have woken, else the oldest of the
+/// injector. All others go behind the ring. The job is in no queue; if this is dropped, it goes to the injector.
+///
+/// The ring may be long, and each of its jobs may run for a while: beside processes that receive what others send without
+/// end, a round of the ring takes more than a tick. A unit that sleeps now and then, or that waits for a file, would be late
+/// by that each time. And while the ring is more than half full, no other job leaves the injector.
+///
+/// What does not starve:
+/// - the ring, where each look finds such a job: at least one job of the core runs between two looks
+///   ([`until_look`](crate::scheduler::workers::worker_core));
+/// - the jobs that are pinned to the thread: while one is runnable, no job goes first;
+/// - the injector, where each look finds a due timer: those that are not first leave it as ever.
+///
+/// A test runtime draws the order of its jobs, so no job goes first there.
+pub(crate) struct FirstOfLook<'a> {
+    shared: &'a Shared,
+    is_wanted: bool,
+    job: Option<Runnable>,
+}
+
+impl<'a> FirstOfLook<'a> {
+    /// For a look of a worker whose thread has this pinned queue.
+    pub(crate) fn of(shared: &'a Shared, pinned: &PinnedQueue) -> FirstOfLook<'a> {
+        FirstOfLook {
+            shared,
+            is_wanted: !shared.is_driven() && !pinned.has_runnable(),
+            job: None,
+        }
+    }
+
+    /// As [`call`]. A job that is to run next is kept back.
+    #[inline]
+    pub(crate) fn wake(&mut self, by: FiredBy, waker: Waker, calls: &mut ForeignCalls) {
+        if self.is_wanted && by == FiredBy::Timer && is_of_job(&waker) {
+            self.job = wake_to_run(&waker, self.shared.id());
+            self.is_wanted = self.job.is_none();
+        } else {
+            call(by, waker, calls);
+        }
+    }
+
+    /// Takes the oldest job of the injector, if none goes first yet.
+    pub(crate) fn take_injected(&mut self) {
+        if !self.is_wanted || self.shared.injector.len() == 0 {
+            return;
+        }
+        let oldest = self.shared.injector.pop(1).pop().and_then(NonNull::new);
+        // SAFETY: the injector held the job's right to run.
+        self.job = oldest.map(|job| unsafe { Runnable::new(JobPtr::from_raw(job)) });
+        self.is_wanted = self.job.is_none();
+    }
+
+    /// How many jobs go first.
+    pub(crate) fn count(&self) -> usize {
+        usize::from(self.job.is_some())
+    }
+
+    /// The job, which the caller runs.
+    pub(crate) fn take(mut self) -> Option<Runnable> {
+        self.job.take()
+    }
+}
+
+impl Drop for FirstOfLook<'_> {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            inject(self.shared, job);
+        }
+    }
 }
 
 /// Whether `waker` is the kernel's own, so that waking it only makes a job runnable or unparks a thread.
