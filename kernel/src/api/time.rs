@@ -1,7 +1,7 @@
 //! Waiting for time: sleep, timeout, interval.
 //!
-//! Deadlines are rounded up to the next tick of 1 ms, so no wait ends early. Waits are capped at a hundred
-//! years. On the test runtime time is virtual: it advances only when nothing can run.
+//! Deadlines are rounded up to the next 1/64 ms, so no wait ends early. Waits are capped at a hundred years. On the test
+//! runtime time is virtual: it advances only when nothing can run, by whole milliseconds.
 
 #![allow(unsafe_code)]
 
@@ -112,7 +112,7 @@ impl Sleep {
 
     fn arm(&mut self, waker: &Waker) {
         self.armed = Some(current::with_current(|shared| {
-            let deadline = shared.clock.tick_after(self.deadline);
+            let deadline = shared.clock.step_after(self.deadline);
             let clone = waker.clone();
             let waker = identity(&clone);
             Armed {

@@ -15,7 +15,7 @@ use crate::{
     },
     timer::{
         arrivals::Pushed,
-        entry::{EntryPlace, READY_TICK},
+        entry::{EntryPlace, READY_NOW},
         phase::Take,
     },
 };
@@ -98,14 +98,14 @@ unsafe fn drop_unstarted(callback: CallbackPtr) {
 /// The callback is in no list, and the caller gives up the scheduler's claim.
 #[inline]
 pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
-    let tick = match when {
-        When::Ready => READY_TICK,
-        When::At(deadline) => shared.clock.tick_after(deadline).min(READY_TICK - 1),
+    let step = match when {
+        When::Ready => READY_NOW,
+        When::At(deadline) => shared.clock.step_after(deadline).min(READY_NOW - 1),
     };
     // SAFETY: the caller's promise.
     let entry = unsafe { &callback.head().entry };
     // SAFETY: the links of a callback that is in no list are the caller's.
-    unsafe { (*entry.links.get()).deadline = tick };
+    unsafe { (*entry.links.get()).deadline = step };
     let cx = context::again();
     if let Some((worker, lease)) = cx.worker_of(shared.id()) {
         // SAFETY: *owner*: the worker of this thread's context.

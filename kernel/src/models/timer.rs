@@ -216,7 +216,7 @@ impl Timers {
         let mut due = Vec::new();
         let mut core = self.core.enter_foreign();
         Timers::admit(&mut core, &self.arrivals);
-        if core.0.next_tick().is_some_and(|tick| tick <= now) {
+        if core.0.next_step().is_some_and(|step| step <= now) {
             let mut take = |entry| due.push(entry);
             core.0.advance(now, usize::MAX, &mut take);
         }

@@ -336,10 +336,10 @@ fn advance_time(worker_loop: &WorkerLoop<'_>) -> bool {
     let Ok(core) = worker_loop.enter() else {
         return false;
     };
-    let next = core.wheel.next_tick();
+    let next = core.wheel.next_deadline();
     drop(core);
-    let Some(tick) = next else { return false };
-    worker_loop.shared.clock.move_to(tick);
+    let Some(step) = next else { return false };
+    worker_loop.shared.clock.move_to(step);
     true
 }
 

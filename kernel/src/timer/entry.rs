@@ -112,7 +112,7 @@ pub(crate) struct Entry {
 }
 
 /// The deadline of a callback that is ready at once.
-pub(crate) const READY_TICK: u64 = u64::MAX;
+pub(crate) const READY_NOW: u64 = u64::MAX;
 
 /// The bits of a place that name the slot.
 const SLOT: u32 = 0xffff;
@@ -126,7 +126,7 @@ pub(crate) enum TimerKind {
     Callback,
 }
 
-/// Neighbours in a slot of the wheel, and the tick at which to fire.
+/// Neighbours in a slot of the wheel, and the step of the clock at which to fire.
 pub(crate) struct EntryLinks {
     pub(crate) next: Option<EntryPtr>,
     pub(crate) prev: Option<EntryPtr>,

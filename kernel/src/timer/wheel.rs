@@ -1,4 +1,5 @@
-//! A hierarchical timer wheel: six levels of 64 slots, a tick of 1 ms.
+//! A hierarchical timer wheel: seven levels of 64 slots. A slot of the lowest level is a step of the clock, 1/64 ms; one of
+//! the next level is a tick.
 //!
 //! Invariants:
 //! - `elapsed` only grows; every entry's deadline is after it.
@@ -8,16 +9,22 @@
 //! - Entries with the same deadline fire in the order of their insertion: slots are queues, and entries that cascade
 //!   into a slot were inserted before any entry that enters it directly.
 //!
-//! Insert and cancel are O(1); an entry cascades at most five times. After Varghese and Lauck,
+//! Insert and cancel are O(1); an entry cascades at most six times. After Varghese and Lauck,
 //! "Hashed and Hierarchical Timing Wheels", 1987. Used inside the lock of the wheel's worker.
 
 #![allow(unsafe_code)]
 
-use crate::timer::entry::{EntryLinks, EntryPlace, EntryPtr};
+use crate::timer::{
+    clock::STEPS_PER_TICK,
+    entry::{EntryLinks, EntryPlace, EntryPtr},
+};
 
-const LEVELS: usize = 6;
+const LEVELS: usize = 7;
 const SLOTS: usize = 64;
+const _: () = assert!(STEPS_PER_TICK == SLOTS as u64);
 const BITS: usize = 6;
+/// Among how many entries of a slot the earliest is looked for before a sleep.
+const MOST_COMPARED: usize = 16;
 /// Deadlines farther away than this (two years) wait in the last level and are placed again later.
 const HORIZON: u64 = 1 << (BITS * LEVELS);
 
@@ -82,11 +89,30 @@ impl Wheel {
         self.pending -= 1;
     }
 
-    /// A lower bound for the next deadline: nothing fires before this tick, but entries may only cascade at it.
-    pub(crate) fn next_tick(&self) -> Option<u64> {
-        (0..LEVELS)
-            .find_map(|level| self.next_in(level))
-            .map(|(tick, _)| tick)
+    /// A lower bound for the next deadline: nothing fires before this step, but entries may only cascade at it.
+    pub(crate) fn next_step(&self) -> Option<u64> {
+        self.first_slot().map(|(step, _)| step)
+    }
+
+    /// The next deadline, if few entries share its slot; else as [`next_step`](Wheel::next_step). So a worker that
+    /// sleeps until the one timer of a later tick does not wake before it, only for a cascade.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let (step, slot) = self.first_slot()?;
+        // The slots of the lowest level are steps. The last level also has deadlines beyond the horizon, behind which
+        // there may be earlier ones.
+        if slot < SLOTS || slot >= (LEVELS - 1) * SLOTS {
+            return Some(step);
+        }
+        let mut next = self.slots[slot].first;
+        let mut earliest = u64::MAX;
+        for _ in 0..MOST_COMPARED {
+            let Some(entry) = next else {
+                return Some(earliest.max(step));
+            };
+            earliest = earliest.min(links(entry).deadline);
+            next = links(entry).next;
+        }
+        Some(step)
     }
 
     /// Advances time to `now`, unlinks the entries that are due and passes them to `due`, in the order of their
@@ -98,9 +124,9 @@ impl Wheel {
         due: &mut impl FnMut(EntryPtr),
     ) -> bool {
         let mut left = limit;
-        while let Some((tick, slot)) = self.next_slot(now) {
+        while let Some((step, slot)) = self.next_slot(now) {
             if slot >= SLOTS {
-                left = left.saturating_sub(self.cascade(tick, slot, due));
+                left = left.saturating_sub(self.cascade(step, slot, due));
                 continue;
             }
             while let Some(entry) = self.slots[slot].first {
@@ -111,7 +137,7 @@ impl Wheel {
                 self.remove_first(slot, entry);
                 due(entry);
             }
-            self.elapsed = tick;
+            self.elapsed = step;
         }
         self.elapsed = self.elapsed.max(now);
         false
@@ -134,17 +160,17 @@ impl Wheel {
         self.pending -= 1;
     }
 
-    /// Moves the entries of a slot of a higher level, whose first tick is `tick`, to lower levels. Returns how many
+    /// Moves the entries of a slot of a higher level, whose first step is `step`, to lower levels. Returns how many
     /// were due.
-    fn cascade(&mut self, tick: u64, slot: usize, due: &mut impl FnMut(EntryPtr)) -> usize {
+    fn cascade(&mut self, step: u64, slot: usize, due: &mut impl FnMut(EntryPtr)) -> usize {
         let mut count = 0;
         let mut next = std::mem::take(&mut self.slots[slot]).first;
         self.occupied[slot / SLOTS] &= !(1 << (slot % SLOTS));
-        self.elapsed = tick;
+        self.elapsed = step;
         while let Some(entry) = next {
             next = links(entry).next;
             self.pending -= 1;
-            if links(entry).deadline <= tick {
+            if links(entry).deadline <= step {
                 // SAFETY: a linked entry is alive.
                 unsafe { entry.get() }.set_slot(EntryPlace::OUT);
                 due(entry);
@@ -188,11 +214,16 @@ impl Wheel {
     }
 
     fn next_slot(&self, now: u64) -> Option<(u64, usize)> {
-        let (tick, slot) = (0..LEVELS).find_map(|level| self.next_in(level))?;
-        (tick <= now).then_some((tick, slot))
+        self.first_slot().filter(|(step, _)| *step <= now)
     }
 
-    /// The first occupied slot of a level, and the tick at which it begins.
+    /// The first occupied slot, and the step at which it begins. All that is in a lower level comes before all that is in
+    /// a higher one.
+    fn first_slot(&self) -> Option<(u64, usize)> {
+        (0..LEVELS).find_map(|level| self.next_in(level))
+    }
+
+    /// The first occupied slot of a level, and the step at which it begins.
     fn next_in(&self, level: usize) -> Option<(u64, usize)> {
         if self.occupied[level] == 0 {
             return None;
@@ -207,11 +238,11 @@ impl Wheel {
         let slot = (after + ahead) % SLOTS;
         let span = 1_u64 << (BITS * level);
         let start = self.elapsed & !(span * SLOTS as u64 - 1);
-        let mut tick = start + slot as u64 * span;
-        if tick <= self.elapsed {
-            tick += span * SLOTS as u64;
+        let mut step = start + slot as u64 * span;
+        if step <= self.elapsed {
+            step += span * SLOTS as u64;
         }
-        Some((tick, level * SLOTS + slot))
+        Some((step, level * SLOTS + slot))
     }
 
     fn effective_deadline(&self, entry: EntryPtr) -> u64 {
@@ -226,7 +257,7 @@ impl Wheel {
         let own = links(entry);
         own.next = None;
         own.prev = last;
-        #[expect(clippy::cast_possible_truncation, reason = "there are 384 slots")]
+        #[expect(clippy::cast_possible_truncation, reason = "there are 448 slots")]
         let place = slot as u16;
         // SAFETY: the caller passes an entry that is alive.
         unsafe { entry.get() }.set_slot(place);
@@ -237,9 +268,9 @@ impl Wheel {
     }
 }
 
-fn digit(tick: u64, level: usize) -> usize {
+fn digit(step: u64, level: usize) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-    let digit = (tick >> (BITS * level)) as usize % SLOTS;
+    let digit = (step >> (BITS * level)) as usize % SLOTS;
     digit
 }
 
@@ -285,6 +316,32 @@ mod tests {
         std::ptr::from_ref(unsafe { entry.get() }).addr()
     }
 
+    #[test]
+    fn the_deadline_of_the_only_entry_is_known_and_that_of_very_many_at_least_their_slot() {
+        for deadline in [1, 63, 64, 70, 4_095, 4_097, 320 * 64 + 1, 1 << 30] {
+            let mut wheel = Wheel::new();
+            assert_eq!(wheel.next_deadline(), None);
+            let entry = EntryPtr::new(0, deadline, Waker::noop().clone());
+            wheel.insert(entry);
+            assert_eq!(wheel.next_deadline(), Some(deadline));
+            // SAFETY: the wheel is not used again.
+            unsafe { entry.free() };
+        }
+        let mut wheel = Wheel::new();
+        let entries: Vec<_> = (0..64_u64)
+            .map(|place| EntryPtr::new(0, 640 + place, Waker::noop().clone()))
+            .collect();
+        for (count, entry) in (1..).zip(&entries[1..]) {
+            wheel.insert(*entry);
+            let expected = if count < MOST_COMPARED { 641 } else { 640 };
+            assert_eq!(wheel.next_deadline(), Some(expected), "{count}");
+        }
+        for entry in entries {
+            // SAFETY: the wheel is not used again.
+            unsafe { entry.free() };
+        }
+    }
+
     proptest! {
         /// Against a sorted map: the same entries fire at the same times in the same order.
         #[test]
@@ -310,8 +367,11 @@ mod tests {
                         now += by;
                         let mut due = Vec::new();
                         let first = naive.keys().next().map(|(deadline, _)| *deadline);
-                        let promised = wheel.next_tick();
-                        prop_assert!(promised.is_none_or(|tick| first.is_some_and(|f| tick <= f)));
+                        let promised = wheel.next_step();
+                        prop_assert!(promised.is_none_or(|step| first.is_some_and(|f| step <= f)));
+                        let exact = wheel.next_deadline();
+                        prop_assert!(exact.is_none_or(|step| first.is_some_and(|f| step <= f)));
+                        prop_assert!(exact >= promised);
                         while wheel.advance(now, 3, &mut |entry| due.push(entry)) {}
                         let later = naive.split_off(&(now + 1, 0));
                         let expected: Vec<_> = naive.values().map(|entry| id(*entry)).collect();

@@ -60,9 +60,9 @@ pub(super) fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord, m
     let slot = core.next.take();
     // No other worker sees the overflow queue, and the owner sends it off only at its next look.
     let overflow = core.take_overflow();
-    let now = shared.clock.tick_at(shared.clock.now());
+    let now = shared.clock.step_at(shared.clock.now());
     let ready = &mut *core;
-    if moved != Moved::Jobs && ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
+    if moved != Moved::Jobs && ready.wheel.next_step().is_some_and(|step| step <= now) {
         let mut take = |entry| due.add(entry, &mut ready.callbacks);
         ready.wheel.advance(now, TAKEN_AT_ONCE, &mut take);
     }

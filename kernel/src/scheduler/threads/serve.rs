@@ -30,6 +30,7 @@ use crate::{
         workers::{
             context::{self, Context},
             ready,
+            search::sleep,
             serve_end::ServeEnd,
             shared::Shared,
             worker::WorkerLoop,
@@ -326,6 +327,7 @@ impl Drop for Identity<'_> {
 
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let _signal_stack = SignalStack::provide();
+    sleep::wake_on_time();
     // It may stay lowered.
     let _is_normal = shared.detached.begin();
     let member = Arc::new(PoolThread::here(shared.thread_number(), first));

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod coarseness;
+pub(crate) mod exact_sleeps;
 mod other_core;
 mod pace;
 pub(crate) mod sleep;
@@ -132,7 +133,7 @@ fn fire_due(worker_loop: &WorkerLoop<'_>, first: &mut FirstOfLook<'_>) -> Result
     let now = worker_loop
         .shared
         .clock
-        .tick_at(worker_loop.last_look.get());
+        .step_at(worker_loop.last_look.get());
     let mut due = Due::default();
     let mut core = worker_loop.enter()?;
     core.set_until_look(worker_loop.look_every.get());

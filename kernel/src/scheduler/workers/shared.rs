@@ -377,7 +377,7 @@ impl Shared {
     /// Fires the sleeps that are due in every wheel, and leaves the callbacks that are due to be dropped. Only once the
     /// runtime is stopped: no worker does it any longer, and a destructor may sleep.
     pub(crate) fn fire_due_after_stop(&self) {
-        let now = self.clock.tick_at(self.clock.now());
+        let now = self.clock.step_at(self.clock.now());
         self.fire_all(|worker, core, due| {
             let mut callbacks = EntryQueue::new();
             let mut take = |entry| due.add(entry, &mut callbacks);

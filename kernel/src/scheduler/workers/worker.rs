@@ -36,8 +36,8 @@ use crate::{
             run::{self, Polled},
             run_word::RunWord,
             search::{
-                self, Found, coarseness::Coarseness, sleep, sleep_policy::SleepPolicy,
-                try_policy::TryPolicy,
+                self, Found, coarseness::Coarseness, exact_sleeps::ExactSleeps, sleep,
+                sleep_policy::SleepPolicy, try_policy::TryPolicy,
             },
             serve_end::ServeEnd,
             shared::Shared,
@@ -146,6 +146,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) last_look: Cell<std::time::Instant>,
     pub(crate) coarseness: Coarseness,
     pub(crate) sleep_policy: SleepPolicy,
+    pub(crate) exact_sleeps: ExactSleeps,
     /// Whether it should spin, and look at the reactor, before it sleeps.
     pub(crate) spin_policy: TryPolicy,
     pub(crate) look_policy: TryPolicy,
@@ -180,6 +181,7 @@ impl<'a> WorkerLoop<'a> {
             coarseness: Coarseness::default(),
             suspects: KnownSuspects::default(),
             sleep_policy: SleepPolicy::new(),
+            exact_sleeps: ExactSleeps::default(),
             spin_policy: TryPolicy::default(),
             look_policy: TryPolicy::default(),
         }

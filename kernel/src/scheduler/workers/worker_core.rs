@@ -55,7 +55,7 @@ use crate::{
     scheduler::stackful::pinned::PinnedQueue,
     timer::{
         arrivals::{Arrivals, Arrived},
-        entry::{EntryPtr, READY_TICK},
+        entry::{EntryPtr, READY_NOW},
         entry_queue::EntryQueue,
         wheel::Wheel,
     },
@@ -360,7 +360,7 @@ impl WorkerCore {
         let links = unsafe { entry.get() }.links.get();
         // SAFETY: the links of an entry that is in no list are the caller's.
         match unsafe { (*links).deadline } {
-            READY_TICK => self.callbacks.push(entry),
+            READY_NOW => self.callbacks.push(entry),
             _ => self.wheel.insert(entry),
         }
     }

@@ -63,7 +63,7 @@ impl Tested {
     }
 
     fn start_callback(&mut self) {
-        let entry = EntryPtr::new(0, READY_TICK, Waker::noop().clone());
+        let entry = EntryPtr::new(0, READY_NOW, Waker::noop().clone());
         self.core.callbacks.push(entry);
     }
 
