@@ -95,7 +95,6 @@ fn whole_steps(since: Duration) -> u64 {
 fn since_start(step: u64) -> Duration {
     const { assert!(TICK.as_nanos() == STEPS_PER_TICK as u128 * NS_PER_STEP as u128) };
     const { assert!(STEPS_PER_SECOND * NS_PER_STEP as u64 == 1_000_000_000) };
-    #[expect(clippy::cast_possible_truncation, reason = "below 64,000")]
     let part = (step % STEPS_PER_SECOND) as u32;
     Duration::new(step / STEPS_PER_SECOND, part * NS_PER_STEP)
 }

@@ -100,7 +100,7 @@ impl Wheel {
         let (step, slot) = self.first_slot()?;
         // The slots of the lowest level are steps. The last level also has deadlines beyond the horizon, behind which
         // there may be earlier ones.
-        if slot < SLOTS || slot >= (LEVELS - 1) * SLOTS {
+        if !(SLOTS..(LEVELS - 1) * SLOTS).contains(&slot) {
             return Some(step);
         }
         let mut next = self.slots[slot].first;
