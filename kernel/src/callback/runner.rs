@@ -1,7 +1,8 @@
 //! The runner: a job that runs the ready callbacks of the worker on which it runs.
 //!
 //! - A worker that finds callbacks in its queue creates a runner, in turn with its other jobs. The runner takes
-//!   one callback at a time, through the worker's biased lock, and ends after a few.
+//!   one callback at a time, through the worker's biased lock, and ends after a few; or after some more, while there is
+//!   no job that could run.
 //! - So no callback is stuck behind another in its runner. If a callback waits, the runner's stack is suspended, and
 //!   the worker creates another runner; a wake resumes the first one like any job. If a callback blocks, the spare
 //!   thread that gets the worker creates the other runner.
@@ -37,6 +38,8 @@ use crate::{
 
 /// How many callbacks a runner runs before other jobs have a turn.
 const TURN: usize = 16;
+/// How many turns a runner has in a row, at most. Each runner costs as much as some ten callbacks.
+const MOST_TURNS: usize = 8;
 
 /// A callback's owner, as an address, and its type and site.
 type Last = (*const Group, CallbackKind);
@@ -112,10 +115,17 @@ impl Future for Runner {
         if !self.incoming.is_empty() && !self.queue_incoming() {
             return Poll::Ready(());
         }
-        for _ in 0..TURN {
-            let Some(callback) = next_ready() else { break };
-            // SAFETY: the queue held the scheduler's claim, and the callback is in no list now.
-            unsafe { self.run(job, callback) };
+        for _ in 0..MOST_TURNS {
+            for _ in 0..TURN {
+                let Some(callback) = next_ready() else {
+                    return Poll::Ready(());
+                };
+                // SAFETY: the queue held the scheduler's claim, and the callback is in no list now.
+                unsafe { self.run(job, callback) };
+            }
+            if !has_another_turn() {
+                break;
+            }
         }
         Poll::Ready(())
     }
@@ -273,6 +283,17 @@ fn next_ready() -> Option<CallbackPtr> {
     worker.renew_running();
     // SAFETY: only callbacks are queued.
     Some(unsafe { CallbackPtr::of(entry) })
+}
+
+/// Whether the runner, whose turn is over, goes on.
+fn has_another_turn() -> bool {
+    let cx = context::again();
+    let (Some((worker, lease)), Some(pinned)) = (cx.worker(), cx.pinned_here()) else {
+        return false;
+    };
+    // SAFETY: *owner*: the worker of this thread's context.
+    let entered = unsafe { worker.core.enter(lease) };
+    entered.is_ok_and(|mut core| core.give_callbacks_another_turn(pinned))
 }
 
 /// Notes that a cancelled callback has left its list: if it counts, it became ready at the moment of its cancel.

@@ -223,3 +223,49 @@ fn a_turn_of_pinned_jobs_begins_while_they_are_alone_and_lasts_as_long_as_any_ot
         assert_eq!(order, [2, 3, 4, 5, 6].map(Answer::Job), "{in_rows}");
     }
 }
+
+#[test]
+fn a_runner_goes_on_while_no_job_could_have_the_turn_and_no_look_is_due() {
+    let goes_on = |prepare: fn(&mut Tested)| {
+        let mut tested = Tested::new();
+        tested.start_callback();
+        prepare(&mut tested);
+        let goes_on = tested.core.give_callbacks_another_turn(&tested.pinned);
+        if !tested.core.callbacks.is_empty() {
+            tested.run_callback();
+        }
+        (goes_on, tested)
+    };
+    let (alone, mut tested) = goes_on(|tested| tested.core.set_until_look(2));
+    assert!(alone);
+    assert_eq!(tested.core.polls(), 0, "a turn is no poll");
+    // The last job before the look, and the turn of the jobs.
+    tested.start_callback();
+    tested.queue(0);
+    assert_eq!(tested.take(true).0, Answer::Job(0));
+    assert_eq!(tested.take(true).0, Answer::Look);
+    tested.run_callback();
+
+    let refusals: [fn(&mut Tested); 5] = [
+        |tested| tested.core.set_until_look(0),
+        |tested| {
+            tested.core.set_until_look(2);
+            tested.wake(0);
+        },
+        |tested| {
+            tested.core.set_until_look(2);
+            tested.queue(0);
+        },
+        |tested| {
+            tested.core.set_until_look(2);
+            tested.pin(0);
+        },
+        |tested| {
+            tested.core.set_until_look(2);
+            tested.run_callback();
+        },
+    ];
+    for refusal in refusals {
+        assert!(!goes_on(refusal).0);
+    }
+}

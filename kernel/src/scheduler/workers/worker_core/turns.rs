@@ -30,6 +30,21 @@ impl WorkerCore {
         Pick::Callbacks
     }
 
+    /// Whether a runner whose turn is over has the next turn too, because there is no job that could have it. The runner
+    /// then goes on, which is cheaper than another one. The next look comes as if there had been another.
+    pub(crate) fn give_callbacks_another_turn(&mut self, pinned: &PinnedQueue) -> bool {
+        self.end_row();
+        let is_alone = self.next.is_none() && self.ring.len() == 0 && !pinned.has_own();
+        if !is_alone || self.until_look == 0 || self.callbacks.is_empty() {
+            return false;
+        }
+        // It counts for the look, but is no poll.
+        self.until_look -= 1;
+        self.allowed -= 1;
+        self.callbacks_turn = true;
+        true
+    }
+
     /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]. A turn of the jobs that are not
     /// pinned runs one more, for the next slot. So a job waits for no more jobs of the other kind than were ahead of it
     /// at the start of a turn.
