@@ -173,6 +173,13 @@ impl Owner {
         };
         // SAFETY: the job is alive: the thread runs the job, or something that it forked and waits for.
         let header = unsafe { job.header() };
+        let known = header.extensions.owner().cast::<Group>();
+        if !known.is_null() {
+            // SAFETY: only groups are set as owners, and the job's extensions hold it while the job runs.
+            unsafe { Arc::increment_strong_count(known) };
+            // SAFETY: the count from above.
+            return Owner(Some(unsafe { Arc::from_raw(known) }));
+        }
         let mut extensions = header.extensions.lock();
         if extensions.callbacks.is_some() || extensions.callback.is_some() {
             let group = extensions.callbacks.clone();
@@ -181,7 +188,9 @@ impl Owner {
         // SAFETY: as above.
         let job = unsafe { JobRef::new_for(job) };
         let group = Arc::new(Group::new(header.runtime(), Unit::new(job.clone())));
-        extensions.callbacks = Some(group.clone());
+        let _none = header
+            .extensions
+            .set_owner(&mut extensions, Some(group.clone()));
         drop(extensions);
         let ending = group.clone();
         let _attached = exit_hooks::attach(job, Box::new(move || ending.end()));

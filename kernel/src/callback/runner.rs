@@ -190,10 +190,11 @@ impl Runner {
         let group = owner.map_or(std::ptr::null(), Arc::as_ptr);
         if self.last != Some((group, kind)) {
             // SAFETY: the thread that runs a job keeps it alive.
-            let mut extensions = unsafe { job.header() }.extensions.lock();
+            let word = unsafe { &job.header().extensions };
+            let mut extensions = word.lock();
             extensions.callback = Some(kind.name());
             let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
-            let previous = std::mem::replace(&mut extensions.callbacks, owner);
+            let previous = word.set_owner(&mut extensions, owner);
             drop(extensions);
             drop(previous);
             self.last = Some((group, kind));

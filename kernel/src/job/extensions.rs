@@ -40,6 +40,9 @@ pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 struct ExtensionsBox {
     site: &'static Location<'static>,
     extensions: Mutex<Extensions>,
+    /// The address of what [`Extensions::callbacks`] has, for code of the job, which reads it without the lock; null if
+    /// that is none.
+    owner: AtomicPtr<()>,
 }
 
 /// A long queue of messages, as its receiver found it.
@@ -164,6 +167,34 @@ impl ExtensionsWord {
         unsafe { &*word.cast::<ExtensionsBox>() }
     }
 
+    /// Sets [`Extensions::callbacks`] of these extensions, which the caller has locked, and returns what was there. By
+    /// code of the job, while no other code of it runs on another thread, unless there was none.
+    pub(crate) fn set_owner(
+        &self,
+        locked: &mut Extensions,
+        owner: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Option<Arc<dyn Any + Send + Sync>> {
+        let address = |owner: &Arc<dyn Any + Send + Sync>| Arc::as_ptr(owner).cast::<()>();
+        let address = owner.as_ref().map_or(ptr::null(), address);
+        // SAFETY: *box*: what is locked has been published.
+        let boxed = unsafe { self.boxed(self.0.load(Ordering::Acquire)) };
+        // Release: pairs with the load in `owner`.
+        boxed.owner.store(address.cast_mut(), Ordering::Release);
+        std::mem::replace(&mut locked.callbacks, owner)
+    }
+
+    /// The address of what [`Extensions::callbacks`] has; null if that is none. It stays there while the calling code,
+    /// which is the job's, runs.
+    #[inline]
+    pub(crate) fn owner(&self) -> *const () {
+        let word = self.0.load(Ordering::Acquire);
+        match as_site(word) {
+            Some(_) => ptr::null(),
+            // SAFETY: *box*.
+            None => unsafe { self.boxed(word) }.owner.load(Ordering::Acquire),
+        }
+    }
+
     /// The extensions, if the job has any.
     pub(crate) fn lock_existing(&self) -> Option<MutexGuard<'_, Extensions>> {
         let word = self.0.load(Ordering::Acquire);
@@ -242,6 +273,7 @@ impl ExtensionsWord {
         let new = Box::into_raw(Box::new(ExtensionsBox {
             site,
             extensions: Mutex::default(),
+            owner: AtomicPtr::new(ptr::null_mut()),
         }));
         // AcqRel: publishes the box, or acquires the one that another thread published first.
         let won = self
