@@ -339,6 +339,7 @@ mod models {
     )]
 
     mod answers;
+    mod arrivals;
     mod callbacks;
     mod ends;
     mod forking_job;

@@ -136,8 +136,10 @@ impl Sleep {
         let Some(Armed { entry, runtime, .. }) = self.armed.take() else {
             return;
         };
-        if remove_here(entry, runtime) {
-            // SAFETY: the entry was unlinked under the worker's lock.
+        // SAFETY: this future has not given up its claim.
+        let has_fired = unsafe { entry.get() }.state.has_fired();
+        if has_fired || remove_here(entry, runtime) {
+            // SAFETY: the worker has fired the entry, or it was unlinked under the worker's lock.
             return unsafe { entry.free() };
         }
         // SAFETY: this future has not given up its claim.

@@ -347,7 +347,9 @@ impl CallbackPtr {
     pub(super) unsafe fn release(self) {
         // SAFETY: the caller still has the claim.
         let head = unsafe { self.head() };
-        if head.entry.phase.release() {
+        // Without an owner nobody could take a claim meanwhile; and a load costs less than a locked operation.
+        let is_last = !head.calls().has_owner && head.entry.phase.is_last();
+        if is_last || head.entry.phase.release() {
             // SAFETY: it was the last claim.
             unsafe { self.free() };
         }

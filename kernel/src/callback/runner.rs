@@ -266,9 +266,10 @@ unsafe fn finish_run(
         // SAFETY: the caller's claim was the only one, and the closure is gone.
         return unsafe { callback.free_by(calls) };
     }
-    head.entry.phase.end();
-    // SAFETY: the caller's promise.
-    unsafe { callback.release() };
+    if head.entry.phase.end_and_release() {
+        // SAFETY: the caller's claim was the last one, and the closure is gone.
+        unsafe { callback.free_by(calls) };
+    }
 }
 
 /// The first ready callback of the calling worker; the monitor counts it as a new run.

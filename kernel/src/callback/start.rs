@@ -16,7 +16,7 @@ use crate::{
     timer::{
         arrivals::Pushed,
         entry::{EntryPlace, READY_NOW},
-        phase::Take,
+        phase::{PhaseWord, Take},
     },
 };
 
@@ -149,8 +149,13 @@ fn wake(shared: &Shared, worker: usize) {
     }
 }
 
-/// Takes a callback out of the calling worker's own lists. False if it is in none of them.
-fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
+/// Takes a callback out of the calling worker's own lists, if `may_leave`. False if it is in none of them.
+#[inline]
+fn leave_here(
+    callback: CallbackPtr,
+    runtime: u16,
+    may_leave: impl FnOnce(&PhaseWord) -> bool,
+) -> bool {
     let cx = context::again();
     let Some((worker, lease)) = cx.worker_of(runtime) else {
         return false;
@@ -160,16 +165,37 @@ fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
         return false;
     };
     // SAFETY: claim: the callers have one.
-    let place = unsafe { callback.head() }.entry.place();
-    if usize::from(place.worker) != worker.index {
+    let entry = unsafe { &callback.head().entry };
+    let place = entry.place();
+    let is_listed = !matches!(place.slot, EntryPlace::OUT | EntryPlace::UNLISTED);
+    if usize::from(place.worker) != worker.index || !is_listed || !may_leave(&entry.phase) {
         return false;
     }
     match place.slot {
-        EntryPlace::OUT | EntryPlace::UNLISTED => return false,
         EntryPlace::READY => core.callbacks.remove(callback.entry()),
         _ => core.wheel.remove(callback.entry()),
     }
     true
+}
+
+/// Takes a callback from the scheduler and drops its closure. It leaves its list with the list's claim, or is left there
+/// for the worker to find.
+///
+/// # Safety
+/// The caller has a claim, and `runtime` runs the callback.
+unsafe fn cancel(callback: CallbackPtr, runtime: u16) -> Take {
+    let take = match leave_here(callback, runtime, PhaseWord::take_from_list) {
+        true => Take::Won,
+        // SAFETY: the caller's promise.
+        false => unsafe { callback.head() }.entry.take(),
+    };
+    if take == Take::Won {
+        // SAFETY: the caller's claim, and it has won.
+        unsafe { count_left(callback, runtime) };
+        // SAFETY: closure: the callback was just taken.
+        unsafe { callback.drop_body() };
+    }
+    take
 }
 
 /// Ends a callback after the caller tried to take it, and gives up the caller's claim.
@@ -180,8 +206,13 @@ pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) 
     if take == Take::Won {
         // SAFETY: closure: the callback was just taken.
         unsafe { callback.drop_body() };
-        // SAFETY: the caller's promise.
-        unsafe { leave_lists(callback, runtime) };
+        if leave_here(callback, runtime, |_| true) {
+            // SAFETY: the list held the scheduler's claim.
+            unsafe { callback.release() };
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { count_left(callback, runtime) };
+        }
     }
     // SAFETY: the caller's promise.
     unsafe { callback.release() };
@@ -190,25 +221,28 @@ pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) 
 /// After how many cancelled callbacks a worker is woken, to free their blocks.
 const SWEEP_EVERY: isize = 4096;
 
-/// Unlinks a callback that was just taken, or leaves it in its list for the worker to find.
+/// Counts a callback that was taken with its list's claim left behind, if it counts.
 ///
 /// # Safety
 /// The caller has a claim and has won the callback.
-unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
-    if unlink_here(callback, runtime) {
-        // SAFETY: the list held the scheduler's claim.
-        return unsafe { callback.release() };
-    }
+#[inline]
+unsafe fn count_left(callback: CallbackPtr, runtime: u16) {
     // SAFETY: the caller's promise.
     let entry = unsafe { &callback.head().entry };
-    if entry.phase.is_counted()
-        && let Some(shared) = shared::find(runtime)
-        && let Some(worker) = shared.workers.get(usize::from(entry.place().worker))
+    if entry.phase.is_counted() {
+        count_cancelled(usize::from(entry.place().worker), runtime);
+    }
+}
+
+/// Counts a cancelled callback of this worker. The worker finds cancelled callbacks when it looks around, but not while
+/// it sleeps.
+#[cold]
+fn count_cancelled(worker: usize, runtime: u16) {
+    if let Some(shared) = shared::find(runtime)
+        && let Some(worker) = shared.workers.get(worker)
+        && worker.cancelled.count(1) % SWEEP_EVERY == 0
     {
-        // The worker finds cancelled callbacks when it looks around, but not while it sleeps.
-        if worker.cancelled.count(1) % SWEEP_EVERY == 0 {
-            wake(&shared, worker.index);
-        }
+        wake(&shared, worker.index);
     }
 }
 
@@ -227,16 +261,10 @@ impl Handle {
             return false;
         };
         // SAFETY: claim: the handle's.
-        let head = unsafe { callback.head() };
-        match head.entry.take() {
-            Take::Won => {
-                // SAFETY: the handle's claim, and it has won.
-                unsafe { leave_lists(callback, self.runtime) };
-                // SAFETY: closure: the callback was just taken.
-                unsafe { callback.drop_body() };
-                true
-            }
-            Take::Runs => !head.calls().runs_once,
+        match unsafe { cancel(callback, self.runtime) } {
+            Take::Won => true,
+            // SAFETY: as above.
+            Take::Runs => !unsafe { callback.head() }.calls().runs_once,
             Take::Over => false,
         }
     }

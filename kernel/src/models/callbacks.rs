@@ -1,29 +1,17 @@
 //! Models of callbacks: exactly one side runs or drops a closure, once; its block is freed once, after the last use.
-//! Callbacks that foreign threads start are taken once, and no worker sleeps while some have arrived.
-
-#![allow(unsafe_code)]
 
 use crate::{
-    biased_lock::{BiasedLock, Lease},
-    queue::sleepers::{Before, Sleepers},
     sys::{Mutex, lock},
-    timer::{
-        arrivals::{Arrivals, Pushed},
-        entry::EntryPtr,
-        phase::{PhaseWord, Take},
-    },
+    timer::phase::{PhaseWord, Take},
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::Waker,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 #[cfg(not(loom))]
 use crate::models::loom_on_std as loom;
-use loom::{cell::Cell, sync::Notify, thread};
+use loom::{cell::Cell, thread};
 
 /// A callback in its worker's queue, with a handle, and perhaps with an owner.
 struct Callback {
@@ -32,6 +20,8 @@ struct Callback {
     /// Read by each side before it gives up its claim, written by the side that frees.
     memory: Cell<&'static str>,
     group: Option<Mutex<Group>>,
+    /// Whether it is in the worker's list; under the worker's lock.
+    is_listed: Mutex<bool>,
     runs: AtomicUsize,
     drops: AtomicUsize,
     frees: AtomicUsize,
@@ -50,6 +40,7 @@ impl Callback {
             closure: Cell::new(Some("closure")),
             memory: Cell::new("in use"),
             group: group.map(Mutex::new),
+            is_listed: Mutex::new(true),
             runs: AtomicUsize::new(0),
             drops: AtomicUsize::new(0),
             frees: AtomicUsize::new(0),
@@ -76,7 +67,8 @@ impl Callback {
     /// As `CallbackPtr::release`.
     fn release(&self) {
         self.assert_in_use();
-        if self.phase.release() {
+        let is_last = self.group.is_none() && self.phase.is_last();
+        if is_last || self.phase.release() {
             self.free();
         }
     }
@@ -113,8 +105,51 @@ impl Callback {
             if is_unshared {
                 return self.free();
             }
-            self.phase.end();
-            return self.release();
+            self.assert_in_use();
+            if self.phase.end_and_release() {
+                self.free();
+            }
+            return;
+        }
+    }
+
+    /// As `run`, for a callback that a foreign thread takes out of the list first.
+    fn take_and_run(&self) {
+        if std::mem::take(&mut *lock(&self.is_listed)) {
+            self.run(1);
+        }
+    }
+
+    /// As `Handle::cancel` on the worker of the list.
+    fn cancel_here(&self) {
+        self.assert_in_use();
+        let mut is_listed = lock(&self.is_listed);
+        let is_taken = *is_listed && self.phase.take_from_list();
+        if is_taken {
+            *is_listed = false;
+        }
+        drop(is_listed);
+        match is_taken {
+            true => self.drop_body(),
+            false => self.cancel(),
+        }
+    }
+
+    /// As `Group::end` with `start::end_taken`, on the worker of the list.
+    fn end_owner_here(&self) {
+        self.end_owner_and(|| std::mem::take(&mut *lock(&self.is_listed)));
+    }
+
+    /// As a worker that finds a cancelled callback in its list.
+    fn sweep(&self) {
+        let mut is_listed = lock(&self.is_listed);
+        let is_found = *is_listed && self.phase.is_taken();
+        if is_found {
+            *is_listed = false;
+        }
+        drop(is_listed);
+        if is_found {
+            self.release();
         }
     }
 
@@ -137,6 +172,11 @@ impl Callback {
 
     /// As `Group::end` with `start::end_taken`.
     fn end_owner(&self) {
+        self.end_owner_and(|| false);
+    }
+
+    /// `leaves`: takes the callback out of its list, if it can.
+    fn end_owner_and(&self, leaves: impl FnOnce() -> bool) {
         let mut group = lock(self.group.as_ref().unwrap());
         group.has_ended = true;
         let is_claimed = std::mem::take(&mut group.is_member) && self.phase.claim();
@@ -145,6 +185,9 @@ impl Callback {
         if let Some(take) = take {
             if take == Take::Won {
                 self.drop_body();
+                if leaves() {
+                    self.release();
+                }
             }
             self.release();
         }
@@ -189,6 +232,63 @@ fn a_firing_against_a_cancel() {
         let sides: [fn(&Callback); 2] = [|callback| callback.run(1), cancel_and_release];
         let (runs, drops) = race(Callback::new(None), &sides);
         assert_eq!(runs + drops, 1);
+    });
+}
+
+fn cancel_here_and_release(callback: &Callback) {
+    callback.cancel_here();
+    callback.release();
+}
+
+/// A cancel that takes the callback out of its list in one step, against a foreign thread that takes it out to run it.
+#[test]
+fn a_cancel_in_the_own_list_against_a_thread_that_takes_the_callback() {
+    loom::model(|| {
+        for owned in [false, true] {
+            let callback = match owned {
+                true => Callback::owned(),
+                false => Callback::new(None),
+            };
+            let sides: [fn(&Callback); 2] = [cancel_here_and_release, Callback::take_and_run];
+            let (runs, drops) = race(callback, &sides);
+            assert_eq!(runs + drops, 1);
+        }
+    });
+}
+
+/// The same against the owner's end, on the same worker or another one: then the callback stays in its list until the
+/// worker finds it.
+#[test]
+fn a_cancel_in_the_own_list_against_the_owners_end() {
+    for end in [Callback::end_owner, Callback::end_owner_here] {
+        loom::model(move || {
+            let callback = Callback::owned();
+            let ending = {
+                let callback = callback.clone();
+                thread::spawn(move || end(&callback))
+            };
+            cancel_here_and_release(&callback);
+            ending.join().unwrap();
+            callback.sweep();
+            assert_eq!(callback.end(), (0, 1));
+        });
+    }
+}
+
+/// Two threads cancel through one handle, one of them on the worker of the list.
+#[test]
+fn a_cancel_in_the_own_list_against_another_cancel() {
+    loom::model(|| {
+        let callback = Callback::new(None);
+        let other = {
+            let callback = callback.clone();
+            thread::spawn(move || callback.cancel())
+        };
+        callback.cancel_here();
+        other.join().unwrap();
+        callback.sweep();
+        callback.release();
+        assert_eq!(callback.end(), (0, 1));
     });
 }
 
@@ -254,139 +354,5 @@ fn a_shutdown_against_a_cancel_and_the_owners_end() {
         let sides: [fn(&Callback); 3] =
             [Callback::discard, cancel_and_release, Callback::end_owner];
         assert_eq!(race(Callback::owned(), &sides), (0, 1));
-    });
-}
-
-/// A worker, and the callbacks that foreign threads start there.
-struct ForeignStarts {
-    lock: BiasedLock<()>,
-    arrivals: Arrivals,
-    sleepers: Sleepers<Arc<Notify>>,
-}
-
-impl ForeignStarts {
-    fn new() -> (Arc<ForeignStarts>, Lease) {
-        let (lock, lease) = BiasedLock::new(());
-        let worker = ForeignStarts {
-            lock,
-            arrivals: Arrivals::new(),
-            sleepers: Sleepers::new(1),
-        };
-        (Arc::new(worker), lease)
-    }
-
-    /// As `start::arm_remotely`. False if the runtime has ended.
-    fn start(&self, callback: EntryPtr) -> bool {
-        match self.arrivals.push(callback) {
-            Pushed::Arrived => {
-                if let Some(sleeper) = self.sleepers.take_sleeper_of(0) {
-                    sleeper.notify();
-                }
-                true
-            }
-            Pushed::Closed => false,
-        }
-    }
-
-    /// As `search::fire_due` with `WorkerCore::admit`.
-    fn look(&self, lease: Lease) -> usize {
-        // SAFETY: *owner*: this thread has the lease, or had it.
-        let _core = unsafe { self.lock.enter(lease) }.unwrap();
-        self.arrivals.take().map(free).count()
-    }
-
-    /// Looks, and sleeps in between, until it had this many.
-    fn look_until(&self, lease: Lease, wanted: usize) -> usize {
-        let parking = Arc::new(Notify::new());
-        let mut searching = self.sleepers.start_search();
-        let mut had = 0;
-        while had < wanted {
-            assert!(std::mem::replace(&mut searching, true));
-            match self.look(lease) {
-                0 => self.sleep(&parking),
-                more => had += more,
-            }
-        }
-        had
-    }
-
-    /// As `sleep::sleep`.
-    fn sleep(&self, parking: &Arc<Notify>) {
-        self.sleepers.prepare(0, parking.clone(), Before::Searching);
-        if self.arrivals.is_empty() {
-            while self.sleepers.is_asleep(0) {
-                parking.wait();
-            }
-        }
-        self.sleepers.retract(0);
-    }
-}
-
-fn pending() -> EntryPtr {
-    EntryPtr::new(0, 1, Waker::noop().clone())
-}
-
-fn free(entry: EntryPtr) {
-    // SAFETY: the entry was just taken off, and no other thread knows it.
-    unsafe { entry.free() };
-}
-
-/// Two foreign threads start callbacks while the worker goes to sleep: it gets both in the end.
-#[test]
-fn no_worker_sleeps_while_callbacks_have_arrived() {
-    loom::model(|| {
-        let (worker, lease) = ForeignStarts::new();
-        let starters = [(); 2].map(|()| {
-            let worker = worker.clone();
-            thread::spawn(move || assert!(worker.start(pending())))
-        });
-        assert_eq!(worker.look_until(lease, 2), 2);
-        for starter in starters {
-            starter.join().unwrap();
-        }
-    });
-}
-
-/// The system stops a foreign thread between its push and its wake-up: the worker gets that callback, too, with the next
-/// that arrives.
-#[test]
-fn a_callback_arrives_behind_a_thread_that_was_stopped_before_its_wake_up() {
-    loom::model(|| {
-        let (worker, lease) = ForeignStarts::new();
-        let starter = {
-            let worker = worker.clone();
-            thread::spawn(move || {
-                assert_eq!(worker.arrivals.push(pending()), Pushed::Arrived);
-                assert!(worker.start(pending()));
-            })
-        };
-        assert_eq!(worker.look_until(lease, 2), 2);
-        starter.join().unwrap();
-    });
-}
-
-/// A callback that arrives while the runtime ends is dropped by the thread that closes the arrivals, or stays with
-/// the thread that starts it.
-#[test]
-fn a_callback_that_arrives_while_the_runtime_ends_is_dropped_once() {
-    loom::model(|| {
-        let (worker, lease) = ForeignStarts::new();
-        let starter = {
-            let worker = worker.clone();
-            thread::spawn(move || {
-                let callback = pending();
-                let is_taken = worker.start(callback);
-                if !is_taken {
-                    free(callback);
-                }
-                usize::from(is_taken)
-            })
-        };
-        let mut had = worker.look(lease);
-        let core = worker.lock.enter_foreign();
-        had += worker.arrivals.close().map(free).count();
-        drop(core);
-        assert_eq!(had, starter.join().unwrap());
-        assert!(worker.arrivals.is_closed() && worker.arrivals.is_empty());
     });
 }

@@ -58,9 +58,15 @@ impl PhaseWord {
         self.step(RUNNING, PENDING).is_ok()
     }
 
-    /// After the last run, when the closure has been dropped.
-    pub(crate) fn end(&self) {
-        self.0.fetch_or(ENDED, Ordering::Release);
+    /// After the last run, when the closure has been dropped: ends the callback, and gives up the scheduler's claim. True if
+    /// it was the last: the caller frees the block.
+    #[inline]
+    #[must_use]
+    pub(crate) fn end_and_release(&self) -> bool {
+        // AcqRel: as in `release`. From `RUNNING` to `ENDED`, whether it must stop or not.
+        self.0
+            .fetch_sub(CLAIM - (ENDED - RUNNING), Ordering::AcqRel)
+            < 2 * CLAIM
     }
 
     /// Takes the callback from the scheduler.
@@ -89,6 +95,25 @@ impl PhaseWord {
             Ok(_) => Take::Runs,
             Err(_) => Take::Over,
         }
+    }
+
+    /// Takes a pending callback out of the list of the worker whose lock the caller holds, and gives up the list's claim
+    /// in the same step. False if the callback was taken before. The caller has a claim of its own.
+    #[inline]
+    #[must_use]
+    pub(crate) fn take_from_list(&self) -> bool {
+        let taken = |word: u16| (word & PHASE == PENDING).then(|| word + TAKEN - CLAIM);
+        // AcqRel: as in `step`, and as in `release`.
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, taken)
+            .is_ok()
+    }
+
+    /// Whether the caller's claim is the only one. Without an owner, it stays so, and the caller may free the block.
+    #[inline]
+    pub(crate) fn is_last(&self) -> bool {
+        // Acquire: pairs with `release`.
+        self.0.load(Ordering::Acquire) < 2 * CLAIM
     }
 
     /// Adds a claim, unless the last one was given up.
@@ -143,12 +168,13 @@ mod tests {
         assert!(!word.is_unshared());
         assert!(!word.release());
         assert!(word.is_unshared());
+        assert!(word.claim());
         assert!(word.begin());
         assert_eq!(word.take_counted(), Take::Runs);
         assert!(!word.is_counted());
         assert!(word.is_over());
         assert!(!word.again());
-        word.end();
+        assert!(!word.end_and_release());
         assert_eq!(word.take_counted(), Take::Over);
         assert!(!word.is_counted());
         assert!(word.release());
@@ -160,6 +186,13 @@ mod tests {
         assert!(!word.begin());
         assert!(word.claim());
         assert!(!word.release() && !word.release());
+        assert!(word.release());
+
+        let word = PhaseWord::new();
+        assert!(!word.is_last());
+        assert!(word.take_from_list());
+        assert!(word.is_taken() && !word.is_counted() && word.is_last());
+        assert!(!word.take_from_list());
         assert!(word.release());
     }
 }
