@@ -38,6 +38,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(vec![handoff(level), trim(level)]),
         alone(callbacks(level)),
         alone(vec![timers(level)]),
+        alone(sleep_loop().into()),
         alone(waiting::rows(level)),
         alone(worked::rows(level)),
         alone(forking::rows(level)),
@@ -106,6 +107,12 @@ fn timers(level: Level) -> Row {
         1_000_000
     };
     Row::new("timers", Params::default().with("pending", pending)).weight(weight_of(pending))
+}
+
+fn sleep_loop() -> [Row; 2] {
+    ["nothing", "pingers"].map(|beside| {
+        Row::new("sleep-loop", Params::default().with("beside", beside)).lanes(Lanes::Largest)
+    })
 }
 
 fn ring(level: Level) -> Vec<Row> {

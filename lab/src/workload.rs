@@ -32,6 +32,7 @@ mod recover;
 mod reply;
 mod ring;
 mod select;
+mod sleep_loop;
 mod snapshot;
 pub(crate) mod spawn;
 mod stall;
@@ -75,7 +76,7 @@ const POLLS: &[&str] = &["messages_per_poll"];
 const WORK: &str = "work=2us: a process computes for 2 µs before each message that it sends.";
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 43] = [
+pub static ALL: [Workload; 44] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -319,6 +320,7 @@ pub static ALL: [Workload; 43] = [
                  With two workers or more, one of them computes while lateness is measured.",
         run: timers::run,
     },
+    sleep_loop::WORKLOAD,
     quicksort::WORKLOAD,
     fib::WORKLOAD,
     nqueens::WORKLOAD,

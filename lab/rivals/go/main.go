@@ -28,6 +28,7 @@ var workloads = map[string]func(keys) func(){
 	"call":         readCall,
 	"broadcast":    readBroadcast,
 	"stall":        readStall,
+	"sleep-loop":   readSleepLoop,
 	"handoff":      readOne("rounds", handoff),
 	"channel":      readChannel,
 	"select":       readSelect,
@@ -130,6 +131,15 @@ func readStall(k keys) func() {
 	}
 	if s.isBurst && s.offender != "blocks" && s.offender != "computes" {
 		badUsage("A burst blocks or computes.")
+	}
+	return func() { stall(s) }
+}
+
+// readSleepLoop reads the run of stall that has no offenders and takes two seconds.
+func readSleepLoop(k keys) func() {
+	s := stalled{offender: "none", seconds: 2}
+	if k.word("beside", "nothing", "pingers") == "pingers" {
+		s.pingers = 1000
 	}
 	return func() { stall(s) }
 }

@@ -192,6 +192,7 @@ impl Keys {
                 seconds: self.number("seconds", 1),
             },
             "stall" => Workload::Stall(self.stall()),
+            "sleep-loop" => Workload::Stall(self.sleep_loop()),
             "handoff" => Workload::Handoff {
                 rounds: self.number("rounds", 1),
             },

@@ -148,6 +148,21 @@ impl TickLog {
 }
 
 impl Keys {
+    /// The ticker for two seconds without offenders.
+    pub(crate) fn sleep_loop(&mut self) -> Stall {
+        Stall {
+            offender: Offender::None,
+            offenders: 0,
+            is_burst: false,
+            seconds: 2,
+            pingers: match self.take("beside").as_str() {
+                "nothing" => 0,
+                "pingers" => 1_000,
+                _ => bad_usage("The key `beside` takes `nothing` or `pingers`."),
+            },
+        }
+    }
+
     pub(crate) fn stall(&mut self) -> Stall {
         let offender = match self.take("offender").as_str() {
             "none" => Offender::None,
