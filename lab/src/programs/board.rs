@@ -47,7 +47,7 @@ pub struct BoardLoad {
 }
 
 /// What appends the next request, and what says whether an answer may be right.
-pub(super) type Asked<'a> = (&'a mut dyn FnMut(&mut Vec<u8>), fn(&[u8]) -> bool);
+pub(super) type Asking<'a> = (&'a mut dyn FnMut(&mut Vec<u8>), fn(&[u8]) -> bool);
 
 /// What is asked again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl BoardLoad {
         for slice in 0..=SLICES {
             let hello = (&hello, &mut greeted);
             let of_empty = self.slice(hello, (&mut of_hello, |_| true), each)?;
-            let asked: Asked<'_> = (&mut of_board, ask.accepts());
+            let asked: Asking<'_> = (&mut of_board, ask.accepts());
             let of_board = self.slice((&served, &mut visitors), asked, each)?;
             if slice > 0 {
                 empty.add(of_empty);
@@ -171,7 +171,7 @@ impl BoardLoad {
     pub(super) fn slice(
         &self,
         (served, visitors): (&Served, &mut Visitors),
-        (ask, accepts): Asked<'_>,
+        (ask, accepts): Asking<'_>,
         requests: usize,
     ) -> Result<Sum, String> {
         let visits = &mut [Visit {
@@ -203,6 +203,17 @@ impl BoardLoad {
             per_second: Some(READS_PER_S),
         };
         visitors.visit(std::slice::from_mut(&mut reading), self.requests / 10)?;
+        let mut write = |request: &mut Vec<u8>| {
+            post(request, "/api/boards/hot/messages", &message(0));
+        };
+        // Each writer once: a connection that asks nothing for ten seconds from its beginning is closed.
+        let mut greeting = Visit {
+            visitors: READERS..READERS + self.connections,
+            ask: &mut write,
+            accepts: |_| true,
+            per_second: None,
+        };
+        visitors.visit(std::slice::from_mut(&mut greeting), self.connections)?;
         let calm = measure(&served, || {
             let visits = std::slice::from_mut(&mut reading);
             Ok(visitors.visit(visits, self.requests)?.swap_remove(0))

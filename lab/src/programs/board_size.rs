@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::board::{Asked, BENCH, BoardLoad, SLICES, Sum, at, fill, get, message, post};
+use super::board::{Asking, BENCH, BoardLoad, SLICES, Sum, at, fill, get, message, post};
 use super::listeners::Listeners;
 use super::measure::Figure;
 use super::served::{Served, allow_descriptors};
@@ -64,7 +64,7 @@ impl BoardLoad {
                     get(request, &format!("{path}?page={page}{at}"));
                 };
                 let requests = self.requests.div_ceil(TURNS);
-                let asked: Asked<'_> = (&mut ask, |_| true);
+                let asked: Asking<'_> = (&mut ask, |_| true);
                 sum.add(self.slice((&served, &mut visitors), asked, requests)?);
             }
         }
@@ -98,7 +98,7 @@ impl BoardLoad {
                 format!("{{\"title\":\"Topic {number}\",\"text\":\"Message {number} of many.\"}}");
             post(request, &format!("{BENCH}/messages"), &body);
         };
-        let asked: Asked<'_> = (&mut write, |_| true);
+        let asked: Asking<'_> = (&mut write, |_| true);
         match self.slice((served, visitors), asked, messages)?.errors {
             0 => Ok(()),
             errors => Err(format!("{errors} messages were refused.")),
@@ -132,7 +132,7 @@ impl BoardLoad {
         // The first turn only warms up.
         for turn in 0..=SLICES {
             for (sum, (served, visitors)) in sums.iter_mut().zip(&mut both) {
-                let asked: Asked<'_> = (&mut write, |_| true);
+                let asked: Asking<'_> = (&mut write, |_| true);
                 let made = self.slice((served, visitors), asked, each)?;
                 if turn > 0 {
                     sum.add(made);
