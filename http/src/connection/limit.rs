@@ -9,7 +9,7 @@ use std::{
 use weald_net::Transport;
 
 use super::{Connection, SHED_AFTER};
-use crate::{closing::LINGER, handler::Serve, limits::LOOK, phase::Phase, wire::Departure};
+use crate::{closing::LINGER, crowd, handler::Serve, limits::LOOK, phase::Phase, wire::Departure};
 
 impl<T: Transport, S: Serve> Connection<T, S> {
     /// While the service works, which it may do for ever. Hyper reads nothing meanwhile if it has more than the
@@ -36,6 +36,10 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         if let Some(within) = of_body.into_iter().chain(of_client).min() {
             let current = self.phase_id(Phase::InFlight);
             self.watchdog.look_within(current, within, cx);
+        }
+        if crowd::is_crowded() {
+            // A stream of events may write nothing for long.
+            self.wire.shed();
         }
         Poll::Pending
     }
