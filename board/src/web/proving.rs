@@ -68,17 +68,28 @@ impl Ask {
         Ok(())
     }
 
-    /// Protects a name.
+    /// Protects a name. If it is protected with this passphrase already, nothing is done: the form may come twice.
     ///
     /// # Errors
-    /// Those of [`Boards::protect`](crate::model::Boards::protect).
+    /// Those of [`Boards::protect`](crate::model::Boards::protect); 429.
     pub(crate) async fn protect(
         &self,
         requester: Requester,
         name: &str,
         passphrase: &str,
     ) -> Result<(), Problem> {
-        self.app.boards.protect(name, passphrase).await?;
+        let boards = &self.app.boards;
+        match (boards.protect(name, passphrase).await, NameKey::of(name)) {
+            (Err(BoardError::NameTaken), Some(key)) => {
+                let attempt = self.may_try(&self.app.proofs.by_name, key)?;
+                let proven = attempt.settle(boards.prove(key, passphrase).await);
+                proven.map_err(|error| match error {
+                    BoardError::WrongPassphrase => BoardError::NameTaken,
+                    error => error,
+                })?;
+            }
+            (protected, _) => protected?,
+        }
         if let Some(key) = NameKey::of(name) {
             let now = self.app.age();
             self.app.proofs.remember(requester.owner, key, now);
@@ -117,7 +128,11 @@ impl Ask {
         let attempt = self.may_try(&self.app.proofs.by_name, key)?;
         let boards = &self.app.boards;
         attempt.settle(match new {
-            Some(new) => boards.change_passphrase(name, passphrase, new).await,
+            Some(new) => match boards.change_passphrase(name, passphrase, new).await {
+                // The form came twice, if it is the new one already.
+                Err(BoardError::WrongPassphrase) => boards.prove(key, new).await,
+                changed => changed,
+            },
             None => boards.release(name, passphrase).await,
         })?;
         self.app.proofs.forget(key);

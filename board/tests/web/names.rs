@@ -93,7 +93,10 @@ fn a_name_gets_another_passphrase_and_is_given_up() {
         );
         assert!(!short.body.contains("\"short\""));
         assert_eq!(protect(&mut ada, "Ada").status, 303);
-        let taken = protect(&mut ada, "ADA");
+        // A double click is one protection.
+        assert_eq!(protect(&mut ada, "ADA").place(), "/names?done=protected");
+        let fields = [("author", "ADA"), ("passphrase", "wrong horse")];
+        let taken = ada.fill("/names", &fields);
         assert_eq!(taken.status, 409);
         assert!(
             taken
@@ -115,10 +118,10 @@ fn a_name_gets_another_passphrase_and_is_given_up() {
             ada.post("/names/change", &fields)
         };
         assert_eq!(change(&mut ada, "wrong horse", "change").status, 403);
-        assert_eq!(
-            change(&mut ada, SECRET, "change").place(),
-            "/names?done=changed"
-        );
+        for _ in 0..2 {
+            let changed = change(&mut ada, SECRET, "change");
+            assert_eq!(changed.place(), "/names?done=changed");
+        }
         // A proof by the old passphrase counts no more.
         assert_eq!(ada.fill(&topic, &says("x", "Ada", "")).status, 403);
         assert_eq!(ada.fill(&topic, &says("x", "Ada", SECRET)).status, 403);
@@ -140,8 +143,10 @@ fn programs_protect_names_and_prove_them() {
             let answered = program.json("POST", path, &[], &value.to_string());
             (answered.status, answered.value())
         };
-        assert_eq!(send("/api/names", own(SECRET)).0, 201);
-        assert_eq!(send("/api/names", own(SECRET)).0, 409);
+        for _ in 0..2 {
+            assert_eq!(send("/api/names", own(SECRET)).0, 201);
+        }
+        assert_eq!(send("/api/names", own("wrong horse")).0, 409);
         let said = |passphrase| serde_json::json!({"author": "Ada", "title": "T", "text": "x", "passphrase": passphrase});
         let messages = "/api/boards/tea/messages";
         let (status, refused) = send(messages, said("wrong horse"));
