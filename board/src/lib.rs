@@ -108,6 +108,7 @@ mod web {
     pub(crate) mod journal;
     pub(crate) mod json;
     pub(crate) mod kept_lists;
+    pub(crate) mod safety;
 
     // A request and its answer.
     pub(crate) mod app;
@@ -166,6 +167,7 @@ mod web {
     pub(crate) mod state;
 
     // All addresses, the way of a request, and the server.
+    pub(crate) mod quick;
     pub(crate) mod routes;
 
     pub(crate) mod respond;

@@ -205,11 +205,20 @@ impl BoardAt {
     /// # Errors
     /// [`BoardError::NoPage`], if there is no such page.
     pub fn topics(&self, page: usize) -> Result<(Vec<Topic>, Pages), BoardError> {
+        let (topics, pages) = self.each_topic(page)?;
+        Ok((topics.collect(), pages))
+    }
+
+    /// The same, each of which is read when it is asked for.
+    pub(crate) fn each_topic(
+        &self,
+        page: usize,
+    ) -> Result<(impl ExactSizeIterator<Item = Topic>, Pages), BoardError> {
         let root = self.root();
         let pages = pages(page, TOPICS, root.child_count())?;
         let nodes: Vec<_> = root.children_in(pages.range_from_end()).collect();
         let topics = nodes.into_iter().rev().map(|node| self.topic(node));
-        Ok((topics.collect(), pages))
+        Ok((topics, pages))
     }
 
     /// The newest messages, the newest first.

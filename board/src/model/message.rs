@@ -34,6 +34,20 @@ pub(crate) mod attribute {
     pub(crate) const HIDDEN: &str = "hidden";
 }
 
+/// The same as bytes: a name is compared, and not looked at as text first.
+mod bytes_of {
+    use super::attribute;
+
+    pub(super) const TIME: &[u8] = attribute::TIME.as_bytes();
+    pub(super) const OWNER: &[u8] = attribute::OWNER.as_bytes();
+    pub(super) const ACTIVE: &[u8] = attribute::ACTIVE.as_bytes();
+    pub(super) const DID: &[u8] = attribute::DID.as_bytes();
+    pub(super) const CHANGED: &[u8] = attribute::CHANGED.as_bytes();
+    pub(super) const WAS: &[u8] = attribute::WAS.as_bytes();
+    pub(super) const PROVEN: &[u8] = attribute::PROVEN.as_bytes();
+    pub(super) const HIDDEN: &[u8] = attribute::HIDDEN.as_bytes();
+}
+
 /// A message in one version of its board.
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -139,18 +153,18 @@ impl Message {
         };
         let (mut deed, mut changed, mut hidden) = (None, None, None);
         // A message has few attributes, so one look at all takes less time than a search for each.
-        for (name, value) in node.attributes().iter() {
+        for (name, value) in node.attributes().iter_bytes() {
             let text = || str::from_utf8(value).ok();
             let time = || SystemTime::from_sortable(value).ok();
             match name {
-                attribute::TIME => message.time = time().unwrap_or(UNIX_EPOCH),
-                attribute::OWNER => message.owner = Owner::of_bytes(value),
-                attribute::ACTIVE => message.active = time(),
-                attribute::DID => deed = text().and_then(Deed::of_word),
-                attribute::CHANGED => changed = time(),
-                attribute::WAS => message.was = text().and_then(|was| was.parse().ok()),
-                attribute::PROVEN => message.is_proven = true,
-                attribute::HIDDEN => hidden = Some(DeletedBy::of_word(value)),
+                bytes_of::TIME => message.time = time().unwrap_or(UNIX_EPOCH),
+                bytes_of::OWNER => message.owner = Owner::of_bytes(value),
+                bytes_of::ACTIVE => message.active = time(),
+                bytes_of::DID => deed = text().and_then(Deed::of_word),
+                bytes_of::CHANGED => changed = time(),
+                bytes_of::WAS => message.was = text().and_then(|was| was.parse().ok()),
+                bytes_of::PROVEN => message.is_proven = true,
+                bytes_of::HIDDEN => hidden = Some(DeletedBy::of_word(value)),
                 _ => {}
             }
         }

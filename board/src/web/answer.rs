@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 pub(crate) use super::ask::Answer;
@@ -83,22 +83,22 @@ pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -
 
 /// The answer to a browser that has the page with this tag. It says the same of the page as the page itself did.
 pub(crate) fn known_page(ask: &Ask, tag: &str) -> Option<Response<Body>> {
-    let mut known = known(ask, tag)?;
+    let mut known = known(&ask.headers, tag)?;
     put_own(known.headers_mut());
     Some(known)
 }
 
 /// An answer with a tag, or 304 if the asker has it.
-pub(crate) fn tagged(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
-    match known(ask, tag) {
+pub(crate) fn tagged(headers: &HeaderMap, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
+    match known(headers, tag) {
         Some(known) => Ok(known),
         None => Ok(with_tag(make()?, tag)),
     }
 }
 
 /// The answer to a client that has the version with this tag.
-pub(crate) fn known(ask: &Ask, tag: &str) -> Option<Response<Body>> {
-    has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag).then(|| {
+pub(crate) fn known(headers: &HeaderMap, tag: &str) -> Option<Response<Body>> {
+    has(headers, &header::IF_NONE_MATCH, tag).then(|| {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         let no_cache = HeaderValue::from_static("no-cache");
@@ -117,7 +117,7 @@ pub(crate) fn with_tag(mut response: Response<Body>, tag: &str) -> Response<Body
 }
 
 /// Whether a header lists a tag, as the weak comparison has it.
-pub(crate) fn has(headers: &HeaderMap, name: &str, tag: &str) -> bool {
+pub(crate) fn has(headers: &HeaderMap, name: &HeaderName, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let all = headers
         .get_all(name)

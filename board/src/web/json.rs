@@ -1,6 +1,10 @@
 //! JSON, written by hand: most requests are for a page of a board, whose values are few and of three kinds. The result
 //! is what `serde_json` writes; a test compares the two.
 
+use std::ops::Range;
+
+use weald::forest::Version;
+
 /// An object or an array that is being written.
 pub(crate) struct Json(Vec<u8>);
 
@@ -50,19 +54,20 @@ impl Json {
     }
 
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
-        let mut digits = [0; 20];
-        let mut first = digits.len();
-        let mut rest = number;
-        loop {
-            first -= 1;
-            digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
+        // Most numbers are counts of answers.
+        if let Ok(digit @ 0..10) = u8::try_from(number) {
+            self.0.push(b'0' + digit);
+            return self;
         }
-        self.0.extend_from_slice(&digits[first..]);
+        let (digits, of_number) = digits(number);
+        self.0.extend_from_slice(&digits[of_number]);
         self
+    }
+
+    /// The two numbers of a version, as it is printed, without quotation marks.
+    pub(crate) fn version(&mut self, version: Version) -> &mut Self {
+        self.number(version.incarnation).raw(".");
+        self.number(version.number)
     }
 
     /// Each value in turn, with commas between them.
@@ -103,13 +108,56 @@ impl Json {
     }
 }
 
-/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`. Eight bytes are compared
-/// at once, as in <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
+/// The digits of a number, and where they are.
+fn digits(number: u64) -> ([u8; 20], Range<usize>) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    let mut rest = number;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let of_number = first..digits.len();
+    (digits, of_number)
+}
+
+/// Where the first byte is that JSON does not have as it is: control characters, `"` and `\`.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    let (wide, _) = bytes.as_chunks::<WIDE>();
+    let found = wide.iter().position(has_to_escape);
+    let (from, rest) = match found {
+        Some(at) => (WIDE * at, &bytes[WIDE * at..]),
+        // The last bytes of a long text are looked at together with some before them, which need no escape.
+        None if bytes.last_chunk().is_some_and(|last| !has_to_escape(last)) => return None,
+        None => (WIDE * wide.len(), &bytes[WIDE * wide.len()..]),
+    };
+    let found = first_in_words(rest)?;
+    Some(from + found)
+}
+
+/// How many bytes are compared at once: the compiler makes two registers of them.
+const WIDE: usize = 32;
+
+fn must_escape(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+fn has_to_escape(chunk: &[u8; WIDE]) -> bool {
+    chunk
+        .iter()
+        .fold(false, |found, byte| found | must_escape(*byte))
+}
+
+/// The same for few bytes. Eight are compared at once, as in
+/// <https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord>.
+fn first_in_words(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
     let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-    let must_escape = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, chunk) in words.iter().enumerate() {
         let word = u64::from_ne_bytes(*chunk);
@@ -118,12 +166,12 @@ fn first_to_escape(bytes: &[u8]) -> Option<usize> {
             has_zero(word ^ (ONES * u64::from(b'"'))) | has_zero(word ^ (ONES * u64::from(b'\\')));
         // The bits above the first found byte may be wrong, so it is looked at again.
         if (is_control | is_mark) != 0
-            && let Some(found) = chunk.iter().position(must_escape)
+            && let Some(found) = chunk.iter().position(|byte| must_escape(*byte))
         {
             return Some(8 * at + found);
         }
     }
-    let found = rest.iter().position(must_escape)?;
+    let found = rest.iter().position(|byte| must_escape(*byte))?;
     Some(8 * words.len() + found)
 }
 
@@ -140,7 +188,7 @@ mod tests {
     #[test]
     fn texts_are_written_as_serde_writes_them() {
         for byte in 0..=0x7f_u8 {
-            for before in 0..10 {
+            for before in [0, 1, 7, 8, 9, 24, 31, 32, 33, 50, 63, 64, 95] {
                 let it = format!("{}{}ä and more", "x".repeat(before), char::from(byte));
                 assert_eq!(text(&it), serde_json::to_string(&it).unwrap(), "{it:?}");
             }
@@ -153,6 +201,17 @@ mod tests {
         ] {
             assert_eq!(text(it), serde_json::to_string(it).unwrap(), "{it:?}");
         }
+    }
+
+    #[test]
+    fn a_version_is_written_as_it_is_printed() {
+        let version = Version {
+            incarnation: 1_795_455_258_574_854_548,
+            number: 10,
+        };
+        let mut json = Json::with_room(0);
+        json.version(version);
+        assert_eq!(json.into_bytes(), version.to_string().into_bytes());
     }
 
     #[test]

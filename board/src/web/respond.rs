@@ -34,6 +34,8 @@ use super::origin::is_of_this_machine;
 use super::pages;
 use super::pairs::Pairs;
 use super::problem::Problem;
+use super::quick;
+use super::safety::put_safety;
 use super::state;
 use super::streams::Streams;
 
@@ -42,34 +44,6 @@ const FORMS: [usize; 2] = [4, 64];
 
 /// What tells search engines to keep an answer out of their index.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
-
-/// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
-static SAFETY: [(HeaderName, HeaderValue); 6] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ),
-    ),
-    (
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    ),
-    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    (
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("same-origin"),
-    ),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        HeaderValue::from_static("same-origin"),
-    ),
-    (
-        HeaderName::from_static("permissions-policy"),
-        HeaderValue::from_static("camera=(), geolocation=(), microphone=()"),
-    ),
-];
 
 /// The board as a service, once it is open. A clone is the same board.
 #[derive(Clone)]
@@ -132,18 +106,16 @@ impl Service<Request<RequestBody>> for Responder {
 
 async fn respond(
     responder: Responder,
-    mut request: Request<RequestBody>,
+    request: Request<RequestBody>,
 ) -> Result<Response<Body>, Infallible> {
     let peer = request.body().peer().map(|peer| peer.ip());
     let client = Client::of(peer, request.headers(), &responder.0.proxies);
     let Some(Open { app, router }) = responder.0.open.get() else {
         let mut response = Box::pin(responder.too_early(client, request)).await;
-        put_safety(&mut response);
+        put_safety(response.headers_mut());
         return Ok(response);
     };
-    let mut router = router.clone();
     let began = Instant::now();
-    request.extensions_mut().insert(client);
     let noted = tracing::enabled!(tracing::Level::INFO)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     let is_past = is_of_the_past(request.uri().query());
@@ -154,17 +126,18 @@ async fn respond(
         Some(problem) => {
             // A refused request takes no place from others, however slowly its form comes.
             drop(room);
-            Box::pin(told(&responder, client, request, problem)).await
+            let mut response = Box::pin(told(&responder, client, request, problem)).await;
+            put_safety(response.headers_mut());
+            response
         }
         None => {
             let _room = room;
-            match router.call(request.map(Body::new)).await {
-                Ok(response) => response,
-                Err(never) => match never {},
+            match quick::answer(app, &request) {
+                Some(response) => response,
+                None => by_address(router.clone(), client, request).await,
             }
         }
     };
-    put_safety(&mut response);
     if is_past {
         let headers = response.headers_mut();
         headers.insert(ROBOTS, HeaderValue::from_static("noindex"));
@@ -178,18 +151,26 @@ async fn respond(
     Ok(response)
 }
 
+/// The answer that the address of a request gives, with the headers of safety.
+async fn by_address(
+    mut router: Router,
+    client: Client,
+    mut request: Request<RequestBody>,
+) -> Response<Body> {
+    request.extensions_mut().insert(client);
+    let mut response = match router.call(request.map(Body::new)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    put_safety(response.headers_mut());
+    response
+}
+
 /// Whether a request looks into the past, which may take a reading of the disk; so search engines are to leave it
 /// alone.
 fn is_of_the_past(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
     pairs.any(|pair| pair.starts_with("at=") || pair.starts_with("from="))
-}
-
-fn put_safety(response: &mut Response<Body>) {
-    let headers = response.headers_mut();
-    for (name, value) in &SAFETY {
-        headers.insert(name, value.clone());
-    }
 }
 
 /// A problem, as a page or as JSON. A form comes back with what was written, if there is a place to read it.

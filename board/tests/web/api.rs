@@ -75,6 +75,36 @@ fn a_list_is_kept_only_until_its_board_changes() {
 }
 
 #[test]
+fn what_is_asked_for_most_is_answered_as_its_address_answers_it() {
+    with_board(|mut program| {
+        topic(&mut program, "one");
+        let tag = program.get("/api/boards/tea").header("etag").to_owned();
+        let known = [("If-None-Match", tag.as_str())];
+        for name in ["tea", "milk", "Tea", "tea/", "t%65a", ""] {
+            for headers in [&[][..], &known] {
+                let path = format!("/api/boards/{name}");
+                let quick = program.ask("GET", &path, headers, "");
+                // A query is for the address.
+                let path = format!("{path}?");
+                let slow = program.ask("GET", &path, headers, "");
+                assert_eq!(
+                    (quick.status, &quick.body),
+                    (slow.status, &slow.body),
+                    "{path}"
+                );
+                let all = |answered: &Answered| {
+                    let mut all = answered.headers.clone();
+                    all.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
+                    all.sort();
+                    all
+                };
+                assert_eq!(all(&quick), all(&slow), "{path}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_program_does_what_a_visitor_does() {
     with_board(|mut program| {
         let created = program.json(

@@ -267,11 +267,7 @@ fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
             "Say which version you edit: If-Match, and the ETag with which you got the message.";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, sentence));
     };
-    if has(
-        &ask.headers,
-        header::IF_MATCH.as_str(),
-        &format!("\"{newest}\""),
-    ) {
+    if has(&ask.headers, &header::IF_MATCH, &format!("\"{newest}\"")) {
         return Ok(newest);
     }
     // The newest of those that it lists.

@@ -9,12 +9,16 @@ use crate::model::{BoardAt, BoardError, Pages};
 
 use super::super::answer::{Answer, fixed, json, known, tagged};
 use super::super::ask::Ask;
-use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue};
+use super::super::json::Json;
+use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue, topics_to_json};
 
 /// How many boards are in one answer, at most.
 const BOARDS: usize = 100;
 /// How many states of a history are in one answer, at most.
 const STATES: usize = 50;
+
+/// The longest tag: three numbers, and what stands between them.
+const TAG: usize = 64;
 
 const OPENAPI: &str = include_str!("../../../assets/openapi.json");
 
@@ -30,7 +34,7 @@ pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
         .map(|version| version.to_string())
         .unwrap_or_default();
     // Also how many there are: a board that was deleted since is no longer among them.
-    tagged(&ask, &format!("\"{at}-{}\"", boards.len()), || {
+    tagged(&ask.headers, &format!("\"{at}-{}\"", boards.len()), || {
         let number = ask.page()?;
         let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
         let shown = boards.get(pages.range()).unwrap_or_default();
@@ -43,13 +47,10 @@ pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}`
 pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    tagged(&ask, &tag(&board), || {
+    tagged(&ask.headers, &tag(&board), || {
         let number = ask.page()?;
-        let list = ask.app.lists.find_or(&board, number, || {
-            let (topics, pages) = board.topics(number)?;
-            let topics = topics.iter().map(MessageValue::of_topic).collect();
-            Ok::<_, BoardError>(ListValue::new(&board, pages, topics).to_json())
-        })?;
+        let make = || topics_to_json(&board, number);
+        let list = ask.app.lists.find_or(&board, number, make)?;
         Ok(fixed(StatusCode::OK, "application/json", list))
     })
 }
@@ -57,7 +58,7 @@ pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}/messages/{message}`
 pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    tagged(&ask, &tag(&board), || {
+    tagged(&ask.headers, &tag(&board), || {
         let thread = board.thread(ask.id()?, ask.page()?)?;
         let status = match thread.head.post() {
             Some(_) => StatusCode::OK,
@@ -85,7 +86,7 @@ pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
         None => format!("\"{newest}\""),
         Some(from) => format!("\"{from}-{}\"", newest.number),
     };
-    if let Some(known) = known(&ask, &tag) {
+    if let Some(known) = known(&ask.headers, &tag) {
         return Ok(known);
     }
     let _look = ask.look()?;
@@ -95,7 +96,7 @@ pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
         .older
         .map(|older| format!("?from={}", older.version));
     let answer = linked(json(StatusCode::OK, &states), next);
-    tagged(&ask, &tag, || answer)
+    tagged(&ask.headers, &tag, || answer)
 }
 
 /// An answer whose list goes on at a further address (RFC 8288).
@@ -112,12 +113,12 @@ fn linked(answer: Answer, next: Option<String>) -> Answer {
 pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
     let tag = tag(&board);
-    if let Some(known) = known(&ask, &tag) {
+    if let Some(known) = known(&ask.headers, &tag) {
         return Ok(known);
     }
     let (words, page) = (ask.query.text("q"), ask.page()?);
     let (found, pages) = ask.app.boards.search(&board, words, page).await?;
-    tagged(&ask, &tag, || {
+    tagged(&ask.headers, &tag, || {
         let found = found.iter().map(MessageValue::new).collect();
         Ok(list(&ListValue::new(&board, pages, found)))
     })
@@ -128,9 +129,12 @@ fn list(list: &ListValue<'_>) -> Response<Body> {
 }
 
 /// The version; of an older one also the newest, because what is deleted there is hidden here.
-fn tag(board: &BoardAt) -> String {
-    match board.is_past() {
-        false => format!("\"{}\"", board.version()),
-        true => format!("\"{}-{}\"", board.version(), board.newest().number),
+pub(crate) fn tag(board: &BoardAt) -> String {
+    let mut tag = Json::with_room(TAG);
+    tag.raw("\"").version(board.version());
+    if board.is_past() {
+        tag.raw("-").number(board.newest().number);
     }
+    tag.raw("\"");
+    String::from_utf8(tag.into_bytes()).unwrap_or_default()
 }

@@ -1,11 +1,18 @@
 //! Boards and messages as JSON.
 
 use serde::{Serialize, Serializer};
+use weald::forest::Version;
 
-use crate::model::{Answers, BoardAt, BoardInfo, Body, Deed, Message, Pages, Shown, State, Topic};
+use crate::model::{
+    Answers, BoardAt, BoardError, BoardInfo, Body, Deed, Message, Pages, Shown, State, Topic,
+};
 use crate::text::moment::{Rfc3339, machine};
 
 use super::super::json::Json;
+
+/// About how many bytes a list has without its messages, and a message without its text.
+const HEAD: usize = 512;
+const MESSAGE: usize = 256;
 
 /// A board in the list of all.
 #[derive(Serialize)]
@@ -16,7 +23,8 @@ pub(crate) struct BoardValue<'a> {
     topics: usize,
     messages: u64,
     changed: Rfc3339,
-    version: String,
+    #[serde(serialize_with = "as_it_is_printed")]
+    version: Version,
 }
 
 impl<'a> BoardValue<'a> {
@@ -28,7 +36,7 @@ impl<'a> BoardValue<'a> {
             topics: board.topics,
             messages: board.messages,
             changed: Rfc3339::of(board.changed),
-            version: board.version.to_string(),
+            version: board.version,
         }
     }
 
@@ -40,7 +48,7 @@ impl<'a> BoardValue<'a> {
             topics: board.topic_count(),
             messages: board.message_count(),
             changed: Rfc3339::of(board.time()),
-            version: board.version().to_string(),
+            version: board.version(),
         }
     }
 
@@ -51,9 +59,13 @@ impl<'a> BoardValue<'a> {
         json.raw(",\"topics\":").number(self.topics as u64);
         json.raw(",\"messages\":").number(self.messages);
         json.raw(",\"changed\":").text(self.changed.as_str());
-        json.raw(",\"version\":").text(&self.version);
-        json.raw("}");
+        json.raw(",\"version\":\"").version(self.version);
+        json.raw("\"}");
     }
+}
+
+fn as_it_is_printed<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(version)
 }
 
 /// A list of messages, on numbered pages of one version of a board.
@@ -81,16 +93,37 @@ impl<'a> ListValue<'a> {
             .messages
             .iter()
             .map(|it| it.text.map_or(0, |it| it.0.len()));
-        let mut json = Json::with_room(512 + 256 * self.messages.len() + texts.sum::<usize>());
+        let room = HEAD + MESSAGE * self.messages.len() + texts.sum::<usize>();
+        let mut json = self.head(room);
+        json.list(&self.messages, |json, message| message.write(json));
+        json.raw("}");
+        json.into_bytes()
+    }
+
+    fn head(&self, room: usize) -> Json {
+        let mut json = Json::with_room(room);
         json.raw("{\"board\":");
         self.board.write(&mut json);
         json.raw(",\"page\":").number(self.page as u64);
         json.raw(",\"pages\":").number(self.pages as u64);
         json.raw(",\"messages\":");
-        json.list(&self.messages, |json, message| message.write(json));
-        json.raw("}");
-        json.into_bytes()
+        json
     }
+}
+
+/// A page of topics, each of which is read and written before the next one: so none is moved.
+///
+/// # Errors
+/// [`BoardError::NoPage`].
+pub(crate) fn topics_to_json(board: &BoardAt, page: usize) -> Result<Vec<u8>, BoardError> {
+    let (topics, pages) = board.each_topic(page)?;
+    let room = HEAD + 2 * MESSAGE * topics.len();
+    let mut json = ListValue::new(board, pages, Vec::new()).head(room);
+    json.list(topics, |json, topic| {
+        MessageValue::of_topic(&topic).write(json);
+    });
+    json.raw("}");
+    Ok(json.into_bytes())
 }
 
 /// A part of a post: UTF-8 that was looked at when the post was read, and is not looked at again to be written.
@@ -286,7 +319,7 @@ mod tests {
             topics: 1,
             messages: 2,
             changed: time,
-            version: "1.22".to_owned(),
+            version: "1.22".parse().unwrap(),
         };
         for messages in [vec![], vec![said, gone]] {
             let list = ListValue {

@@ -45,7 +45,7 @@ struct EntryView {
 /// `GET /b/{board}/feed`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let board = ask.app.boards.board(&ask.board_name()?)?;
-    tagged(&ask, &format!("\"{}\"", board.version()), || {
+    tagged(&ask.headers, &format!("\"{}\"", board.version()), || {
         let latest = board.latest(MESSAGES);
         let feed = Feed {
             site: ask.app.config.title.clone(),
