@@ -264,8 +264,7 @@ impl<'a> WorkerLoop<'a> {
                 return Ok(self.found(job));
             }
             if let Some(job) = search::look(self)? {
-                self.set_running_job(&job)?;
-                return Ok(self.found(job));
+                return self.begin_unqueued(job);
             }
             match self.take_next(RunEnd::No)? {
                 Pick::Job(job) => return Ok(self.found(job)),
@@ -286,8 +285,13 @@ impl<'a> WorkerLoop<'a> {
     /// A stolen job is about to run.
     fn begin_stolen(&self, job: Runnable) -> Result<Runnable, ServeEnd> {
         self.sleep_policy.reset();
+        self.begin_unqueued(job)
+    }
+
+    /// A job that is in no queue is about to run.
+    fn begin_unqueued(&self, job: Runnable) -> Result<Runnable, ServeEnd> {
         if let Err(revoked) = self.set_running_job(&job) {
-            ready::inject(self.shared, job);
+            ready::ready_last(job);
             return Err(revoked.into());
         }
         Ok(self.found(job))
@@ -433,7 +437,8 @@ impl<'a> WorkerLoop<'a> {
 
     /// Puts a job that did not come from the core into the run word, before it runs.
     pub(crate) fn set_running_job(&self, job: &Runnable) -> Result<(), Revoked> {
-        let _core = self.enter()?;
+        let mut core = self.enter()?;
+        core.count_poll();
         self.name_run(job);
         Ok(())
     }

@@ -78,7 +78,7 @@ pub(crate) struct WorkerCore {
     pub(crate) spare_admissions: usize,
     /// Jobs that ended here, for the metrics.
     pub(crate) ended: u64,
-    /// Polls that began here before the last look, for the metrics.
+    /// Polls that began here before the last look, and those of jobs that came from elsewhere, for the metrics.
     polls: u64,
     /// How many jobs may come from the next slot in a row, besides `in_row`.
     streak_left: u32,
@@ -377,6 +377,11 @@ impl WorkerCore {
         self.polls += u64::from(self.allowed - self.until_look);
         self.until_look = jobs;
         self.allowed = jobs;
+    }
+
+    /// A job that did not come from here is about to be polled.
+    pub(crate) fn count_poll(&mut self) {
+        self.polls += 1;
     }
 
     /// How many polls have begun here.
