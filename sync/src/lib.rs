@@ -48,6 +48,7 @@ mod tools {
     pub mod channel;
     pub mod condvar;
     pub mod exchanger;
+    pub(crate) mod full_empty;
     pub mod ivar;
     pub(crate) mod mutex;
     pub mod mvar;
@@ -55,6 +56,7 @@ mod tools {
     pub mod oneshot;
     pub mod rwlock;
     pub mod semaphore;
+    pub(crate) mod uncond;
     pub mod wait_group;
 }
 
@@ -79,6 +81,7 @@ pub use tools::{
     channel,
     condvar::{self, Condvar, WaitTimeoutResult},
     exchanger::{self, Exchanger},
+    full_empty::{FullEmptyGuard, FullEmptyLock, Mark},
     ivar::{self, IVar},
     mutex::{Lock, Mutex, MutexGuard},
     mvar::{self, MVar},
@@ -86,5 +89,6 @@ pub use tools::{
     oneshot,
     rwlock::{self, RwLock, RwLockReadGuard, RwLockWriteGuard},
     semaphore::{self, Permit, Semaphore},
+    uncond::{Signalled, Uncond},
     wait_group::{self, Member, WaitGroup},
 };
