@@ -3,6 +3,7 @@
 //! Made with [`MemoryJournal::by_hand`], it plays a medium: records are accepted, refused and synced when the caller
 //! says so, and answers are lost. So forests and other code can be tested against slow and failing journals.
 
+mod following;
 mod state;
 
 use std::collections::VecDeque;
@@ -22,10 +23,8 @@ use crate::level::{Level, Position};
 use crate::version::CommitId;
 use crate::wake::wake;
 
+use following::Following;
 use state::{KeptState, MemoryState, Sent, Taken};
-
-/// How many records a follower may be behind.
-const BEHIND: usize = 1024;
 
 /// When an append is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,11 +338,7 @@ impl Journal for MemoryJournal {
     }
 
     fn follow(&self, after: Position) -> Box<dyn Follower> {
-        Box::new(Following {
-            journal: self.clone(),
-            last: after,
-            is_old: true,
-        })
+        Box::new(Following::new(Arc::clone(&self.inner), after))
     }
 
     fn put_checkpoint(&self, checkpoint: Checkpoint) -> Later<'_, Result<(), CheckpointError>> {
@@ -418,39 +413,5 @@ impl Journal for MemoryJournal {
         inner.entries.retain(|kept| kept.entry.position > upto);
         inner.trimmed = inner.trimmed.max(upto);
         now(Ok(()))
-    }
-}
-
-/// A follower reads the journal itself, so the records that it has not read yet are its buffer.
-struct Following {
-    journal: MemoryJournal,
-    last: Position,
-    /// Whether it still reads what was there before it began, which may be any amount.
-    is_old: bool,
-}
-
-impl Follower for Following {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<Entry>, ReadError>> {
-        let waker = cx.waker().clone();
-        let mut inner = self.journal.inner();
-        let limit = if self.is_old { BEHIND } else { BEHIND + 1 };
-        let entries = inner.after(self.last, limit)?;
-        if entries.len() > BEHIND {
-            let resume_at = self.last;
-            return Poll::Ready(Err(ReadError::Lagged { resume_at }));
-        }
-        match entries.last() {
-            Some(last) => {
-                self.is_old &= entries.len() == BEHIND;
-                self.last = last.position;
-                Poll::Ready(Ok(entries))
-            }
-            None => {
-                self.is_old = false;
-                inner.followers.retain(|known| !known.will_wake(&waker));
-                inner.followers.push(waker);
-                Poll::Pending
-            }
-        }
     }
 }
