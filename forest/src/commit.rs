@@ -54,7 +54,7 @@ pub struct Commit {
 impl Commit {
     fn of_one(edit: Edit) -> Self {
         let (shared, edit) = edit.into_parts();
-        Self::new(shared, Action::Edits(Box::new(edit), Vec::new()))
+        Self::new(shared, Action::Edits(edit, Vec::new()))
     }
 
     fn new(shared: Arc<Shared>, action: Action) -> Self {
@@ -88,8 +88,8 @@ impl Commit {
         }
         let mut edits = edits.into_iter().map(Edit::into_parts);
         let (shared, first) = edits.next().ok_or(CommitError::NoEdits)?;
-        let rest = edits.map(|(_, edit)| edit).collect();
-        Ok(Self::new(shared, Action::Edits(Box::new(first), rest)))
+        let rest = edits.map(|(_, edit)| *edit).collect();
+        Ok(Self::new(shared, Action::Edits(first, rest)))
     }
 
     /// Gives the commit an id. If one of the newest 65,536 commits that were given an id has this one, the commit is

@@ -21,47 +21,63 @@ use crate::state::tree::TreeState;
 /// the commit is rebased. Reads through [`tree`](Self::tree) are not recorded. See [`commits`](crate::commits).
 pub struct Edit {
     pub(crate) shared: Arc<Shared>,
-    state: Arc<TreeState>,
-    base: Snapshot,
-    edit: weald_tree::Edit,
-    blobs: Vec<Blob>,
+    /// What its commit requests, in one place from the beginning, so that it is not moved on the way.
+    parts: Box<TreeEdit>,
     /// What its commit sets, so that its erasable bytes belong to the forest.
     mark: Option<CommitMark>,
 }
 
 impl Edit {
     pub(crate) fn new(shared: Arc<Shared>, state: Arc<TreeState>, base: Snapshot) -> Self {
-        let edit = base.tree.edit();
-        Self {
-            shared,
+        let work = Work::Edit(base.tree.edit());
+        let parts = Box::new(TreeEdit {
             state,
             base,
-            edit,
+            work,
             blobs: Vec::new(),
+            finished: None,
+        });
+        Self {
+            shared,
+            parts,
             mark: None,
+        }
+    }
+
+    fn edit(&self) -> &weald_tree::Edit {
+        match &self.parts.work {
+            Work::Edit(edit) => edit,
+            Work::Script(_) => unreachable!("only what is committed is finished"),
+        }
+    }
+
+    fn edit_mut(&mut self) -> &mut weald_tree::Edit {
+        match &mut self.parts.work {
+            Work::Edit(edit) => edit,
+            Work::Script(_) => unreachable!("only what is committed is finished"),
         }
     }
 
     /// The version the edit began from.
     pub fn base(&self) -> &Snapshot {
-        &self.base
+        &self.parts.base
     }
 
     /// The working version; reads through it are not recorded.
     pub fn tree(&self) -> &Tree {
-        self.edit.tree()
+        self.edit().tree()
     }
 
     /// The id of the topmost node.
     pub fn root(&self) -> NodeId {
-        self.edit.tree().root().id()
+        self.edit().tree().root().id()
     }
 
     /// The same edit, relying on nothing: its reads are not recorded, and what it puts or deletes replaces
     /// whatever is there when it is committed.
     #[must_use]
     pub fn blind(mut self) -> Self {
-        self.edit = self.edit.blind();
+        self.edit_mut().set_blind();
         self
     }
 
@@ -72,7 +88,7 @@ impl Edit {
     #[inline]
     pub fn append(&mut self, parent: NodeId, attributes: Attributes) -> Result<NodeId, EditError> {
         let attributes = self.held(attributes);
-        self.edit.append(parent, attributes)
+        self.edit_mut().append(parent, attributes)
     }
 
     /// Adds a node.
@@ -82,7 +98,7 @@ impl Edit {
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let attributes = self.held(attributes);
-        self.edit.add(at, attributes)
+        self.edit_mut().add(at, attributes)
     }
 
     /// Adds a subtree that was built separately with [`Tree::builder`].
@@ -91,7 +107,7 @@ impl Edit {
     /// See [`tree::Edit::splice`](weald_tree::Edit::splice).
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let held = self.shared.forest.blobs.subtree_held(subtree);
-        self.edit.splice(at, held.as_ref().unwrap_or(subtree))
+        self.edit_mut().splice(at, held.as_ref().unwrap_or(subtree))
     }
 
     /// Moves a node with all its descendants; all ids stay.
@@ -99,7 +115,7 @@ impl Edit {
     /// # Errors
     /// See [`tree::Edit::move_to`](weald_tree::Edit::move_to).
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
-        self.edit.move_to(node, at)
+        self.edit_mut().move_to(node, at)
     }
 
     /// Deletes a node with all its descendants.
@@ -107,7 +123,7 @@ impl Edit {
     /// # Errors
     /// See [`tree::Edit::delete`](weald_tree::Edit::delete).
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
-        self.edit.delete(node)
+        self.edit_mut().delete(node)
     }
 
     /// Puts the bytes of an attribute, replacing any that are there.
@@ -125,9 +141,9 @@ impl Edit {
         if blobs.were_used()
             && let Some(reference) = blobs.held(value)
         {
-            return self.edit.put_bytes(node, name, reference);
+            return self.edit_mut().put_bytes(node, name, reference);
         }
-        self.edit.put_attribute(node, name, value)
+        self.edit_mut().put_attribute(node, name, value)
     }
 
     /// Puts the bytes of an attribute so that [`TreeHandle::erase`](crate::TreeHandle::erase) can remove them from
@@ -165,23 +181,20 @@ impl Edit {
             let (len, max) = (name.len(), MAX_ERASABLE_NAME);
             return Err(EditError::NameTooLong { len, max });
         }
-        let id = self
-            .shared
-            .forest
-            .blobs
-            .id(self.shared.forest.unique_number());
-        self.edit
-            .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;
+        let blobs = &self.shared.forest.blobs;
+        let id = blobs.id(self.shared.forest.unique_number());
+        let reference = blobs.reference(id);
+        self.edit_mut().put_bytes(node, name, reference)?;
         let blob = Blob {
             id,
-            tree: self.state.number,
+            tree: self.parts.state.number,
             node,
             name: name.into(),
             bytes: value.as_ref().into(),
         };
         let mark = self.mark.get_or_insert_default();
         self.shared.forest.blobs.bring(&blob, mark);
-        self.blobs.push(blob);
+        self.parts.blobs.push(blob);
         Ok(())
     }
 
@@ -199,19 +212,19 @@ impl Edit {
     /// # Errors
     /// See [`tree::Edit::delete_attribute`](weald_tree::Edit::delete_attribute).
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
-        self.edit.delete_attribute(node, name)
+        self.edit_mut().delete_attribute(node, name)
     }
 
     /// Drops all nodes and starts over with one node, whose id this returns.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
         let attributes = self.held(attributes);
-        self.edit.replace_root(attributes)
+        self.edit_mut().replace_root(attributes)
     }
 
     /// Puts a new root above the current one; returns the id of the new root.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
         let attributes = self.held(attributes);
-        self.edit.push_root(attributes)
+        self.edit_mut().push_root(attributes)
     }
 
     /// Takes the root away; its only child becomes the root, and keeps its id.
@@ -219,7 +232,7 @@ impl Edit {
     /// # Errors
     /// `NotAlone`, unless the root has exactly one child.
     pub fn pop_root(&mut self) -> Result<(), EditError> {
-        self.edit.pop_root()
+        self.edit_mut().pop_root()
     }
 
     /// Applies an operation of another edit of this tree. Returns the key under which a node was placed, if one was.
@@ -228,12 +241,12 @@ impl Edit {
     /// See [`tree::Edit::apply`](weald_tree::Edit::apply).
     pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
         let held = self.shared.forest.blobs.operation_held(operation);
-        self.edit.apply(held.as_ref().unwrap_or(operation))
+        self.edit_mut().apply(held.as_ref().unwrap_or(operation))
     }
 
     /// Applies an operation that leads from one version of this tree to another.
     pub(crate) fn replay(&mut self, operation: &Operation) -> Result<(), EditError> {
-        self.edit.replay(operation)
+        self.edit_mut().replay(operation)
     }
 
     /// Reads one attribute; the read is recorded.
@@ -241,7 +254,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the tree does not have the node.
     pub fn attribute(&self, node: NodeId, name: &str) -> Result<Option<&[u8]>, EditError> {
-        self.edit.attribute(node, name)
+        self.edit().attribute(node, name)
     }
 
     /// Reads the list of a node's children, in order; the read is recorded.
@@ -249,7 +262,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the tree does not have the node.
     pub fn children(&self, node: NodeId) -> Result<impl Iterator<Item = NodeId>, EditError> {
-        self.edit.children(node)
+        self.edit().children(node)
     }
 
     /// Reads a node and all its descendants; the read is recorded.
@@ -257,7 +270,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the tree does not have the node.
     pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
-        self.edit.subtree(node)
+        self.edit().subtree(node)
     }
 
     #[inline]
@@ -266,21 +279,14 @@ impl Edit {
     }
 
     pub(crate) fn tree_name(&self) -> String {
-        self.state.name().to_string()
+        self.parts.state.name().to_string()
     }
 
     pub(crate) fn is_of_same_tree(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.state, &other.state)
+        Arc::ptr_eq(&self.parts.state, &other.parts.state)
     }
 
-    pub(crate) fn into_parts(self) -> (Arc<Shared>, TreeEdit) {
-        let edit = TreeEdit {
-            state: self.state,
-            base: self.base.0,
-            work: Work::Edit(self.edit),
-            blobs: self.blobs,
-            finished: None,
-        };
-        (self.shared, edit)
+    pub(crate) fn into_parts(self) -> (Arc<Shared>, Box<TreeEdit>) {
+        (self.shared, self.parts)
     }
 }

@@ -179,14 +179,14 @@ impl TreeHandle {
     /// The version that has this tag.
     pub fn tagged(&self, tag: &str) -> Option<Snapshot> {
         let history = self.state.history();
-        let tagged = history.tags.get(tag);
+        let tagged = history.tags().get(tag);
         tagged.map(|tagged| Snapshot(tagged.root.clone()))
     }
 
     /// All tags and their versions, sorted by tag.
     pub fn tags(&self) -> Vec<(String, Version)> {
         let history = self.state.history();
-        let tags = history.tags.iter();
+        let tags = history.tags().iter();
         tags.map(|(tag, tagged)| (tag.to_string(), tagged.root.version()))
             .collect()
     }

@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::error::VersionError;
 use crate::forest::Forest;
 use crate::read::watch::Seen;
-use crate::state::root::Changed;
+use crate::state::root::Beside;
 use crate::state::tree::TreeState;
 use crate::tree_handle::TreeHandle;
 use crate::version::{Committed, Version};
@@ -172,14 +172,15 @@ impl Forest {
                 }
                 Err(error) => return Err(error),
             };
-            match root.changed.as_deref() {
+            match root.beside.as_deref() {
                 None => return Ok(vec![tree]),
-                Some(Changed::These(numbers)) => {
+                Some(Beside::Trees(numbers)) => {
                     let mut states = states;
                     states.retain(|state| numbers.contains(&state.number));
                     return Ok(handles(states));
                 }
-                Some(Changed::Unknown) => found.push(tree),
+                Some(Beside::Unknown) => found.push(tree),
+                Some(Beside::Joint(_)) => unreachable!("it is in no history"),
             }
         }
         match unknown {

@@ -70,7 +70,7 @@ impl Forest {
             let roots: Vec<RootRef> = {
                 let history = state.history();
                 let lone = history
-                    .tags
+                    .tags()
                     .values()
                     .map(|tagged| &tagged.root)
                     .filter(|root| root.number() <= history.gone());

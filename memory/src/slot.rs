@@ -152,6 +152,15 @@ impl<T> Slot<T> {
     }
 }
 
+impl<T> Slot<T> {
+    /// Whether the slot holds this value now. It may be another one a moment later.
+    #[inline]
+    pub fn holds(&self, value: &Shared<T>) -> bool {
+        // Relaxed: no other value has this address, because `value` lives; nothing else is learned.
+        address(self.word.load(Ordering::Relaxed)) == value.as_raw().addr().get()
+    }
+}
+
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
         // Relaxed would do: nobody else has the slot. The models know only this way to look.
@@ -223,6 +232,7 @@ mod tests {
             (held.0, slot.load().0, alive.load(Ordering::Relaxed)),
             (0, 1, 2)
         );
+        assert!(slot.holds(&slot.load()) && !slot.holds(&held));
         drop(held);
         assert_eq!(alive.load(Ordering::Relaxed), 1);
         drop(slot);

@@ -79,8 +79,13 @@ impl Edit {
     /// newer version, its operations overwrite or delete whatever is there.
     #[must_use]
     pub fn blind(mut self) -> Self {
-        self.reads = None;
+        self.set_blind();
         self
+    }
+
+    /// The same in place.
+    pub fn set_blind(&mut self) {
+        self.reads = None;
     }
 
     /// The working version. Reads through it are not recorded.
@@ -115,6 +120,7 @@ impl Edit {
     }
 
     /// The finished version, and the script of how it came about.
+    #[inline]
     pub fn finish(mut self) -> (Tree, Script) {
         self.own();
         let steps = self.steps();

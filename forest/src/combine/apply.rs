@@ -111,7 +111,7 @@ impl Combiner {
                 self.remember(forest, number, Before::Tag(before));
             }
             Made::Untag(state, tag) => {
-                let tagged = state.history().tags.remove(&tag);
+                let tagged = state.history().put_tag(Arc::clone(&tag), None);
                 let before = TagBefore { state, tag, tagged };
                 self.remember(forest, number, Before::Tag(before));
             }

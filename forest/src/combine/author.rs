@@ -223,12 +223,12 @@ impl TreeEdit {
         let Work::Edit(edit) = &mut self.work else {
             return;
         };
-        if self.base.number() != self.state.slot.load().number() {
+        if !self.state.slot.holds(&self.base.0) {
             return;
         }
         edit.carry_out();
         if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || recording == Recording::On {
-            let base = self.base.clone();
+            let base = self.base.0.clone();
             self.finish(base, recording);
         }
     }

@@ -24,7 +24,7 @@ impl Combiner {
                 state: held,
                 newest,
                 gone: history.gone(),
-                tags: history.tags.clone(),
+                tags: history.tags().clone(),
                 coming: of_tree(state.number)
                     .map(|(_, root)| root.clone())
                     .collect(),

@@ -8,7 +8,7 @@ use super::new_versions::{Made, NewRoot};
 use super::prepare::{NewTree, Prepared};
 use super::request::Garbage;
 use crate::content::index::Indexes;
-use crate::state::root::{Changed, Root, RootRef};
+use crate::state::root::{Beside, Root, RootRef};
 use crate::state::tree::TreeState;
 use crate::version::Committed;
 
@@ -19,9 +19,9 @@ impl Made {
         prepared: Prepared,
         (commit, bytes): (Committed, Bytes),
     ) -> Option<(Self, Garbage)> {
-        let root = |state: &TreeState, new: NewTree, changed: Option<Arc<Changed>>| {
+        let root = |state: &TreeState, new: NewTree, beside: Option<Arc<Beside>>| {
             let root = Root::new(state.number, new.content, commit, bytes.clone());
-            let root = root.with_changed(changed);
+            let root = root.with_beside(beside);
             let (blobs, references, last_id) = (new.blobs, new.references, new.last_id);
             // The operations refer to the bytes, which go with the last reference.
             let garbage = match blobs.is_empty() {
@@ -46,9 +46,9 @@ impl Made {
             Prepared::Many(versions) => {
                 let mut left = Vec::new();
                 let numbers = versions.iter().map(|(state, _)| state.number);
-                let changed = Arc::new(Changed::These(numbers.collect()));
+                let beside = Arc::new(Beside::Trees(numbers.collect()));
                 let roots = versions.into_iter().map(|(state, new)| {
-                    let (root, garbage) = root(&state, new, Some(Arc::clone(&changed)));
+                    let (root, garbage) = root(&state, new, Some(Arc::clone(&beside)));
                     left.extend((!garbage.is_none()).then_some(garbage));
                     (state, root)
                 });

@@ -262,7 +262,7 @@ impl Preparation<'_> {
             }),
             last_id: last_id.unwrap_or_else(|| last_id_in(script.operations())),
             script: Some(script),
-            held: edit.base,
+            held: edit.base.0,
         })
     }
 

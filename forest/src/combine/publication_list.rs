@@ -165,9 +165,13 @@ impl CombinerGuard<'_> {
         let deferred = combiner.take_deferred();
         inner.combiner = Some(combiner);
         self.list.looks_free.store(true, Ordering::Relaxed);
-        let waiting: Vec<_> = inner.queue.iter().cloned().collect();
-        drop(inner);
-        waiting.iter().for_each(|pending| pending.nudge());
+        if inner.queue.is_empty() {
+            drop(inner);
+        } else {
+            let waiting: Vec<_> = inner.queue.iter().cloned().collect();
+            drop(inner);
+            waiting.iter().for_each(|pending| pending.nudge());
+        }
         drop(deferred); // Others commit meanwhile.
     }
 }

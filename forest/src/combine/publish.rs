@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::rollback::TagBefore;
 use super::unaccepted::Unaccepted;
 use crate::state::deferred::Deferred;
-use crate::state::root::{Joint, Root, RootRef};
+use crate::state::root::{Beside, Joint, Root, RootRef};
 use crate::state::stats::Counts;
 use crate::state::tree::TreeState;
 
@@ -78,9 +78,9 @@ impl Publisher {
             history.shrink(self.keep, stats.settled(), &mut self.deferred);
             stats.published(newest.number());
             state.slot.store(newest);
-            std::mem::take(&mut history.wakers)
+            history.take_wakers()
         };
-        self.deferred.wake_later(wakers.into_values());
+        self.deferred.wake_watches(wakers);
     }
 
     /// Publishes a version of each of several trees, all at once.
@@ -107,8 +107,8 @@ impl Publisher {
             history.add(after.clone());
             history.shrink(self.keep, stats.settled(), &mut self.deferred);
             state.slot.store(after.clone());
-            let wakers = std::mem::take(&mut history.wakers);
-            self.deferred.wake_later(wakers.into_values());
+            let wakers = history.take_wakers();
+            self.deferred.wake_watches(wakers);
         }
     }
 
@@ -135,11 +135,7 @@ impl Publisher {
             let Some(at) = trees.iter().position(is_its) else {
                 continue;
             };
-            let tags = &mut histories[at].tags;
-            let gone = match before.tagged {
-                Some(tagged) => tags.insert(before.tag, tagged),
-                None => tags.remove(&before.tag),
-            };
+            let gone = histories[at].put_tag(before.tag, before.tagged);
             self.deferred.drop_later(gone);
         }
         stats.published(durable);
@@ -147,15 +143,15 @@ impl Publisher {
         is_visible.store(true, Ordering::Release);
         for (state, history) in trees.iter().zip(&mut histories) {
             state.slot.store(history.newest().clone());
-            let wakers = std::mem::take(&mut history.wakers);
-            self.deferred.wake_later(wakers.into_values());
+            let wakers = history.take_wakers();
+            self.deferred.wake_watches(wakers);
         }
     }
 
     /// Wakes the watches of a deleted tree, which gets no further version.
     pub(crate) fn wake_watches(&mut self, state: &TreeState) {
-        let wakers = std::mem::take(&mut state.history().wakers);
-        self.deferred.wake_later(wakers.into_values());
+        let wakers = state.history().take_wakers();
+        self.deferred.wake_watches(wakers);
     }
 }
 
@@ -168,11 +164,10 @@ fn joint((before, after): (&RootRef, &RootRef), is_visible: &Arc<AtomicBool>) ->
         bytes: after.bytes.clone(),
         indexes: after.indexes.clone(),
         steps: after.steps,
-        changed: after.changed.clone(),
-        joint: Some(Box::new(Joint {
+        beside: Some(Arc::new(Beside::Joint(Joint {
             before: before.clone(),
             after: after.clone(),
             is_visible: Arc::clone(is_visible),
-        })),
+        }))),
     })
 }

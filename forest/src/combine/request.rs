@@ -15,7 +15,7 @@ use crate::content::index::{Index, Indexes};
 use crate::error::{CommitError, MAX_ERASABLE_NAME};
 use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
-use crate::state::root::RootRef;
+use crate::state::root::{RootRef, Snapshot};
 use crate::state::tree::{HeldTree, TreeState};
 use crate::version::{CommitId, Committed, Version};
 
@@ -79,7 +79,7 @@ pub(crate) enum Action {
 /// The edit of one tree.
 pub(crate) struct TreeEdit {
     pub(crate) state: Arc<TreeState>,
-    pub(crate) base: RootRef,
+    pub(crate) base: Snapshot,
     pub(crate) work: Work,
     pub(crate) blobs: Vec<Blob>,
     /// The next version, if its author has finished it.

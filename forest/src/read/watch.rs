@@ -293,7 +293,7 @@ impl Watch {
         if state.is_deleted() {
             return Poll::Ready(Err(WatchEnd::Deleted));
         }
-        let old = history.wakers.insert(self.number, waker);
+        let old = history.wait(self.number, waker);
         drop(history);
         drop(old);
         Poll::Pending
@@ -331,7 +331,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let waker = self.handle.state.history().wakers.remove(&self.number);
+        let waker = self.handle.state.history().end_wait(self.number);
         drop(waker); // After the lock, because a foreign waker's drop may do anything.
     }
 }

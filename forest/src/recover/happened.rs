@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::recovered_tree::RecoveredTree;
 use crate::journal::Change;
 use crate::state::happenings::Happening;
-use crate::state::root::Changed;
+use crate::state::root::Beside;
 
 /// What a change does besides making a version, if anything. The trees are as they were before it; the number is that
 /// of the commit.
@@ -49,11 +49,11 @@ pub(super) fn happening(
 }
 
 /// The trees that a commit has changed, as its roots have it.
-pub(super) fn changed(changes: &[Change]) -> Option<Arc<Changed>> {
+pub(super) fn beside(changes: &[Change]) -> Option<Arc<Beside>> {
     let of_edit = |change: &Change| match change {
         Change::Edit { tree, .. } => Some(*tree),
         _ => None,
     };
     let trees: Vec<_> = changes.iter().filter_map(of_edit).collect();
-    (trees.len() > 1).then(|| Arc::new(Changed::These(trees)))
+    (trees.len() > 1).then(|| Arc::new(Beside::Trees(trees)))
 }

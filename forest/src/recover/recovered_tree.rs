@@ -11,7 +11,7 @@ use weald_tree::{Bytes, EditError, Ids, Operation, Replay, Tree};
 use super::frames::{FORMAT, HAS_TAGGED};
 use crate::content::index::{Index, Indexes};
 use crate::state::history::{History, Tagged, just_before};
-use crate::state::root::{Changed, Root, RootRef};
+use crate::state::root::{Beside, Root, RootRef};
 use crate::version::{CommitId, Committed, Version};
 
 /// A commit, with its author's bytes.
@@ -20,7 +20,7 @@ pub(super) struct Stamp {
     pub(super) commit: Committed,
     pub(super) bytes: Bytes,
     /// As in a root.
-    pub(super) changed: Option<Arc<Changed>>,
+    pub(super) beside: Option<Arc<Beside>>,
 }
 
 /// What a commit did to a tree.
@@ -348,10 +348,10 @@ impl Making {
         let Stamp {
             commit,
             bytes,
-            changed,
+            beside,
         } = stamp;
         let root = Root::new(self.number, (tree, indexes, self.steps), commit, bytes);
-        let root = RootRef::new(root.with_changed(changed));
+        let root = RootRef::new(root.with_beside(beside));
         self.last = Some(root.clone());
         root
     }

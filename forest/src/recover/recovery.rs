@@ -12,7 +12,7 @@ use super::error::RecoverError;
 use super::frames::{
     BASE, BLOBS, COPIES, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
 };
-use super::happened::{changed, happening};
+use super::happened::{beside, happening};
 use super::recovered_tree::{RecoveredTree, Stamp, Step, TagAt};
 use crate::combine::commit_ids::CommitIds;
 use crate::content::erasable::{BlobId, BlobPlace, Blobs, Referred};
@@ -20,7 +20,7 @@ use crate::content::references::{references_in, references_of_tree};
 use crate::journal::decode::Reader;
 use crate::journal::{Change, Position, RecordError, Stored, StoredCheckpoint};
 use crate::state::happenings::HappeningLog;
-use crate::state::root::Changed;
+use crate::state::root::Beside;
 use crate::version::{CommitId, Committed, Version};
 
 /// The numbers of tagged versions that the first pass had discarded, for each tree number.
@@ -108,7 +108,7 @@ impl Recovery {
                     .map_err(wrong)?
             }
         };
-        let changed = changed(&changes);
+        let beside = beside(&changes);
         for change in changes {
             if let Some(happening) = happening(&change, (&self.trees, stored.version.number)) {
                 self.happenings.add(committed(&stored), happening);
@@ -116,7 +116,7 @@ impl Recovery {
             let stamp = Stamp {
                 commit: committed(&stored),
                 bytes: Bytes::new(&stored.bytes),
-                changed: changed.clone(),
+                beside: beside.clone(),
             };
             self.change(stamp, change).map_err(impossible)?;
         }
@@ -436,7 +436,7 @@ fn read_stamp(reader: &mut Reader<'_>) -> Result<(Stamp, Vec<String>), RecordErr
     let stamp = Stamp {
         commit: read_commit(reader)?,
         bytes: Bytes::new(reader.bytes()?),
-        changed: Some(Arc::new(Changed::Unknown)),
+        beside: Some(Arc::new(Beside::Unknown)),
     };
     let indexed = reader.list(|reader| reader.text().map(str::to_owned))?;
     Ok((stamp, indexed))

@@ -25,6 +25,13 @@ pub(crate) struct History {
     first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
+    /// What most trees never have; a forest may have very many trees.
+    rare: Option<Box<Rare>>,
+}
+
+/// What a history has only if its forest is on a medium, or if the tree has tags, watches or checkpoints.
+#[derive(Default)]
+struct Rare {
     /// Versions that were let go, although one of them may be the newest that the medium has. There are few unless the
     /// medium is far behind, and none if no medium can lose commits.
     unsettled: VecDeque<RootRef>,
@@ -32,12 +39,14 @@ pub(crate) struct History {
     /// needs: a tag may be given to one, and a checkpoint that is put later must have it.
     holds: Vec<Hold>,
     held: Vec<RootRef>,
-    pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
+    tags: BTreeMap<Arc<str>, Tagged>,
     /// No tag speaks for a later time.
     latest: Option<SystemTime>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
-    pub(crate) wakers: BTreeMap<u64, Waker>,
+    wakers: BTreeMap<u64, Waker>,
 }
+
+static NO_TAGS: BTreeMap<Arc<str>, Tagged> = BTreeMap::new();
 
 /// The versions that a checkpoint needs: those after the newest that was let go when it began, up to its moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,13 +97,8 @@ impl History {
             first: first.version(),
             first_commit: first.commit_id(),
             gone: 0,
-            unsettled: VecDeque::new(),
-            holds: Vec::new(),
-            held: Vec::new(),
             roots: VecDeque::from([first]),
-            tags: BTreeMap::new(),
-            latest: None,
-            wakers: BTreeMap::new(),
+            rare: None,
         }
     }
 
@@ -110,13 +114,48 @@ impl History {
             first,
             first_commit,
             gone,
-            unsettled: VecDeque::new(),
-            holds: Vec::new(),
-            held: Vec::new(),
-            latest: tags.values().map(Tagged::until).max(),
-            tags,
-            wakers: BTreeMap::new(),
+            rare: (!tags.is_empty()).then(|| {
+                Box::new(Rare {
+                    latest: tags.values().map(Tagged::until).max(),
+                    tags,
+                    ..Rare::default()
+                })
+            }),
         }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The tags, and the versions that have them.
+    pub(crate) fn tags(&self) -> &BTreeMap<Arc<str>, Tagged> {
+        self.rare.as_ref().map_or(&NO_TAGS, |rare| &rare.tags)
+    }
+
+    /// Puts a tag as it was before, or takes it away. Returns what it was.
+    pub(crate) fn put_tag(&mut self, tag: Arc<str>, tagged: Option<Tagged>) -> Option<Tagged> {
+        match tagged {
+            Some(tagged) => self.rare().tags.insert(tag, tagged),
+            None => self.rare.as_mut()?.tags.remove(&tag),
+        }
+    }
+
+    /// A watch waits for the next version. Returns the waker that it had left before.
+    pub(crate) fn wait(&mut self, watch: u64, waker: Waker) -> Option<Waker> {
+        self.rare().wakers.insert(watch, waker)
+    }
+
+    /// A watch waits no more.
+    pub(crate) fn end_wait(&mut self, watch: u64) -> Option<Waker> {
+        self.rare.as_mut()?.wakers.remove(&watch)
+    }
+
+    /// The wakers of all watches that wait, if there are any.
+    #[inline]
+    pub(crate) fn take_wakers(&mut self) -> Option<BTreeMap<u64, Waker>> {
+        let rare = self.rare.as_mut().filter(|rare| !rare.wakers.is_empty());
+        rare.map(|rare| std::mem::take(&mut rare.wakers))
     }
 
     /// The version in which the tree was created.
@@ -126,12 +165,13 @@ impl History {
 
     pub(crate) fn add(&mut self, root: RootRef) {
         // Commits of one group have one time, so a version may have the time for which a tag of an older one speaks.
-        if self.latest == Some(root.time()) {
+        let rare = self.rare.as_mut();
+        if let Some(rare) = rare.filter(|rare| rare.latest == Some(root.time())) {
             let before = just_before(root.time());
-            for tagged in self.tags.values_mut() {
+            for tagged in rare.tags.values_mut() {
                 tagged.until = tagged.until.min(before);
             }
-            self.latest = Some(before);
+            rare.latest = Some(before);
         }
         self.roots.push_back(root);
     }
@@ -142,23 +182,30 @@ impl History {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                if self.is_held(&root) {
-                    self.held.push(root.clone());
+                if let Some(rare) = &mut self.rare
+                    && rare.is_held(&root)
+                {
+                    rare.held.push(root.clone());
                 }
-                if self.unsettled.is_empty() && self.oldest().number() <= settled {
+                let rare = self.rare.as_ref();
+                let is_settled = rare.is_none_or(|rare| rare.unsettled.is_empty());
+                if is_settled && self.oldest().number() <= settled {
                     free(root, self.oldest().steps, deferred);
                 } else {
-                    self.unsettled.push_back(root);
+                    self.rare().unsettled.push_back(root);
                 }
             }
         }
-        while !self.unsettled.is_empty() {
-            let next = self.unsettled.get(1).unwrap_or(&self.roots[0]);
+        let Some(rare) = &mut self.rare else {
+            return;
+        };
+        while !rare.unsettled.is_empty() {
+            let next = rare.unsettled.get(1).unwrap_or(&self.roots[0]);
             let (number, steps) = (next.number(), next.steps);
             if number > settled {
                 return;
             }
-            if let Some(root) = self.unsettled.pop_front() {
+            if let Some(root) = rare.unsettled.pop_front() {
                 free(root, steps, deferred);
             }
         }
@@ -170,7 +217,7 @@ impl History {
             gone: self.gone,
             upto,
         };
-        self.holds.push(hold);
+        self.rare().holds.push(hold);
         hold
     }
 
@@ -178,23 +225,20 @@ impl History {
     /// stayed for as long as there is any other one, checkpoints that overlap would keep the whole history.
     #[must_use]
     pub(crate) fn end_hold(&mut self, hold: Hold) -> Vec<RootRef> {
-        if let Some(at) = self.holds.iter().position(|other| *other == hold) {
-            self.holds.swap_remove(at);
+        let rare = self.rare();
+        if let Some(at) = rare.holds.iter().position(|other| *other == hold) {
+            rare.holds.swap_remove(at);
         }
-        let held = std::mem::take(&mut self.held);
-        let (held, unneeded) = held.into_iter().partition(|root| self.is_held(root));
-        self.held = held;
+        let held = std::mem::take(&mut rare.held);
+        let (held, unneeded) = held.into_iter().partition(|root| rare.is_held(root));
+        rare.held = held;
         unneeded
-    }
-
-    fn is_held(&self, root: &RootRef) -> bool {
-        let needs = |hold: &Hold| hold.gone < root.number() && root.number() <= hold.upto;
-        self.holds.iter().any(needs)
     }
 
     /// The versions that are kept, and those that are held.
     pub(crate) fn kept_and_held(&self) -> impl Iterator<Item = &RootRef> {
-        self.held.iter().chain(&self.roots)
+        let held = self.rare.as_ref().map_or(&[][..], |rare| &rare.held[..]);
+        held.iter().chain(&self.roots)
     }
 
     /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
@@ -202,7 +246,9 @@ impl History {
     pub(crate) fn fall_back(&mut self, number: u64) -> Vec<RootRef> {
         let first_lost = self.roots.partition_point(|root| root.number() <= number);
         let mut lost: Vec<_> = self.roots.drain(first_lost..).collect();
-        let unsettled = std::mem::take(&mut self.unsettled);
+        let rare = self.rare.as_mut();
+        let unsettled = rare.map(|rare| std::mem::take(&mut rare.unsettled));
+        let unsettled = unsettled.unwrap_or_default();
         if self.roots.is_empty() {
             let (mut settled, gone): (Vec<_>, Vec<_>) = unsettled
                 .into_iter()
@@ -229,7 +275,7 @@ impl History {
         tagged.until = match self.after(number) {
             // The next version was let go. Another tag keeps this one, and knows what there is to know.
             _ if number < self.gone => {
-                let same = self.tags.values().filter(|it| it.root.number() == number);
+                let same = self.tags().values().filter(|it| it.root.number() == number);
                 let known = same.map(Tagged::until).max();
                 known.unwrap_or(tagged.root.time())
             }
@@ -237,8 +283,9 @@ impl History {
             Some(next) => just_before(next.time()),
             None => now.max(tagged.root.time()),
         };
-        self.latest = self.latest.max(Some(tagged.until));
-        self.tags.insert(tag, tagged)
+        let rare = self.rare();
+        rare.latest = rare.latest.max(Some(tagged.until));
+        rare.tags.insert(tag, tagged)
     }
 
     /// The id of the commit that created the tree.
@@ -274,7 +321,7 @@ impl History {
         }
         let behind = self.roots.partition_point(|root| root.version() <= asked);
         let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
-        let tagged = || self.tags.values().find(|tagged| tagged.was_in(asked));
+        let tagged = || self.tags().values().find(|tagged| tagged.was_in(asked));
         let tagged = || tagged().map(|tagged| &tagged.root);
         kept.or_else(tagged).ok_or(VersionError::TooOld {
             asked,
@@ -287,7 +334,7 @@ impl History {
         let number = wanted.root.number();
         let is_tagged = |tagged: &Tagged| tagged.root.number() == number;
         let oldest = self.oldest();
-        match number >= oldest.number() || self.tags.values().any(is_tagged) {
+        match number >= oldest.number() || self.tags().values().any(is_tagged) {
             true => Ok(()),
             false => Err(VersionError::TooOld {
                 asked: wanted.given,
@@ -302,7 +349,7 @@ impl History {
         let was_then = |tagged: &&Tagged| tagged.root.time() <= time && time <= tagged.until;
         let tagged = || {
             let roots = self
-                .tags
+                .tags()
                 .values()
                 .filter(was_then)
                 .map(|tagged| &tagged.root);
@@ -317,6 +364,13 @@ impl History {
     pub(crate) fn after(&self, number: u64) -> Option<&RootRef> {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)
+    }
+}
+
+impl Rare {
+    fn is_held(&self, root: &RootRef) -> bool {
+        let needs = |hold: &Hold| hold.gone < root.number() && root.number() <= hold.upto;
+        self.holds.iter().any(needs)
     }
 }
 

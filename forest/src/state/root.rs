@@ -33,17 +33,18 @@ pub struct Root {
     /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
     /// takes at most the difference of their steps.
     pub(crate) steps: u64,
-    /// The trees that the commit has changed; `None`, if it has changed this one alone.
-    pub(crate) changed: Option<Arc<Changed>>,
-    pub(crate) joint: Option<Box<Joint>>,
+    /// What there is to say if it is one of several; `None`, if its commit has changed this tree alone.
+    pub(crate) beside: Option<Arc<Beside>>,
 }
 
-/// The trees that a commit has changed. The versions that it made share this.
-pub(crate) enum Changed {
-    /// The numbers of several trees.
-    These(Vec<u64>),
-    /// It was read from a checkpoint, which does not say it.
+/// What is beside a version. The versions that a commit made share this.
+pub(crate) enum Beside {
+    /// The commit has changed the trees of these numbers.
+    Trees(Vec<u64>),
+    /// The version was read from a checkpoint, which does not say which trees the commit has changed.
     Unknown,
+    /// This root is only in a slot, for a moment.
+    Joint(Joint),
 }
 
 /// What a tree's slot holds while a commit over several trees is published.
@@ -93,14 +94,12 @@ impl Root {
             bytes,
             indexes,
             steps,
-            changed: None,
-            joint: None,
+            beside: None,
         }
     }
 
-    /// One whose commit has changed these trees.
-    pub(crate) fn with_changed(self, changed: Option<Arc<Changed>>) -> Self {
-        Self { changed, ..self }
+    pub(crate) fn with_beside(self, beside: Option<Arc<Beside>>) -> Self {
+        Self { beside, ..self }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -129,9 +128,9 @@ impl Snapshot {
     #[inline]
     pub(crate) fn of(slot: &Slot<Root>) -> Self {
         let root = slot.load();
-        match &root.joint {
-            None => Self(root),
-            Some(joint) => Self(joint.meant().clone()),
+        match root.beside.as_deref() {
+            Some(Beside::Joint(joint)) => Self(joint.meant().clone()),
+            _ => Self(root),
         }
     }
 }
