@@ -201,6 +201,7 @@ mod scheduler {
         pub(crate) mod visits;
     }
     pub(crate) mod stackful {
+        pub(crate) mod direct;
         pub(crate) mod duties;
         pub(crate) mod fiber;
         pub(crate) mod nested;

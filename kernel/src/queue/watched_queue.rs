@@ -92,6 +92,19 @@ impl<T> WatchedQueue<T> {
         Some(item)
     }
 
+    /// The first, which stays.
+    ///
+    /// # Safety
+    /// The caller is the owner.
+    #[inline(always)]
+    pub(crate) unsafe fn first(&self) -> Option<*mut T> {
+        if self.len() == 0 {
+            return None;
+        }
+        let head = self.head.load(Ordering::Relaxed);
+        Some(self.slot(head).load(Ordering::Relaxed))
+    }
+
     /// Doubles the buffer.
     #[cold]
     #[inline(never)]

@@ -50,6 +50,15 @@ pub(crate) enum Migration {
     Freely,
 }
 
+/// Which fiber has switched to the loop.
+#[derive(Clone, Copy, PartialEq)]
+enum CameBack {
+    /// The one that the loop has polled.
+    Itself,
+    /// Another one.
+    Other,
+}
+
 /// The future.
 pub(crate) struct Fiber<F, T> {
     state: FiberState<F, T>,
@@ -103,9 +112,10 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         (start, stack_context)
     }
 
-    /// Runs its code until it waits or ends.
+    /// Runs its code until it waits or ends. If it has switched to another fiber meanwhile, that one comes back here.
     #[inline]
-    fn run(&mut self, cx: &Context) {
+    fn run(&mut self, cx: &Context) -> CameBack {
+        let job = cx.job();
         let (saved_sp, stack_context) = self.resume_point();
         let outer = cx.set_stack_context(stack_context.as_ptr());
         // Its code may suspend its stack, whatever its caller may do.
@@ -121,6 +131,13 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         unsafe { stack::switch(here.as_ptr(), saved_sp, onto, this) };
         cx.set_ending(ending);
         cx.set_stack_context(outer);
+        match cx.job() == job {
+            true => CameBack::Itself,
+            false => {
+                cx.note_other_came_back();
+                CameBack::Other
+            }
+        }
     }
 
     /// Its code waits: from now on only this thread may run its job, unless it migrates freely.
@@ -169,7 +186,10 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
         // SAFETY: never moves: only the closure and the result are moved out, and these are not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         let cx = context::here();
-        this.run(cx);
+        // If it has ended, this poll only collects the result; see [`crate::scheduler::stackful::direct`].
+        if !matches!(this.state, FiberState::Ended(..)) && this.run(cx) == CameBack::Other {
+            return Poll::Pending;
+        }
         if let FiberState::Started(stack_context) = this.state {
             this.settle_wait(cx, stack_context);
             return Poll::Pending;
@@ -203,7 +223,9 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     // SAFETY: never moves; as above. The overwritten value needs no destructor.
     unsafe { state.write(FiberState::Ended(stack_context, result)) };
     // SAFETY: its stack.
-    let (caller, onto) = caller(unsafe { stack_context.as_ref() });
+    let record = unsafe { stack_context.as_ref() };
+    record.has_ended.set(true);
+    let (caller, onto) = caller(record);
     // SAFETY: its stack: the last caller waits there; nothing is left in this frame.
     unsafe { switch::leave(caller, onto) }
 }

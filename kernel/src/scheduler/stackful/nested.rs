@@ -31,7 +31,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
         return;
     }
     let before = worker.running();
-    let Some(fiber) = take_if_next(cx, worker, job.ptr()) else {
+    let Some(mut fiber) = take_if_next(cx, worker, job.ptr()) else {
         return;
     };
     let budget = cx
@@ -44,7 +44,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
     // The fiber's own code has its own stack. Everything else below runs on the caller's stack: destructors of a
     // cancelled fiber, exit hooks. It must not suspend that stack in the fiber's name.
     let ending = cx.set_ending(true);
-    let ended = match run::poll(cx, &fiber, budget) {
+    let ended = match run::poll(cx, &mut fiber, budget) {
         Polled::Waits => {
             run::park(cx, fiber);
             None

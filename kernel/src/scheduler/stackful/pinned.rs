@@ -184,6 +184,14 @@ impl PinnedQueue {
         Some(unsafe { Runnable::new(JobPtr::from_raw(job)) })
     }
 
+    /// The first job of the thread's own part. The queue's thread only.
+    #[inline(always)]
+    pub(crate) fn first_own(&self) -> Option<JobPtr> {
+        // SAFETY: own thread: the caller's promise.
+        let job = NonNull::new(unsafe { self.own.runnable.first() }?)?;
+        Some(JobPtr::from_raw(job))
+    }
+
     #[cold]
     fn drain_incoming(&self) {
         let mut incoming = lock(&self.incoming);

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A fiber is simpler ([`crate::scheduler::stackful::fiber`]): its stack holds nothing but its own frames. To wait, it
-//! switches back to the loop that polled it; the next poll resumes it.
+//! switches back to the loop that polled it; the next poll resumes it. Where the next job is a fiber, too, the one
+//! switches to the other ([`crate::scheduler::stackful::direct`]).
 //!
 //! What a switch restores, and where: the stack pointer and the registers that a callee saves are on the stack
 //! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped;
@@ -89,6 +90,8 @@ pub(crate) struct StackContext {
     pub(crate) visited: Cell<*const Shared>,
     /// What a fiber's code keeps with its stack.
     pub(crate) word: Cell<*const ()>,
+    /// Whether a fiber's code has ended, so that its next poll collects the result.
+    pub(crate) has_ended: Cell<bool>,
     stack: Stack,
 }
 
@@ -109,6 +112,7 @@ impl StackContext {
             migrates: Cell::new(false),
             visited: Cell::new(ptr::null()),
             word: Cell::new(ptr::null()),
+            has_ended: Cell::new(false),
             stack,
         };
         // SAFETY: as above; the top is a multiple of 64.
@@ -281,8 +285,9 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
     unsafe { cx.stack_context().as_ref() }.map(StackContext::stack)
 }
 
-/// Suspends the running stack, whose root is `root`, until `job`, which runs on it, is woken. A fiber switches back to
-/// its caller; for any other job a new loop takes over the thread. Only in a poll of `job`; while the stack unwinds,
+/// Suspends the running stack, whose root is `root`, until `job`, which runs on it, is woken. A fiber switches to the
+/// next fiber ([`crate::scheduler::stackful::direct`]) or back to its caller; for any other job a new loop takes over the
+/// thread. Only in a poll of `job`; while the stack unwinds,
 /// only inside [`Context::suspend_unwinding`].
 ///
 /// # Errors
@@ -295,7 +300,7 @@ pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<
     root.newest.set(newest);
     let suspended = match root.kind {
         StackKind::Fiber => {
-            suspend_fiber(root);
+            suspend_fiber(root, job);
             Ok(())
         }
         StackKind::Loop | StackKind::Segment => suspend_under_new_loop(cx, root, job),
@@ -362,8 +367,12 @@ pub(crate) fn caller(stack_context: &StackContext) -> (SavedSp, Onto<'_>) {
 // Not inlined: a fiber that migrates resumes on another thread, and nothing that depends on the thread may be kept in a
 // register over the switch.
 #[inline(never)]
-fn suspend_fiber(stack_context: &StackContext) {
-    let (caller, onto) = caller(stack_context);
-    // SAFETY: its stack: the caller waits there, and the job's next poll resumes here.
-    unsafe { stack::switch(stack_context.saved_sp.as_ptr(), caller, onto, 0) };
+fn suspend_fiber(stack_context: &StackContext, job: JobPtr) {
+    let (to, onto) = match context::here().switch_directly(stack_context, job) {
+        Some(next) => (next.saved_sp.get(), Onto::Ours(next.newest().stack())),
+        None => caller(stack_context),
+    };
+    // SAFETY: its stack: the next fiber is suspended there, or the caller waits there; and the job's next run resumes
+    // here.
+    unsafe { stack::switch(stack_context.saved_sp.as_ptr(), to, onto, 0) };
 }

@@ -90,6 +90,8 @@ pub(crate) struct Context {
     cached_stack: Cell<Option<Stack>>,
     /// A stack that was just left for good; the stack that resumes gives it back.
     abandoned: Cell<Option<Stack>>,
+    /// See [`direct_budget`](Context::direct_budget).
+    direct_budget: Cell<u32>,
 }
 
 /// A nested run. When it is dropped, the outer run continues.
@@ -127,6 +129,7 @@ thread_local! {
             base: Cell::new(ptr::null()),
             cached_stack: Cell::new(None),
             abandoned: Cell::new(None),
+            direct_budget: Cell::new(0),
         }
     };
 }

@@ -8,7 +8,10 @@
 
 #![allow(unsafe_code)]
 
+mod survival;
+
 use std::{
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     task,
 };
@@ -40,6 +43,10 @@ use crate::{
     sys::{MutexGuard, Ordering},
 };
 
+pub(crate) use survival::{tell_attachment_of_survival, tell_survived};
+
+use survival::{park_survivor, report_and_discard, tell_if_survived};
+
 /// How a poll ended.
 pub(crate) enum Polled {
     /// The job waits.
@@ -67,17 +74,33 @@ pub(crate) fn unwind_cancelled() -> ! {
     std::panic::resume_unwind(Box::new(payload::CancelUnwind))
 }
 
-/// Step 1. The caller holds the runnable and is on a thread that may run it.
+/// A run of `job` begins on the calling thread.
 #[inline(always)]
-pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
+pub(crate) fn begin(cx: &Context, job: &Runnable, budget: u32) {
     cx.begin_run(job.ptr(), budget);
     // The last wait is over; the next one may be a wait that notes nothing.
     job.header().set_waits_for(0);
+}
+
+/// Step 1. The caller holds the runnable and is on a thread that may run it. Fibers may switch to each other meanwhile:
+/// then `job` is the one that came back, and the result is for that one.
+#[inline(always)]
+pub(crate) fn poll(cx: &Context, job: &mut Runnable, budget: u32) -> Polled {
+    begin(cx, job, budget);
     if job.header().has_own_stack() {
         resume(cx, job);
     } else if job.header().state.start() == StartAction::Cancel {
         return Polled::Ended(end_with(job, Failure::Cancelled));
     }
+    match call(job) {
+        Polled::Waits if cx.noted().needs_care() => take_care(cx, job),
+        polled => polled,
+    }
+}
+
+/// Calls the code of `job`.
+#[inline(always)]
+fn call(job: &Runnable) -> Polled {
     // SAFETY: the runnable keeps the job alive during the poll.
     let waker = unsafe { waker::borrowed(job.ptr()) };
     match job.poll(&mut task::Context::from_waker(&waker)) {
@@ -85,6 +108,25 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
         Err(payload) => Polled::Ended(end_with(job, failure_of(job.header(), payload))),
     }
+}
+
+/// A poll has not ended its job, and leaves more to do than to park the job: another fiber came back, or the job has
+/// survived a panic.
+#[inline(never)]
+fn take_care(cx: &Context, job: &mut Runnable) -> Polled {
+    if cx.take_other_came_back() {
+        let other = cx.job().expect("a fiber comes back in its run");
+        // SAFETY: a direct switch gave up the right to run the job that was polled, and took that of the other.
+        let polled = mem::replace(job, unsafe { Runnable::new(other) });
+        polled.into_ptr();
+        let fiber = job.header().pinned_stack();
+        if fiber.is_some_and(|fiber| fiber.has_ended.get()) {
+            // Collects its result.
+            return call(job);
+        }
+    }
+    tell_if_survived(cx, job);
+    Polled::Waits
 }
 
 /// Resumes a job whose stack is suspended. If the stack belongs to a loop, this switches to it for good: the calling
@@ -262,12 +304,6 @@ pub(crate) fn report_untaken_panic(header: &Header, message: &str) {
     }
 }
 
-/// Reports a panic of a destructor or an exit hook, and drops its payload.
-fn report_and_discard(header: &Header, payload: Payload) {
-    report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
-    payload::discard(payload);
-}
-
 fn call_at_end(job: &Header, by: FiredBy, waker: Option<task::Waker>) {
     if let Some(waker) = waker {
         waker::call_at_end(job.runtime(), by, waker);
@@ -331,53 +367,6 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     }
 }
 
-/// Tells the job's attachment that the job, whose poll is over, has survived a panic. To be called while the run word
-/// names the job, because the attachment may call user code.
-#[inline(always)]
-pub(crate) fn tell_if_survived(cx: &Context, job: &Runnable) {
-    if cx.noted().has_panicked() {
-        settle_panic(cx, job.header());
-    }
-}
-
-/// The job has panicked, and some code of its own has caught that. If it was cancelled, it ends in its next run.
-#[cold]
-fn settle_panic(cx: &Context, job: &Header) {
-    match job.state.is_cancelled() {
-        true => cx.forget_panic(),
-        false => tell_survived(cx, job),
-    }
-}
-
-/// A part of [`park`]: the job has panicked, and some code of its own has caught that; or it has dropped its mailbox.
-/// If it was cancelled, it ends in its next run.
-#[cold]
-fn park_survivor(cx: &Context, job: &Header) -> ParkOutcome {
-    settle_panic(cx, job);
-    match cx.noted() {
-        PollNotes::LISTENS => job.state.park(Listening::Yes),
-        PollNotes::NOTHING => job.state.park(Listening::No),
-        _yielded => ParkOutcome::Again,
-    }
-}
-
-/// The running job has survived a panic: tells its attachment.
-pub(crate) fn tell_survived(cx: &Context, job: &Header) {
-    cx.forget_panic();
-    tell_attachment_of_survival(job);
-}
-
-/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends
-/// here: a panic is reported; after a cancel the job's own next wait ends.
-pub(crate) fn tell_attachment_of_survival(job: &Header) {
-    let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
-    if let Err(payload) = told
-        && !payload::delivers_cancel_again(&payload)
-    {
-        report_and_discard(job, payload);
-    }
-}
-
 /// Queues the job that just ran here behind all others.
 #[inline(always)]
 fn go_behind(cx: &Context, job: Runnable) {
@@ -388,8 +377,12 @@ fn go_behind(cx: &Context, job: Runnable) {
 }
 
 /// A whole run by a loop that owns no worker: of a pinned job inside `block_on`, or of a nested one.
-pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
-    match poll(cx, &job, budget) {
+pub(crate) fn run_without_worker(cx: &Context, mut job: Runnable, budget: u32) {
+    // What runs is one job, which the caller has announced.
+    let direct = cx.set_direct_budget(0);
+    let polled = poll(cx, &mut job, budget);
+    cx.set_direct_budget(direct);
+    match polled {
         Polled::Waits => {
             park(cx, job);
             cx.set_job(None);

@@ -319,6 +319,7 @@ impl<'a> WorkerLoop<'a> {
     /// Step 2: runs `job`, and each job that the core hands out after it, until it hands out none.
     pub(crate) fn run_from(&self, mut job: Runnable) -> Result<(), ServeEnd> {
         let budget = self.coarseness.budget(self.shared.config.poll_budget);
+        let _before = self.cx.set_direct_budget(budget);
         loop {
             if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
                 let Pick::Job(next) = self.quarantine(job)? else {
@@ -327,9 +328,8 @@ impl<'a> WorkerLoop<'a> {
                 job = next;
                 continue;
             }
-            let taken = match run::poll(self.cx, &job, budget) {
+            let taken = match run::poll(self.cx, &mut job, budget) {
                 Polled::Waits => {
-                    run::tell_if_survived(self.cx, &job);
                     // The lock before the park: the monitor, which locks the core, follows the run word to this job,
                     // and after the park others may free the job. `take_next` replaces the word, or the revocation did.
                     let next = self.take_next(RunEnd::No);

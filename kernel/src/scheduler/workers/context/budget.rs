@@ -27,6 +27,19 @@ impl Context {
         false
     }
 
+    /// The budget of a run that begins by a direct switch ([`crate::scheduler::stackful::direct`]). None if fibers must
+    /// switch to the loop: what polls them is no loop that takes one job after the other.
+    #[inline(always)]
+    pub(crate) fn direct_budget(&self) -> Option<u32> {
+        let budget = self.direct_budget.get();
+        (budget != 0 && self.outer_runs.is_empty()).then_some(budget)
+    }
+
+    /// Sets the budget of a run that begins by a direct switch, or zero; returns what was set before.
+    pub(crate) fn set_direct_budget(&self, budget: u32) -> u32 {
+        self.direct_budget.replace(budget)
+    }
+
     /// Gives the running job a fresh budget, because its thread waits in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
         unit::with(|unit| unit.begin(unit.id(), budget));

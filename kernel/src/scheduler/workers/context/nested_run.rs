@@ -44,6 +44,12 @@ impl OuterRuns {
         self.0.set(node.outer.get());
     }
 
+    /// Whether there are none.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.get().is_null()
+    }
+
     /// Whether the run of `job` is one of them.
     pub(crate) fn contains(&self, job: JobPtr) -> bool {
         self.find(|outer| outer == job).is_some()

@@ -16,6 +16,9 @@ impl PollNotes {
     pub(super) const PANICKED: PollNotes = PollNotes(4);
     /// A wait with the stack polls what it waits for. Not noted while the stack is suspended.
     pub(super) const WAITS: PollNotes = PollNotes(8);
+    /// The fiber that was polled has switched to another one, which has come back; see
+    /// [`crate::scheduler::stackful::direct`]. Noted between that and the end of the poll.
+    pub(super) const OTHER_CAME_BACK: PollNotes = PollNotes(16);
 
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
@@ -25,6 +28,20 @@ impl PollNotes {
     #[inline(always)]
     pub(crate) fn has_panicked(self) -> bool {
         self.0 & PollNotes::PANICKED.0 != 0
+    }
+
+    /// Whether a poll that has not ended its job leaves more to do than to park the job.
+    #[inline(always)]
+    pub(crate) fn needs_care(self) -> bool {
+        self.0 & (PollNotes::PANICKED.0 | PollNotes::OTHER_CAME_BACK.0) != 0
+    }
+
+    pub(super) fn has_other(self) -> bool {
+        self.0 & PollNotes::OTHER_CAME_BACK.0 != 0
+    }
+
+    pub(super) fn without_other(self) -> PollNotes {
+        PollNotes(self.0 & !PollNotes::OTHER_CAME_BACK.0)
     }
 
     pub(crate) fn waits(self) -> bool {

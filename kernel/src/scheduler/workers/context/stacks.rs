@@ -1,6 +1,6 @@
 //! The stacks in a thread's context: the one that it runs on, its loop's base, and one that it caches for fibers.
 
-use crate::scheduler::workers::context::{Context, NO_RUNTIME};
+use crate::scheduler::workers::context::{Context, NO_RUNTIME, PollNotes};
 use crate::{
     scheduler::stackful::stack_context::{Base, StackContext},
     stack::{self, Claim, Stack, StackError},
@@ -20,6 +20,19 @@ impl Context {
         stack_context: *const StackContext,
     ) -> *const StackContext {
         self.stack_context.replace(stack_context)
+    }
+
+    /// The fiber that the loop has polled has switched to another one, which has come back.
+    #[cold]
+    pub(crate) fn note_other_came_back(&self) {
+        self.note(PollNotes::OTHER_CAME_BACK);
+    }
+
+    /// Whether that was noted since the poll began. True once.
+    pub(crate) fn take_other_came_back(&self) -> bool {
+        let noted = self.noted();
+        self.noted.set(noted.without_other());
+        noted.has_other()
     }
 
     pub(crate) fn base(&self) -> *const Base<'static> {

@@ -1,0 +1,73 @@
+//! The direct switch: a fiber that waits or yields switches to the next fiber, and not to the loop, which would then
+//! switch to that one.
+//!
+//! Only where the loop would do the same: both fibers are pinned to this thread, the next one is the first of the pinned
+//! queue, and the countdown of the worker (`WorkerCore::take_alone_in_row`) says that nothing else may have the turn and
+//! that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many runs as there
+//! are between two looks.
+//!
+//! ```text
+//!   the loop's stack:  [ loop | poll of A ]  waits in its call until any of the fibers comes back
+//!   A's stack:         [ A ] ──► B's stack: [ B ] ──► C's stack: [ C ] ──► the loop, which sees that C has come back
+//! ```
+//!
+//! The fiber that waits gives up its right to run before it has left its stack. That is safe because it is pinned: every
+//! wake sends it to the queue of this thread, which is still busy.
+//!
+//! When a fiber comes back, the loop has polled another one ([`Fiber::poll`](crate::scheduler::stackful::fiber)). It then
+//! has the right of the one that came back (`take_care` in [`run`]). If the code of that one has ended, a poll of it collects the
+//! result.
+
+#![allow(unsafe_code)]
+
+use weald_sync::unit::{self, Unit};
+
+use crate::{
+    job::{JobPtr, runnable::Runnable},
+    scheduler::{
+        stackful::stack_context::{StackContext, StackKind},
+        workers::{context::Context, run},
+    },
+};
+
+impl Context {
+    /// The fiber of `job`, whose stack is `leaving`, is about to be suspended. If a direct switch to another fiber is possible,
+    /// parks or queues `job`, begins the run of the other, and returns where that resumes.
+    #[inline(always)]
+    pub(crate) fn switch_directly(
+        &self,
+        leaving: &StackContext,
+        job: JobPtr,
+    ) -> Option<&StackContext> {
+        let cx = self;
+        let budget = cx.direct_budget()?;
+        let pinned = cx.pinned_here()?;
+        // Not before its first wait, at whose end the loop pins it; and not if it migrates.
+        if !std::ptr::eq(leaving.pinned(), pinned) || cx.noted().needs_care() {
+            return None;
+        }
+        // SAFETY: a queued job is alive, and only this thread takes it out.
+        let first = unsafe { pinned.first_own()?.header() };
+        let fiber = first.pinned_stack()?;
+        if fiber.kind != StackKind::Fiber {
+            return None;
+        }
+        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        // SAFETY: *owner*: the worker of this thread's context.
+        let mut core = unsafe { worker.core.enter_at_once(lease) }?;
+        let next = core.take_alone_in_row(pinned, shared.config.next_slot_runs)?;
+        worker.set_running(next.ptr(), core.polls());
+        // The lock before the park, as in `WorkerLoop::run_from`.
+        drop(core);
+        // SAFETY: one runner: the caller runs the job, and gives up its right here.
+        run::park(cx, unsafe { Runnable::new(job) });
+        // A run is an operation where the coarseness of the work is measured.
+        unit::with(Unit::count_free);
+        run::begin(cx, &next, budget);
+        // The loop sees that the job was cancelled where it polls; a fiber sees it in its own code.
+        let _answer = next.header().state.start();
+        fiber.caller.set(leaving.caller.get());
+        next.into_ptr();
+        Some(fiber)
+    }
+}
