@@ -89,6 +89,7 @@ mod job {
     #[cfg(all(test, not(loom)))]
     pub(crate) mod testing;
     pub(crate) mod transition;
+    pub(crate) mod unseen;
     pub(crate) mod walked;
     pub(crate) mod work_kind;
 

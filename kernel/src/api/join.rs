@@ -6,6 +6,7 @@ use std::{
     any::Any,
     fmt,
     marker::PhantomData,
+    mem,
     pin::Pin,
     sync::Mutex,
     task::{Context, Poll, Waker},
@@ -199,8 +200,15 @@ impl<T> JoinHandle<T> {
     /// to wait for the job. Returns the job's result if it has ended.
     pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
         let job = self.job.as_ref()?;
-        if !job.header().state.is_done() && job.header().is_fiber() {
-            nested::run_if_next(job);
+        // SAFETY: this is the job's only handle, whose reference is forgotten if the job is returned.
+        if !job.header().state.is_done()
+            && job.header().is_fiber()
+            && let Some(ended) = unsafe { nested::run_if_next(job) }
+        {
+            mem::forget(self.job.take());
+            // SAFETY: `T` is the job's output, as the creator of the handle promised.
+            let outcome: Outcome<T> = unsafe { ended.into_output() };
+            return Some(outcome.map_err(|_cancelled| JoinError::Cancelled));
         }
         let done = job.header().state.has_ended();
         done.then(|| self.take_output())

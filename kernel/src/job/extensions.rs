@@ -157,6 +157,12 @@ impl ExtensionsWord {
         }
     }
 
+    /// Whether there are none.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        as_site(self.0.load(Ordering::Acquire)).is_some()
+    }
+
     /// The box that `word` is.
     ///
     /// # Safety

@@ -346,6 +346,12 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::IN_PANIC_HOOK != 0
     }
 
+    /// Whether nothing but its spawn has happened to the job, except that it may have run, and it has no extensions.
+    #[inline(always)]
+    pub(super) fn is_untouched(&self) -> bool {
+        self.state.is_untouched() && self.extensions.is_empty()
+    }
+
     /// What the body holds.
     pub(crate) fn stage(&self) -> u8 {
         self.body.load(Ordering::Relaxed) & STAGE

@@ -164,8 +164,12 @@ fn too_many_references() -> ! {
     ))
 }
 
+/// Frees the block of a job that nobody can reach any longer.
+///
+/// # Safety
+/// The caller had the last reference, and the body holds nothing.
 #[inline(never)]
-unsafe fn free(job: JobPtr) {
+pub(super) unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
     let header = unsafe { job.header() };
     if report::forbids_user_code() {

@@ -414,6 +414,14 @@ impl State {
         Word(self.0.load(Ordering::Acquire)).has(DONE)
     }
 
+    /// Whether nothing has happened to the job since it was spawned without an inbox: nobody has woken or cancelled it,
+    /// nor waits for it.
+    #[inline(always)]
+    pub(crate) fn is_untouched(&self) -> bool {
+        // Acquire: what a reference left that is gone by now.
+        self.0.load(Ordering::Acquire).addr() == HANDLE | CLOSED
+    }
+
     /// Whether the job was asked to end.
     pub(crate) fn is_cancelled(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(CANCEL)

@@ -1,4 +1,5 @@
-//! Models of a job's end against the exit hooks and the joiner that must learn of it.
+//! Models of a job's end against the exit hooks and the joiner that must learn of it, and of an end that only the joiner
+//! knows of against a walk over all jobs.
 
 use std::{
     panic::Location,
@@ -7,11 +8,14 @@ use std::{
 
 #[cfg(not(loom))]
 use crate::models::loom_on_std as loom;
-use loom::thread;
+use loom::{cell::Cell, thread};
 
 use crate::{
-    job::{exit_hooks, extensions::ExtensionsWord, state::State, transition::Inbox},
-    sys::AtomicUsize as Watched,
+    job::{
+        exit_hooks, extensions::ExtensionsWord, state::State, transition::Inbox,
+        unseen::give_up_both,
+    },
+    sys::{AtomicU32, AtomicUsize as Watched},
 };
 
 /// What the model needs of a job, and how often its exit hooks ran.
@@ -85,6 +89,81 @@ fn who_joins_sees_the_end_after_all_hooks_of_the_job() {
             let wanted = earlier + usize::from(was_left);
             assert!(told >= wanted, "{told} of {wanted}");
             assert_eq!(job.told.load(Ordering::Relaxed), earlier + 1);
+        });
+    }
+}
+
+/// What a model of an end that only the joiner knows of needs of a job.
+struct Known {
+    state: State,
+    /// The job's own reference and the handle's.
+    refs: AtomicU32,
+    /// Stands for the block. Whoever frees it touches it; loom would find another one that does at the same time.
+    block: Cell<bool>,
+}
+
+impl Known {
+    fn new() -> Arc<Known> {
+        Arc::new(Known {
+            state: State::new(Inbox::None),
+            refs: AtomicU32::new(2),
+            block: Cell::new(true),
+        })
+    }
+
+    /// As `JobRef::from_block`.
+    fn find(&self) -> bool {
+        let more = |refs: u32| (refs > 0).then(|| refs + 1);
+        let found = self
+            .refs
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
+        found.is_ok()
+    }
+
+    /// As the drop of a `JobRef`.
+    fn let_go(&self) {
+        if self.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.free();
+        }
+    }
+
+    fn free(&self) {
+        assert!(self.block.get(), "a block is freed once");
+        self.block.set(false);
+    }
+}
+
+/// A walk that finds the job may leave something that the end must tell of. Then the job does not end unseen. Either way
+/// its block is freed once, by the last that could reach it.
+#[test]
+fn an_end_is_unseen_only_if_nobody_has_left_anything() {
+    for leaves in [false, true] {
+        loom::model(move || {
+            let job = Known::new();
+            let walk = {
+                let job = job.clone();
+                thread::spawn(move || {
+                    if !job.find() {
+                        return false;
+                    }
+                    let left = leaves && job.state.register_exit_hook();
+                    job.let_go();
+                    left
+                })
+            };
+            let unseen = give_up_both(&job.refs, || job.state.is_untouched());
+            let mut tells = false;
+            if unseen {
+                job.free();
+            } else {
+                tells = job.state.complete().run_exit_hooks;
+                job.let_go();
+                job.let_go();
+            }
+            let left = walk.join().unwrap();
+            assert!(!(unseen && left), "the walk's hook is never called");
+            assert_eq!(left, tells);
+            assert!(!job.block.get());
         });
     }
 }

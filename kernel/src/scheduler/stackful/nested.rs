@@ -12,7 +12,7 @@
 
 use crate::{
     biased_lock::Revoked,
-    job::{JobPtr, JobRef, runnable::Runnable},
+    job::{JobPtr, JobRef, runnable::Runnable, unseen::Unseen},
     scheduler::workers::{
         context::{self, Context},
         run::{self, Polled},
@@ -21,19 +21,19 @@ use crate::{
     },
 };
 
-/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker.
-pub(crate) fn run_if_next(job: &JobRef) {
+/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker. Returns it if it has ended and
+/// nobody else knows it; then the reference `job` is gone.
+///
+/// # Safety
+/// `job` is the reference of the job's join handle, which the caller forgets if the job is returned.
+pub(crate) unsafe fn run_if_next(job: &JobRef) -> Option<Unseen> {
     let cx = context::again();
-    let Some((worker, _)) = cx.worker() else {
-        return;
-    };
+    let (worker, _) = cx.worker()?;
     if cx.job().is_none() || cx.is_panicking() || !cx.spend_if_any() {
-        return;
+        return None;
     }
     let before = worker.running();
-    let Some(mut fiber) = take_if_next(cx, worker, job.ptr()) else {
-        return;
-    };
+    let mut fiber = take_if_next(cx, worker, job.ptr())?;
     let budget = cx
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
@@ -47,17 +47,39 @@ pub(crate) fn run_if_next(job: &JobRef) {
     let ended = match run::poll(cx, &mut fiber, budget) {
         Polled::Waits => {
             run::park(cx, fiber);
-            None
+            NestedEnd::Waits
         }
-        Polled::Ended(panic) => Some(run::finish(fiber, panic)),
+        Polled::Ended(None) if fiber.is_unseen() => NestedEnd::Unseen(fiber),
+        Polled::Ended(panic) => NestedEnd::Seen(run::finish(fiber, panic)),
     };
     cx.set_ending(ending);
     drop(nested);
     drop(parked);
     // Before the fiber's reference is dropped: until then the run word names the fiber, and a foreign thread may follow
     // it.
-    restore(cx, before, u64::from(ended.is_some()));
-    drop(ended);
+    restore(cx, before, u64::from(!matches!(ended, NestedEnd::Waits)));
+    match ended {
+        NestedEnd::Waits | NestedEnd::Seen(_) => None,
+        // SAFETY: the caller's promise.
+        NestedEnd::Unseen(fiber) => match unsafe { fiber.end_unseen() } {
+            Ok(unseen) => Some(unseen),
+            // A walk over all jobs has seen it after all.
+            Err(fiber) => {
+                drop(run::finish(fiber, None));
+                None
+            }
+        },
+    }
+}
+
+/// How a nested run ended.
+enum NestedEnd {
+    /// The fiber waits.
+    Waits,
+    /// It has ended, as any job does. The reference is its own.
+    Seen(#[expect(dead_code, reason = "it is only dropped")] JobRef),
+    /// Its code has ended, and its joiner alone seems to know it.
+    Unseen(Runnable),
 }
 
 /// Takes `job` out of the next slot, if it is there and no look is due. The run word then names it.
@@ -121,6 +143,8 @@ mod tests {
         let outer = testing::runnable();
         let (told, tells) = std::sync::mpsc::channel();
         let (inner, joined) = testing::job_of(async move { told.send(named()).unwrap() });
+        // Somebody else knows it.
+        let known = joined.clone();
         context::with(|cx| {
             let worker_loop = WorkerLoop::new(cx, &shared, &pinned);
             worker_loop.begin(&shared.workers[handoff.worker], handoff.lease);
@@ -131,7 +155,8 @@ mod tests {
             core.set_until_look(1);
             core.next = Some(inner.into_ptr());
             drop(core);
-            run_if_next(&joined);
+            // SAFETY: the reference stands for the job's handle, and nobody else has one.
+            assert!(unsafe { run_if_next(&joined) }.is_none());
             assert!(tells.recv() == Ok(Some(joined.ptr())));
             assert!(joined.header().state.is_done());
             assert!(cx.job() == Some(outer.ptr()));
@@ -141,6 +166,7 @@ mod tests {
             worker_loop.end();
             cx.set_job(None);
         });
+        drop(known);
         // It never ran.
         outer.into_ptr();
     }
