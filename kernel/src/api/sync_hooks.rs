@@ -14,7 +14,7 @@ use std::{
 };
 
 use weald_sync::{
-    hooks::{self, Alarm, Hooks},
+    hooks::{self, Alarm, FirstPoll, Hooks},
     reason::Reason,
 };
 
@@ -22,7 +22,7 @@ use crate::{
     api::time,
     job::foreign_waker,
     scheduler::{
-        stackful::wait,
+        stackful::wait::{self, first_poll},
         workers::{context, shared::Shared, waker},
     },
 };
@@ -49,6 +49,23 @@ impl Hooks for KernelHooks {
         match shared {
             Some(shared) => wait::block_on_in(&shared, poll_fn(poll)),
             None => hooks::park(poll),
+        }
+    }
+
+    #[inline]
+    fn begin_first_poll(&self) -> Option<FirstPoll> {
+        first_poll::begin()
+    }
+
+    #[inline]
+    fn end_first_poll(&self, notes: u8) {
+        first_poll::end(notes);
+    }
+
+    fn wait_on(&self, notes: u8, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        match context::again().job() {
+            Some(job) => wait::wait_on(job, pin!(poll_fn(poll)), Some(notes)),
+            None => unreachable!("only a job has a first poll"),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::{
     any::Any,
     future::Future,
+    mem::ManuallyDrop,
     panic::Location,
     pin::Pin,
     sync::OnceLock,
@@ -24,6 +25,26 @@ pub trait Hooks: Sync {
     /// Calls `poll` until it is ready. Between two calls the calling thread does something else, or nothing,
     /// until the waker of the last call was woken.
     fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
+
+    /// The calling unit may poll once before it calls [`wait`](Hooks::wait): most waits are over at that poll. Returns the
+    /// waker for it. After the poll the unit calls [`end_first_poll`](Hooks::end_first_poll) or
+    /// [`wait_on`](Hooks::wait_on). None: it calls `wait`.
+    fn begin_first_poll(&self) -> Option<FirstPoll> {
+        None
+    }
+
+    /// The poll that the last [`begin_first_poll`](Hooks::begin_first_poll) allowed has ended the wait, or has panicked.
+    /// `notes` are those of that call.
+    fn end_first_poll(&self, notes: u8) {
+        let _unused = notes;
+    }
+
+    /// As [`wait`](Hooks::wait), after the poll that [`begin_first_poll`](Hooks::begin_first_poll) allowed has not ended
+    /// the wait. `notes` are those of that call.
+    fn wait_on(&self, notes: u8, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        let _unused = notes;
+        self.wait(poll);
+    }
 
     /// The present, by the clock of the calling unit.
     fn now(&self) -> Instant;
@@ -55,6 +76,15 @@ pub trait Hooks: Sync {
     fn is_own(&self, _waker: &Waker) -> bool {
         true
     }
+}
+
+/// The right to poll once before a wait begins; see [`Hooks::begin_first_poll`].
+#[derive(Debug)]
+pub struct FirstPoll {
+    /// The waker to poll with. It is borrowed for the poll, so it is not dropped.
+    pub waker: ManuallyDrop<Waker>,
+    /// What the runtime wants to know again after the poll.
+    pub notes: u8,
 }
 
 /// Polls until `poll` is ready, and parks the calling thread between two polls: the wait of a thread that

@@ -1,6 +1,12 @@
 //! Waiting with the stack: the entry for code that is not async.
 
-use std::{future::Future, panic::Location, pin::pin};
+use std::{
+    future::Future,
+    mem::ManuallyDrop,
+    panic::Location,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
 
 use super::hooks::hooks;
 
@@ -20,20 +26,56 @@ pub trait Wait: IntoFuture + Sized {
     /// # Panics
     /// If the future panics. In a unit that is cancelled meanwhile the call does not return: the unit's
     /// stack is unwound.
+    #[inline]
     #[track_caller]
     fn wait(self) -> Self::Output {
         let site = Location::caller();
         let mut future = pin!(self.into_future());
-        let mut output = None;
-        hooks().wait(&mut |cx| {
-            let polled = future.as_mut().poll(cx).map(|value| output = Some(value));
-            if polled.is_pending() {
+        let Some(first) = hooks().begin_first_poll() else {
+            return wait_on(future, site, None);
+        };
+        let (waker, first) = (first.waker, Begun(first.notes));
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => output,
+            Poll::Pending => {
                 hooks().note_site(site);
+                let Begun(notes) = *ManuallyDrop::new(first);
+                wait_on(future, site, Some(notes))
             }
-            polled
-        });
-        output.expect("the wait ended because the output is there")
+        }
     }
 }
 
 impl<F: IntoFuture> Wait for F {}
+
+/// A first poll, which ends with this.
+struct Begun(u8);
+
+impl Drop for Begun {
+    #[inline]
+    fn drop(&mut self) {
+        hooks().end_first_poll(self.0);
+    }
+}
+
+/// Waits. `begun`: the notes of a first poll, which has not ended the wait.
+#[inline(never)]
+fn wait_on<F: Future>(
+    mut future: Pin<&mut F>,
+    site: &'static Location<'static>,
+    begun: Option<u8>,
+) -> F::Output {
+    let mut output = None;
+    let mut poll = |cx: &mut Context<'_>| {
+        let polled = future.as_mut().poll(cx).map(|value| output = Some(value));
+        if polled.is_pending() {
+            hooks().note_site(site);
+        }
+        polled
+    };
+    match begun {
+        Some(notes) => hooks().wait_on(notes, &mut poll),
+        None => hooks().wait(&mut poll),
+    }
+    output.expect("the wait ended because the output is there")
+}

@@ -18,8 +18,10 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod block;
+pub(crate) mod first_poll;
 mod foreign_thread;
 mod panic_hook;
+mod shield;
 
 use std::{
     cell::OnceCell,
@@ -32,9 +34,11 @@ use std::{
     time::Instant,
 };
 
+pub(crate) use shield::{Shield, shield_if_cancelled};
+
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef},
+    job::{Header, JobPtr},
     report,
     scheduler::{
         stackful::{
@@ -221,25 +225,6 @@ impl<F: FnMut()> CalledOnce<F> {
     }
 }
 
-/// While it lives, a cancel unwinds no wait of the running job.
-pub(crate) struct Shield(Option<JobRef>);
-
-impl Shield {
-    fn begin() -> Shield {
-        // If there are two shields, the outer one counts.
-        let job = context::again().job_ref();
-        Shield(job.filter(|job| {
-            !std::mem::replace(&mut job.header().extensions.lock().is_shielded, true)
-        }))
-    }
-}
-
-/// A shield, if the running job is cancelled already.
-pub(crate) fn shield_if_cancelled() -> Option<Shield> {
-    let is_cancelled = context::again().job().is_some_and(is_cancelled);
-    is_cancelled.then(Shield::begin)
-}
-
 /// A cancel has unwound the running job, and that went no further. The job's next wait unwinds for the cancel again.
 pub(crate) fn deliver_cancel_again() {
     if let Some(job) = context::again().job_ref() {
@@ -252,14 +237,6 @@ pub(crate) fn deliver_cancel_again() {
 pub(crate) fn deliver_cancel_again_unless_unwinding() {
     if !context::again().is_panicking() {
         deliver_cancel_again();
-    }
-}
-
-impl Drop for Shield {
-    fn drop(&mut self) {
-        if let Some(job) = &self.0 {
-            job.header().extensions.lock().is_shielded = false;
-        }
     }
 }
 
@@ -288,8 +265,18 @@ pub fn yield_with_stack() {
 }
 
 /// Runs `future` to its end in the running job.
-pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F::Output {
+pub(crate) fn wait_in_job<F: Future>(job: JobPtr, future: Pin<&mut F>) -> F::Output {
+    wait_on(job, future, None)
+}
+
+/// [`wait_in_job`]. `begun`: the notes of a [first poll](first_poll), which has not ended the wait.
+pub(crate) fn wait_on<F: Future>(
+    job: JobPtr,
+    mut future: Pin<&mut F>,
+    begun: Option<u8>,
+) -> F::Output {
     let cx = context::here();
+    let begun = begun.map(PollNotes::of_bits);
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
         Some(root) if may_suspend_unwinding(cx, root) => {
@@ -313,16 +300,24 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let unwinds = cx.is_panicking();
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
-    let mut saved = SavedFlags::begin(cx);
-    cx.begin_poll_of_wait();
+    let mut saved = match begun {
+        Some(before) => SavedFlags::after_first_poll(before),
+        None => SavedFlags::begin(cx),
+    };
+    let mut is_polled = begun.is_some();
+    if !is_polled {
+        cx.begin_poll_of_wait();
+    }
     loop {
-        unwind_if_cancelled(header);
-        if let Poll::Ready(output) =
-            poll_in_own_frame(future.as_mut(), &mut Context::from_waker(&waker))
-        {
-            // The job continues, and its next wait may be one that notes nothing.
-            header.set_waits_for(0);
-            return output;
+        if !std::mem::take(&mut is_polled) {
+            unwind_if_cancelled(header);
+            if let Poll::Ready(output) =
+                poll_in_own_frame(future.as_mut(), &mut Context::from_waker(&waker))
+            {
+                // The job continues, and its next wait may be one that notes nothing.
+                header.set_waits_for(0);
+                return output;
+            }
         }
         header.extensions.tell_that_it_takes_long();
         // Only now: what was told is user code, which may have waited, and a fiber may have migrated meanwhile.
@@ -379,6 +374,15 @@ impl SavedFlags {
         SavedFlags {
             before: cx.begin_wait(),
             wanted_until: cx.set_wanted_until(None),
+            suspended: false,
+        }
+    }
+
+    /// `before`: what the poll had noted when the wait began with a [first poll](first_poll).
+    fn after_first_poll(before: PollNotes) -> SavedFlags {
+        SavedFlags {
+            before,
+            wanted_until: None,
             suspended: false,
         }
     }

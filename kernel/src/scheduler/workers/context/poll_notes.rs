@@ -20,6 +20,18 @@ impl PollNotes {
     /// [`crate::scheduler::stackful::direct`]. Noted between that and the end of the poll.
     pub(super) const OTHER_CAME_BACK: PollNotes = PollNotes(16);
 
+    /// For code that keeps the notes and does not look at them.
+    #[inline(always)]
+    pub(crate) fn to_bits(self) -> u8 {
+        self.0
+    }
+
+    /// The notes that [`to_bits`](PollNotes::to_bits) returned.
+    #[inline(always)]
+    pub(crate) fn of_bits(bits: u8) -> PollNotes {
+        PollNotes(bits)
+    }
+
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
         PollNotes(self.0 | other.0)
