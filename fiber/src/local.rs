@@ -9,7 +9,12 @@
 
 #![allow(unsafe_code)]
 
-use std::{any::Any, cell::Cell, fmt, ptr};
+use std::{
+    any::Any,
+    cell::Cell,
+    fmt, ptr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use weald_kernel::with_fiber_word;
 
@@ -37,6 +42,74 @@ pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
 
+/// A key that is made while the program runs, of a value that each thread has its own copy of. Otherwise as [`LocalKey`].
+///
+/// ```
+/// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// use std::{cell::Cell, sync::Arc};
+/// use weald::thread::Key;
+///
+/// let keys: Vec<_> = (0..3).map(|first| Arc::new(Key::new(move || Cell::new(first)))).collect();
+/// let threads: Vec<_> = keys
+///     .iter()
+///     .map(|key| {
+///         let key = key.clone();
+///         weald::thread::spawn(move || key.with(|value| value.replace(7) + key.with(Cell::get)))
+///     })
+///     .collect();
+/// for (first, thread) in threads.into_iter().enumerate() {
+///     assert_eq!(thread.join().unwrap(), first + 7);
+/// }
+/// # });
+/// ```
+///
+/// A key that is dropped leaves the values to their threads, which drop them when they end.
+pub struct Key<T: 'static> {
+    /// No other key of the program ever has it. Odd, unlike the address of a [`LocalKey`].
+    number: usize,
+    init: Box<dyn Fn() -> T + Send + Sync>,
+}
+
+impl<T: 'static> Key<T> {
+    /// A key whose values `init` creates, on the thread that uses them.
+    pub fn new(init: impl Fn() -> T + Send + Sync + 'static) -> Key<T> {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        Key {
+            // Relaxed: it is a count, and guards no other memory.
+            number: NEXT.fetch_add(2, Ordering::Relaxed),
+            init: Box::new(init),
+        }
+    }
+
+    /// As [`LocalKey::with`].
+    ///
+    /// # Panics
+    /// If the caller has no locals; see [`AccessError`].
+    pub fn with<R>(&self, with: impl FnOnce(&T) -> R) -> R {
+        match self.try_with(with) {
+            Ok(result) => result,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`LocalKey::try_with`].
+    ///
+    /// # Errors
+    /// If the caller is not a thread of this crate, or its locals are being dropped.
+    pub fn try_with<R>(&self, with: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let value = value_of(self.number, &self.init)?;
+        // SAFETY: values do not move until the thread's code has ended, and this is its code.
+        Ok(with(unsafe { &*value }))
+    }
+}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").finish_non_exhaustive()
+    }
+}
+
 /// The caller is not a thread of this crate, or its locals are being dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError;
@@ -52,7 +125,8 @@ impl fmt::Display for AccessError {
 
 impl std::error::Error for AccessError {}
 
-/// A thread's locals, by the addresses of their keys, in the order of their creation.
+/// A thread's locals, in the order of their creation, each by the address of its key, or by the number that a key has which
+/// was made at run time.
 #[derive(Default)]
 struct Locals {
     list: Vec<(usize, Box<dyn Any>)>,
@@ -83,33 +157,34 @@ impl<T: 'static> LocalKey<T> {
     /// # Errors
     /// If the caller is not a thread of this crate, or its locals are being dropped.
     pub fn try_with<R>(&'static self, with: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
-        let value = self.value()?;
+        // The address is even: the key holds a pointer.
+        let value = value_of(ptr::from_ref(self).addr(), self.init)?;
         // SAFETY: values do not move until the thread's code has ended, and this is its code.
         Ok(with(unsafe { &*value }))
     }
+}
 
-    fn value(&'static self) -> Result<*const T, AccessError> {
-        let key = ptr::from_ref(self).addr();
-        let locals = locals().ok_or(AccessError)?;
-        // SAFETY: the word points to the list; no reference to the list is kept while other code runs.
-        let found = unsafe { &*locals }.list.iter().find(|(of, _)| *of == key);
-        if let Some((_, value)) = found {
-            return Ok(value.downcast_ref::<T>().expect("a key has one type"));
-        }
-        // `init` is user code. It may use other locals, which changes the list, or this one: then the value that the
-        // inner use has put into the list wins.
-        let value = Box::new((self.init)());
-        // SAFETY: as above; `init` has returned.
-        let list = unsafe { &mut (*locals).list };
-        let at = match list.iter().position(|(of, _)| *of == key) {
-            Some(at) => at,
-            None => {
-                list.push((key, value));
-                list.len() - 1
-            }
-        };
-        Ok(list[at].1.downcast_ref::<T>().expect("a key has one type"))
+/// The calling thread's value of the key `key`, created by `init` if there is none.
+fn value_of<T: 'static>(key: usize, init: impl FnOnce() -> T) -> Result<*const T, AccessError> {
+    let locals = locals().ok_or(AccessError)?;
+    // SAFETY: the word points to the list; no reference to the list is kept while other code runs.
+    let found = unsafe { &*locals }.list.iter().find(|(of, _)| *of == key);
+    if let Some((_, value)) = found {
+        return Ok(value.downcast_ref::<T>().expect("a key has one type"));
     }
+    // `init` is user code. It may use other locals, which changes the list, or this one: then the value that the
+    // inner use has put into the list wins.
+    let value = Box::new(init());
+    // SAFETY: as above; `init` has returned.
+    let list = unsafe { &mut (*locals).list };
+    let at = match list.iter().position(|(of, _)| *of == key) {
+        Some(at) => at,
+        None => {
+            list.push((key, value));
+            list.len() - 1
+        }
+    };
+    Ok(list[at].1.downcast_ref::<T>().expect("a key has one type"))
 }
 
 /// The calling thread's list.

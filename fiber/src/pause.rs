@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Wait, is_in_job, timeout, yield_with_stack};
+use weald_kernel::{Wait, cancel_point, is_in_job, timeout, yield_with_stack};
 
 use crate::thread::park_os;
 
@@ -19,6 +19,11 @@ pub enum Prefer {
     Local,
     /// A job of another worker, if there is one.
     Steal,
+    /// Only a job of this worker. If there is none, the caller continues at once.
+    LocalOnly,
+    /// Only a job of another worker: it runs first, and the caller goes to the end of this worker's queue. If there is none
+    /// to take, the caller continues at once.
+    StealOnly,
 }
 
 /// Lets others run, and resumes behind them. Can be called anywhere; outside of jobs it yields the OS thread.
@@ -69,10 +74,19 @@ pub fn yield_now() {
 /// # Cancelling
 /// As [`yield_now`].
 pub fn yield_to(prefer: Prefer) {
-    if prefer == Prefer::Steal {
-        weald_kernel::prefer_stealing();
+    let yields = match prefer {
+        Prefer::Fair | Prefer::Local => true,
+        Prefer::Steal => {
+            weald_kernel::prefer_stealing();
+            true
+        }
+        Prefer::LocalOnly => weald_kernel::has_local_jobs(),
+        Prefer::StealOnly => weald_kernel::steal_next(),
+    };
+    match yields || !is_in_job() {
+        true => yield_now(),
+        false => cancel_point(),
     }
-    yield_now();
 }
 
 /// Waits for at least `duration`, while others run. Can be called anywhere. Ends at most a tick of 1 ms late if its

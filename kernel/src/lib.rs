@@ -121,7 +121,7 @@ mod reactor {
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; when
-//   thieves may take from it: `queue::sharing`, and `workers::search` (`prefer_stealing`); how: `queue::ring`;
+//   thieves may take from it: `queue::sharing`, and `workers::search::prefer`; how: `queue::ring`;
 // - where a timer fires: `workers::search` (`fire_due`; the monitor, a trim and the stop call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
@@ -138,7 +138,8 @@ mod reactor {
 //   the job's name: `observe::panics`;
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
 // - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`); where it
-//   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`);
+//   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`), or by
+//   another fiber in `stackful::direct`;
 // - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
 //   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
 // - where a job may run: `stackful::placement`.
@@ -407,15 +408,16 @@ pub use runtime::{
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };
+pub use scheduler::workers::search::prefer::{has_local_jobs, prefer_stealing, steal_next};
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
-            block::block_in_place, block_on, cancel_point, holds_up, is_in_job, wait_to_the_end,
-            yield_with_stack,
+            CancelShield, block::block_in_place, block_on, cancel_point, holds_up, is_in_job,
+            wait_to_the_end, yield_with_stack,
         },
     },
-    workers::{config::available_workers, context::note_wait, search::prefer_stealing},
+    workers::{config::available_workers, context::note_wait},
 };
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};

@@ -130,6 +130,12 @@ impl<T> RingThief<T> {
         self.0.take(place, |count| count.div_ceil(2))
     }
 
+    /// Steals the oldest job.
+    pub(crate) fn steal_one(&self) -> Option<*mut T> {
+        let mut place = [ptr::null_mut()];
+        (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
+    }
+
     /// How many jobs there were a moment ago.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

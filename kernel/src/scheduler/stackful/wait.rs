@@ -34,6 +34,7 @@ use std::{
     time::Instant,
 };
 
+pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
 
 use crate::{

@@ -11,6 +11,7 @@ pub(crate) mod coarseness;
 pub(crate) mod exact_sleeps;
 mod other_core;
 mod pace;
+pub(crate) mod prefer;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
 pub(crate) mod try_policy;
@@ -29,7 +30,7 @@ use crate::{
     queue::ring,
     reactor::ReadyBatch,
     scheduler::workers::{
-        context, ready,
+        ready,
         serve_end::ServeEnd,
         shared::Shared,
         waker::{self, FirstOfLook},
@@ -385,19 +386,6 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
         unsafe { push(&mut core, *job) };
     }
     Ok(count > 0)
-}
-
-/// The running job's worker steals from the first other worker that has jobs to spare, and queues them behind its own.
-/// For a job that is about to yield; outside of jobs it does nothing. It also takes from a private ring.
-pub fn prefer_stealing() {
-    let cx = context::again();
-    let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
-        return;
-    };
-    let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
-    let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
-    // A revoked lease is noticed when the thread next takes the lock.
-    let _found = victims.any(|victim| matches!(take_half((worker, lease), victim), Ok(true)));
 }
 
 /// Whether there is work that any worker may take.

@@ -184,6 +184,14 @@ impl WorkerCore {
         std::mem::replace(&mut self.overflow, JobBatch::new())
     }
 
+    /// Whether any job or callback waits for its turn.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.next.is_some()
+            || self.ring.len() > 0
+            || self.overflow.len() > 0
+            || !self.callbacks.is_empty()
+    }
+
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
     pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
         if self.next != Some(job) {

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::mem;
+use std::{marker::PhantomData, mem};
 
 use crate::{job::JobRef, scheduler::workers::context};
 
@@ -33,5 +33,30 @@ impl Drop for Shield {
         if let Some(job) = &self.0 {
             job.header().extensions.lock().is_shielded = false;
         }
+    }
+}
+
+/// While it lives, a cancel ends no wait with the stack of the job that created it: what the job does meanwhile, it does to the
+/// end. The cancel is not lost: the first such wait after that, or [`cancel_point`](crate::cancel_point()), unwinds the job.
+/// Outside of jobs it does nothing. It stays on the thread that created it.
+#[must_use = "a shield that is dropped at once shields nothing"]
+pub struct CancelShield {
+    _shield: Shield,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl CancelShield {
+    /// Begins to shield the running job. If a shield of the job is there already, that one counts.
+    pub fn begin() -> CancelShield {
+        CancelShield {
+            _shield: Shield::begin(),
+            _of_this_thread: PhantomData,
+        }
+    }
+}
+
+impl std::fmt::Debug for CancelShield {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CancelShield").finish_non_exhaustive()
     }
 }

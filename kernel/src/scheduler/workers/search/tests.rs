@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    scheduler::{stackful::pinned::PinnedQueue, workers::config::Config},
+    scheduler::{
+        stackful::pinned::PinnedQueue,
+        workers::{config::Config, context},
+    },
     timer::clock::ClockKind,
 };
 
