@@ -200,11 +200,10 @@ impl<T> JoinHandle<T> {
     /// to wait for the job. Returns the job's result if it has ended.
     pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
         let job = self.job.as_ref()?;
+        let may_run = !job.header().state.is_done() && job.header().is_fiber();
         // SAFETY: this is the job's only handle, whose reference is forgotten if the job is returned.
-        if !job.header().state.is_done()
-            && job.header().is_fiber()
-            && let Some(ended) = unsafe { nested::run_if_next(job) }
-        {
+        let run = || unsafe { nested::run_if_next(job) };
+        if may_run && let Some(ended) = run() {
             mem::forget(self.job.take());
             // SAFETY: `T` is the job's output, as the creator of the handle promised.
             let outcome: Outcome<T> = unsafe { ended.into_output() };
