@@ -7,10 +7,12 @@ use std::{
 };
 
 use weald_kernel::{AsUnit, JoinError, Unit, Wait};
+use weald_sync::Event;
 
 use crate::thread::Thread;
 
 /// An owned permission to join a thread, and a future of its result. Dropping the handle detaches the thread.
+/// `&mut handle` is also an event; if another one is chosen, the handle keeps the result.
 #[must_use = "a handle that is dropped detaches its thread; call detach() to say so"]
 pub struct JoinHandle<T> {
     job: weald_kernel::JoinHandle<T>,
@@ -81,6 +83,19 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.job).poll(cx)
+    }
+}
+
+impl<'a, T> Event for &'a mut JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+    type Branch = <&'a mut weald_kernel::JoinHandle<T> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        (&mut self.job).open()
+    }
+
+    fn conclude(outcome: Self::Output) -> Self::Output {
+        outcome
     }
 }
 

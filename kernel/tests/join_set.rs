@@ -8,7 +8,8 @@ mod tools;
 use std::{sync::mpsc, time::Duration};
 
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until};
-use weald_kernel::{JoinSet, Wait, sleep, spawn, timeout, yield_now};
+use weald_kernel::{JoinSet, Runtime, Wait, sleep, spawn, timeout, yield_now};
+use weald_sync::{always, of_future, select};
 
 #[test]
 fn results_come_in_the_order_in_which_jobs_end() {
@@ -163,6 +164,59 @@ fn a_dropped_join_next_loses_nothing() {
             latch.open();
             assert_eq!(set.join_next().await.unwrap().unwrap(), 6);
         });
+    });
+}
+
+#[test]
+fn a_set_that_is_not_chosen_loses_nothing() {
+    for_seeds(20, |random| {
+        let runtime = runtime(1 + random.below(4));
+        let pauses = random.below(4);
+        runtime.block_on(async {
+            let (mut set, mut ended) = (JoinSet::new(), [0; 200]);
+            for n in 0..ended.len() {
+                set.spawn(async move {
+                    for _ in 0..n % (1 + pauses) {
+                        yield_now().await;
+                    }
+                    n
+                });
+            }
+            loop {
+                select! {
+                    next = set.join_next() => match next {
+                        Some(n) => ended[n.unwrap()] += 1,
+                        None => break,
+                    },
+                    // Always ready, and so often chosen although a job has ended.
+                    () = always(()) => yield_now().await,
+                    () = of_future(yield_now()) => {},
+                }
+            }
+            assert_eq!(ended, [1; 200]);
+        });
+    });
+}
+
+#[test]
+fn a_handle_and_a_sleep_are_events() {
+    let runtime = Runtime::test(3);
+    runtime.block_on(async {
+        let mut job = spawn(async {
+            sleep(Duration::from_secs(3)).await;
+            42
+        });
+        let mut seconds = 0;
+        let answer = loop {
+            select! {
+                answer = &mut job => break answer.unwrap(),
+                () = sleep(Duration::from_secs(1)) => seconds += 1,
+            }
+        };
+        assert_eq!(answer, 42);
+        assert!((2..=3).contains(&seconds), "{seconds}");
+        // Its output is gone: the event is ready, as the future is.
+        assert!(select! { again = job => again.is_err(), else => false });
     });
 }
 

@@ -5,10 +5,15 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    pin::Pin,
     task::{Context, Poll},
 };
 
 use weald_kernel::{JoinError, JoinSet, SpawnError};
+use weald_sync::{
+    Branch, Event as _, Source, Waiting, of_source,
+    reason::{Kind, Reason},
+};
 
 use crate::{
     exit::ExitReason,
@@ -85,9 +90,11 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
 
     /// Waits for the first process to end among those not joined yet. None if there are none. O(log n).
     ///
-    /// Cancel-safe: dropping the future loses no result.
-    pub async fn join_next(&mut self) -> Option<Joined<M, T>> {
-        std::future::poll_fn(|cx| self.poll_join_next(cx)).await
+    /// An event. Cancel-safe: if the wait is dropped, or another event is chosen, no result is lost.
+    pub fn join_next(
+        &mut self,
+    ) -> Waiting<impl Branch<Output = Option<Joined<M, T>>> + use<'_, M, T>> {
+        Waiting::new(of_source(NextEnd(self)).open())
     }
 
     /// As [`ProcessSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
@@ -161,6 +168,25 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
     pub fn detach_all(&mut self) {
         self.set.detach_all();
         self.pids.clear();
+    }
+}
+
+/// The end of the next process of a set.
+struct NextEnd<'a, M, T>(&'a mut ProcessSet<M, T>);
+
+impl<M: Send + 'static, T: Send + 'static> Source for NextEnd<'_, M, T> {
+    type Output = Option<Joined<M, T>>;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().0.set.poll_ended(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        self.get_mut().0.try_join_next()
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::unspecified(Kind::End)
     }
 }
 

@@ -9,7 +9,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_kernel::{AsUnit, JoinHandle, Mailbox, Spawn, SpawnError, Unit};
+use weald_kernel::{AsUnit, JoinError, JoinHandle, Mailbox, Spawn, SpawnError, Unit};
+use weald_sync::{Event, Polled, Source, of_source, reason::Reason};
 
 use crate::{
     exit::ExitReason,
@@ -257,7 +258,8 @@ fn begin<M, Fut>(
 }
 
 /// A spawned process: its pid, and an owned permission to join it. Awaiting it gives the value of the process, or
-/// the reason why there is none. Dropping it detaches the process.
+/// the reason why there is none. Dropping it detaches the process. `&mut process` is also an event; if another one is
+/// chosen, the value can still be had.
 #[must_use = "a process that is dropped is detached; call into_pid() to say so"]
 pub struct Process<M, T> {
     pub(crate) handle: JoinHandle<T>,
@@ -289,6 +291,10 @@ impl<M, T> Process<M, T> {
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
+
+    fn end(&self, joined: Result<T, JoinError>) -> Result<T, ExitReason> {
+        joined.map_err(|error| ExitReason::of(error, || Signals::reason_of(&self.pid.0.unit())))
+    }
 }
 
 impl<M, T> Future for Process<M, T> {
@@ -296,7 +302,38 @@ impl<M, T> Future for Process<M, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ended = Pin::new(&mut self.handle).poll(cx);
-        ended.map_err(|error| ExitReason::of(error, || Signals::reason_of(&self.pid.0.unit())))
+        ended.map(|end| self.end(end))
+    }
+}
+
+/// The end of the process, as an event. A process that is not chosen keeps its value.
+impl<'a, M, T> Event for &'a mut Process<M, T> {
+    type Output = Result<T, ExitReason>;
+    type Branch = <Polled<&'a mut Process<M, T>> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(self).open()
+    }
+
+    fn conclude(outcome: Self::Output) -> Self::Output {
+        outcome
+    }
+}
+
+impl<M, T> Source for Process<M, T> {
+    type Output = Result<T, ExitReason>;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.handle).poll_ready(cx)
+    }
+
+    fn take(mut self: Pin<&mut Self>) -> Self::Output {
+        let end = Pin::new(&mut self.handle).take();
+        self.end(end)
+    }
+
+    fn reason(&self) -> Reason {
+        self.handle.reason()
     }
 }
 

@@ -9,10 +9,43 @@ use std::time::Duration;
 
 use tools::{on_each, runtime, until, watch};
 use weald_kernel::{Wait, spawn, yield_now};
-use weald_process::{self as process, ExitReason, Inbox};
+use weald_process::{self as process, ExitReason, Inbox, ProcessSet};
 use weald_sync::{
     Event, Mutex, after, always, channel, choose, never, of_source, select, with_nack,
 };
+
+#[test]
+fn processes_their_monitors_and_sets_are_events_that_lose_nothing() {
+    on_each(|runtime| {
+        let ended = runtime.block_on(async {
+            let (mut set, mut ended) = (ProcessSet::new(), Vec::new());
+            for number in 0..50_u32 {
+                set.spawn(async move |_: Inbox<()>| {
+                    yield_now().await;
+                    number
+                })
+                .unwrap();
+            }
+            let add = async |mut inbox: Inbox<u32>| inbox.receive().await + 2;
+            let mut adder = process::spawn(add).unwrap();
+            let mut down = process::monitor(adder.pid());
+            adder.pid().send(40);
+            let (mut sum, mut reason) = (None, None);
+            while !set.is_empty() || sum.is_none() || reason.is_none() {
+                select! {
+                    next = (!set.is_empty()).then(|| set.join_next()) => ended.push(next.unwrap().1.unwrap()),
+                    end = sum.is_none().then_some(&mut adder) => sum = Some(end),
+                    down = reason.is_none().then_some(&mut down) => reason = Some(down.reason),
+                    () = always(()) => yield_now().await,
+                }
+            }
+            assert_eq!((sum, reason), (Some(Ok(42)), Some(ExitReason::Normal)));
+            ended.sort();
+            ended
+        });
+        assert!(ended.into_iter().eq(0..50));
+    });
+}
 
 #[test]
 fn a_message_and_a_join_are_events() {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use weald_sync::{
-    Source,
+    Event, Polled, Source, of_source,
     reason::{Kind, Reason},
 };
 
@@ -147,7 +147,29 @@ impl std::error::Error for JoinError {}
 
 /// A future of a job's output. Dropping the handle detaches the job, which continues to run.
 ///
-/// Cancel-safe: dropping a future that awaits `&mut handle` loses nothing.
+/// Cancel-safe: dropping a future that awaits `&mut handle` loses nothing. `&mut handle` is also an event, which loses
+/// nothing if another one is chosen:
+///
+/// ```
+/// use std::time::Duration;
+/// use weald::sync::{after, select};
+///
+/// # weald::Runtime::test(1).block_on(async {
+/// let mut job = weald::spawn(async {
+///     weald::sleep(Duration::from_secs(3)).await;
+///     42
+/// });
+/// let mut seconds = 0;
+/// let answer = loop {
+///     select! {
+///         answer = &mut job => break answer.unwrap(),
+///         () = after(Duration::from_secs(1)) => seconds += 1,
+///     }
+/// };
+/// assert_eq!(answer, 42);
+/// assert!(seconds >= 2);
+/// # });
+/// ```
 ///
 /// Once the handle was ready, polling it again returns [`Cancelled`](JoinError::Cancelled): the output is gone.
 #[must_use = "dropping a handle detaches its job; call detach() if that is intended"]
@@ -291,8 +313,20 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-/// The end of the job, as one of several events: `of_source(&mut handle)`. A handle that is not chosen keeps the
-/// output.
+/// The end of the job, as an event. A handle that is not chosen keeps the output.
+impl<'a, T> Event for &'a mut JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+    type Branch = <Polled<&'a mut JoinHandle<T>> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(self).open()
+    }
+
+    fn conclude(outcome: Self::Output) -> Self::Output {
+        outcome
+    }
+}
+
 impl<T> Source for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 

@@ -6,7 +6,12 @@ use std::{
     collections::{BTreeMap, VecDeque},
     pin::Pin,
     sync::{Arc, Mutex},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
+};
+
+use weald_sync::{
+    Branch, Event as _, Source, Waiting, of_source,
+    reason::{Kind, Reason},
 };
 
 use crate::{
@@ -15,7 +20,7 @@ use crate::{
         spawn::spawn,
     },
     job::{exit_hooks, foreign_call::FiredBy},
-    scheduler::workers::waker,
+    scheduler::workers::{context, waker},
     sys::lock,
 };
 
@@ -105,9 +110,47 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// Waits for the first job to end among those not yet joined, and returns its result. None if the set is empty.
     ///
-    /// Cancel-safe: dropping the future loses no result.
-    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
-        std::future::poll_fn(|cx| self.poll_join_next(cx)).await
+    /// An event. Cancel-safe: if the wait is dropped, or another event is chosen, no result is lost. In an endless loop of
+    /// choices an empty set, which is ready at once, is left out: `(!set.is_empty()).then(|| set.join_next())`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use weald::sync::{after, select};
+    ///
+    /// # weald::Runtime::test(1).block_on(async {
+    /// let mut set = weald::JoinSet::new();
+    /// set.spawn(async { 42 });
+    /// set.spawn(std::future::pending());
+    /// let mut ended = Vec::new();
+    /// loop {
+    ///     select! {
+    ///         next = set.join_next() => match next {
+    ///             Some(result) => ended.push(result.unwrap()),
+    ///             None => break,
+    ///         },
+    ///         () = after(Duration::from_millis(20)) => break set.cancel_all(),
+    ///     }
+    /// }
+    /// assert_eq!(ended, [42]);
+    /// # });
+    /// ```
+    pub fn join_next(
+        &mut self,
+    ) -> Waiting<impl Branch<Output = Option<Result<T, JoinError>>> + use<'_, T>> {
+        Waiting::new(of_source(NextEnd(self)).open())
+    }
+
+    /// Ready if [`JoinSet::join_next`] would not wait, also because the set is empty. For `poll_…` functions: only the
+    /// waker of the last call is woken.
+    pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.handles.is_empty() {
+            return Poll::Ready(());
+        }
+        let Some(first) = self.first_ended(cx) else {
+            return Poll::Pending;
+        };
+        let handle = self.handles.get_mut(&first);
+        Pin::new(handle.expect("an ended job is joined once")).poll_ready(cx)
     }
 
     /// As [`JoinSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
@@ -122,22 +165,11 @@ impl<T: Send + 'static> JoinSet<T> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<(u64, Result<T, JoinError>)>> {
-        if self.handles.is_empty() {
-            return Poll::Ready(None);
+        ready!(self.poll_ended(cx));
+        if !self.is_empty() && !context::with(|here| here.spend(cx.waker())) {
+            return Poll::Pending;
         }
-        let Some(first) = self.first_ended(cx) else {
-            return Poll::Pending;
-        };
-        let handle = self
-            .handles
-            .get_mut(&first)
-            .expect("an ended job is joined once");
-        let Poll::Ready(result) = Pin::new(handle).poll(cx) else {
-            return Poll::Pending;
-        };
-        lock(&self.ended).numbers.pop_front();
-        self.handles.remove(&first);
-        Poll::Ready(Some((first, result)))
+        Poll::Ready(self.try_join_next_numbered())
     }
 
     /// Joins the first job that has ended, if one has by now. A [`poll_join_next`](JoinSet::poll_join_next) that waits
@@ -190,6 +222,25 @@ impl<T: Send + 'static> Default for JoinSet<T> {
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         self.handles.values().for_each(JoinHandle::cancel);
+    }
+}
+
+/// The end of the next job of a set.
+struct NextEnd<'a, T>(&'a mut JoinSet<T>);
+
+impl<T: Send + 'static> Source for NextEnd<'_, T> {
+    type Output = Option<Result<T, JoinError>>;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().0.poll_ended(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        self.get_mut().0.try_join_next()
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::unspecified(Kind::End)
     }
 }
 

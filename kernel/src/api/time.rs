@@ -12,7 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_sync::reason::{Kind, Reason};
+use weald_sync::{
+    Event, Polled, Source, of_source,
+    reason::{Kind, Reason},
+};
 
 use crate::{
     scheduler::workers::config::FOREVER,
@@ -43,7 +46,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::until(deadline.min(now() + FOREVER))
 }
 
-/// A future that is ready at its deadline; see [`sleep`]. Works under any executor; outside of a runtime it uses
+/// A future that is ready at its deadline, and an event; see [`sleep`]. Works under any executor; outside of a runtime it uses
 /// the timers of the default runtime.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
@@ -240,6 +243,32 @@ impl Future for Sleep {
         self.arm_for(cx.waker());
         note_wait(Reason::unspecified(Kind::Time));
         Poll::Pending
+    }
+}
+
+/// In a choice, [`after`](weald_sync::after) costs less.
+impl Event for Sleep {
+    type Output = ();
+    type Branch = <Polled<Sleep> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(self).open()
+    }
+
+    fn conclude((): ()) {}
+}
+
+impl Source for Sleep {
+    type Output = ();
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) {}
+
+    fn reason(&self) -> Reason {
+        Reason::unspecified(Kind::Time)
     }
 }
 

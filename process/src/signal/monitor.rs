@@ -15,7 +15,7 @@ use std::{
 
 use weald_kernel::{Address, AsUnit, Unit, UnitPlace, catch_panic};
 use weald_sync::{
-    Source,
+    Event, Polled, Source, of_source,
     reason::{Kind, Reason},
 };
 
@@ -148,7 +148,26 @@ fn watch(target: Option<&Arc<Signals>>, number: MonitorNumber, watcher: Box<dyn 
 /// Watches the end of one unit: a future of its [`Down`]. Dropping it ends the watch. May be awaited anywhere, by any
 /// number of monitors of the same unit.
 ///
-/// Cancel-safe: dropping a future that awaits `&mut monitor` loses nothing.
+/// Cancel-safe: dropping a future that awaits `&mut monitor` loses nothing. `&mut monitor` is also an event:
+///
+/// ```
+/// # weald::Runtime::test(1).block_on(async {
+/// use std::time::Duration;
+/// use weald::process::{self, Inbox, monitor};
+/// use weald::sync::{after, select};
+///
+/// let process = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await)?;
+/// let mut down = monitor(process.pid());
+/// loop {
+///     select! {
+///         _down = &mut down => break,
+///         () = after(Duration::from_secs(1)) => process.pid().send(()),
+///     }
+/// }
+/// assert!(!process.pid().is_alive());
+/// # Ok::<(), weald::SpawnError>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a monitor that is dropped watches no longer"]
 pub struct Monitor {
     number: MonitorNumber,
@@ -244,7 +263,20 @@ impl Monitor {
     }
 }
 
-/// The notice as one of several events: `of_source(&mut monitor)`. A monitor that is not chosen keeps it.
+/// The notice, as an event. A monitor that is not chosen keeps it.
+impl<'a> Event for &'a mut Monitor {
+    type Output = Down;
+    type Branch = <Polled<&'a mut Monitor> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(self).open()
+    }
+
+    fn conclude(down: Down) -> Down {
+        down
+    }
+}
+
 impl Source for Monitor {
     type Output = Down;
 

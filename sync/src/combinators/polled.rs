@@ -52,8 +52,9 @@ pub fn of_source<S: Source>(source: S) -> Polled<S> {
 }
 
 /// The event that is ready when `future` is. If another event is chosen, the future is dropped, and its output
-/// with it if it is ready at the same moment. Put a future that must continue into a [`Kept`]. A reference to
-/// a future is no substitute: the output would be lost.
+/// with it if it is ready at the same moment, even if the future is cancel-safe. Put a future that must continue into a
+/// [`Kept`]. A reference to a future is no substitute: the output would be lost. What ends or arrives in Weald needs
+/// neither, because it is an event itself: `&mut handle` of a job, thread or process, a receive, the next job of a set.
 ///
 /// ```
 /// use weald::sync::{Wait, never, of_future, one_of, Either};

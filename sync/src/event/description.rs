@@ -19,6 +19,7 @@ use crate::combinators::{boxed::Boxed, wrap::Wrap};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event",
     label = "not an event",
+    note = "a handle of a job, thread or process, or a monitor, is an event by reference: `&mut handle`",
     note = "a future becomes an event by `weald::sync::of_future(future)`: it is dropped if another one is chosen",
     note = "for a limit of time on a future there is `weald::timeout(time, future)`"
 )]
