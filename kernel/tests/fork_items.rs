@@ -122,6 +122,21 @@ proptest! {
 }
 
 #[test]
+fn a_chain_is_zipped_with_a_chain() {
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            let (mut sums, numbers) = (vec![0; 100], (0..1_000).collect::<Vec<usize>>());
+            let tens = fork::items(&numbers).chunks(10).grain(Grain::of(1000));
+            let pairs = fork::items(&mut sums)
+                .grain(Grain::of(3))
+                .zip(tens.enumerate());
+            pairs.for_each(|(sum, (at, ten))| *sum = ten.iter().sum::<usize>() - 100 * at);
+            assert_eq!(sums, [45; 100]);
+        });
+    });
+}
+
+#[test]
 fn workers_share_a_chain_and_its_order_is_kept() {
     on_each(|runtime| {
         spawn_in(runtime, || {

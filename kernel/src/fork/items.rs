@@ -64,6 +64,16 @@ pub fn items<I: IntoParts>(items: I) -> Items<I::Parts> {
     }
 }
 
+/// A chain without steps may be zipped with another one, which decides how finely both are divided.
+impl<P: Parts> IntoParts for Items<P> {
+    type Parts = P;
+    type Item = P::Item;
+
+    fn into_parts(self) -> P {
+        self.parts
+    }
+}
+
 // What needs the index of each item. Each method has the bound, so an error names the method, and says what to write.
 impl<P: Parts, S> Items<P, S> {
     /// Pieces of a slice of `size` items each; the last may be shorter.
@@ -102,12 +112,18 @@ impl<P: Parts, S> Items<P, S> {
         self.chunks(size)
     }
 
-    /// Pairs with the items of `other`, as many as the shorter one has.
+    /// Pairs with the items of `other`, as many as the shorter one has. `other` is what [`items`] takes, or itself a
+    /// chain, as of `chunks`, whose items still have an index.
     ///
     /// ```
     /// let mut totals = [1, 2];
     /// weald::fork::items(&mut totals).zip(&[10, 20, 30]).for_each(|(total, more)| *total += more);
     /// assert_eq!(totals, [11, 22]);
+    ///
+    /// let (mut image, light) = ([1, 2, 3, 4], [10, 20]);
+    /// let rows = weald::fork::items(&mut image).chunks_mut(2);
+    /// rows.zip(weald::fork::items(&light).chunks(1)).for_each(|(row, light)| row.fill(light[0]));
+    /// assert_eq!(image, [10, 10, 20, 20]);
     /// ```
     pub fn zip<I: IntoParts>(self, other: I) -> Items<Zip<P, I::Parts>>
     where
