@@ -33,6 +33,11 @@ use crate::{
 };
 
 /// A tower service that a server can serve. Implemented for every type that fits.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be served",
+    label = "not a tower service of HTTP requests that is `Clone` and `Send`",
+    note = "an axum router is served as it is, without `into_make_service`; its state is set by `with_state` first"
+)]
 pub trait Serve:
     Service<
         Request<RequestBody>,
@@ -47,6 +52,7 @@ pub trait Serve:
     type ResponseBody: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
 }
 
+#[diagnostic::do_not_recommend]
 impl<S, B> Serve for S
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>, Future: Send>

@@ -37,8 +37,8 @@ use crate::{
 };
 
 /// Serves HTTP/1 to clients of `listener`. Each request is passed to a clone of `service`, which is any tower service,
-/// for example an axum router. Await the server to run it; without [`until`](Server::until) it serves until it is
-/// dropped.
+/// for example an axum router (the router itself, without `into_make_service`). Await the server to run it; without
+/// [`until`](Server::until) it serves until it is dropped.
 ///
 /// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
 /// delays only its own connection, because another instance is left. But until the very first clone has ended there is
@@ -73,7 +73,7 @@ use crate::{
 /// ends. Dropping the server's future closes the listener and lets each connection finish the request that is in
 /// flight. An upgraded connection belongs to the code that took it over, and the server does not wait for it.
 #[track_caller]
-pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
+pub fn serve<L: Listen, S: Serve>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     Server {
         listener,
         service,
