@@ -348,7 +348,7 @@ impl CallbackPtr {
         // SAFETY: the caller still has the claim.
         let head = unsafe { self.head() };
         // Without an owner nobody could take a claim meanwhile; and a load costs less than a locked operation.
-        let is_last = !head.calls().has_owner && head.entry.phase.is_last();
+        let is_last = head.entry.phase.is_last() && !head.calls().has_owner;
         if is_last || head.entry.phase.release() {
             // SAFETY: it was the last claim.
             unsafe { self.free() };

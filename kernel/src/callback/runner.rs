@@ -32,7 +32,7 @@ use crate::{
         payload::{self, Payload},
     },
     scheduler::services::Callbacks,
-    scheduler::workers::{context, ready, run},
+    scheduler::workers::{context, ready, run, shared::Shared, worker_core::turns::DueLook},
     timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
@@ -293,9 +293,13 @@ fn has_another_turn() -> bool {
     let (Some((worker, lease)), Some(pinned)) = (cx.worker(), cx.pinned_here()) else {
         return false;
     };
+    let due = match cx.shared().is_some_and(Shared::is_driven) {
+        true => DueLook::MayWait,
+        false => DueLook::First,
+    };
     // SAFETY: *owner*: the worker of this thread's context.
     let entered = unsafe { worker.core.enter(lease) };
-    entered.is_ok_and(|mut core| core.give_callbacks_another_turn(pinned))
+    entered.is_ok_and(|mut core| core.give_callbacks_another_turn(pinned, due))
 }
 
 /// Notes that a cancelled callback has left its list: if it counts, it became ready at the moment of its cancel.

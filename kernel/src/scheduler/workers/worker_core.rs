@@ -44,7 +44,7 @@
 
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod turns;
+pub(crate) mod turns;
 
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},

@@ -3,7 +3,7 @@
 
 use std::task::Waker;
 
-use super::*;
+use super::{turns::DueLook, *};
 use crate::job::testing;
 
 /// How many jobs there are; each is in at most one queue of its core.
@@ -230,7 +230,9 @@ fn a_runner_goes_on_while_no_job_could_have_the_turn_and_no_look_is_due() {
         let mut tested = Tested::new();
         tested.start_callback();
         prepare(&mut tested);
-        let goes_on = tested.core.give_callbacks_another_turn(&tested.pinned);
+        let goes_on = tested
+            .core
+            .give_callbacks_another_turn(&tested.pinned, DueLook::First);
         if !tested.core.callbacks.is_empty() {
             tested.run_callback();
         }
@@ -244,6 +246,13 @@ fn a_runner_goes_on_while_no_job_could_have_the_turn_and_no_look_is_due() {
     tested.queue(0);
     assert_eq!(tested.take(true).0, Answer::Job(0));
     assert_eq!(tested.take(true).0, Answer::Look);
+    tested.run_callback();
+
+    tested.start_callback();
+    let goes_on_driven = tested
+        .core
+        .give_callbacks_another_turn(&tested.pinned, DueLook::MayWait);
+    assert!(goes_on_driven);
     tested.run_callback();
 
     let refusals: [fn(&mut Tested); 5] = [

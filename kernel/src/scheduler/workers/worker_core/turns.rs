@@ -7,6 +7,13 @@ use crate::{
     scheduler::stackful::pinned::PinnedQueue,
 };
 
+/// Whether a look that is due comes before another turn of callbacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DueLook {
+    First,
+    MayWait,
+}
+
 /// The most jobs in one turn of pinned jobs, or of the others.
 const TURN_MAX: usize = 64;
 
@@ -31,16 +38,25 @@ impl WorkerCore {
     }
 
     /// Whether a runner whose turn is over has the next turn too, because there is no job that could have it. The runner
-    /// then goes on, which is cheaper than another one. The next look comes as if there had been another.
-    pub(crate) fn give_callbacks_another_turn(&mut self, pinned: &PinnedQueue) -> bool {
+    /// then goes on, which is cheaper than another one. The next look comes as if there had been another; a test runtime
+    /// looks before each job, and it may come later there.
+    pub(crate) fn give_callbacks_another_turn(
+        &mut self,
+        pinned: &PinnedQueue,
+        due: DueLook,
+    ) -> bool {
         self.end_row();
         let is_alone = self.next.is_none() && self.ring.len() == 0 && !pinned.has_own();
-        if !is_alone || self.until_look == 0 || self.callbacks.is_empty() {
+        if !is_alone || self.callbacks.is_empty() {
             return false;
         }
-        // It counts for the look, but is no poll.
-        self.until_look -= 1;
-        self.allowed -= 1;
+        if self.until_look > 0 {
+            // It counts for the look, but is no poll.
+            self.until_look -= 1;
+            self.allowed -= 1;
+        } else if due == DueLook::First {
+            return false;
+        }
         self.callbacks_turn = true;
         true
     }
