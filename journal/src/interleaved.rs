@@ -5,12 +5,13 @@
 //!   of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
 //! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable even after the loss of power.
 
-use std::cell::Cell;
+mod stepped;
+mod turns;
+
 use std::future::Future;
-use std::io;
 use std::ops::DerefMut;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,183 +22,16 @@ use weald_forest::{CommitId, Version};
 use crate::core::{Core, Work};
 use crate::disk_journal::DiskJournal;
 use crate::lead::Buffering;
-use crate::medium::{LockError, Medium, MediumFile};
+use crate::medium::Medium;
 use crate::sectors::Random;
 use crate::settings::Settings;
 use crate::simulated::SimulatedDisk;
 use crate::standing::Standing;
 
-const AUTHORS: usize = 3;
-
-/// Those who write and sync, and the one that prepares segments.
-const HANDS: usize = 3;
+use stepped::Stepped;
+use turns::{AUTHORS, End, HANDS, Turns};
 
 const RECORDS: usize = 6;
-
-thread_local! {
-    /// Which party this thread is.
-    static PARTY: Cell<Option<usize>> = const { Cell::new(None) };
-}
-
-/// Whose turn it is.
-struct Turns {
-    state: Mutex<State>,
-    /// Where each party waits for its turn.
-    calls: [Condvar; AUTHORS + HANDS],
-}
-
-struct State {
-    random: Random,
-    turn: usize,
-    /// The parties that have not ended.
-    left: Vec<usize>,
-}
-
-impl Turns {
-    fn new(seed: u64) -> Self {
-        let state = State {
-            random: Random(seed),
-            turn: 0,
-            left: (0..AUTHORS + HANDS).collect(),
-        };
-        Self {
-            state: Mutex::new(state),
-            calls: Default::default(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    /// A number that belongs to the interleaving. Only the thread that has the turn asks.
-    fn below(&self, bound: usize) -> usize {
-        self.state().random.below(bound)
-    }
-
-    fn wait(&self, mut state: MutexGuard<'_, State>, party: usize) {
-        while state.turn != party {
-            state = self.calls[party].wait(state).unwrap();
-        }
-    }
-
-    fn choose(&self, state: &mut State) {
-        if !state.left.is_empty() {
-            let next = state.random.below(state.left.len());
-            state.turn = state.left[next];
-            self.calls[state.turn].notify_one();
-        }
-    }
-
-    /// Lets somebody go on, perhaps the same party.
-    fn pass(&self) {
-        let Some(party) = PARTY.get() else { return };
-        let mut state = self.state();
-        self.choose(&mut state);
-        self.wait(state, party);
-    }
-
-    fn begin(&self, party: usize) {
-        PARTY.set(Some(party));
-        self.wait(self.state(), party);
-    }
-
-    fn end(&self, party: usize) {
-        let mut state = self.state();
-        state.left.retain(|other| *other != party);
-        self.choose(&mut state);
-    }
-
-    /// Whether an author is left.
-    fn is_on(&self) -> bool {
-        self.state().left.iter().any(|party| *party < AUTHORS)
-    }
-}
-
-/// Ends a party, even if it panics.
-struct End<'a>(&'a Turns, usize);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.end(self.1);
-    }
-}
-
-/// A disk on which each operation is a place where others may come in between.
-struct Stepped(SimulatedDisk, Arc<Turns>);
-
-struct SteppedFile(Box<dyn MediumFile>, Arc<Turns>);
-
-fn stepped<T>(turns: &Turns, act: impl FnOnce() -> T) -> T {
-    turns.pass();
-    let done = act();
-    turns.pass();
-    done
-}
-
-impl Stepped {
-    fn file(&self, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
-        Box::new(SteppedFile(file, Arc::clone(&self.1)))
-    }
-}
-
-impl Medium for Stepped {
-    /// The name is asked for when a failure is reported, so others may come in between there, too.
-    fn name(&self) -> String {
-        self.1.pass();
-        self.0.name()
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        stepped(&self.1, || self.0.create(name)).map(|file| self.file(file))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        self.0.open(name).map(|file| self.file(file))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        stepped(&self.1, || self.0.rename(from, to))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        stepped(&self.1, || self.0.remove(name))
-    }
-
-    fn sync_names(&self) -> io::Result<()> {
-        stepped(&self.1, || self.0.sync_names())
-    }
-
-    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
-        self.0.lock()
-    }
-}
-
-impl MediumFile for SteppedFile {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(bytes, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        stepped(&self.1, || self.0.write_at(bytes, offset))
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        stepped(&self.1, || self.0.sync())
-    }
-
-    fn cut(&self, len: u64) -> io::Result<()> {
-        stepped(&self.1, || self.0.cut(len))
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-}
 
 fn open_on(medium: impl Medium) -> Option<DiskJournal> {
     let settings = Settings::new().segment(2048).buffer(1500).by_hand();
