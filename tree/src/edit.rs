@@ -1,9 +1,9 @@
 //! An edit: a private version that is changed in place, and the list of the operations and reads done on it.
 //!
 //! - The edit owns what it has copied once, and changes it in place from then on; freezing costs nothing.
-//! - If the first operation adds a node or puts an attribute, it is checked and listed, but deferred: it is
-//!   carried out when the caller asks for the working version, or with the second operation. An edit of one
-//!   operation that is replayed on another version thus never pays for a working version that is not read.
+//! - If the first operation adds a node or puts an attribute, it is checked and listed, but deferred: it is carried out
+//!   when the caller asks for the working version, or with the second operation. An edit of one operation that is
+//!   replayed on another version thus never pays for a working version that is not read.
 //! - The list of operations and reads is data: it can be checked against another version and applied there
 //!   without the code that made it (see [`Script`]).
 //! - A refused operation changes nothing and is not on the list.
@@ -100,8 +100,7 @@ impl Edit {
         }
     }
 
-    /// Carries out the deferred operation, if there is one, so that [`finish`](Self::finish) has nothing left
-    /// to do.
+    /// Carries out the deferred operation, if there is one, so that [`finish`](Self::finish) has nothing left to do.
     #[inline]
     pub fn carry_out(&mut self) {
         let Some(mut deferred) = self.deferred.take() else {
@@ -128,8 +127,7 @@ impl Edit {
         (self.tree, Script::new(self.operations, reads, steps))
     }
 
-    /// The script alone, for callers that only replay it on another version. A deferred operation is not
-    /// carried out.
+    /// The script alone, to be replayed on another version. A deferred operation is not carried out.
     pub fn into_script(self) -> Script {
         let steps = self.steps();
         let reads = self.reads.map(RefCell::into_inner);
@@ -201,8 +199,7 @@ impl Edit {
     /// Adds a subtree that was built separately. It costs a sixteenth of adding its nodes one by one.
     ///
     /// # Errors
-    /// As [`add`](Self::add); `ForeignSubtree`, if it was built with ids of another tree;
-    /// `AlreadyThere`, if it was spliced in before.
+    /// As [`add`](Self::add); `ForeignSubtree`, if it has ids of another tree; `AlreadyThere`, if it was spliced in before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let at = self.tree.own_place(at)?;
         let tree = self.own();
@@ -258,8 +255,7 @@ impl Edit {
         self.put_bytes(node, name, Bytes::new(value.as_ref()))
     }
 
-    /// Like [`put_attribute`](Self::put_attribute), with bytes that are shared with other clones or have a
-    /// companion.
+    /// Like [`put_attribute`](Self::put_attribute), with bytes that other clones share or that have a companion.
     ///
     /// # Errors
     /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
@@ -283,8 +279,7 @@ impl Edit {
     /// Deletes an attribute.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id; `NoAttribute`, if it has none of
-    /// this name.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id; `NoAttribute`, if it has none.
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
         let node = self.tree.own_id(node)?;
         self.own().delete_attribute(node, name)?;
