@@ -51,7 +51,7 @@ fn start(address: SocketAddr) -> io::Result<net::TcpStream> {
 }
 
 impl TcpStream {
-    /// Connects to `address`. Set a deadline with `TcpStream::connect(address).within(duration)`: the system
+    /// Connects to `address`; for the name of a host there is [`Connector`](crate::Connector). Set a deadline with `TcpStream::connect(address).within(duration)`: the system
     /// itself gives up only after minutes.
     ///
     /// Cancel-safe: dropping the wait closes the socket.
