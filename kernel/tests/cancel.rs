@@ -138,44 +138,42 @@ impl Drop for WaitsForEver {
     }
 }
 
-/// The cancel that ends the wait of a destructor goes no further there.
-#[test]
-fn a_job_that_is_cancelled_in_the_destructor_of_a_payload_ends_at_its_own_next_wait() {
+/// In a job, `act` waits for ever after it has sent, in code of others. The cancel that ends that wait goes no further
+/// there, and the job ends at its own next wait.
+fn goes_no_further_there(act: impl Fn(mpsc::Sender<()>) + Clone + Send + 'static) {
     on_each(|runtime| {
         let (waits, waiting) = mpsc::channel();
-        let passed = Arc::new(AtomicBool::new(false));
-        let passes = passed.clone();
+        let [left, passed] = [(), ()].map(|()| Arc::new(AtomicBool::new(false)));
+        let (act, leaves, passes) = (act.clone(), left.clone(), passed.clone());
         let job = runtime.spawn(async move {
-            let caught = catch_panic(|| std::panic::panic_any(WaitsForEver(waits)));
-            assert!(caught.is_none());
+            act(waits);
+            leaves.store(true, Ordering::SeqCst);
             yield_with_stack();
             passes.store(true, Ordering::SeqCst);
         });
         waiting.recv().unwrap();
         job.cancel();
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(left.load(Ordering::SeqCst), "the unwinding has left it");
         assert!(!passed.load(Ordering::SeqCst));
     });
 }
 
 #[test]
+fn a_job_that_is_cancelled_in_the_destructor_of_a_payload_ends_at_its_own_next_wait() {
+    goes_no_further_there(|waits| {
+        let caught = catch_panic(|| std::panic::panic_any(WaitsForEver(waits)));
+        assert!(caught.is_none());
+    });
+}
+
+#[test]
 fn a_job_that_is_cancelled_in_the_destructor_of_a_callback_ends_at_its_own_next_wait() {
-    on_each(|runtime| {
-        let (waits, waiting) = mpsc::channel();
-        let passed = Arc::new(AtomicBool::new(false));
-        let passes = passed.clone();
-        let job = runtime.spawn(async move {
-            let waits = WaitsForEver(waits);
-            let when = When::At(Instant::now() + Duration::from_secs(3600));
-            let handle = callback::once(Owner::runtime(), when, move || drop(waits));
-            assert!(handle.cancel());
-            yield_with_stack();
-            passes.store(true, Ordering::SeqCst);
-        });
-        waiting.recv().unwrap();
-        job.cancel();
-        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
-        assert!(!passed.load(Ordering::SeqCst));
+    goes_no_further_there(|waits| {
+        let waits = WaitsForEver(waits);
+        let when = When::At(Instant::now() + Duration::from_secs(3600));
+        let handle = callback::once(Owner::runtime(), when, move || drop(waits));
+        assert!(handle.cancel());
     });
 }
 
@@ -193,46 +191,19 @@ impl Attachment for WaitsWhenTold {
 
 #[test]
 fn a_job_that_is_cancelled_while_its_attachment_is_told_of_a_panic_ends_at_its_own_next_wait() {
-    on_each(|runtime| {
-        let (waits, waiting) = mpsc::channel();
-        let passed = Arc::new(AtomicBool::new(false));
-        let passes = passed.clone();
-        let job = runtime.spawn(async move {
-            let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
-            assert!(told.is_some());
-            fork::scope(|scope| scope.spawn(Unit::tell_if_it_goes_on));
-            yield_with_stack();
-            passes.store(true, Ordering::SeqCst);
-        });
-        waiting.recv().unwrap();
-        job.cancel();
-        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
-        assert!(!passed.load(Ordering::SeqCst));
+    goes_no_further_there(|waits| {
+        let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
+        assert!(told.is_some());
+        fork::scope(|scope| scope.spawn(Unit::tell_if_it_goes_on));
     });
 }
 
 #[test]
 fn no_unwinding_leaves_isolated_code_if_the_job_is_cancelled_while_its_attachment_is_told() {
-    on_each(|runtime| {
-        let (waits, waiting) = mpsc::channel();
-        let (left, passed) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (leaves, passes) = (left.clone(), passed.clone());
-        let job = runtime.spawn(async move {
-            let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
-            assert!(told.is_some());
-            assert!(catch_unwinding::<()>(|| panic!("caught")).is_none());
-            leaves.store(true, Ordering::SeqCst);
-            yield_with_stack();
-            passes.store(true, Ordering::SeqCst);
-        });
-        waiting.recv().unwrap();
-        job.cancel();
-        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
-        assert!(left.load(Ordering::SeqCst), "the unwinding has left it");
-        assert!(!passed.load(Ordering::SeqCst));
+    goes_no_further_there(|waits| {
+        let told = Unit::current().unwrap().attach(|_| WaitsWhenTold(waits));
+        assert!(told.is_some());
+        assert!(catch_unwinding::<()>(|| panic!("caught")).is_none());
     });
 }
 

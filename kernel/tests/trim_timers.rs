@@ -1,4 +1,4 @@
-//! `Runtime::trim`: timers that were cancelled leave the wheels, also that of a worker that is stuck.
+//! `Runtime::trim`: timers that were cancelled leave the wheels, even that of a stuck worker.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,6 +26,15 @@ impl Wake for Nothing {
     fn wake(self: Arc<Self>) {}
 }
 
+/// A runtime of two workers that lose no thread.
+fn two_workers() -> Runtime {
+    let builder = Runtime::builder().workers(2);
+    builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap()
+}
+
 /// Starts sleeps of an hour and more, in every slot of the wheel.
 fn start(count: u64, waker: &Waker) -> Vec<Pin<Box<Sleep>>> {
     let sleeps = (0..count).map(|n| {
@@ -45,11 +54,7 @@ fn start(count: u64, waker: &Waker) -> Vec<Pin<Box<Sleep>>> {
 #[test]
 fn cancelled_timers_of_every_worker_are_freed() {
     let _watch = watch();
-    let builder = Runtime::builder().workers(2);
-    let runtime = builder
-        .stuck_after(Duration::from_secs(3600))
-        .build()
-        .unwrap();
+    let runtime = two_workers();
     let nothing = Arc::new(Nothing);
     let (started, sleeps) = mpsc::channel();
     let blocked = [0, 1].map(|_| {
@@ -99,11 +104,7 @@ fn hold<T: Send + 'static>(
 #[test]
 fn cancelled_callbacks_that_are_ready_hide_no_timer_of_another_worker() {
     let _watch = watch();
-    let builder = Runtime::builder().workers(2);
-    let runtime = builder
-        .stuck_after(Duration::from_secs(3600))
-        .build()
-        .unwrap();
+    let runtime = two_workers();
     let (sleeps, _sleeping) = hold(&runtime, || start(500, Waker::noop()));
     let (callbacks, _busy) = hold(&runtime, || start_ready(700));
     assert_eq!(runtime.metrics().timers, 500);
@@ -122,11 +123,7 @@ fn start_ready(count: usize) -> Vec<Handle> {
 #[test]
 fn cancelled_callbacks_that_move_to_another_worker_leave_the_count_of_timers_right() {
     let _watch = watch();
-    let builder = Runtime::builder().workers(2);
-    let runtime = builder
-        .stuck_after(Duration::from_secs(3600))
-        .build()
-        .unwrap();
+    let runtime = two_workers();
     // No worker is free, so nothing moves.
     let ((), idle) = hold(&runtime, || {});
     let (callbacks, _busy) = hold(&runtime, || start_ready(700));
