@@ -6,20 +6,32 @@
 //! ended by then. So the waker takes its own core from the sleeper's for the length of the call that wakes, and gives it
 //! back right after, when the choice is made; the system may move the thread back later.
 //!
-//! That takes three system calls. It serves where the waker goes on with work of its own beside the woken one. A chain of
+//! One thread of the program does so at a time ([`TURN`]); another one that wakes meanwhile leaves the choice to the system.
+//! Otherwise it could read the narrow cores, and leave them to the sleeper for good. A thread that the woken one starts
+//! before it has its cores back inherits the narrow ones: a moment in which the waker makes one system call.
+//!
+//! It takes three system calls. It serves where the waker goes on with work of its own beside the woken one. A chain of
 //! messages is faster where its cache lines are, and where no core is idle the choice is better left to the system.
+
+use std::sync::Mutex;
 
 use rustix::{
     process::Pid,
     thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
 };
 
+/// Held while a thread's cores are narrow.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Calls `wake`, which wakes the thread with this number. Any thread; the other one should be asleep, else it is moved
 /// from the caller's core for a moment.
 ///
 /// Where the caller's core is the only one that the thread may use, this only calls `wake`, and so it does if the system
-/// refuses.
+/// refuses, or while another thread does the same.
 pub(crate) fn wake_on_other_core(number: u32, wake: impl FnOnce()) {
+    let Ok(_turn) = TURN.try_lock() else {
+        return wake();
+    };
     let thread = i32::try_from(number).ok().and_then(Pid::from_raw);
     let cores = thread.and_then(|_| sched_getaffinity(thread).ok());
     let others = cores.and_then(|cores| without(cores, sched_getcpu()));
@@ -73,11 +85,20 @@ mod tests {
         });
         let number = told.recv().unwrap();
         let of_sleeper = || sched_getaffinity(Pid::from_raw(number.cast_signed())).unwrap();
-        let mut during = None;
-        wake_on_other_core(number, || during = Some(of_sleeper()));
-        let expected = if before.count() == 1 { 0 } else { 1 };
-        assert_eq!(before.count() - during.unwrap().count(), expected);
+        let (mut during, mut by_second) = (None, None);
+        wake_on_other_core(number, || {
+            during = Some(of_sleeper());
+            wake_on_other_core(number, || by_second = Some(of_sleeper()));
+            assert_eq!(
+                Some(of_sleeper()),
+                during,
+                "the second waker widens nothing"
+            );
+        });
+        assert_eq!(by_second, during, "the second waker narrows nothing");
         assert_eq!(of_sleeper(), before);
+        // Another test may have the turn.
+        assert!(during == Some(before) || during.unwrap().count() + 1 == before.count());
         end.send(()).unwrap();
         sleeper.join().unwrap();
     }
