@@ -18,6 +18,7 @@
 
 mod debug;
 mod taken;
+mod word;
 
 use std::ptr;
 
@@ -26,6 +27,7 @@ use crate::job::transition::{
 };
 
 pub(crate) use taken::TakenMessages;
+use word::{MESSAGES, Word};
 
 use crate::sys::{AtomicPtr, Ordering};
 
@@ -68,42 +70,6 @@ const LONG: usize = 1 << 56;
 /// The job has exit hooks, or an attachment, which is told of the end as if by a hook. Set only while `DONE` is unset;
 /// cleared when all hooks have run. Until then the job has not *ended*, even if it is `DONE`.
 const EXIT_HOOKS: usize = 1 << 57;
-
-/// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
-const MESSAGES: usize = (1 << 48) - 8;
-
-/// A value of the word.
-#[derive(Clone, Copy, PartialEq)]
-struct Word(*mut Link);
-
-impl Word {
-    fn has(self, flags: usize) -> bool {
-        self.0.addr() & flags != 0
-    }
-
-    fn with(self, flags: usize) -> Word {
-        Word(self.0.map_addr(|a| a | flags))
-    }
-
-    fn without(self, flags: usize) -> Word {
-        Word(self.0.map_addr(|a| a & !flags))
-    }
-
-    fn messages(self) -> *mut Link {
-        self.0.map_addr(|a| a & MESSAGES)
-    }
-
-    /// Without messages, and without the flags that say something about them.
-    fn without_messages(self) -> Word {
-        let flags = self.0.addr() & !(MESSAGES | SEEN | LONG);
-        Word(ptr::without_provenance_mut(flags))
-    }
-
-    /// The same flags over another stack of messages.
-    fn over(self, messages: *mut Link) -> Word {
-        Word(messages.map_addr(|a| a | (self.0.addr() & !MESSAGES)))
-    }
-}
 
 /// The atomic word.
 pub(crate) struct State(AtomicPtr<Link>);
