@@ -88,9 +88,9 @@ impl Sleep {
     }
 
     /// As a poll, for a deadline that is the limit of another wait and mostly not reached: nothing looks at the clock
-    /// before the timer has fired. So a deadline that has passed before the first poll is noticed by the timer, about a
-    /// tick later. A look at the clock costs more than arming and disarming the timer. The caller waits for something
-    /// else in the first place, so this notes no wait.
+    /// before the timer has fired. So a deadline that has passed before the first poll is noticed by the timer, when the
+    /// worker next looks at its timers. A look at the clock costs more than arming and disarming the timer. The caller
+    /// waits for something else in the first place, so this notes no wait.
     pub fn poll_limit(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_fired() {
             return self.poll(cx);
