@@ -77,8 +77,8 @@ pub(crate) struct Extensions {
     pub(crate) shuts_down: bool,
     /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
-    /// Whether a cancel ends no wait of the job at this moment, although none has unwound it.
-    pub(crate) is_shielded: bool,
+    /// How many shields the job has: with one, a cancel ends no wait of it, although none has unwound it.
+    pub(crate) shields: u32,
     /// Whether the description or the attachment is being told that the job takes long.
     is_being_told: bool,
     /// The job's number, if one was asked for.

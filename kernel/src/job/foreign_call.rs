@@ -234,7 +234,7 @@ impl ForeignCall {
         };
         let job = job::new(Room::needed(), spec, |_| self);
         let mut extensions = job.header().extensions.lock();
-        extensions.is_shielded = is_shielded;
+        extensions.shields = u32::from(is_shielded);
         extensions.kind = kind;
         extensions.name = name.name.map(String::into_boxed_str);
         extensions.description = described;

@@ -297,7 +297,7 @@ impl Header {
     /// unless the caller runs the job.
     pub(crate) fn waits_to_the_end(&self) -> bool {
         let extensions = self.extensions.lock_existing();
-        extensions.is_some_and(|extensions| extensions.unwound || extensions.is_shielded)
+        extensions.is_some_and(|extensions| extensions.unwound || extensions.shields > 0)
     }
 
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.

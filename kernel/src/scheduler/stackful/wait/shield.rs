@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{marker::PhantomData, mem};
+use std::marker::PhantomData;
 
 use crate::{job::JobRef, scheduler::workers::context};
 
@@ -11,11 +11,12 @@ pub(crate) struct Shield(Option<JobRef>);
 
 impl Shield {
     pub(super) fn begin() -> Shield {
-        // If there are two shields, the outer one counts.
         let job = context::again().job_ref();
-        Shield(
-            job.filter(|job| !mem::replace(&mut job.header().extensions.lock().is_shielded, true)),
-        )
+        if let Some(job) = &job {
+            // Counted: they may end in any order.
+            job.header().extensions.lock().shields += 1;
+        }
+        Shield(job)
     }
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn shield_if_cancelled() -> Option<Shield> {
 impl Drop for Shield {
     fn drop(&mut self) {
         if let Some(job) = &self.0 {
-            job.header().extensions.lock().is_shielded = false;
+            job.header().extensions.lock().shields -= 1;
         }
     }
 }
@@ -46,7 +47,7 @@ pub struct CancelShield {
 }
 
 impl CancelShield {
-    /// Begins to shield the running job. If a shield of the job is there already, that one counts.
+    /// Begins to shield the running job. With several, the job is shielded until the last has ended.
     pub fn begin() -> CancelShield {
         CancelShield {
             _shield: Shield::begin(),
