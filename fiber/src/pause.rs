@@ -19,10 +19,11 @@ pub enum Prefer {
     Local,
     /// A job of another worker, if there is one.
     Steal,
-    /// Only a job of this worker. If there is none, the caller continues at once.
+    /// Only a job of this worker. If there is none, the caller continues at once, and spends a reduction; with none left it
+    /// yields as with `Fair`.
     LocalOnly,
     /// Only a job of another worker: it runs first, and the caller goes to the end of this worker's queue. If there is none
-    /// to take, the caller continues at once.
+    /// to take, it is as with `LocalOnly`.
     StealOnly,
 }
 
@@ -83,14 +84,15 @@ pub fn yield_to(prefer: Prefer) {
         Prefer::LocalOnly => weald_kernel::has_local_jobs(),
         Prefer::StealOnly => weald_kernel::steal_next(),
     };
-    match yields || !is_in_job() {
+    // A loop of these must come to the reactor, the timers, and what other threads have woken.
+    match yields || !is_in_job() || !weald_kernel::spend_reduction() {
         true => yield_now(),
         false => cancel_point(),
     }
 }
 
-/// Waits for at least `duration`, while others run. Can be called anywhere. Ends at most a tick of 1 ms late if its
-/// worker is free.
+/// Waits for at least `duration`, while others run. Can be called anywhere. Ends at most some 16 µs late, and what the
+/// system needs to wake a thread, if its worker is free.
 ///
 /// ```
 /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();

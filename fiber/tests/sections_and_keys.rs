@@ -16,7 +16,10 @@ use std::{
 };
 
 use on_workers::on_workers;
+use tools::watch;
 use weald_fiber::{self as thread, CancelShield, JoinError, Key, Prefer, yield_to};
+use weald_kernel::{Runtime, spawn};
+use weald_sync::oneshot;
 
 #[test]
 fn a_cancel_waits_until_the_section_ends() {
@@ -46,6 +49,30 @@ fn a_cancel_waits_until_the_section_ends() {
             *log.lock().unwrap(),
             ["in the section", "still in the section"]
         );
+    });
+}
+
+#[test]
+fn sections_may_end_in_any_order() {
+    on_workers(1, || {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let logs = log.clone();
+        let worker = thread::spawn(move || {
+            let first = CancelShield::begin();
+            let second = CancelShield::begin();
+            thread::park();
+            drop(first);
+            thread::yield_now();
+            logs.lock().unwrap().push("in the second");
+            drop(second);
+            thread::yield_now();
+            logs.lock().unwrap().push("after both");
+        });
+        thread::yield_now();
+        worker.cancel();
+        worker.thread().unpark();
+        assert!(matches!(worker.join(), Err(JoinError::Cancelled)));
+        assert_eq!(*log.lock().unwrap(), ["in the second"]);
     });
 }
 
@@ -105,15 +132,52 @@ fn a_yield_that_only_steals_runs_no_job_of_its_own_worker_and_one_that_stays_doe
 #[test]
 fn a_yield_without_a_job_to_run_is_a_point_of_cancelling() {
     on_workers(1, || {
-        let spins = thread::spawn(|| {
-            loop {
-                yield_to(Prefer::StealOnly);
-                yield_to(Prefer::Fair);
-            }
+        let me = Arc::new(Mutex::new(None::<thread::JoinHandle<()>>));
+        let own = me.clone();
+        let went_on = Arc::new(AtomicBool::new(false));
+        let goes_on = went_on.clone();
+        let spins = thread::spawn(move || {
+            thread::park();
+            own.lock().unwrap().as_ref().unwrap().cancel();
+            yield_to(Prefer::StealOnly);
+            goes_on.store(true, Ordering::Relaxed);
         });
+        let unparks = spins.thread().clone();
+        *me.lock().unwrap() = Some(spins);
         thread::yield_now();
-        spins.cancel();
-        let ended: Result<(), _> = spins.join();
+        unparks.unpark();
+        thread::yield_now();
+        let ended = me.lock().unwrap().take().unwrap().join();
         assert!(matches!(ended, Err(JoinError::Cancelled)));
+        assert!(!went_on.load(Ordering::Relaxed));
     });
+}
+
+/// A test runtime has one worker, and no monitor that would take it from a thread which does not let go.
+#[test]
+fn a_loop_of_yields_that_find_nothing_lets_others_run() {
+    let _watch = watch();
+    for prefer in [Prefer::LocalOnly, Prefer::StealOnly] {
+        Runtime::test(1).block_on(async move {
+            let looping = thread::spawn(move || {
+                let (sends, mut receives) = oneshot::channel();
+                let flag = Arc::new(AtomicBool::new(false));
+                let sets = flag.clone();
+                spawn(async move {
+                    receives.receive().await.unwrap();
+                    sets.store(true, Ordering::Release);
+                })
+                .detach();
+                thread::yield_now();
+                // What another thread wakes comes to the worker only when that looks around.
+                std::thread::spawn(move || sends.send(()).unwrap())
+                    .join()
+                    .unwrap();
+                while !flag.load(Ordering::Acquire) {
+                    yield_to(prefer);
+                }
+            });
+            looping.await.unwrap();
+        });
+    }
 }

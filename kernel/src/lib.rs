@@ -408,7 +408,9 @@ pub use runtime::{
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };
-pub use scheduler::workers::search::prefer::{has_local_jobs, prefer_stealing, steal_next};
+pub use scheduler::workers::search::prefer::{
+    has_local_jobs, prefer_stealing, spend_reduction, steal_next,
+};
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},

@@ -61,6 +61,13 @@ pub fn has_local_jobs() -> bool {
     core.has_jobs() || cx.pinned_here().is_some_and(PinnedQueue::has_runnable)
 }
 
+/// Spends a reduction of the running job, for an operation that is not awaited. False if its budget is used up: then it must
+/// yield. False outside of jobs.
+#[inline]
+pub fn spend_reduction() -> bool {
+    context::again().spend_if_any()
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
