@@ -277,7 +277,10 @@ pub(crate) fn wait_on<F: Future>(
     begun: Option<u8>,
 ) -> F::Output {
     let cx = context::here();
-    let begun = begun.map(PollNotes::of_bits);
+    // Every way out restores what a first poll has saved.
+    let after_first = begun
+        .map(PollNotes::of_bits)
+        .map(SavedFlags::after_first_poll);
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
         Some(root) if may_suspend_unwinding(cx, root) => {
@@ -301,11 +304,8 @@ pub(crate) fn wait_on<F: Future>(
     let unwinds = cx.is_panicking();
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
-    let mut saved = match begun {
-        Some(before) => SavedFlags::after_first_poll(before),
-        None => SavedFlags::begin(cx),
-    };
-    let mut is_polled = begun.is_some();
+    let mut is_polled = after_first.is_some();
+    let mut saved = after_first.unwrap_or_else(|| SavedFlags::begin(cx));
     if !is_polled {
         cx.begin_poll_of_wait();
     }

@@ -9,9 +9,12 @@
 use weald_sync::hooks::FirstPoll;
 
 use super::may_suspend;
-use crate::scheduler::workers::{
-    context::{self, PollNotes},
-    waker,
+use crate::scheduler::{
+    stackful::stack_context,
+    workers::{
+        context::{self, PollNotes},
+        waker,
+    },
 };
 
 /// Allows the running job a first poll, unless it is cancelled, or something is to be done or restored at the beginning of
@@ -26,7 +29,7 @@ pub(crate) fn begin() -> Option<FirstPoll> {
         || cx.noted().has_panicked()
         || cx.wanted_until().is_some()
         || !may_suspend(cx)
-        || cx.stack_context().is_null()
+        || stack_context::root(cx).is_none()
     {
         return None;
     }
