@@ -12,10 +12,12 @@ mod tools;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -192,6 +194,18 @@ fn a_cancelled_scope_of_forks_begins_nothing_more() {
     assert_eq!(last.load(Ordering::SeqCst), 0);
 }
 
+/// The number of the unit that waits, read from a thread-local of the OS thread in a poll that could be inlined.
+struct RunningUnit;
+
+impl Future for RunningUnit {
+    type Output = usize;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<usize> {
+        Poll::Ready(weald_sync::unit::current())
+    }
+}
+
 /// Threads that may move between OS threads. Meant for a release build, where the compiler may keep thread-local
 /// addresses across a switch.
 #[test]
@@ -206,9 +220,11 @@ fn very_many_moves() {
                 // SAFETY: it keeps nothing that depends on the OS thread.
                 let started = unsafe {
                     thread::Builder::new().spawn_migrating(move || {
+                        let me = RunningUnit.wait();
                         for _ in 0..500 {
                             let before = std::thread::current().id();
                             thread::yield_now();
+                            assert_eq!(RunningUnit.wait(), me);
                             let moved = std::thread::current().id() != before;
                             moves.fetch_add(usize::from(moved), Ordering::Relaxed);
                         }

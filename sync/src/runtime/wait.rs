@@ -5,7 +5,7 @@ use std::{
     mem::ManuallyDrop,
     panic::Location,
     pin::{Pin, pin},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use super::hooks::hooks;
@@ -35,7 +35,7 @@ pub trait Wait: IntoFuture + Sized {
             return wait_on(future, site, None);
         };
         let (waker, first) = (first.waker, Begun(first.notes));
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        match poll_first(future.as_mut(), &waker) {
             Poll::Ready(output) => output,
             Poll::Pending => {
                 hooks().note_site(site);
@@ -56,6 +56,13 @@ impl Drop for Begun {
     fn drop(&mut self) {
         hooks().end_first_poll(self.0);
     }
+}
+
+/// The first poll, in a frame of its own: a later wait of the caller may resume it on another OS thread, and an address of a
+/// thread-local that the poll reads must not stay in a register of the caller until then.
+#[inline(never)]
+fn poll_first<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
 }
 
 /// Waits. `begun`: the notes of a first poll, which has not ended the wait.
