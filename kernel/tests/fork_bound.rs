@@ -17,13 +17,23 @@ use std::{
 };
 
 use tools::{until, watch};
-use weald_kernel::{Runtime, Wait, block_in_place, fork::join};
+use weald_kernel::{
+    Runtime, Wait, block_in_place,
+    fork::{join, scope},
+};
 use weald_sync::oneshot;
 
 /// A runtime whose monitor retakes a stuck worker after 1 ms.
 fn quickly_retaking(workers: usize) -> Arc<Runtime> {
     let builder = Runtime::builder().workers(workers);
     let builder = builder.stuck_after(Duration::from_millis(1));
+    Arc::new(builder.build().unwrap())
+}
+
+/// A runtime whose jobs may hold their workers for as long as they like.
+fn never_retaking(workers: usize) -> Arc<Runtime> {
+    let builder = Runtime::builder().workers(workers);
+    let builder = builder.stuck_after(Duration::from_secs(3600));
     Arc::new(builder.build().unwrap())
 }
 
@@ -144,6 +154,61 @@ fn the_parts_from_which_the_bound_keeps_the_workers_are_listed() {
     );
     drop(hogs);
     assert!(runtime.waits().held_back_forks.is_empty());
+}
+
+/// A scope of ten parts that compute until the flag is set. Returns when so many of them do.
+fn computing_scope(
+    runtime: &Runtime,
+    computing: usize,
+) -> (weald_kernel::JoinHandle<()>, Arc<AtomicBool>) {
+    let (begun, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let (begins, ends) = (begun.clone(), is_over.clone());
+    let job = runtime.spawn(async move {
+        scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| {
+                    begins.fetch_add(1, Ordering::SeqCst);
+                    while !ends.load(Ordering::SeqCst) {}
+                });
+            }
+        });
+    });
+    until(|| begun.load(Ordering::SeqCst) == computing);
+    (job, is_over)
+}
+
+#[test]
+fn a_scope_whose_parts_are_held_back_is_listed_once() {
+    let _watch = watch();
+    let runtime = never_retaking(2);
+    let (job, is_over) = computing_scope(&runtime, 2);
+    until(|| !runtime.waits().held_back_forks.is_empty());
+    let listed = runtime.waits().held_back_forks;
+    is_over.store(true, Ordering::SeqCst);
+    runtime.block_on(job).unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert!(!listed[0].to_string().contains("own thread"));
+}
+
+/// The other worker is busy, with a job that does not fork.
+#[test]
+fn a_scope_that_may_have_a_further_thread_is_not_listed() {
+    let _watch = watch();
+    let runtime = never_retaking(2);
+    let (begun, is_free) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (begins, frees) = (begun.clone(), is_free.clone());
+    let busy = runtime.spawn(async move {
+        begins.store(true, Ordering::SeqCst);
+        while !frees.load(Ordering::SeqCst) {}
+    });
+    until(|| begun.load(Ordering::SeqCst));
+    let (job, is_over) = computing_scope(&runtime, 1);
+    let listed = runtime.waits().held_back_forks;
+    is_over.store(true, Ordering::SeqCst);
+    is_free.store(true, Ordering::SeqCst);
+    runtime.block_on(job).unwrap();
+    runtime.block_on(busy).unwrap();
+    assert!(listed.is_empty(), "{listed:?}");
 }
 
 #[test]

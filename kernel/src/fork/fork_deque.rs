@@ -252,6 +252,13 @@ impl ForkDeque {
         watch.as_ref().is_some_and(|watch| watch.has_parts())
     }
 
+    /// The scope whose part the root fork runs, if it has parts left. Only to be compared.
+    pub(super) fn scope_with_parts(&self) -> Option<usize> {
+        let watch = lock(&self.watch);
+        let watch = watch.as_ref().filter(|watch| watch.has_parts())?;
+        Some(Arc::as_ptr(watch).addr())
+    }
+
     /// From now on no cancel reaches what the root fork forks.
     pub(super) fn shield(&self) {
         let root = self.root().shielded();

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{any::Any, iter, ptr};
+use std::{any::Any, collections::HashSet, iter, ptr};
 
 use crate::fork::{fork_deque::ForkDeque, stolen_job};
 use crate::{
@@ -107,20 +107,18 @@ impl ForkDeques {
             .filter(|fork_deque| fork_deque.deque.has_entries())
     }
 
-    /// The fork deques with a stack job from which the bound keeps the workers, or with parts of a scope that nobody has
-    /// begun.
-    fn all_held_back(&self, shared: &Shared) -> impl Iterator<Item = &ForkDeque> {
-        let lacks_thief = |fork_deque: &ForkDeque| {
-            fork_deque.deque.has_entries() && !self.admits(shared, fork_deque)
-        };
-        let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
-        self.iter()
-            .filter(move |fork_deque| lacks_thief(fork_deque) || lacks_runner(fork_deque))
+    /// Whether `fork_deque` has a stack job from which the bound keeps the workers.
+    fn lacks_thief(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
+        fork_deque.deque.has_entries() && !self.admits(shared, fork_deque)
     }
 
-    /// Whether a worker has nothing to do, although something is held back.
+    /// Whether a worker has nothing to do, although something is held back, or a scope has parts that nobody has begun.
     fn is_held_back(&self, shared: &Shared) -> bool {
-        shared.sleepers.sleeping() > 0 && self.all_held_back(shared).next().is_some()
+        let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
+        shared.sleepers.sleeping() > 0
+            && self
+                .iter()
+                .any(|fork_deque| self.lacks_thief(shared, fork_deque) || lacks_runner(fork_deque))
     }
 }
 
@@ -174,11 +172,22 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn held_back(&self, shared: &Shared) -> Vec<HeldBackFork> {
-        let forks = self.all_held_back(shared).map(|fork_deque| HeldBackFork {
+        let mut scopes = HashSet::new();
+        // A scope has one such root fork for each of its runners.
+        let mut is_new_scope = |fork_deque: &ForkDeque| {
+            let scope = fork_deque.scope_with_parts();
+            scope.is_some_and(|scope| scopes.insert(scope))
+        };
+        let is_held_back = |fork_deque: &&ForkDeque| {
+            self.lacks_thief(shared, fork_deque)
+                || !self.admits(shared, fork_deque) && is_new_scope(fork_deque)
+        };
+        let forks = self.iter().filter(is_held_back);
+        let named = forks.map(|fork_deque| HeldBackFork {
             site: fork_deque.site(),
             job: fork_deque.job(),
         });
-        forks.collect()
+        named.collect()
     }
 
     fn alert_all(&self) {

@@ -36,17 +36,19 @@ pub struct Waits {
     pub held_up: Vec<HeldUpJob>,
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
-    /// Forks with parts that no other thread may begin at present, because as many forks compute as there are workers.
+    /// Forks with parts that no further thread may begin at present, because as many forks compute as there are workers.
     pub held_back_forks: Vec<HeldBackParts>,
 }
 
-/// A fork with parts that no other thread may begin at present. Its own thread runs them after the part that it runs now.
+/// A fork with parts that no further thread may begin at present. Its own thread runs them after the part that it runs
+/// now; those of a scope, whichever of the threads that run its parts is free first. A scope is one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldBackParts {
     /// Where the fork was called.
     pub site: &'static Location<'static>,
-    /// The job that forked, or that runs the part which did; none on a thread outside of the runtime.
+    /// The job that forked, or that runs the part which did, or one of those that run the parts of a scope; none on a
+    /// thread outside of the runtime.
     pub by: Option<JobName>,
 }
 
@@ -57,7 +59,9 @@ impl fmt::Display for HeldBackParts {
         if let Some(by) = by {
             write!(f, ", which is in {by},")?;
         }
-        f.write_str(" wait for its own thread, because as many forks compute as there are workers")
+        f.write_str(
+            " wait for a thread that runs it, because as many forks compute as there are workers",
+        )
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) trait ThreadFork {
     fn give_back(&self);
 }
 
-/// A fork with parts that nobody may begin but its own thread.
+/// A fork with parts that nobody may begin but its own thread, or the threads that run parts of the same scope.
 pub(crate) struct HeldBackFork {
     /// Where the user's code called it.
     pub(crate) site: &'static Location<'static>,
