@@ -87,32 +87,36 @@ fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
 /// What does not starve:
 /// - the ring, where each look finds such a job: at least one job of the core runs between two looks
 ///   ([`until_look`](crate::scheduler::workers::worker_core));
-/// - the jobs that are pinned to the thread: while one is runnable, no job goes first;
+/// - the jobs that are pinned to the thread: while one is runnable, no further job goes first;
 /// - the injector, where each look finds a due timer: those that are not first leave it as ever.
 ///
 /// A test runtime draws the order of its jobs, so no job goes first there.
 pub(crate) struct FirstOfLook<'a> {
     shared: &'a Shared,
-    is_wanted: bool,
+    pinned: &'a PinnedQueue,
     job: Option<Runnable>,
 }
 
 impl<'a> FirstOfLook<'a> {
     /// For a look of a worker whose thread has this pinned queue.
-    pub(crate) fn of(shared: &'a Shared, pinned: &PinnedQueue) -> FirstOfLook<'a> {
+    pub(crate) fn of(shared: &'a Shared, pinned: &'a PinnedQueue) -> FirstOfLook<'a> {
         FirstOfLook {
             shared,
-            is_wanted: !shared.is_driven() && !pinned.has_runnable(),
+            pinned,
             job: None,
         }
+    }
+
+    /// Whether the next job that the look finds goes first. Asked each time: this look may have made a pinned job runnable.
+    fn is_wanted(&self) -> bool {
+        self.job.is_none() && !self.shared.is_driven() && !self.pinned.has_runnable()
     }
 
     /// As [`call`]. A job that is to run next is kept back.
     #[inline]
     pub(crate) fn wake(&mut self, by: FiredBy, waker: Waker, calls: &mut ForeignCalls) {
-        if self.is_wanted && by == FiredBy::Timer && is_of_job(&waker) {
+        if by == FiredBy::Timer && is_of_job(&waker) && self.is_wanted() {
             self.job = wake_to_run(&waker, self.shared.id());
-            self.is_wanted = self.job.is_none();
         } else {
             call(by, waker, calls);
         }
@@ -120,13 +124,12 @@ impl<'a> FirstOfLook<'a> {
 
     /// Takes the oldest job of the injector, if none goes first yet.
     pub(crate) fn take_injected(&mut self) {
-        if !self.is_wanted || self.shared.injector.len() == 0 {
+        if self.shared.injector.len() == 0 || !self.is_wanted() {
             return;
         }
         let oldest = self.shared.injector.pop(1).pop().and_then(NonNull::new);
         // SAFETY: the injector held the job's right to run.
         self.job = oldest.map(|job| unsafe { Runnable::new(JobPtr::from_raw(job)) });
-        self.is_wanted = self.job.is_none();
     }
 
     /// How many jobs go first.
