@@ -486,7 +486,8 @@ fn a_job_that_another_thread_wakes_waits_for_no_round_of_the_ring() {
     crowd.end(&runtime);
 }
 
-/// At each look a timer is due.
+/// At each look a timer is due. This holds by the limit of jobs between two looks: it would fail if a look came after each
+/// first job, not without the mechanism of the first job.
 #[test]
 fn jobs_whose_timers_are_due_starve_no_ring() {
     let _watch = watch();
@@ -509,4 +510,35 @@ fn jobs_whose_timers_are_due_starve_no_ring() {
     for sleeper in sleepers {
         runtime.block_on(sleeper).unwrap();
     }
+}
+
+/// Both timers come due while a third job computes, so one look finds both. The first job's stack waits, so it is pinned.
+#[test]
+fn a_pinned_job_whose_timer_is_due_runs_before_the_job_of_a_later_timer() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1);
+    let builder = builder.stuck_after(Duration::from_secs(3600));
+    let runtime = builder.build().unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (early, late) = (order.clone(), order.clone());
+    let all = runtime.spawn(async move {
+        let now = Instant::now();
+        let [first, second] = [20, 25].map(|after| now + Duration::from_millis(after));
+        let pinned = spawn(async move {
+            sleep_until(first).wait();
+            early.lock().unwrap().push("pinned");
+        });
+        let other = spawn(async move {
+            sleep_until(second).await;
+            late.lock().unwrap().push("other");
+        });
+        // Until both wait.
+        yield_now().await;
+        yield_now().await;
+        spin(Duration::from_millis(40));
+        pinned.await.unwrap();
+        other.await.unwrap();
+    });
+    runtime.block_on(all).unwrap();
+    assert_eq!(*order.lock().unwrap(), ["pinned", "other"]);
 }
