@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "forks.hpp"
-#include "slope.hpp"
 
 namespace {
 
@@ -120,23 +119,20 @@ void* pass(void* gate) {
 [[noreturn]] void parked(std::size_t n) {
     std::vector<myth_thread_t> threads(n);
     Gate gate;
-    std::vector<Point> points;
     double total = 0;
-    std::size_t made = 0;
-    for (const std::size_t size : sizes(n)) {
+    const Line line = measured(n, [&](std::size_t made, std::size_t size) {
         const auto begin = Clock::now();
         for (; made < size; ++made) {
             threads[made] = myth_create(pass, &gate);
         }
         gate.wait_for(size);
         total += nanoseconds(begin, Clock::now());
-        points.emplace_back(static_cast<double>(size), rss_bytes());
-    }
+    });
     gate.open();
     for (const myth_thread_t thread : threads) {
         join_with(thread, 0);
     }
-    print_metrics({{"ns", total / static_cast<double>(n)}, {"bytes_per_thread", slope(points)}});
+    print_metrics({{"ns", total / static_cast<double>(n)}, {"bytes_per_thread", line.slope}});
 }
 
 // The work of one of several threads that are parked before the clock starts.
@@ -257,12 +253,11 @@ void condvar(std::size_t rounds) {
     print_ns(together(2, {nullptr, take_turns, &turn, 0, rounds}), rounds);
 }
 
-void run_threads(Keys& keys, std::size_t workers) {
-    const std::string what = keys.take("what");
+void run_threads(const Keys& keys, std::size_t workers) {
+    const std::string what = keys.text("what");
     const std::size_t n = keys.number("n");
     const bool many = what == "lock-contended" || what == "barrier";
     const std::size_t units = many ? keys.number("threads") : 1;
-    keys.finish();
     start(workers);
     if (what == "create-join") {
         create_join(n);
@@ -285,8 +280,10 @@ void run_threads(Keys& keys, std::size_t workers) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    return main_of(count, arguments, "MassiveThreads (GCC " __VERSION__ ")",
-                   [](const std::string& workload, Keys& keys, std::size_t workers) {
+    auto workloads = fork_workloads;
+    workloads["thread"] = "n what threads";
+    return main_of(count, arguments, "MassiveThreads (GCC " __VERSION__ ")", workloads,
+                   [](const std::string& workload, const Keys& keys, std::size_t workers) {
                        if (workload == "thread") {
                            run_threads(keys, workers);
                        }

@@ -1,126 +1,488 @@
-# The rival Elixir: reads `WORKLOAD key=value ...`, runs one workload and ends the emulator.
+# The rival Elixir: every workload as Elixir's users write it. The command line, the clock, memory and the counters are those
+# of the rival Erlang (`erlang/rival.erl`), which is compiled beside it.
 #
-# Invariants: metrics go to stdout with exit code 0, an error is one sentence on stderr with exit
-# code 1, or 2 for bad usage; `workers` must be the number of schedulers that the emulator was
-# started with (`+S`). Started with `-e "Rival.main(System.argv())" -- ARGUMENTS`.
+# Started with `-e "Rival.main(System.argv())" -- ARGUMENTS`.
 defmodule Rival do
-  @moduledoc "The command line of the rival."
+  @moduledoc "The workloads of processes and messages."
+  import Bitwise
+  import :rival, except: [main: 0, main: 3]
 
-  @workloads %{
-    "spawn" => [n: 1],
-    "ring" => [n: 1, m: 1, tokens: 1],
-    "mailbox" => [k: 1, bytes: 1, payload: ~w(shared fresh)],
-    "many-to-many" => [processes: 1, messages: 1],
-    "fan-in" => [senders: 1, messages: 1],
-    "ping-pong" => [rounds: 1],
-    "callbacks" => [n: 1, kind: ~w(once loop)],
-    "stall" => [
-      offender: ~w(none blocks computes),
-      offenders: 0,
-      burst: ~w(no),
-      seconds: 1,
-      pingers: 0
-    ],
-    "handoff" => [rounds: 1]
-  }
+  @longest_copied 64
+  @mask 0xFFFFFFFF
+  # Above this the arithmetic of next/3 would leave the small integers.
+  @most_processes 0x7FFFFFF
 
   @doc "Runs the workload that the arguments name."
-  def main([]),
-    do: bad_usage("No workload is given: call it as WORKLOAD key=value ..., or with --version.")
-
-  def main(["--version" | _]) do
-    IO.puts("Elixir #{System.version()} (Erlang/OTP #{System.otp_release()})")
-    System.halt(0)
+  def main(arguments) do
+    version = "Elixir #{System.version()} (Erlang/OTP #{System.otp_release()})"
+    :rival.main(Enum.map(arguments, &to_charlist/1), version, programs())
   end
 
-  def main([workload | pairs]) do
-    known =
-      @workloads[workload] || bad_usage("The workload `#{workload}` is unknown: see the README.")
+  defp programs do
+    %{
+      ~c"spawn" => {Rival, :live_and_die, [{~c"n", 1}]},
+      ~c"ring" => {Rival, :ring, [{~c"n", 1}, {~c"m", 1}, {~c"tokens", 1}]},
+      ~c"mailbox" => {Rival, :mailbox, [{~c"k", 1}, {~c"bytes", 1}, {~c"payload", [~c"shared", ~c"fresh"]}]},
+      ~c"many-to-many" => {Rival, :many_to_many, [{~c"processes", 1}, {~c"messages", 1}]},
+      ~c"fan-in" => {Rival, :fan_in, [{~c"senders", 1}, {~c"messages", 1}]},
+      ~c"ping-pong" => {Rival, :ping_pong, [{~c"rounds", 1}]},
+      ~c"callbacks" => {Rival.Stall, :callbacks, [{~c"n", 1}, {~c"kind", [~c"once", ~c"loop"]}]},
+      ~c"stall" =>
+        {Rival.Stall, :stall,
+         [
+           {~c"offender", [~c"none", ~c"computes"]},
+           {~c"offenders", 0},
+           {~c"burst", [~c"no"]},
+           {~c"seconds", 1},
+           {~c"pingers", 0}
+         ]},
+      ~c"handoff" => {Rival.Stall, :handoff, [{~c"rounds", 1}]}
+    }
+  end
 
-    arguments = read(pairs, [{:workers, 1} | known])
+  # How long a process takes to start and to end, and how much memory it holds while it waits. No list of pids is kept while
+  # memory is measured; the emulator lists them before the teardown.
+  def live_and_die(n) do
+    limit = :erlang.system_info(:process_limit)
+    if n >= limit, do: fail("The emulator allows #{limit} processes: raise it with +P.")
+    {started, ended} = {gate(n), gate(n)}
+    others = Process.list()
+    rss_before = rss_bytes()
+    clock = now_ns()
+    spawn_all(n, started, ended)
+    wait(started)
+    spawning = now_ns() - clock
+    grown = max(rss_bytes() - rss_before, 0)
+    pids = Process.list() -- others
+    clock = now_ns()
+    Enum.each(pids, &send(&1, :die))
+    wait(ended)
+    wait_until_gone(length(others))
+    ending = now_ns() - clock
+    print(ns_per_spawn: spawning / n, ns_per_teardown: ending / n, bytes_per_process: grown / n)
+  end
 
-    if arguments.workers != System.schedulers_online() do
-      bad_usage("The emulator has another number of schedulers: start it with +S N:N.")
-    end
+  defp spawn_all(0, _, _), do: :ok
 
-    # A process of its own, because the one that evaluates the command line also receives the code
-    # server's messages.
-    {pid, monitor} = spawn_monitor(fn -> run(workload, arguments) end)
+  defp spawn_all(n, started, ended) do
+    spawn(fn -> live(started, ended) end)
+    spawn_all(n - 1, started, ended)
+  end
+
+  defp live(started, ended) do
+    count(started)
 
     receive do
-      {:DOWN, ^monitor, :process, ^pid, reason} ->
-        fail("The workload crashed: #{inspect(reason)}.")
+      :die -> count(ended)
     end
   end
 
-  @doc "Prints one line per metric and ends the emulator."
-  def print(metrics) do
-    for {name, value} <- metrics,
-        do: IO.puts("#{name} #{:erlang.float_to_binary(value / 1, decimals: 3)}")
-
-    System.halt(0)
-  end
-
-  @doc "Ends the emulator because the rival cannot do what was asked."
-  def fail(sentence) do
-    IO.puts(:stderr, sentence)
-    System.halt(1)
-  end
-
-  defp bad_usage(sentence) do
-    IO.puts(:stderr, sentence)
-    System.halt(2)
-  end
-
-  defp read(pairs, known) do
-    given = Map.new(pairs, &pair/1)
-    if map_size(given) != length(pairs), do: bad_usage("A key is given twice: give each once.")
-
-    for {key, _} <- given, not Enum.any?(known, fn {name, _} -> to_string(name) == key end) do
-      bad_usage("The key `#{key}` does not belong to this workload: leave it out.")
-    end
-
-    Map.new(known, fn {name, rule} -> {name, value(name, given[to_string(name)], rule)} end)
-  end
-
-  defp pair(text) do
-    case String.split(text, "=", parts: 2) do
-      [key, value] -> {key, value}
-      _ -> bad_usage("The argument `#{text}` is not of the form key=value.")
+  defp wait_until_gone(others) do
+    if :erlang.system_info(:process_count) > others do
+      :erlang.yield()
+      wait_until_gone(others)
     end
   end
 
-  defp value(name, nil, _),
-    do: bad_usage("The key `#{name}` is missing: give it as #{name}=VALUE.")
+  # Tokens go round a ring of processes, each of which knows only its neighbour.
+  def ring(n, _, tokens) when tokens > n do
+    fail("There are more tokens than processes: give tokens <= n.")
+  end
 
-  defp value(name, text, least) when is_integer(least) do
-    case Integer.parse(text) do
-      {number, ""} when number >= least -> number
-      _ -> bad_usage("The key `#{name}` takes a whole number of at least #{least}.")
+  def ring(n, m, tokens) do
+    {started, arrived} = {gate(n), gate(tokens)}
+    setup = now_ns()
+
+    # The ring is built backwards: the last process is spawned first and gets the first one's pid at the end.
+    last = spawn(fn -> wait_for_neighbour(started, arrived) end)
+    pids = build(n - 1, [last], started, arrived)
+    send(last, {:neighbour, hd(pids)})
+    nodes = List.to_tuple(pids)
+    wait(started)
+    clock = now_ns()
+    for token <- 0..(tokens - 1), do: send(elem(nodes, div(token * n, tokens)), n * m)
+    wait(arrived)
+    ended = now_ns()
+    print(ns_per_hop: (ended - clock) / (n * m * tokens), ms_with_setup: (ended - setup) / 1.0e6)
+  end
+
+  defp build(0, pids, _, _), do: pids
+
+  defp build(left, [neighbour | _] = pids, started, arrived) do
+    pid = spawn(fn -> pass(neighbour, started, arrived) end)
+    build(left - 1, [pid | pids], started, arrived)
+  end
+
+  defp wait_for_neighbour(started, arrived) do
+    receive do
+      {:neighbour, first} -> pass(first, started, arrived)
     end
   end
 
-  defp value(name, text, allowed) do
-    if text in allowed,
-      do: text,
-      else: bad_usage("The key `#{name}` takes one of: #{Enum.join(allowed, ", ")}.")
+  defp pass(neighbour, started, arrived) do
+    count(started)
+    loop(neighbour, arrived)
   end
 
-  defp run("spawn", %{n: n}), do: Rival.Spawn.run(n)
+  # The number in a token is how many hops it has left.
+  defp loop(neighbour, arrived) do
+    receive do
+      0 -> count(arrived)
+      hops -> send(neighbour, hops - 1)
+    end
 
-  defp run("mailbox", %{k: k, bytes: bytes, payload: payload}),
-    do: Rival.Mailbox.run(k, bytes, payload)
+    loop(neighbour, arrived)
+  end
 
-  defp run("many-to-many", %{processes: p, messages: m}), do: Rival.Traffic.many_to_many(p, m)
-  defp run("fan-in", %{senders: senders, messages: m}), do: Rival.Traffic.fan_in(senders, m)
-  defp run("ping-pong", %{rounds: rounds}), do: Rival.Traffic.ping_pong(rounds)
-  defp run("callbacks", %{n: n, kind: kind}), do: Rival.Sleeping.run(n, kind)
-  defp run("stall", %{offender: "blocks"}), do: Rival.Stall.blocks()
-  defp run("stall", arguments), do: Rival.Stall.run(arguments)
-  defp run("handoff", %{rounds: rounds}), do: Rival.Stall.handoff(rounds)
+  # One process sends itself messages and then receives them all; the rival Erlang says why a text is copied, and when.
+  def mailbox(k, bytes, payload) do
+    original = String.duplicate("x", bytes)
+    :persistent_term.put(__MODULE__, original)
+    # A persistent term is a literal to the processes that get it: messages refer to it.
+    text = if payload == :shared, do: :persistent_term.get(__MODULE__), else: original
+    Process.flag(:message_queue_data, :off_heap)
+    rss_before = rss_bytes()
+    clock = now_ns()
 
-  defp run("ring", %{n: n, m: m, tokens: tokens}) do
-    if tokens > n, do: bad_usage("There are more tokens than processes: give tokens <= n.")
-    Rival.Ring.run(n, m, tokens)
+    if payload == :fresh and bytes > @longest_copied,
+      do: send_copies(k, text),
+      else: send_all(k, text)
+
+    sending = now_ns() - clock
+    grown = max(rss_bytes() - rss_before, 0)
+    clock = now_ns()
+    receive_all(k)
+    receiving = now_ns() - clock
+    print(ns_per_send: sending / k, ns_per_receive: receiving / k, bytes_per_message: grown / k)
+  end
+
+  defp send_all(0, _), do: :ok
+
+  defp send_all(k, text) do
+    send(self(), {text, k, k + 1, k * 0.5})
+    send_all(k - 1, text)
+  end
+
+  defp send_copies(0, _), do: :ok
+
+  defp send_copies(k, text) do
+    send(self(), {:binary.copy(text), k, k + 1, k * 0.5})
+    send_copies(k - 1, text)
+  end
+
+  defp receive_all(0), do: :ok
+
+  defp receive_all(k) do
+    receive do
+      {_, _, _, _} -> receive_all(k - 1)
+    end
+  end
+
+  def many_to_many(p, _) when p > @most_processes do
+    fail("The generator takes fewer processes: give processes below 134217728.")
+  end
+
+  def many_to_many(p, m) do
+    {started, done} = {gate(p), gate(p)}
+    expected = :counters.new(p, [])
+    pids = for i <- 1..p, do: spawn(fn -> scatter(i, p, m, expected, {started, done}) end)
+    :persistent_term.put(__MODULE__, List.to_tuple(pids))
+    wait(started)
+    clock = start_all(pids)
+    wait(done)
+    print(ns_per_message: (now_ns() - clock) / (p * m))
+  end
+
+  defp scatter(i, p, m, expected, {started, done}) do
+    expect(m, 0, i, p, expected)
+    count(started)
+
+    receive do
+      :start -> send_to_others(m, 0, i, p, :persistent_term.get(__MODULE__))
+    end
+
+    receive_numbers(:counters.get(expected, i))
+    count(done)
+  end
+
+  # Runs the generator beforehand, so that every process knows how many messages will arrive.
+  defp expect(0, _, _, _, _), do: :ok
+
+  defp expect(m, high, low, p, expected) do
+    {high, low, target} = next(high, low, p)
+    :counters.add(expected, target + 1, 1)
+    expect(m - 1, high, low, p, expected)
+  end
+
+  defp send_to_others(0, _, _, _, _), do: :ok
+
+  defp send_to_others(m, high, low, p, pids) do
+    {high, low, target} = next(high, low, p)
+    send(elem(pids, target), m)
+    send_to_others(m - 1, high, low, p, pids)
+  end
+
+  defp receive_numbers(0), do: :ok
+
+  defp receive_numbers(left) do
+    receive do
+      number when is_integer(number) -> receive_numbers(left - 1)
+    end
+  end
+
+  # One step of xorshift64 (shifts 13, 7, 17), and the target. The state is kept as two halves of 32
+  # bits, because an integer of 64 bits would be allocated on the heap.
+  @compile {:inline, next: 3}
+  defp next(high, low, p) do
+    high = bxor(high, (high <<< 13 ||| low >>> 19) &&& @mask)
+    low = bxor(low, low <<< 13 &&& @mask)
+    low = bxor(low, low >>> 7 ||| (high <<< 25 &&& @mask))
+    high = bxor(high, high >>> 7)
+    high = bxor(high, (high <<< 17 ||| low >>> 15) &&& @mask)
+    low = bxor(low, low <<< 17 &&& @mask)
+    {high, low, rem(rem(high, p) <<< 32 ||| low, p)}
+  end
+
+  def fan_in(senders, messages) do
+    {started, done} = {gate(senders + 1), gate(1)}
+
+    receiver =
+      :erlang.spawn_opt(
+        fn ->
+          count(started)
+          receive_numbers(senders * messages)
+          count(done)
+        end,
+        message_queue_data: :off_heap
+      )
+
+    pids = for _ <- 1..senders, do: spawn(fn -> send_share(receiver, messages, started) end)
+    wait(started)
+    clock = start_all(pids)
+    wait(done)
+    print(ns_per_message: (now_ns() - clock) / (senders * messages))
+  end
+
+  defp send_share(receiver, messages, started) do
+    count(started)
+
+    receive do
+      :start -> send_numbers(messages, receiver)
+    end
+  end
+
+  defp send_numbers(0, _), do: :ok
+
+  defp send_numbers(left, receiver) do
+    send(receiver, left)
+    send_numbers(left - 1, receiver)
+  end
+
+  def ping_pong(rounds) do
+    done = gate(1)
+
+    ping =
+      spawn(fn ->
+        receive do
+          {:peer, pong} -> ping(pong, done)
+        end
+      end)
+
+    pong = spawn(fn -> pong(ping) end)
+    send(ping, {:peer, pong})
+    settle()
+    clock = now_ns()
+    send(ping, rounds)
+    wait(done)
+    print(ns_per_round_trip: (now_ns() - clock) / rounds)
+  end
+
+  defp ping(pong, done) do
+    receive do
+      0 ->
+        count(done)
+
+      left ->
+        send(pong, left - 1)
+        ping(pong, done)
+    end
+  end
+
+  defp pong(ping) do
+    receive do
+      left -> send(ping, left)
+    end
+
+    pong(ping)
+  end
+end
+
+defmodule Rival.Stall do
+  @moduledoc "`stall` and `handoff`: what happens to the others when one process does not yield; and `callbacks`."
+  import Bitwise
+  import :rival, except: [main: 0, main: 3]
+
+  @tick 5
+  @pause 20
+  @offence 300
+  @handoff_work 50
+  @hour 3_600_000
+  @sleep_begins 20
+  @ms 1_000_000
+  # Counters of 8 bytes per cache line, so that pairs do not share one.
+  @spacing 8
+
+  def stall(offender, offenders, :no, seconds, pingers) do
+    pairs = div(pingers, 2)
+    counters = :counters.new(max(pairs, 1) * @spacing, [])
+    for pair <- indices(pairs), do: start_pair(counters, pair)
+    if offender == :computes, do: for(_ <- indices(offenders), do: spawn(&offend/0))
+    ticker = Task.async(fn -> tick(seconds * 1000 * @ms, counters, pairs) end)
+    print(Task.await(ticker, :infinity))
+  end
+
+  defp indices(count), do: 1..count//1
+
+  defp tick(length, counters, pairs) do
+    clock = now_ns()
+    before = total(counters, pairs)
+    lateness = tick_until(clock + length, [])
+    {hops, running} = {total(counters, pairs) - before, now_ns() - clock}
+
+    [
+      ticks: length(lateness),
+      lateness_p999_ms: milliseconds(lateness, 0.999),
+      lateness_worst_ms: milliseconds(lateness, 1)
+    ] ++ if(hops > 0, do: [ns_per_hop: running / hops], else: [])
+  end
+
+  defp tick_until(ending, lateness) do
+    start = now_ns()
+
+    if start >= ending do
+      lateness
+    else
+      Process.sleep(@tick)
+      tick_until(ending, [now_ns() - start - @tick * @ms | lateness])
+    end
+  end
+
+  defp total(counters, pairs) do
+    indices(pairs) |> Enum.map(&:counters.get(counters, &1 * @spacing)) |> Enum.sum()
+  end
+
+  defp start_pair(counters, pair) do
+    ping =
+      spawn(fn ->
+        receive do
+          {:peer, pong} -> ping(pong, counters, pair * @spacing)
+        end
+      end)
+
+    pong = spawn(fn -> pong(ping) end)
+    send(ping, {:peer, pong})
+    send(ping, 0)
+  end
+
+  defp ping(pong, counters, index) do
+    receive do
+      number ->
+        :counters.put(counters, index, number)
+        send(pong, number + 2)
+    end
+
+    ping(pong, counters, index)
+  end
+
+  defp pong(ping) do
+    receive do
+      number -> send(ping, number)
+    end
+
+    pong(ping)
+  end
+
+  defp offend do
+    Process.sleep(@pause)
+    compute_until(now_ns() + @offence * @ms)
+    offend()
+  end
+
+  # Arithmetic without waiting; the state stays within the small integers.
+  defp compute_until(ending) do
+    compute(1000, 7)
+    if now_ns() < ending, do: compute_until(ending)
+  end
+
+  defp compute(0, state), do: state
+  defp compute(left, state), do: compute(left - 1, state * 2017 + 2020 &&& 0xFFFFFFFF)
+
+  def handoff(rounds) do
+    measured =
+      Task.async(fn ->
+        waker = self()
+        woken = spawn(fn -> answer(waker) end)
+        for _ <- 1..rounds, do: wake_and_compute(woken)
+      end)
+
+    lateness = Task.await(measured, :infinity)
+
+    print(
+      lateness_worst_ms: milliseconds(lateness, 1),
+      lateness_p50_ms: milliseconds(lateness, 0.5)
+    )
+  end
+
+  defp answer(waker) do
+    receive do
+      sent -> send(waker, {:late, now_ns() - sent})
+    end
+
+    answer(waker)
+  end
+
+  defp wake_and_compute(woken) do
+    # Waits for a timer first, as in every rival.
+    Process.sleep(@tick)
+    send(woken, now_ns())
+    compute_until(now_ns() + @handoff_work * @ms)
+
+    receive do
+      {:late, late} -> late
+    end
+  end
+
+  # Processes that sleep are Elixir's means for code that runs later and can end on its own.
+  def callbacks(n, kind) do
+    {points, _} = Enum.map_reduce(sizes(n), 0, &{measure(&1, &2, kind), &1})
+    print_line(points)
+  end
+
+  defp measure(size, started, kind) do
+    start(size - started, started, kind)
+    Process.sleep(@sleep_begins)
+    {size, rss_bytes()}
+  end
+
+  defp start(0, _, _), do: :ok
+
+  defp start(count, index, :once) do
+    spawn(fn -> once(index, index) end)
+    start(count - 1, index + 1, :once)
+  end
+
+  defp start(count, index, :loop) do
+    spawn(fn -> loop(index) end)
+    start(count - 1, index + 1, :loop)
+  end
+
+  defp once(first, second) do
+    Process.sleep(@hour)
+    first + second
+  end
+
+  defp loop(index) do
+    Process.sleep(@hour)
+    loop(index)
   end
 end

@@ -4,36 +4,33 @@
 -export([lifecycle/1, call/3, call_behind_queue/2, broadcast/2]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
-%% Long enough, in milliseconds, for a process that has counted itself started to reach its receive.
--define(SETTLE, 50).
-
 %% One process links and monitors N parked ones, tells each to end, and receives a notice of each link
 %% and of each monitor.
 lifecycle(N) ->
-    Started = rival_measure:gate(N),
-    Pids = [spawn(fun() -> rival_measure:count(Started), receive die -> ok end end)
+    Started = rival:gate(N),
+    Pids = [spawn(fun() -> rival:count(Started), receive die -> ok end end)
             || _ <- lists:seq(1, N)],
-    rival_measure:wait(Started),
-    timer:sleep(?SETTLE),
+    rival:wait(Started),
+    rival:settle(),
     Main = self(),
     spawn_opt(fun() ->
                   process_flag(trap_exit, true),
                   Main ! {measured, watch(Pids)}
               end, [{message_queue_data, off_heap}]),
     receive {measured, {Elapsed, Grown}} ->
-        rival:print([{"ns", Elapsed / N}, {"bytes_per_link", Grown / N}])
+        rival:print([{ns, Elapsed / N}, {bytes_per_link, Grown / N}])
     end.
 
 watch(Pids) ->
-    Before = rival_measure:rss_bytes(),
-    Clock = rival_measure:now_ns(),
+    Before = rival:rss_bytes(),
+    Clock = rival:now_ns(),
     lists:foreach(fun(Pid) -> link(Pid), monitor(process, Pid) end, Pids),
-    Watching = rival_measure:now_ns() - Clock,
-    Grown = max(rival_measure:rss_bytes() - Before, 0),
-    Again = rival_measure:now_ns(),
+    Watching = rival:now_ns() - Clock,
+    Grown = max(rival:rss_bytes() - Before, 0),
+    Again = rival:now_ns(),
     lists:foreach(fun(Pid) -> Pid ! die end, Pids),
     notices(2 * length(Pids)),
-    {Watching + rival_measure:now_ns() - Again, Grown}.
+    {Watching + rival:now_ns() - Again, Grown}.
 
 notices(0) ->
     ok;
@@ -43,18 +40,21 @@ notices(Left) ->
         {'DOWN', _, process, _, normal} -> notices(Left - 1)
     end.
 
-call(Rounds, process, Timeout) ->
+call(Rounds, Callee, yes) -> call_within(Rounds, Callee, 5000);
+call(Rounds, Callee, no) -> call_within(Rounds, Callee, infinity).
+
+call_within(Rounds, process, Timeout) ->
     Callee = spawn(fun answer/0),
-    timed("ns_per_round_trip", Rounds, fun(Value) -> ask(Callee, Value, Timeout) end);
-call(Rounds, server, Timeout) ->
+    timed(ns_per_round_trip, Rounds, fun(Value) -> ask(Callee, Value, Timeout) end);
+call_within(Rounds, server, Timeout) ->
     {ok, Server} = gen_server:start(?MODULE, [], []),
-    timed("ns_per_round_trip", Rounds, fun(Value) -> gen_server:call(Server, Value, Timeout) end).
+    timed(ns_per_round_trip, Rounds, fun(Value) -> gen_server:call(Server, Value, Timeout) end).
 
 call_behind_queue(Waiting, Rounds) ->
     {ok, Server} = gen_server:start(?MODULE, [], []),
     Caller = spawn_opt(fun() ->
                  receive go -> ok end,
-                 timed("ns", Rounds, fun(Value) -> gen_server:call(Server, Value, infinity) end)
+                 timed(ns, Rounds, fun(Value) -> gen_server:call(Server, Value, infinity) end)
              end, [{message_queue_data, off_heap}]),
     lists:foreach(fun(Number) -> Caller ! Number end, lists:seq(1, Waiting)),
     Caller ! go,
@@ -64,9 +64,9 @@ call_behind_queue(Waiting, Rounds) ->
 %% Makes the calls, prints, and ends the emulator.
 timed(Metric, Rounds, Ask) ->
     0 = Ask(0),
-    Clock = rival_measure:now_ns(),
+    Clock = rival:now_ns(),
     ask_all(Rounds, Ask),
-    rival:print([{Metric, (rival_measure:now_ns() - Clock) / Rounds}]).
+    rival:print([{Metric, (rival:now_ns() - Clock) / Rounds}]).
 
 ask_all(0, _) ->
     ok;
@@ -95,16 +95,16 @@ handle_cast(_, State) -> {noreply, State}.
 
 broadcast(Members, Rounds) ->
     {ok, _} = pg:start_link(),
-    {Started, Done} = {rival_measure:gate(Members), rival_measure:gate(Members)},
+    {Started, Done} = {rival:gate(Members), rival:gate(Members)},
     Pids = [spawn(fun() -> member(Rounds, Started, Done) end) || _ <- lists:seq(1, Members)],
     ok = pg:join(members, Pids),
-    rival_measure:wait(Started),
-    timer:sleep(?SETTLE),
-    Clock = rival_measure:now_ns(),
+    rival:wait(Started),
+    rival:settle(),
+    Clock = rival:now_ns(),
     send_rounds(Rounds),
-    rival_measure:wait(Done),
-    Elapsed = rival_measure:now_ns() - Clock,
-    rival:print([{"ns_per_message", Elapsed / (Members * Rounds)}]).
+    rival:wait(Done),
+    Elapsed = rival:now_ns() - Clock,
+    rival:print([{ns_per_message, Elapsed / (Members * Rounds)}]).
 
 send_rounds(0) ->
     ok;
@@ -113,9 +113,9 @@ send_rounds(Left) ->
     send_rounds(Left - 1).
 
 member(Rounds, Started, Done) ->
-    rival_measure:count(Started),
+    rival:count(Started),
     receive_rounds(Rounds),
-    rival_measure:count(Done),
+    rival:count(Done),
     receive never -> ok end.
 
 receive_rounds(0) ->

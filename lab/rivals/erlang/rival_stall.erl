@@ -1,6 +1,6 @@
-%% `stall` and `handoff`: what happens to the others when one process does not yield.
+%% `stall` and `handoff`: what happens to the others when one process does not yield; and `callbacks`, which sleep.
 -module(rival_stall).
--export([run/5, handoff/1]).
+-export([stall/5, handoff/1, callbacks/2]).
 
 -define(TICK, 5).
 -define(PAUSE, 20).
@@ -11,10 +11,12 @@
 %% How much of a burst passes before its ticks count.
 -define(FIRST, 100).
 -define(HANDOFF_WORK, 50).
+-define(HOUR, 3600000).
+-define(SLEEP_BEGINS, 20).
 %% Counters of 8 bytes per cache line, so that pairs do not share one.
 -define(SPACING, 8).
 
-run(Offender, Offenders, Burst, Seconds, Pingers) when Offender =:= none; Offender =:= computes ->
+stall(Offender, Offenders, Burst, Seconds, Pingers) ->
     Pairs = Pingers div 2,
     Counters = counters:new(max(Pairs, 1) * ?SPACING, []),
     [start_pair(Counters, Pair * ?SPACING) || Pair <- lists:seq(1, Pairs)],
@@ -25,7 +27,7 @@ run(Offender, Offenders, Burst, Seconds, Pingers) when Offender =:= none; Offend
                   || Offender =:= computes, _ <- lists:seq(1, Offenders)]
              end,
     Burst =:= no andalso Offend(),
-    Begin = rival_measure:now_ns() + Calm * 1000000,
+    Begin = rival:now_ns() + Calm * 1000000,
     spawn(fun() ->
               Length = (Calm + Seconds * 1000) * 1000000,
               Main ! {ticked, tick(Length, {Begin, Burst}, Counters, Pairs)}
@@ -34,34 +36,32 @@ run(Offender, Offenders, Burst, Seconds, Pingers) when Offender =:= none; Offend
         yes -> timer:sleep(?CALM), Offend();
         no -> ok
     end,
-    receive {ticked, Metrics} -> rival:print(Metrics) end;
-run(_, _, _, _, _) ->
-    rival:fail("Erlang code cannot block the OS thread it runs on: use offender=computes.").
+    receive {ticked, Metrics} -> rival:print(Metrics) end.
 
 tick(Length, {Begin, Burst}, Counters, Pairs) ->
-    Clock = rival_measure:now_ns(),
+    Clock = rival:now_ns(),
     Before = total(Counters, Pairs),
     Ticks = tick_until(Clock + Length, []),
-    {Hops, Running} = {total(Counters, Pairs) - Before, rival_measure:now_ns() - Clock},
+    {Hops, Running} = {total(Counters, Pairs) - Before, rival:now_ns() - Clock},
     %% Lateness counts from the first offence, the ticks of a burst 100 ms later.
     From = case Burst of yes -> Begin + ?FIRST * 1000000; no -> Begin end,
     Lateness = [Late || {At, Late} <- Ticks, At >= Begin],
     Counted = [At || {At, _} <- Ticks, At >= From],
     Room = (lists:max([From | Counted]) - From) / (?TICK * 1000000),
-    [{"ticks", length(Counted)},
-     {"ticks_percent", min(100 * length(Counted) / max(Room, 1), 100)},
-     {"lateness_p999_ms", rival_measure:milliseconds(Lateness, 0.999)},
-     {"lateness_worst_ms", rival_measure:milliseconds(Lateness, 1)}
-     | [{"ns_per_hop", Running / Hops} || Hops > 0]].
+    [{ticks, length(Counted)},
+     {ticks_percent, min(100 * length(Counted) / max(Room, 1), 100)},
+     {lateness_p999_ms, rival:milliseconds(Lateness, 0.999)},
+     {lateness_worst_ms, rival:milliseconds(Lateness, 1)}
+     | [{ns_per_hop, Running / Hops} || Hops > 0]].
 
 tick_until(End, Ticks) ->
-    Start = rival_measure:now_ns(),
+    Start = rival:now_ns(),
     if
         Start >= End ->
             Ticks;
         true ->
             timer:sleep(?TICK),
-            At = rival_measure:now_ns(),
+            At = rival:now_ns(),
             tick_until(End, [{At, At - Start - ?TICK * 1000000} | Ticks])
     end.
 
@@ -87,16 +87,16 @@ pong(Ping) ->
     pong(Ping).
 
 offend(yes) ->
-    compute_until(rival_measure:now_ns() + ?BURST * 1000000);
+    compute_until(rival:now_ns() + ?BURST * 1000000);
 offend(no) ->
     timer:sleep(?PAUSE),
-    compute_until(rival_measure:now_ns() + ?OFFENCE * 1000000),
+    compute_until(rival:now_ns() + ?OFFENCE * 1000000),
     offend(no).
 
 %% Arithmetic without waiting; the state stays within the small integers.
 compute_until(End) ->
     compute(1000, 7),
-    case rival_measure:now_ns() < End of
+    case rival:now_ns() < End of
         true -> compute_until(End);
         false -> ok
     end.
@@ -113,17 +113,44 @@ handoff(Rounds) ->
           end),
     receive
         {lateness, Lateness} ->
-            rival:print([{"lateness_worst_ms", rival_measure:milliseconds(Lateness, 1)},
-                         {"lateness_p50_ms", rival_measure:milliseconds(Lateness, 0.5)}])
+            rival:print([{lateness_worst_ms, rival:milliseconds(Lateness, 1)},
+                         {lateness_p50_ms, rival:milliseconds(Lateness, 0.5)}])
     end.
 
 answer(Waker) ->
-    receive Sent -> Waker ! {late, rival_measure:now_ns() - Sent} end,
+    receive Sent -> Waker ! {late, rival:now_ns() - Sent} end,
     answer(Waker).
 
 wake_and_compute(Woken) ->
     %% Waits for a timer first, as in every rival.
     timer:sleep(?TICK),
-    Woken ! rival_measure:now_ns(),
-    compute_until(rival_measure:now_ns() + ?HANDOFF_WORK * 1000000),
+    Woken ! rival:now_ns(),
+    compute_until(rival:now_ns() + ?HANDOFF_WORK * 1000000),
     receive {late, Late} -> Late end.
+
+%% Processes that sleep are Erlang's means for code that runs later and can end on its own.
+callbacks(N, Kind) ->
+    rival:print_line(measure(rival:sizes(N), 0, Kind)).
+
+measure([], _, _) ->
+    [];
+measure([Size | Sizes], Started, Kind) ->
+    start(Size - Started, Started, Kind),
+    timer:sleep(?SLEEP_BEGINS),
+    Point = {Size, rival:rss_bytes()},
+    [Point | measure(Sizes, Size, Kind)].
+
+start(0, _, _) ->
+    ok;
+start(Count, Index, once) ->
+    spawn(fun() -> once(Index, Index) end),
+    start(Count - 1, Index + 1, once);
+start(Count, Index, loop) ->
+    spawn(fun() -> loop(Index) end),
+    start(Count - 1, Index + 1, loop).
+
+once(First, Second) ->
+    receive after ?HOUR -> First + Second end.
+
+loop(Index) ->
+    receive after ?HOUR -> loop(Index) end.

@@ -1,34 +1,156 @@
-%% `many-to-many`, `fan-in` and `ping-pong`: processes that are parked before the clock starts
-%% exchange small integers.
+%% The workloads of processes and messages: `spawn`, `ring`, `mailbox`, `many-to-many`, `fan-in`, `ping-pong` and
+%% `burst-send`. Processes are parked before the clock starts.
 -module(rival_traffic).
--export([many_to_many/2, fan_in/2, burst_send/2, ping_pong/1]).
+-export([spawn/1, ring/3, mailbox/3, many_to_many/2, fan_in/2, burst_send/3, ping_pong/1]).
+-compile({no_auto_import, [spawn/1]}).
 
-%% Long enough, in milliseconds, for a process that has counted itself started to reach its receive.
--define(SETTLE, 50).
+-define(LONGEST_COPIED, 64).
 -define(MASK, 16#FFFFFFFF).
 %% Above this the arithmetic of next/3 would leave the small integers.
 -define(MOST_PROCESSES, 16#7FFFFFF).
 
+%% How long a process takes to start and to end, and how much memory it holds while it waits. No list of pids is kept while
+%% memory is measured; the emulator lists them before the teardown.
+spawn(N) ->
+    Limit = erlang:system_info(process_limit),
+    N < Limit orelse
+        rival:fail(io_lib:format("The emulator allows ~b processes: raise it with +P.", [Limit])),
+    {Started, Ended} = {rival:gate(N), rival:gate(N)},
+    Others = processes(),
+    RssBefore = rival:rss_bytes(),
+    SpawnClock = rival:now_ns(),
+    spawn_all(N, Started, Ended),
+    rival:wait(Started),
+    Spawning = rival:now_ns() - SpawnClock,
+    Grown = max(rival:rss_bytes() - RssBefore, 0),
+    Pids = processes() -- Others,
+    EndClock = rival:now_ns(),
+    lists:foreach(fun(Pid) -> Pid ! die end, Pids),
+    rival:wait(Ended),
+    wait_until_gone(length(Others)),
+    Ending = rival:now_ns() - EndClock,
+    rival:print([{ns_per_spawn, Spawning / N},
+                 {ns_per_teardown, Ending / N},
+                 {bytes_per_process, Grown / N}]).
+
+spawn_all(0, _, _) ->
+    ok;
+spawn_all(N, Started, Ended) ->
+    erlang:spawn(fun() -> live(Started, Ended) end),
+    spawn_all(N - 1, Started, Ended).
+
+live(Started, Ended) ->
+    rival:count(Started),
+    receive die -> rival:count(Ended) end.
+
+wait_until_gone(Others) ->
+    case erlang:system_info(process_count) > Others of
+        true -> erlang:yield(), wait_until_gone(Others);
+        false -> ok
+    end.
+
+%% Tokens go round a ring of processes, each of which knows only its neighbour.
+ring(N, _, Tokens) when Tokens > N ->
+    rival:fail("There are more tokens than processes: give tokens <= n.");
+ring(N, M, Tokens) ->
+    {Started, Arrived} = {rival:gate(N), rival:gate(Tokens)},
+    Setup = rival:now_ns(),
+    %% The ring is built backwards: the last process is spawned first and gets the first one's pid at
+    %% the end.
+    Last = erlang:spawn(fun() -> receive {neighbour, First} -> pass(First, Started, Arrived) end end),
+    Pids = build(N - 1, [Last], Started, Arrived),
+    Last ! {neighbour, hd(Pids)},
+    Nodes = list_to_tuple(Pids),
+    rival:wait(Started),
+    Clock = rival:now_ns(),
+    [element(Token * N div Tokens + 1, Nodes) ! N * M || Token <- lists:seq(0, Tokens - 1)],
+    rival:wait(Arrived),
+    End = rival:now_ns(),
+    rival:print([{ns_per_hop, (End - Clock) / (N * M * Tokens)},
+                 {ms_with_setup, (End - Setup) / 1.0e6}]).
+
+build(0, Pids, _, _) ->
+    Pids;
+build(Left, [Neighbour | _] = Pids, Started, Arrived) ->
+    Pid = erlang:spawn(fun() -> pass(Neighbour, Started, Arrived) end),
+    build(Left - 1, [Pid | Pids], Started, Arrived).
+
+pass(Neighbour, Started, Arrived) ->
+    rival:count(Started),
+    loop(Neighbour, Arrived).
+
+%% The number in a token is how many hops it has left.
+loop(Neighbour, Arrived) ->
+    receive
+        0 -> rival:count(Arrived);
+        Hops -> Neighbour ! Hops - 1
+    end,
+    loop(Neighbour, Arrived).
+
+%% One process sends itself messages and then receives them all. The queue is off the heap, because every garbage collection
+%% scans one on the heap. Off the heap every message is copied, and with it a text of up to 64 bytes unless it is a literal,
+%% which the shared one is. The emulator would share a longer fresh text, so that one is copied explicitly.
+mailbox(K, Bytes, Payload) ->
+    Original = binary:copy(<<"x">>, Bytes),
+    persistent_term:put(?MODULE, Original),
+    Text = text(Payload, Original),
+    process_flag(message_queue_data, off_heap),
+    RssBefore = rival:rss_bytes(),
+    SendClock = rival:now_ns(),
+    case Payload of
+        fresh when Bytes > ?LONGEST_COPIED -> send_copies(K, Text);
+        _ -> send(K, Text)
+    end,
+    Sending = rival:now_ns() - SendClock,
+    Grown = max(rival:rss_bytes() - RssBefore, 0),
+    ReceiveClock = rival:now_ns(),
+    receive_all(K),
+    Receiving = rival:now_ns() - ReceiveClock,
+    rival:print([{ns_per_send, Sending / K},
+                 {ns_per_receive, Receiving / K},
+                 {bytes_per_message, Grown / K}]).
+
+%% A persistent term is a literal to the processes that get it: messages refer to it.
+text(shared, _) -> persistent_term:get(?MODULE);
+text(fresh, Original) -> Original.
+
+send(0, _) ->
+    ok;
+send(K, Text) ->
+    self() ! {Text, K, K + 1, K * 0.5},
+    send(K - 1, Text).
+
+send_copies(0, _) ->
+    ok;
+send_copies(K, Text) ->
+    self() ! {binary:copy(Text), K, K + 1, K * 0.5},
+    send_copies(K - 1, Text).
+
+receive_all(0) ->
+    ok;
+receive_all(K) ->
+    receive {_, _, _, _} -> receive_all(K - 1) end.
+
 many_to_many(P, _) when P > ?MOST_PROCESSES ->
     rival:fail("The generator takes fewer processes: give processes below 134217728.");
 many_to_many(P, M) ->
-    {Started, Done} = {rival_measure:gate(P), rival_measure:gate(P)},
+    {Started, Done} = {rival:gate(P), rival:gate(P)},
     Expected = counters:new(P, []),
-    Pids = [spawn(fun() -> scatter(I, P, M, Expected, Started, Done) end)
+    Pids = [erlang:spawn(fun() -> scatter(I, P, M, Expected, Started, Done) end)
             || I <- lists:seq(1, P)],
     persistent_term:put(?MODULE, list_to_tuple(Pids)),
-    rival_measure:wait(Started),
-    Clock = start_all(Pids),
-    rival_measure:wait(Done),
-    rival:print([{"ns_per_message", (rival_measure:now_ns() - Clock) / (P * M)}]).
+    rival:wait(Started),
+    Clock = rival:start_all(Pids),
+    rival:wait(Done),
+    rival:print([{ns_per_message, (rival:now_ns() - Clock) / (P * M)}]).
 
 scatter(I, P, M, Expected, Started, Done) ->
     expect(M, 0, I, P, Expected),
-    rival_measure:count(Started),
+    rival:count(Started),
     receive start -> ok end,
     send_to_others(M, 0, I, P, persistent_term:get(?MODULE)),
     receive_numbers(counters:get(Expected, I)),
-    rival_measure:count(Done).
+    rival:count(Done).
 
 %% Runs the generator beforehand, so that every process knows how many messages will arrive.
 expect(0, _, _, _, _) ->
@@ -63,23 +185,23 @@ next(High0, Low0, P) ->
     {High3, Low3, (((High3 rem P) bsl 32) bor Low3) rem P + 1}.
 
 fan_in(Senders, Messages) ->
-    {Started, Done} = {rival_measure:gate(Senders + 1), rival_measure:gate(1)},
+    {Started, Done} = {rival:gate(Senders + 1), rival:gate(1)},
     Receiver = spawn_opt(fun() -> gather(Senders * Messages, Started, Done) end,
                          [{message_queue_data, off_heap}]),
-    Pids = [spawn(fun() -> send_share(Receiver, Messages, Started) end)
+    Pids = [erlang:spawn(fun() -> send_share(Receiver, Messages, Started) end)
             || _ <- lists:seq(1, Senders)],
-    rival_measure:wait(Started),
-    Clock = start_all(Pids),
-    rival_measure:wait(Done),
-    rival:print([{"ns_per_message", (rival_measure:now_ns() - Clock) / (Senders * Messages)}]).
+    rival:wait(Started),
+    Clock = rival:start_all(Pids),
+    rival:wait(Done),
+    rival:print([{ns_per_message, (rival:now_ns() - Clock) / (Senders * Messages)}]).
 
 gather(Total, Started, Done) ->
-    rival_measure:count(Started),
+    rival:count(Started),
     receive_numbers(Total),
-    rival_measure:count(Done).
+    rival:count(Done).
 
 send_share(Receiver, Messages, Started) ->
-    rival_measure:count(Started),
+    rival:count(Started),
     receive start -> send_numbers(Messages, Receiver) end.
 
 send_numbers(0, _) ->
@@ -89,20 +211,22 @@ send_numbers(Left, Receiver) ->
     send_numbers(Left - 1, Receiver).
 
 %% One process sends to each of its receivers in turn.
-burst_send(Receivers, Each) ->
-    {Started, Done} = {rival_measure:gate(Receivers + 1), rival_measure:gate(Receivers)},
+burst_send(Receivers, Cores, Messages) ->
+    rival:bind_to_processors(Cores),
+    Each = (Messages + Receivers - 1) div Receivers,
+    {Started, Done} = {rival:gate(Receivers + 1), rival:gate(Receivers)},
     Everyone = [spawn_opt(fun() -> gather(Each, Started, Done) end,
                           [{message_queue_data, off_heap}])
                 || _ <- lists:seq(1, Receivers)],
-    Sender = spawn(fun() ->
-                       rival_measure:count(Started),
+    Sender = erlang:spawn(fun() ->
+                       rival:count(Started),
                        receive start -> send_rounds(Each, Everyone) end
                    end),
-    rival_measure:wait(Started),
-    Clock = start_all([Sender]),
-    rival_measure:wait(Done),
-    Elapsed = rival_measure:now_ns() - Clock,
-    rival:print([{"ns_per_message", Elapsed / (Receivers * Each)}]).
+    rival:wait(Started),
+    Clock = rival:start_all([Sender]),
+    rival:wait(Done),
+    Elapsed = rival:now_ns() - Clock,
+    rival:print([{ns_per_message, Elapsed / (Receivers * Each)}]).
 
 send_rounds(0, _) ->
     ok;
@@ -110,27 +234,20 @@ send_rounds(Left, Everyone) ->
     lists:foreach(fun(Receiver) -> Receiver ! Left end, Everyone),
     send_rounds(Left - 1, Everyone).
 
-%% Starts the clock and then every process, after all have parked.
-start_all(Pids) ->
-    timer:sleep(?SETTLE),
-    Clock = rival_measure:now_ns(),
-    lists:foreach(fun(Pid) -> Pid ! start end, Pids),
-    Clock.
-
 ping_pong(Rounds) ->
-    Done = rival_measure:gate(1),
-    Ping = spawn(fun() -> receive {peer, Pong} -> ping(Pong, Done) end end),
-    Pong = spawn(fun() -> pong(Ping) end),
+    Done = rival:gate(1),
+    Ping = erlang:spawn(fun() -> receive {peer, Pong} -> ping(Pong, Done) end end),
+    Pong = erlang:spawn(fun() -> pong(Ping) end),
     Ping ! {peer, Pong},
-    timer:sleep(?SETTLE),
-    Clock = rival_measure:now_ns(),
+    rival:settle(),
+    Clock = rival:now_ns(),
     Ping ! Rounds,
-    rival_measure:wait(Done),
-    rival:print([{"ns_per_round_trip", (rival_measure:now_ns() - Clock) / Rounds}]).
+    rival:wait(Done),
+    rival:print([{ns_per_round_trip, (rival:now_ns() - Clock) / Rounds}]).
 
 ping(Pong, Done) ->
     receive
-        0 -> rival_measure:count(Done);
+        0 -> rival:count(Done);
         Left -> Pong ! Left - 1, ping(Pong, Done)
     end.
 

@@ -54,39 +54,25 @@ start :: String -> Keys -> IO (IO ())
 start workload keys = case workload of
   "spawn" -> only ["n"] >> (spawn <$> get "n")
   "ring" -> only ["n", "m", "tokens"] >> readRing
-  "mailbox" -> do
-    only ["k", "bytes", "payload"]
-    mailbox <$> get "k" <*> get "bytes" <*> payload
-  "many-to-many" -> do
-    only ["processes", "messages"]
-    manyToMany <$> get "processes" <*> get "messages"
+  "mailbox" -> only ["k", "bytes", "payload"] >> (mailbox <$> get "k" <*> get "bytes" <*> payload)
+  "many-to-many" -> only ["processes", "messages"] >>
+    (manyToMany <$> get "processes" <*> get "messages")
   "fan-in" -> only ["senders", "messages"] >> (fanIn <$> get "senders" <*> get "messages")
   "ping-pong" -> only ["rounds"] >> (pingPong <$> get "rounds")
-  "channel" -> do
-    only ["senders", "messages", "kind", "capacity"]
-    channel <$> get "senders" <*> get "messages" <*> kind
-  "select" -> do
-    only ["branches", "messages", "kind", "capacity"]
-    select <$> get "branches" <*> get "messages" <*> kind
-  "lock" -> do
-    only ["units", "rounds", "inside"]
-    lock <$> get "units" <*> get "rounds" <*> yields
+  "channel" -> only ["senders", "messages", "kind", "capacity"] >>
+    (channel <$> get "senders" <*> get "messages" <*> kind)
+  "select" -> only ["branches", "messages", "kind", "capacity"] >>
+    (select <$> get "branches" <*> get "messages" <*> kind)
+  "lock" -> only ["units", "rounds", "inside"] >> (lock <$> get "units" <*> get "rounds" <*> yields)
   "condvar" -> only ["rounds"] >> (condvar <$> get "rounds")
-  "tree-read" -> do
-    only ["nodes", "tasks"]
-    treeRead <$> shape <*> get "tasks" <*> get "workers"
-  "tree-write" -> do
-    only ["nodes", "trees", "mode"]
-    treeWrite <$> shape <*> get "trees" <*> mode <*> get "workers"
-  "hot-tree" -> do
-    only ["nodes", "writers", "commits", "kind", "retention"]
-    hotTree <$> shape <*> get "writers" <*> get "commits" <*> writer <*> versions
-  "append" -> do
-    only ["children", "commits"]
-    appendMany <$> get "children" <*> get "commits"
-  "snapshot" -> do
-    only ["nodes", "reads", "what"]
-    snapshot <$> shape <*> get "reads" <*> get "workers" <* word keys "what" ["borrowed", "owned"]
+  "tree-read" -> only ["nodes", "tasks"] >> (treeRead <$> shape <*> get "tasks" <*> get "workers")
+  "tree-write" -> only ["nodes", "trees", "mode"] >>
+    (treeWrite <$> shape <*> get "trees" <*> mode <*> get "workers")
+  "hot-tree" -> only ["nodes", "writers", "commits", "kind", "retention"] >>
+    (hotTree <$> shape <*> get "writers" <*> get "commits" <*> writer <*> versions)
+  "append" -> only ["children", "commits"] >> (appendMany <$> get "children" <*> get "commits")
+  "snapshot" -> only ["nodes", "reads", "what"] >>
+    (snapshot <$> shape <*> get "reads" <*> get "workers" <* word keys "what" ["borrowed", "owned"])
   _ -> badUsage ("The workload `" ++ workload ++ "` is unknown: see the README.")
   where
     get = number keys

@@ -1,11 +1,11 @@
 -- | @many-to-many@, @fan-in@ and @ping-pong@: threads that are parked before the clock starts
 -- exchange small integers.
-module Traffic (fanIn, manyToMany, pingPong, startAll) where
+module Traffic (fanIn, manyToMany, pingPong) where
 
 import Control.Concurrent (forkIO, threadDelay)
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar)
 import Control.Exception (evaluate)
-import Control.Monad (forM, forM_, forever, replicateM, replicateM_, void)
+import Control.Monad (forM_, forever, replicateM, replicateM_, void)
 import Data.Array (Array, listArray)
 import Data.Array.Base (unsafeAt)
 import Data.Array.ST (newArray, readArray, runSTUArray, writeArray)
@@ -13,32 +13,18 @@ import Data.Array.Unboxed (UArray)
 
 import Measure
 import Queue
-
--- | Long enough, in microseconds, for a thread that has counted itself started to reach its
--- receive.
-settle :: Int
-settle = 50000
+import Team (settle, together)
 
 manyToMany :: Int -> Int -> IO ()
 manyToMany processes messages = do
-  started <- newGate processes
-  done <- newGate processes
   queues <- replicateM processes newQueue
   everyone <- evaluate (listArray (0, processes - 1) queues)
   expected <- evaluate (expectedCounts processes messages)
-  starts <- forM (zip [0 ..] queues) $ \(i, mailbox) -> do
-    start <- newEmptyMVar
-    void $ forkIO $ do
-      count started
-      takeMVar start
-      sendToOthers everyone processes messages i
-      replicateM_ (unsafeAt expected i) (pop mailbox)
-      count done
-    pure start
-  wait started
-  clock <- startAll starts
-  wait done
-  printPerMessage clock processes messages
+  elapsed <- together
+    [ sendToOthers everyone processes messages i >> replicateM_ (unsafeAt expected i) (pop mailbox)
+    | (i, mailbox) <- zip [0 ..] queues
+    ]
+  printPerMessage elapsed processes messages
 
 sendToOthers :: Array Int (Queue Int) -> Int -> Int -> Int -> IO ()
 sendToOthers everyone processes messages i = go messages (fromIntegral i + 1)
@@ -64,38 +50,15 @@ expectedCounts processes messages = runSTUArray $ do
 
 fanIn :: Int -> Int -> IO ()
 fanIn senders messages = do
-  started <- newGate (senders + 1)
-  done <- newGate 1
   receiver <- newQueue :: IO (Queue Int)
-  void $ forkIO $ do
-    count started
-    replicateM_ (senders * messages) (pop receiver)
-    count done
-  starts <- replicateM senders $ do
-    start <- newEmptyMVar
-    void $ forkIO $ do
-      count started
-      takeMVar start
-      forM_ [1 .. messages] $ \number -> push receiver $! number
-    pure start
-  wait started
-  clock <- startAll starts
-  wait done
-  printPerMessage clock senders messages
-
--- | Starts the clock and then every thread, after all have parked.
-startAll :: [MVar ()] -> IO Double
-startAll starts = do
-  threadDelay settle
-  clock <- now
-  forM_ starts $ \start -> putMVar start ()
-  pure clock
+  let gather = replicateM_ (senders * messages) (pop receiver)
+      send = forM_ [1 .. messages] $ \number -> push receiver $! number
+  elapsed <- together (gather : replicate senders send)
+  printPerMessage elapsed senders messages
 
 printPerMessage :: Double -> Int -> Int -> IO ()
-printPerMessage clock units messages = do
-  ended <- now
-  printMetrics
-    [("ns_per_message", (ended - clock) / (fromIntegral units * fromIntegral messages))]
+printPerMessage elapsed units messages =
+  printMetrics [("ns_per_message", elapsed / (fromIntegral units * fromIntegral messages))]
 
 pingPong :: Int -> IO ()
 pingPong rounds = do

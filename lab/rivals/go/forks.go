@@ -6,7 +6,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -113,18 +112,15 @@ func median(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// readForking reads the keys that all of these programs have, and the number of workers.
-func readForking(k keys, p *program) func() {
-	forks := k.word("forking", "never", "yes") == "yes"
+// run reads the keys that all of these programs have, and measures it.
+func (p *program) run(k keys) {
 	if _, pauses := k["pause_us"]; pauses {
-		p.pause = time.Duration(k.number("pause_us", 1)) * time.Microsecond
+		p.pause = time.Duration(k.number("pause_us", 0)) * time.Microsecond
 	}
-	workers := k.number("workers", 1)
-	k["workers"] = fmt.Sprint(workers)
-	return func() { p.measure(workers, forks) }
+	p.measure(k.count("workers"), k.word("forking", "never", "yes") == "yes")
 }
 
-func readFib(k keys) func() {
+func forkFib(k keys) {
 	n := k.number("n", 1)
 	if n > 90 {
 		badUsage("The number of forks would not fit: give n of at most 90.")
@@ -136,7 +132,7 @@ func readFib(k keys) func() {
 	// Every number above 1 forks, so there is one fork less than the next Fibonacci number.
 	forks = before + right - 1
 	answer := 0
-	return readForking(k, &program{
+	forked := program{
 		reset:   func() { answer = 0 },
 		serial:  func() { answer = fib(n) },
 		forking: func() { answer = forkingFib(n) },
@@ -146,7 +142,8 @@ func readFib(k keys) func() {
 			}
 		},
 		forks: forks,
-	})
+	}
+	forked.run(k)
 }
 
 func fib(n int) int {
@@ -170,7 +167,7 @@ const (
 	forkedAbove = 400
 )
 
-func readQuicksort(k keys) func() {
+func forkQuicksort(k keys) {
 	n := k.number("n", 1)
 	given := make([]uint32, n)
 	if k.word("data", "seed", "random") == "seed" {
@@ -191,7 +188,7 @@ func readQuicksort(k keys) func() {
 	sorted := slices.Clone(given)
 	slices.Sort(sorted)
 	work := slices.Clone(given)
-	return readForking(k, &program{
+	forked := program{
 		reset:   func() { copy(work, given) },
 		serial:  func() { sort(work) },
 		forking: func() { forkingSort(work) },
@@ -200,7 +197,8 @@ func readQuicksort(k keys) func() {
 				fail("The array is not sorted, or its elements are not those that were given.")
 			}
 		},
-	})
+	}
+	forked.run(k)
 }
 
 func sort(data []uint32) {
@@ -266,14 +264,14 @@ type board struct {
 	rows, n int
 }
 
-func readQueens(k keys) func() {
+func forkQueens(k keys) {
 	n := k.number("n", 1)
 	if n > most {
 		badUsage("The board is too large: give n of at most 16.")
 	}
 	answer, forks := 0, 0
 	countForks(board{n: n}, &forks)
-	return readForking(k, &program{
+	forked := program{
 		reset:   func() { answer = 0 },
 		serial:  func() { answer = solutions(board{n: n}) },
 		forking: func() { answer = forkingSolutions(board{n: n}) },
@@ -283,7 +281,8 @@ func readQueens(k keys) func() {
 			}
 		},
 		forks: forks,
-	})
+	}
+	forked.run(k)
 }
 
 // free returns the columns of the next row that no queen threatens.

@@ -141,3 +141,36 @@ func computeFor(duration time.Duration) {
 	}
 	computed = state
 }
+
+// line is a least-squares line; squared is the square of its correlation.
+type line struct {
+	slope, intercept, squared float64
+}
+
+// measureSizes makes something grow to n in eight steps and returns the line through its sizes and the resident memory.
+func measureSizes(n int, grow func(size int)) line {
+	var x, y []float64
+	for step := range 9 {
+		size := float64(n * step / 8)
+		if step == 0 || size != x[len(x)-1] {
+			grow(int(size))
+			x, y = append(x, size), append(y, float64(rssBytes()))
+		}
+	}
+	count := float64(len(x))
+	var middle, level, along, width, spread float64
+	for i := range x {
+		middle += x[i] / count
+		level += y[i] / count
+	}
+	for i := range x {
+		along += (x[i] - middle) * (y[i] - level)
+		width += (x[i] - middle) * (x[i] - middle)
+		spread += (y[i] - level) * (y[i] - level)
+	}
+	found := line{along / width, level - along/width*middle, 1}
+	if spread > 0 {
+		found.squared = along * along / (width * spread)
+	}
+	return found
+}

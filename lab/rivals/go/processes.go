@@ -12,16 +12,9 @@ type request struct {
 	reply chan int
 }
 
-func readCall(k keys) func() {
-	rounds, callee := k.number("rounds", 1), k.word("callee", "process", "oneshot", "server")
-	hasTimeout := k.word("timeout", "yes", "no") == "yes"
-	if callee == "server" {
-		badUsage("Go has no servers: give callee=process.")
-	}
-	return func() { call(rounds, hasTimeout) }
-}
-
-func call(rounds int, hasTimeout bool) {
+func call(k keys) {
+	rounds, hasTimeout := k.count("rounds"), k.word("timeout", "yes", "no") == "yes"
+	k.word("callee", "process", "oneshot") // Go has no servers.
 	callee, done := make(chan request, 1), newGate(1)
 	go func() {
 		for asked := range callee {
@@ -66,32 +59,20 @@ func check(answer, value int) {
 	}
 }
 
-func readBroadcast(k keys) func() {
-	members, rounds := k.number("members", 1), k.number("rounds", 1)
-	return func() { broadcast(members, rounds) }
-}
-
-func broadcast(members, rounds int) {
-	started, done := newGate(members), newGate(members)
+func broadcast(k keys) {
+	members, rounds := k.count("members"), k.count("rounds")
 	group := make([]chan int, members)
+	t := newTeam(members, members)
 	for i := range group {
 		group[i] = make(chan int, rounds)
-		go func() {
-			started.add()
-			for range rounds {
-				<-group[i]
+		t.addWaiting(func() { receive(group[i], rounds) })
+	}
+	elapsed := t.runFrom(func() {
+		for round := range rounds {
+			for _, member := range group {
+				member <- round
 			}
-			done.add()
-		}()
-	}
-	<-started.open
-	time.Sleep(settle)
-	clock := time.Now()
-	for round := range rounds {
-		for _, member := range group {
-			member <- round
 		}
-	}
-	<-done.open
-	printMetrics(metric{"ns_per_message", per(time.Since(clock), members, rounds)})
+	})
+	printMetrics(metric{"ns_per_message", per(elapsed, members, rounds)})
 }

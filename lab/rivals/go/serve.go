@@ -15,20 +15,18 @@ import (
 // greeting and its type are those of every measured server.
 const greeting = "hello, world\n"
 
-func readServe(serve func(net.Listener) error) func(keys) func() {
-	return func(keys) func() {
-		return func() {
-			listener, err := net.Listen("tcp4", "127.0.0.1:0")
-			if err != nil {
-				fail("Cannot listen on 127.0.0.1: allow the program to do so.")
-			}
-			fmt.Printf("port %d\n", listener.Addr().(*net.TCPAddr).Port)
-			go func() {
-				io.Copy(io.Discard, os.Stdin)
-				os.Exit(0)
-			}()
-			fail(fmt.Sprintf("The server has ended: %v.", serve(listener)))
+func serve(accept func(net.Listener) error) func(keys) {
+	return func(keys) {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			fail("Cannot listen on 127.0.0.1: allow the program to do so.")
 		}
+		fmt.Printf("port %d\n", listener.Addr().(*net.TCPAddr).Port)
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+		fail(fmt.Sprintf("The server has ended: %v.", accept(listener)))
 	}
 }
 

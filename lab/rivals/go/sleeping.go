@@ -23,14 +23,6 @@ const (
 // used keeps the work of a callback from being optimised away.
 var used atomic.Uint64
 
-func readCallbacks(k keys) func() {
-	n := k.number("n", 1)
-	if k.word("kind", "once", "loop") == "once" {
-		return func() { callbacks(n, sleepOnce) }
-	}
-	return func() { callbacks(n, sleepInLoop) }
-}
-
 func sleepOnce(index int) {
 	first, second := uint64(index), uint64(index)
 	time.AfterFunc(time.Hour, func() { used.Add(first + second) })
@@ -45,50 +37,27 @@ func sleepInLoop(index int) {
 	}()
 }
 
-func callbacks(n int, start func(int)) {
-	var counts, bytes []float64
-	made := 0
-	for step := range 9 {
-		size := n * step / 8
-		if step > 0 && size == made {
-			continue
-		}
+func callbacks(k keys) {
+	n, start, made := k.count("n"), sleepInLoop, 0
+	if k.word("kind", "once", "loop") == "once" {
+		start = sleepOnce
+	}
+	line := measureSizes(n, func(size int) {
 		for ; made < size; made++ {
 			start(made)
 		}
 		time.Sleep(sleepBegins)
-		counts, bytes = append(counts, float64(size)), append(bytes, float64(rssBytes()))
-	}
-	printLine(counts, bytes)
-}
-
-// printLine prints the least-squares line through numbers of sleepers and resident memories.
-func printLine(counts, bytes []float64) {
-	perOne := slope(counts, bytes)
-	var middle, level float64
-	for i := range counts {
-		middle += counts[i] / float64(len(counts))
-		level += bytes[i] / float64(len(bytes))
-	}
-	intercept := level - perOne*middle
-	var beside, width float64
-	for i := range counts {
-		beside += math.Pow(bytes[i]-intercept-perOne*counts[i], 2)
-		width += math.Pow(bytes[i]-level, 2)
-	}
-	squared := 1.0
-	if width > 0 {
-		squared = 1 - beside/width
-	}
+	})
 	printMetrics(
-		metric{"bytes_per_callback", perOne},
-		metric{"intercept_bytes", intercept},
-		metric{"r", math.Sqrt(max(squared, 0))},
-		metric{"r2", squared},
+		metric{"bytes_per_callback", line.slope},
+		metric{"intercept_bytes", line.intercept},
+		metric{"r", math.Sqrt(max(line.squared, 0))},
+		metric{"r2", line.squared},
 	)
 }
 
-func timers(pending int) {
+func timers(k keys) {
+	pending := k.count("pending")
 	handles := make([]*time.Timer, pending)
 	var started, stopped time.Duration
 	// The first round touches the memory; the last one counts.

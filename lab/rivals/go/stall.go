@@ -29,36 +29,48 @@ type exchanged struct {
 	_     [56]byte
 }
 
-// stalled holds the parameters of stall.
-type stalled struct {
-	offender                    string
-	offenders, seconds, pingers int
-	isBurst                     bool
-}
-
 // ticked is the end of one sleep of the ticker.
 type ticked struct {
 	at   time.Time
 	late time.Duration
 }
 
-func stall(s stalled) {
-	pairs := make([]exchanged, s.pingers/2)
+func stall(k keys) {
+	offender := k.word("offender", "none", "blocks", "computes", "holds", "just-below", "waker")
+	offenders, isBurst := k.number("offenders", 0), k.word("burst", "no", "yes") == "yes"
+	if isBurst && offender != "blocks" && offender != "computes" {
+		badUsage("A burst blocks or computes.")
+	}
+	start := func() { startOffenders(offender, offenders, isBurst) }
+	stallFor(k.count("seconds"), k.number("pingers", 0), isBurst, start)
+}
+
+// sleepLoop is the ticker for two seconds without offenders.
+func sleepLoop(k keys) {
+	pingers := 0
+	if k.word("beside", "nothing", "pingers") == "pingers" {
+		pingers = 1000
+	}
+	stallFor(2, pingers, false, func() {})
+}
+
+func stallFor(seconds, pingers int, isBurst bool, start func()) {
+	pairs := make([]exchanged, pingers/2)
 	serves := make([]chan<- uint64, len(pairs))
 	for i := range pairs {
 		serves[i] = startPair(&pairs[i])
 	}
-	length := time.Duration(s.seconds) * time.Second
+	length := time.Duration(seconds) * time.Second
 	begin := time.Now()
-	if s.isBurst {
+	if isBurst {
 		begin = begin.Add(calm)
-		time.AfterFunc(calm, func() { startOffenders(s) })
+		time.AfterFunc(calm, start)
 		length += calm
 	} else {
-		startOffenders(s)
+		start()
 	}
 	ended := make(chan []metric)
-	go func() { ended <- runTicker(length, begin, s.isBurst, pairs) }()
+	go func() { ended <- runTicker(length, begin, isBurst, pairs) }()
 	// The first balls come last: a pair that plays keeps its processor for 10 ms at a time, and
 	// goroutines still to be started would wait for every pair that plays already.
 	for _, serve := range serves {
@@ -67,15 +79,15 @@ func stall(s stalled) {
 	printMetrics(<-ended...)
 }
 
-func startOffenders(s stalled) {
-	if s.offender == "none" {
+func startOffenders(offender string, count int, isBurst bool) {
+	if offender == "none" {
 		return
 	}
-	for range s.offenders {
-		if s.isBurst {
-			go act(s.offender, burst)
+	for range count {
+		if isBurst {
+			go act(offender, burst)
 		} else {
-			go offend(s.offender)
+			go offend(offender)
 		}
 	}
 }
@@ -194,7 +206,8 @@ func block(length time.Duration) {
 	}
 }
 
-func handoff(rounds int) {
+func handoff(k keys) {
+	rounds := k.count("rounds")
 	woken, waker := make(chan time.Time, 1), make(chan time.Duration, 1)
 	go func() {
 		for sent := range woken {

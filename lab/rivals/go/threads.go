@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-func readThread(k keys) func() {
-	n := k.number("n", 1)
+func thread(k keys) {
+	n := k.count("n")
 	switch k.word("what", "create-join", "create-all", "parked", "yield", "lock", "lock-contended",
 		"barrier", "condvar") {
 	case "create-join":
-		return func() { createJoin(n) }
+		createJoin(n)
 	case "create-all":
-		return func() { createAll(n) }
+		createAll(n)
 	case "parked":
-		return func() { parked(n) }
+		parked(n)
 	case "yield":
-		return func() { giveWay(n) }
+		giveWay(n)
 	case "lock":
-		return func() { lock(1, n, false) }
+		lock(1, n, false)
 	case "lock-contended":
-		threads := k.number("threads", 1)
-		return func() { lock(threads, n, false) }
+		lock(k.count("threads"), n, false)
 	case "barrier":
-		threads := k.number("threads", 1)
-		return func() { meet(threads, n) }
+		meet(k.count("threads"), n)
+	case "condvar":
+		condvar(n)
 	}
-	return func() { condvar(n) }
 }
 
 // create starts a goroutine that returns a number through a channel, which is how it is joined.
@@ -68,13 +67,8 @@ func parked(n int) {
 	open := make(chan struct{})
 	done := newGate(n)
 	var total time.Duration
-	var counts, bytes []float64
 	made := 0
-	for step := range 9 {
-		size := n * step / 8
-		if step > 0 && size == made {
-			continue
-		}
+	line := measureSizes(n, func(size int) {
 		clock := time.Now()
 		if size > made {
 			arrived := newGate(size - made)
@@ -88,32 +82,17 @@ func parked(n int) {
 			<-arrived.open
 		}
 		total += time.Since(clock)
-		counts, bytes = append(counts, float64(size)), append(bytes, float64(rssBytes()))
-	}
+	})
 	close(open)
 	<-done.open
 	printMetrics(
 		metric{"ns", per(total, n)},
-		metric{"bytes_per_thread", slope(counts, bytes)},
+		metric{"bytes_per_thread", line.slope},
 	)
 }
 
-// slope is that of the least-squares line.
-func slope(x, y []float64) float64 {
-	var middle, level, along, width float64
-	for i := range x {
-		middle += x[i] / float64(len(x))
-		level += y[i] / float64(len(y))
-	}
-	for i := range x {
-		along += (x[i] - middle) * (y[i] - level)
-		width += (x[i] - middle) * (x[i] - middle)
-	}
-	return along / width
-}
-
 func giveWay(n int) {
-	t := newTeam(2)
+	t := newTeam(2, 2)
 	for range 2 {
 		t.add(func() {
 			for range n {

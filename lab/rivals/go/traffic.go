@@ -1,44 +1,172 @@
-// many-to-many, fan-in and ping-pong: goroutines that are parked before the clock starts exchange
-// small integers.
+// The workloads of processes and messages: spawn, ring, mailbox, many-to-many, fan-in, burst-send and ping-pong.
 
 package main
 
-import "time"
+import (
+	"runtime"
+	"strings"
+	"time"
+)
 
-// settle is long enough for a goroutine that has counted itself started to reach its receive.
-const settle = 50 * time.Millisecond
-
-// fanInRoom is the room of the receiver's channel: senders wait when it is full, as is usual in Go.
+// fanInRoom is the room of a receiver's channel: senders wait when it is full, as is usual in Go.
 const fanInRoom = 1024
 
-func manyToMany(processes, messages int) {
-	started, done := newGate(processes), newGate(processes)
+// spawn measures how long a goroutine takes to start and to end, and its memory while it waits.
+func spawn(k keys) {
+	n := k.count("n")
+	started, ended := newGate(n), newGate(n)
+	handles := make([]chan int, n)
+	// A write to each element makes the array resident before the clock starts.
+	unused := make(chan int)
+	for i := range handles {
+		handles[i] = unused
+	}
+	others := runtime.NumGoroutine()
+	before := rssBytes()
+	clock := time.Now()
+	for i := range handles {
+		mailbox := make(chan int, 1)
+		handles[i] = mailbox
+		go func() {
+			started.add()
+			<-mailbox
+			ended.add()
+		}()
+	}
+	<-started.open
+	spawning := time.Since(clock)
+	grown := rssBytes() - before
+
+	clock = time.Now()
+	for _, mailbox := range handles {
+		mailbox <- 0
+	}
+	<-ended.open
+	for runtime.NumGoroutine() > others {
+		runtime.Gosched()
+	}
+	teardown := time.Since(clock)
+	printMetrics(
+		metric{"ns_per_spawn", per(spawning, n)},
+		metric{"ns_per_teardown", per(teardown, n)},
+		metric{"bytes_per_process", float64(grown) / float64(n)},
+	)
+}
+
+// ring has tokens go round a ring of goroutines, each of which knows only its neighbour.
+func ring(k keys) {
+	n, m, tokens := k.count("n"), k.count("m"), k.count("tokens")
+	if tokens > n {
+		badUsage("There are more tokens than processes: give tokens <= n.")
+	}
+	started, arrived := newGate(n), newGate(tokens)
+	handles := make([]chan int, n)
+	setup := time.Now()
+	// The ring is built backwards: the last goroutine is started first and gets the first one's
+	// channel at the end.
+	tell := make(chan chan int, 1)
+	handles[0] = make(chan int, 1)
+	go func(mailbox chan int) {
+		pass(mailbox, <-tell, started, arrived)
+	}(handles[0])
+	for i := 1; i < n; i++ {
+		handles[i] = make(chan int, 1)
+		go pass(handles[i], handles[i-1], started, arrived)
+	}
+	tell <- handles[n-1]
+	<-started.open
+
+	clock := time.Now()
+	for token := range tokens {
+		handles[token*n/tokens] <- n * m
+	}
+	<-arrived.open
+	running := time.Since(clock)
+	printMetrics(
+		metric{"ns_per_hop", per(running, n, m, tokens)},
+		metric{"ms_with_setup", milliseconds(time.Since(setup))},
+	)
+}
+
+// pass passes tokens on; the number in a token is how many hops it has left.
+func pass(mailbox <-chan int, neighbour chan<- int, started, arrived *gate) {
+	started.add()
+	for hops := range mailbox {
+		if hops == 0 {
+			arrived.add()
+		} else {
+			neighbour <- hops - 1
+		}
+	}
+}
+
+// message has a text, which is shared or a copy of its own, and further fields.
+type message struct {
+	text   string
+	number int
+	length int
+	share  float64
+}
+
+// received keeps the reading of the messages from being optimised away.
+var received float64
+
+// mailbox has one goroutine send itself messages over a channel that has room for all, and then receive them.
+func mailbox(keys keys) {
+	k, fresh := keys.count("k"), keys.word("payload", "shared", "fresh") == "fresh"
+	text := strings.Repeat("x", keys.count("bytes"))
+	before := rssBytes()
+	me := make(chan message, k)
+	clock := time.Now()
+	for i := range k {
+		sent := text
+		if fresh {
+			sent = strings.Clone(text)
+		}
+		me <- message{sent, i, i + 1, float64(i) * 0.5}
+	}
+	sending := time.Since(clock)
+	grown := rssBytes() - before
+
+	clock = time.Now()
+	for range k {
+		m := <-me
+		received += m.share + float64(m.number+m.length+len(m.text))
+	}
+	receiving := time.Since(clock)
+	printMetrics(
+		metric{"ns_per_send", per(sending, k)},
+		metric{"ns_per_receive", per(receiving, k)},
+		metric{"bytes_per_message", float64(grown) / float64(k)},
+	)
+}
+
+// manyToMany has goroutines send to pseudo-random others.
+func manyToMany(k keys) {
+	processes, messages := k.count("processes"), k.count("messages")
 	expected := expectedCounts(processes, messages)
 	everyone := make([]chan int, processes)
 	for i := range everyone {
 		// Each one sends before it receives, so a mailbox must have room for all that will arrive.
 		everyone[i] = make(chan int, max(expected[i], 1))
 	}
-	start := make([]chan struct{}, processes)
+	t := newTeam(processes, processes)
 	for i := range everyone {
-		start[i] = make(chan struct{}, 1)
-		go func() {
-			started.add()
-			<-start[i]
+		t.add(func() {
 			random := xorshift(i + 1)
 			for number := range messages {
 				everyone[random.nextBelow(processes)] <- number
 			}
-			for range expected[i] {
-				<-everyone[i]
-			}
-			done.add()
-		}()
+			receive(everyone[i], expected[i])
+		})
 	}
-	<-started.open
-	clock := startAll(start)
-	<-done.open
-	printMetrics(metric{"ns_per_message", per(time.Since(clock), processes, messages)})
+	printMetrics(metric{"ns_per_message", per(t.run(), processes, messages)})
+}
+
+func receive(mailbox <-chan int, count int) {
+	for range count {
+		<-mailbox
+	}
 }
 
 // expectedCounts returns how many messages each will receive, by running all the generators.
@@ -53,96 +181,57 @@ func expectedCounts(processes, messages int) []int {
 	return counts
 }
 
-func fanIn(senders, messages int) {
-	started, done := newGate(senders+1), newGate(1)
+// fanIn has many senders and one receiver.
+func fanIn(k keys) {
+	senders, messages := k.count("senders"), k.count("messages")
+	t := newTeam(senders+1, 1)
 	receiver := make(chan int, fanInRoom)
-	go func() {
-		started.add()
-		for range senders * messages {
-			<-receiver
-		}
-		done.add()
-	}()
-	start := make([]chan struct{}, senders)
-	for i := range start {
-		start[i] = make(chan struct{}, 1)
-		go func() {
-			started.add()
-			<-start[i]
-			for number := range messages {
-				receiver <- number
-			}
-		}()
+	t.addWaiting(func() { receive(receiver, senders*messages) })
+	for range senders {
+		t.addUncounted(func() { send(receiver, messages) })
 	}
-	<-started.open
-	clock := startAll(start)
-	<-done.open
-	printMetrics(metric{"ns_per_message", per(time.Since(clock), senders, messages)})
+	printMetrics(metric{"ns_per_message", per(t.run(), senders, messages)})
 }
 
 // burstSend has one goroutine send to each of its receivers in turn.
-func burstSend(receivers, each int) {
-	started, done := newGate(receivers+1), newGate(receivers)
+func burstSend(k keys) {
+	receivers := k.count("receivers")
+	each := (k.count("messages") + receivers - 1) / receivers
+	bindToProcessors(k.count("cores"))
+	t := newTeam(receivers+1, receivers)
 	everyone := make([]chan int, receivers)
 	for i := range everyone {
 		everyone[i] = make(chan int, fanInRoom)
-		go func() {
-			started.add()
-			for range each {
-				<-everyone[i]
-			}
-			done.add()
-		}()
+		t.addWaiting(func() { receive(everyone[i], each) })
 	}
-	start := []chan struct{}{make(chan struct{}, 1)}
-	go func() {
-		started.add()
-		<-start[0]
+	t.addUncounted(func() {
 		for number := range each {
 			for _, receiver := range everyone {
 				receiver <- number
 			}
 		}
-	}()
-	<-started.open
-	clock := startAll(start)
-	<-done.open
-	printMetrics(metric{"ns_per_message", per(time.Since(clock), receivers, each)})
+	})
+	printMetrics(metric{"ns_per_message", per(t.run(), receivers, each)})
 }
 
-// startAll starts the clock and then every goroutine, after all have parked.
-func startAll(start []chan struct{}) time.Time {
-	time.Sleep(settle)
-	clock := time.Now()
-	for _, s := range start {
-		s <- struct{}{}
-	}
-	return clock
-}
-
-func pingPong(rounds int) {
-	started, done := newGate(2), newGate(1)
+// pingPong has two goroutines send one small integer back and forth.
+func pingPong(k keys) {
+	rounds := k.count("rounds")
+	t := newTeam(2, 1)
 	ping, pong := make(chan int, 1), make(chan int, 1)
-	go func() {
-		started.add()
+	t.addWaiting(func() {
 		for left := range pong {
 			ping <- left
 		}
-	}()
-	go func() {
-		started.add()
+	})
+	t.addWaiting(func() {
 		for left := range ping {
 			if left == 0 {
-				done.add()
 				return
 			}
 			pong <- left - 1
 		}
-	}()
-	<-started.open
-	time.Sleep(settle)
-	clock := time.Now()
-	ping <- rounds
-	<-done.open
-	printMetrics(metric{"ns_per_round_trip", per(time.Since(clock), rounds)})
+	})
+	elapsed := t.runFrom(func() { ping <- rounds })
+	printMetrics(metric{"ns_per_round_trip", per(elapsed, rounds)})
 }

@@ -200,19 +200,15 @@ func onGoroutines(workers, count int, task func(int)) time.Duration {
 	return time.Since(clock)
 }
 
-func readTreeRead(k keys) func() {
+// keptVersions is how many of its newest versions a tree keeps, as the forest does.
+const keptVersions = 1000
+
+func treeRead(k keys) {
 	shape, tasks := k.shape(), k.number("tasks", 1)
 	visit := (*node).count
 	if _, found := k["what"]; found && k.word("what", "count", "attribute") == "attribute" {
 		visit = (*node).countAttributes
 	}
-	return func() { treeRead(shape, tasks, visit) }
-}
-
-// keptVersions is how many of its newest versions a tree keeps, as the forest does.
-const keptVersions = 1000
-
-func treeRead(shape []int, tasks int, visit func(*node) int) {
 	before := rssBytes()
 	root := buildTree(shape)
 	grown := rssBytes() - before
@@ -235,13 +231,9 @@ func treeRead(shape []int, tasks int, visit func(*node) int) {
 	)
 }
 
-func readTreeWrite(k keys) func() {
+func treeWrite(k keys) {
 	shape, trees := k.shape(), k.number("trees", 1)
 	mode := k.word("mode", "bulk", "edit", "commits")
-	return func() { treeWrite(shape, trees, mode) }
-}
-
-func treeWrite(shape []int, trees int, mode string) {
 	paths := pathsOf(shape)
 	var names atomic.Pointer[map[string]*published]
 	writeAll := func() (time.Duration, int64) {
@@ -303,25 +295,21 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 	return tree
 }
 
-func readHotTree(k keys) func() {
+// names are the attributes; a commit puts one of them.
+var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+
+func hotTree(k keys) {
 	shape, writers, commits := k.shape(), k.number("writers", 1), k.number("commits", 1)
 	threads := k.word("kind", "threads", "processes") == "threads"
 	versions := 0
 	if k.word("retention", "kept", "none") == "kept" {
 		versions = keptVersions
 	}
-	return func() { hotTree(shape, writers, commits, threads, versions) }
-}
-
-// names are the attributes; a commit puts one of them.
-var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-
-func hotTree(shape []int, writers, commits int, threads bool, versions int) {
 	tree, paths := publish(buildTree(shape)), pathsOf(shape)
 	kept := kept{slots: make([]atomic.Pointer[node], versions)}
 	each := (commits + writers - 1) / writers
 	latencies := make([][]time.Duration, writers)
-	t := newTeam(writers)
+	t := newTeam(writers, writers)
 	for writer := range writers {
 		t.add(func() {
 			if threads {
@@ -351,12 +339,8 @@ func hotTree(shape []int, writers, commits int, threads bool, versions int) {
 	)
 }
 
-func readAppend(k keys) func() {
+func appendMany(k keys) {
 	children, commits := k.number("children", 1), k.number("commits", 1)
-	return func() { appendMany(children, commits) }
-}
-
-func appendMany(children, commits int) {
 	list := make([]*node, children)
 	for at := range list {
 		list[at] = over(at, []*node{over(at, nil)})
@@ -375,13 +359,9 @@ func appendMany(children, commits int) {
 	printMetrics(metric{"ns", per(elapsed, commits)})
 }
 
-func readSnapshot(k keys) func() {
+func snapshot(k keys) {
 	shape, reads := k.shape(), k.number("reads", 1)
 	k.word("what", "borrowed", "owned") // The collector makes them the same.
-	return func() { snapshot(shape, reads) }
-}
-
-func snapshot(shape []int, reads int) {
 	tree := publish(buildTree(shape))
 	workers := runtime.GOMAXPROCS(0)
 	var seen atomic.Int64

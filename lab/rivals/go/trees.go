@@ -39,7 +39,7 @@ func childrenAbove(node, levels uint64) uint64 {
 	return count
 }
 
-func readTree(k keys) func() {
+func forkTree(k keys) {
 	nodes, depth := uint64(k.number("n", 1)), uint64(k.number("depth", 1))
 	random := k.word("shape", "random", "left") == "random"
 	if !random && nodes%(2*depth) != 0 {
@@ -57,7 +57,7 @@ func readTree(k keys) func() {
 	}
 	serial()
 	right = answer
-	return readForking(k, &program{
+	forked := program{
 		reset:   func() { answer = found{} },
 		serial:  serial,
 		forking: forking,
@@ -70,7 +70,8 @@ func readTree(k keys) func() {
 			}
 		},
 		forks: forks,
-	})
+	}
+	forked.run(k)
 }
 
 func forksOfRandom(node, levels uint64) int {

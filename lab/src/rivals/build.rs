@@ -31,11 +31,15 @@ pub(super) fn require(rival: &Rival) -> Result<(), String> {
         ([], headers) => format!("The compiler g++ does not find {}.", headers.join(", ")),
         (tools, _) => format!("Not found on the path: {}.", tools.join(", ")),
     };
-    let advice = match rival.get.trim() {
+    Err(reason + &advice(rival))
+}
+
+/// How to get what a rival needs.
+fn advice(rival: &Rival) -> String {
+    match rival.get.trim() {
         "" => String::new(),
         get => format!(" To get it: {get}"),
-    };
-    Err(reason + &advice)
+    }
 }
 
 /// Whether a program in C++ can include this header.
@@ -86,7 +90,8 @@ pub(super) fn build(rival: &Rival, places: &Places) -> Result<(), String> {
         let argv: Vec<String> = words.iter().map(|word| fill(word, places)).collect();
         run(&argv, places, &log).map_err(|reason| {
             let (command, log) = (argv.join(" "), log.display());
-            format!("'{command}' {reason}; see {log}.")
+            // A tool that is there may be too old, or miss one of its libraries.
+            format!("'{command}' {reason}; see {log}.{}", advice(rival))
         })?;
     }
     Ok(())

@@ -1,12 +1,15 @@
-//! What the rivals measure with: resident memory, a shared counter, and work without waiting.
+//! What the rivals measure with: resident memory, a shared counter, the pattern of
+//! `many-to-many`, and work without waiting.
 
 use std::hint::black_box;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::report::{fail, print_metrics};
+use crate::report::fail;
 
 /// The resident memory of this OS process in bytes: `RssAnon` and `RssShmem` of
 /// `/proc/self/status`.
@@ -28,8 +31,16 @@ fn kilobytes(status: &str, field: &str) -> u64 {
     number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
 }
 
-/// Binds this thread, and all that it will start, to the first `most` of the processors that it may use.
-pub fn bind_to_processors(most: usize) {
+/// Binds the program to as many processors as there are workers; called before the first thread starts.
+pub fn use_processors(workers: usize) {
+    if bind_to_processors(workers) != workers {
+        fail("There are fewer processors than workers: give fewer workers.");
+    }
+}
+
+/// Binds this thread, and all that it will start, to the first `most` of the processors that it may use, and returns how
+/// many these are.
+pub fn bind_to_processors(most: usize) -> usize {
     let Ok(allowed) = sched_getaffinity(None) else {
         fail("The processors of this program cannot be read: run this on Linux.")
     };
@@ -39,19 +50,7 @@ pub fn bind_to_processors(most: usize) {
     if sched_setaffinity(None, &chosen).is_err() {
         fail("The processors of this program cannot be chosen: run this on Linux.");
     }
-}
-
-/// Creates `n` things, prints how much memory each took, and ends the program.
-pub fn print_footprint<T>(n: usize, mut make: impl FnMut() -> T) -> ! {
-    let mut things = Vec::with_capacity(n);
-    let before = rss_bytes();
-    for _ in 0..n {
-        // Hidden from the compiler, or it would take zeroed pages that nothing has touched.
-        things.push(black_box(make()));
-    }
-    let grown = rss_bytes().saturating_sub(before);
-    black_box(&things);
-    print_metrics(&[("bytes_per_object", grown as f64 / n as f64)])
+    chosen.count() as usize
 }
 
 /// One shared counter that knows when it is full.
@@ -89,4 +88,72 @@ pub fn compute_for(duration: Duration) {
             );
         }
     }
+}
+
+/// The generator xorshift64 (shifts 13, 7, 17).
+#[derive(Clone, Copy, Debug)]
+pub struct Xorshift(u64);
+
+impl Xorshift {
+    /// The generator of the process with this index: seeded with the index + 1.
+    pub fn of_process(index: usize) -> Self {
+        Self(index as u64 + 1)
+    }
+
+    /// The next number, below `limit`.
+    pub fn next_below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// How many messages each of `processes` will receive, found by running all the generators.
+pub fn expected_counts(processes: usize, messages: usize) -> Vec<usize> {
+    let mut counts = vec![0; processes];
+    for index in 0..processes {
+        let mut random = Xorshift::of_process(index);
+        for _ in 0..messages {
+            counts[random.next_below(processes)] += 1;
+        }
+    }
+    counts
+}
+
+/// Runs writers of `each` commits at once, and returns how long they took together, and each commit, in order; `writer`
+/// makes what commits the next step of the writer with this number, on its thread.
+pub fn commit_at_once<C: FnMut(usize)>(
+    writers: usize,
+    each: usize,
+    writer: impl Fn(usize) -> C + Sync,
+) -> (Duration, Vec<Duration>) {
+    let start = Barrier::new(writers + 1);
+    let write = |number: usize| {
+        let mut commit = writer(number);
+        let mut latencies = Vec::with_capacity(each);
+        start.wait();
+        for step in 0..each {
+            let clock = Instant::now();
+            commit(step);
+            latencies.push(clock.elapsed());
+        }
+        latencies
+    };
+    let (elapsed, latencies) = thread::scope(|scope| {
+        let write = &write;
+        let start_one = |number| scope.spawn(move || write(number));
+        let threads: Vec<_> = (0..writers).map(start_one).collect();
+        start.wait();
+        let clock = Instant::now();
+        let latencies = threads.into_iter().map(|thread| thread.join());
+        let latencies = latencies.collect::<Result<Vec<_>, _>>();
+        (clock.elapsed(), latencies)
+    });
+    let Ok(latencies) = latencies else {
+        fail("A writer panicked: see the message above.")
+    };
+    let mut all: Vec<Duration> = latencies.into_iter().flatten().collect();
+    all.sort_unstable();
+    (elapsed, all)
 }

@@ -18,6 +18,14 @@ pub fn print_metrics(metrics: &[(&str, f64)]) -> ! {
     }
 }
 
+/// Prints these metrics, or why there are none, and ends the program.
+pub fn print(metrics: Result<Vec<(&str, f64)>, String>) -> ! {
+    match metrics {
+        Ok(metrics) => print_metrics(&metrics),
+        Err(sentence) => fail(&sentence),
+    }
+}
+
 /// Ends the program because the rival cannot do what was asked.
 pub fn fail(sentence: &str) -> ! {
     eprintln!("{sentence}");

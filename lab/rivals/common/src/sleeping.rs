@@ -6,65 +6,16 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::args::Keys;
 use crate::programs::slope::line;
-use crate::report::{bad_usage, print_metrics};
+use crate::report::print_metrics;
 
 /// How long a sleeper that must never run sleeps.
 pub const HOUR: Duration = Duration::from_secs(3600);
-/// How long everything that has just been started gets to begin its sleep.
-pub const SETTLE: Duration = Duration::from_millis(20);
 /// The time over which deadlines are spread, in nanoseconds.
 const SPREAD_NS: u64 = 2_000_000_000;
 /// Latenesses are counted in steps of ten microseconds, up to a second and above.
 const PLACES: usize = 100_000;
 const PLACE_US: u128 = 10;
-
-/// A workload of sleeping with its parameters.
-#[derive(Clone, Copy, Debug)]
-pub enum Sleeping {
-    /// The memory of sleepers, over `n` of them.
-    Callbacks {
-        /// How many.
-        n: usize,
-        /// What they do.
-        kind: Sleeper,
-    },
-    /// The times of timers while this many are pending.
-    Timers {
-        /// How many.
-        pending: usize,
-    },
-}
-
-/// What sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sleeper {
-    /// Something that runs once after its sleep.
-    Once,
-    /// A loop that sleeps between its rounds.
-    Loop,
-}
-
-impl Keys {
-    /// The workload of sleeping with this name, if it is one.
-    pub(crate) fn sleeping(&mut self, name: &str) -> Option<Sleeping> {
-        Some(match name {
-            "callbacks" => Sleeping::Callbacks {
-                n: self.count("n"),
-                kind: match self.take("kind").as_str() {
-                    "once" => Sleeper::Once,
-                    "loop" => Sleeper::Loop,
-                    _ => bad_usage("The key `kind` takes `once` or `loop`."),
-                },
-            },
-            "timers" => Sleeping::Timers {
-                pending: self.count("pending"),
-            },
-            _ => return None,
-        })
-    }
-}
 
 /// Prints the line through points of a number of sleepers and a resident memory, and ends the program.
 pub fn print_line(points: &[(f64, f64)]) -> ! {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::args::Keys;
+use crate::args::Call;
 use crate::measure::compute_for;
 use crate::report::{Lateness, bad_usage};
 
@@ -66,6 +66,47 @@ pub struct Stall {
 }
 
 impl Stall {
+    /// The ticker for two seconds without offenders.
+    pub fn of_sleep_loop(call: &Call) -> Self {
+        Self {
+            offender: Offender::None,
+            offenders: 0,
+            is_burst: false,
+            seconds: 2,
+            pingers: call.word("beside", &[("nothing", 0), ("pingers", 1_000)]),
+        }
+    }
+
+    /// Reads the keys.
+    pub fn of(call: &Call) -> Self {
+        let offender = match call.text("offender") {
+            "none" => Offender::None,
+            "blocks" => Offender::Blocks,
+            "computes" => Offender::Computes,
+            "holds" => Offender::Holds,
+            "just-below" => Offender::JustBelow,
+            "waker" => Offender::Waker,
+            "destructor" => Offender::Destructor,
+            "sends" => Offender::Sends,
+            "file" => Offender::File,
+            "subscriber" => bad_usage("This rival reports nothing, so no subscriber is told."),
+            _ => bad_usage("The key `offender` is none of those in the README."),
+        };
+        let is_burst = call.is_yes("burst");
+        if is_burst && !matches!(offender, Offender::Blocks | Offender::Computes) {
+            bad_usage("A burst blocks or computes.");
+        }
+        let is_calm = offender == Offender::None;
+        let number = |key| usize::try_from(call.number(key, 0)).expect("usize has 64 bits");
+        Self {
+            offender,
+            offenders: if is_calm { 0 } else { number("offenders") },
+            is_burst,
+            seconds: call.number("seconds", 1),
+            pingers: number("pingers"),
+        }
+    }
+
     /// How long the ticker runs.
     pub fn length(&self) -> Duration {
         let calm = if self.is_burst { CALM } else { Duration::ZERO };
@@ -144,57 +185,5 @@ impl TickLog {
             ("lateness_p999_ms", lateness.milliseconds(0.999)),
             ("lateness_worst_ms", lateness.milliseconds(1.0)),
         ]
-    }
-}
-
-impl Keys {
-    /// The ticker for two seconds without offenders.
-    pub(crate) fn sleep_loop(&mut self) -> Stall {
-        Stall {
-            offender: Offender::None,
-            offenders: 0,
-            is_burst: false,
-            seconds: 2,
-            pingers: match self.take("beside").as_str() {
-                "nothing" => 0,
-                "pingers" => 1_000,
-                _ => bad_usage("The key `beside` takes `nothing` or `pingers`."),
-            },
-        }
-    }
-
-    pub(crate) fn stall(&mut self) -> Stall {
-        let offender = match self.take("offender").as_str() {
-            "none" => Offender::None,
-            "blocks" => Offender::Blocks,
-            "computes" => Offender::Computes,
-            "holds" => Offender::Holds,
-            "just-below" => Offender::JustBelow,
-            "waker" => Offender::Waker,
-            "destructor" => Offender::Destructor,
-            "sends" => Offender::Sends,
-            "file" => Offender::File,
-            "subscriber" => bad_usage("This rival reports nothing, so no subscriber is told."),
-            _ => bad_usage("The key `offender` is none of those in the README."),
-        };
-        let is_burst = match self.take("burst").as_str() {
-            "no" => false,
-            "yes" if matches!(offender, Offender::Blocks | Offender::Computes) => true,
-            "yes" => bad_usage("A burst blocks or computes."),
-            _ => bad_usage("The key `burst` takes `yes` or `no`."),
-        };
-        let offenders = self.number("offenders", 0);
-        let offenders = if offender == Offender::None {
-            0
-        } else {
-            offenders
-        };
-        Stall {
-            offender,
-            offenders: usize::try_from(offenders).expect("usize has 64 bits"),
-            is_burst,
-            seconds: self.number("seconds", 1),
-            pingers: usize::try_from(self.number("pingers", 0)).expect("usize has 64 bits"),
-        }
     }
 }

@@ -12,7 +12,6 @@ use axum::extract::{Json, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse};
 use axum::routing::{get, post, put};
-use axum::serve::ListenerExt;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
@@ -90,12 +89,7 @@ pub(crate) async fn accept(listener: TcpListener) {
         .route("/api/boards/{board}/messages/{id}", put(edit))
         .route("/b/{board}", get(page))
         .with_state(Boards::default());
-    let listener = listener.tap_io(|stream| {
-        // It fails only if the client is gone.
-        let _gone = stream.set_nodelay(true);
-    });
-    // It never ends on its own.
-    let _never = axum::serve(listener, router).await;
+    crate::greetings::serve_routes(listener, router).await;
 }
 
 async fn list(State(boards): State<Boards>) -> Json<Vec<Info>> {

@@ -5,18 +5,19 @@
 //! own, and exists for hyper only.
 
 mod stall_requests;
+mod with_hyper;
 
 use std::process::Command;
+use std::time::Duration;
 
 use common::programs::board::{Ask, BoardLoad};
-use common::programs::load::Load;
-use common::programs::measure::Figure;
-use common::serving::BoardRequests;
-use common::{Serving, bad_usage, fail, print_metrics, serving};
+use common::programs::dialogue::Dialogue;
+use common::programs::load::{Asked, Load};
+use common::{Call, bad_usage, fail, is_workload, print};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_ours = |word: &String| word == "--version" || serving::is_workload(word);
+    let is_ours = |word: &String| word == "--version" || is_workload(word);
     let Some(at) = arguments.iter().position(is_ours) else {
         bad_usage("Call it as SERVER ... WORKLOAD key=value ..., or with --version.");
     };
@@ -24,52 +25,48 @@ fn main() {
     if call[0] == "--version" {
         tell_version(server);
     }
-    let (serving, workers) = serving::parse(call);
-    let load = |connections| Load {
+    let call = Call::parse(call, "");
+    let load = || Load {
         server: server.to_vec(),
-        workers,
-        connections,
+        workers: call.workers,
+        connections: call.count("connections"),
     };
-    let figures = match serving {
-        Serving::Busy {
-            dialogue,
-            connections,
-            requests,
-        } => load(connections).busy(dialogue, requests),
-        Serving::Idle {
-            dialogue,
-            connections,
-            rest,
-            asked,
-        } => load(connections).idle(dialogue, rest, asked),
-        Serving::Board { ask, load } => board(server, workers, &load, ask),
-        Serving::Stall(stall) if server.iter().any(|word| word == "--hyper") => {
-            Ok(stall_requests::run(stall, workers))
+    print(match call.workload.as_str() {
+        "echo" => load().busy(Dialogue::Echo, call.count("requests")),
+        "hello" => load().busy(Dialogue::Hello, call.count("requests")),
+        "idle-connections" => {
+            let rest = Duration::from_millis(call.number("rest_ms", 0));
+            let asked = Asked::parse(call.optional("asked"));
+            let asked = asked.unwrap_or_else(|sentence| bad_usage(&sentence));
+            load().idle(Dialogue::Hello, rest, asked)
         }
-        Serving::Stall(_) => bad_usage("Only hyper has a program for stall-requests."),
-    };
-    match figures {
-        Ok(figures) => print_metrics(&figures),
-        Err(sentence) => fail(&sentence),
-    }
+        "board" => board(server, call),
+        "stall-requests" if server.iter().any(|word| word == "hyper") => {
+            Ok(stall_requests::run(call))
+        }
+        "stall-requests" => bad_usage("Only hyper has a program for stall-requests."),
+        _ => bad_usage("A server has no program for this workload: leave it out."),
+    })
 }
 
-fn board(
-    server: &[String],
-    workers: usize,
-    load: &BoardRequests,
-    ask: Option<Ask>,
-) -> Result<Vec<Figure>, String> {
+/// All rivals are in memory, whatever the key `durability` says.
+fn board(server: &[String], call: &Call) -> Result<Vec<(&'static str, f64)>, String> {
     let load = BoardLoad {
         server: server.to_vec(),
         words: Vec::new(),
-        workers,
-        connections: load.connections,
-        requests: load.requests,
+        workers: call.workers,
+        connections: call.count("connections"),
+        requests: call.count("requests"),
     };
-    match ask {
-        Some(ask) => load.busy(ask),
-        None => load.beside_hot(),
+    match call.optional("op").unwrap_or_default() {
+        // Reads beside a board that takes many writes.
+        "hot" => load.beside_hot(),
+        op => match Ask::parse(op).filter(|ask| *ask != Ask::Search) {
+            Some(ask) => load.busy(ask),
+            None => bad_usage(
+                "Give op=read, page, write or hot: a rival has no versions, no search and no live events.",
+            ),
+        },
     }
 }
 
@@ -78,11 +75,8 @@ fn tell_version(server: &[String]) -> ! {
     let Some((program, arguments)) = server.split_first() else {
         bad_usage("No server is named: give its command before --version.");
     };
-    let status = Command::new(program)
-        .args(arguments)
-        .arg("--version")
-        .status();
-    match status {
+    let mut command = Command::new(program);
+    match command.args(arguments).arg("--version").status() {
         Ok(status) if status.success() => std::process::exit(0),
         _ => fail("The server does not report its version: see the message above."),
     }

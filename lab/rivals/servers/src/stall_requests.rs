@@ -3,7 +3,6 @@
 //!
 //! The same course as Weald's own. A handler that panics ends its connection here, so its client connects again.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,27 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use common::serving::{Offence, StallRequests};
-use common::{OFFENCE, compute_for, fail};
+use common::{Call, OFFENCE, compute_for, fail};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// How many other clients there are.
 const OTHERS: usize = 32;
 
-pub(crate) fn run(stall: StallRequests, workers: usize) -> Vec<(&'static str, f64)> {
+pub(crate) fn run(call: &'static Call) -> Vec<(&'static str, f64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
+        .worker_threads(call.workers)
         .enable_all()
         .build();
     let runtime = runtime.unwrap_or_else(|_| fail("The runtime cannot start: give fewer workers."));
-    let measured = runtime.block_on(async { tokio::spawn(measure(stall)).await });
+    let measured = runtime.block_on(async { tokio::spawn(measure(call)).await });
     // The threads of handlers that block are not waited for.
     runtime.shutdown_background();
     match measured {
@@ -41,23 +36,24 @@ pub(crate) fn run(stall: StallRequests, workers: usize) -> Vec<(&'static str, f6
     }
 }
 
-async fn measure(stall: StallRequests) -> io::Result<Vec<(&'static str, f64)>> {
+async fn measure(call: &Call) -> io::Result<Vec<(&'static str, f64)>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    tokio::spawn(accept(listener));
-    let length = Duration::from_secs(stall.seconds);
+    tokio::spawn(crate::with_hyper::accept(listener, handle));
+    let length = Duration::from_secs(call.number("seconds", 1));
     let mut spent = length / 5;
     let calm = others(address, spent).await?;
     let mut times = calm.clone();
-    let path = match stall.offence {
-        Offence::None => None,
-        Offence::Blocks => Some("/blocks"),
-        Offence::Computes => Some("/computes"),
-        Offence::Panics => Some("/panics"),
-    };
+    let offences = [
+        ("none", None),
+        ("blocks", Some("/blocks")),
+        ("computes", Some("/computes")),
+        ("panics", Some("/panics")),
+    ];
+    let path = call.word("offender", &offences);
     if let Some(path) = path {
         let stop = Arc::new(AtomicBool::new(false));
-        for _ in 0..stall.offenders {
+        for _ in 0..call.number("offenders", 0) {
             tokio::spawn(offend(address, path, Arc::clone(&stop)));
         }
         spent = length;
@@ -136,26 +132,13 @@ async fn ask(stream: &mut TcpStream, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-async fn accept(listener: TcpListener) {
-    while let Ok((stream, _)) = listener.accept().await {
-        // It fails only if the client is gone.
-        let _gone = stream.set_nodelay(true);
-        tokio::spawn(async move {
-            let served =
-                http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(handle));
-            // A client that resets its connection is gone.
-            let _ended = served.await;
-        });
-    }
-}
-
 /// Handles the requests of offenders and others.
-async fn handle(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+fn handle(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     match request.uri().path() {
         "/blocks" => std::thread::sleep(OFFENCE),
         "/computes" => compute_for(OFFENCE),
         "/panics" => panic!("the handler of an offender panics"),
         _ => {}
     }
-    Ok(Response::new(Full::default()))
+    Response::new(Full::default())
 }

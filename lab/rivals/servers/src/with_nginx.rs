@@ -10,20 +10,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::programs::dialogue::{Dialogue, GREETING, GREETING_TYPE};
-use common::serving::Server;
-use common::{fail, serving};
+use common::fail;
+use common::programs::dialogue::{GREETING, GREETING_TYPE};
 use rustix::process::{Resource, Signal, getrlimit, set_parent_process_death_signal};
 
-/// The first argument of a server.
-pub(crate) const NAME: &str = "--nginx";
 /// The first argument of a process that becomes nginx. The second is its folder.
-pub(crate) const WORKER: &str = "--nginx-worker";
+pub(crate) const WORKER: &str = "nginx-worker";
 /// How long nginx may take to read its configuration.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// What nginx says of itself.
-fn version() -> String {
+pub(crate) fn version() -> String {
     let Ok(said) = Command::new("nginx").arg("-v").output() else {
         fail("nginx cannot be started: install it with apt-get install nginx-light.");
     };
@@ -32,11 +29,7 @@ fn version() -> String {
 }
 
 /// Starts nginx at a free port, and tells that port when it answers there.
-pub(crate) fn serve(arguments: &[String]) -> ! {
-    let (server, workers) = serving::parse_server(arguments, &version());
-    if server != Server::Of(Dialogue::Hello) {
-        fail("nginx speaks HTTP only: measure tokio.");
-    }
+pub(crate) fn serve(workers: usize) -> ! {
     let (listener, port) = crate::listen();
     drop(listener);
     let folder = std::env::temp_dir().join(format!("weald-nginx-{}", std::process::id()));

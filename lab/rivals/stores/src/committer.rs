@@ -2,7 +2,7 @@
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::store::{Record, Store};
+use crate::{Record, Store};
 
 /// How many records one transaction takes at most.
 const MOST: usize = 4_096;

@@ -3,14 +3,12 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{bind_to_processors, fail, print_metrics};
+use common::{Call, bind_to_processors, commit_at_once, fail, print_metrics};
 
-use crate::call::Call;
 use crate::committer::{self, Author};
-use crate::store::{Record, Store};
+use crate::{Level, Record, Store};
 
 /// The unit in which the system counts what a file takes.
 const BLOCK: u64 = 512;
@@ -27,24 +25,28 @@ impl Drop for Place {
 pub(crate) fn durable<S: Store>(call: &Call, batched: bool) -> ! {
     bind_to_processors(call.workers);
     let name = format!("rival-durable-{}", std::process::id());
-    let place = Place(call.above.join(name));
+    let above = call
+        .optional("dir")
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let place = Place(above.join(name));
     if let Err(error) = fs::create_dir_all(&place.0) {
         fail(&format!(
             "{} cannot be created: {error}.",
             place.0.display()
         ));
     }
-    let Some(store) = S::open(&place.0, call.level) else {
+    let levels = [("buffered", Level::Buffered), ("durable", Level::Durable)];
+    let Some(store) = S::open(&place.0, call.word("level", &levels)) else {
         drop(place);
         fail("This store has no commit of this level: leave this row out.")
     };
-    let each = call.commits.div_ceil(call.writers);
-    let (elapsed, mut latencies) = if batched {
-        through_committer(&store, call.writers, each)
+    let writers = call.count("writers");
+    let each = call.count("commits").div_ceil(writers);
+    let (elapsed, latencies) = if batched {
+        through_committer(&store, writers, each)
     } else {
-        alone(&store, call.writers, each)
+        alone(&store, writers, each)
     };
-    latencies.sort_unstable();
     let stored = store.count();
     drop(store);
     let bytes = size_of(&place.0);
@@ -66,9 +68,9 @@ pub(crate) fn durable<S: Store>(call: &Call, batched: bool) -> ! {
 
 /// Every writer commits a transaction of its own.
 fn alone<S: Store>(store: &S, writers: usize, each: usize) -> (Duration, Vec<Duration>) {
-    on_threads(writers, each, || {
+    commit_at_once(writers, each, |number| {
         let mut writer = store.writer();
-        move |record| S::commit(&mut writer, &[record])
+        move |step| S::commit(&mut writer, &[record(number, step)])
     })
 }
 
@@ -82,48 +84,14 @@ fn through_committer<S: Store>(
     std::thread::scope(|scope| {
         scope.spawn(move || committer::serve(store, &waiting));
         // The committer ends with the last sender, which this closure has.
-        on_threads(writers, each, move || {
+        commit_at_once(writers, each, move |number| {
             let author = Author::new(requests.clone());
-            move |record| {
-                if !author.commit(record) {
+            move |step| {
+                if !author.commit(record(number, step)) {
                     fail("The committer has ended: see the message above.");
                 }
             }
         })
-    })
-}
-
-/// Runs the writers and returns how long they took together, and each commit.
-fn on_threads<C: FnMut(Record)>(
-    writers: usize,
-    each: usize,
-    writer: impl Fn() -> C + Sync,
-) -> (Duration, Vec<Duration>) {
-    let start = Barrier::new(writers + 1);
-    let write = |number: usize| {
-        let mut commit = writer();
-        let mut latencies = Vec::with_capacity(each);
-        start.wait();
-        for step in 0..each {
-            let record = record(number, step);
-            let clock = Instant::now();
-            commit(record);
-            latencies.push(clock.elapsed());
-        }
-        latencies
-    };
-    std::thread::scope(|scope| {
-        let write = &write;
-        let threads: Vec<_> = (0..writers)
-            .map(|number| scope.spawn(move || write(number)))
-            .collect();
-        start.wait();
-        let clock = Instant::now();
-        let latencies = threads.into_iter().map(|thread| thread.join());
-        let Ok(latencies) = latencies.collect::<Result<Vec<_>, _>>() else {
-            fail("A writer panicked: see the message above.")
-        };
-        (clock.elapsed(), latencies.into_iter().flatten().collect())
     })
 }
 
