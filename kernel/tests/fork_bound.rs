@@ -180,8 +180,9 @@ fn computing_scope(
 #[test]
 fn a_scope_whose_parts_are_held_back_is_listed_once() {
     let _watch = watch();
-    let runtime = never_retaking(2);
-    let (job, is_over) = computing_scope(&runtime, 2);
+    let runtime = never_retaking(3);
+    // The owner runs a part, too, and two runners.
+    let (job, is_over) = computing_scope(&runtime, 3);
     until(|| !runtime.waits().held_back_forks.is_empty());
     let listed = runtime.waits().held_back_forks;
     is_over.store(true, Ordering::SeqCst);
@@ -190,11 +191,11 @@ fn a_scope_whose_parts_are_held_back_is_listed_once() {
     assert!(!listed[0].to_string().contains("own thread"));
 }
 
-/// The other worker is busy, with a job that does not fork.
+/// The owner and a runner compute; the third worker is busy, with a job that does not fork.
 #[test]
 fn a_scope_that_may_have_a_further_thread_is_not_listed() {
     let _watch = watch();
-    let runtime = never_retaking(2);
+    let runtime = never_retaking(3);
     let (begun, is_free) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     let (begins, frees) = (begun.clone(), is_free.clone());
     let busy = runtime.spawn(async move {
@@ -202,7 +203,7 @@ fn a_scope_that_may_have_a_further_thread_is_not_listed() {
         while !frees.load(Ordering::SeqCst) {}
     });
     until(|| begun.load(Ordering::SeqCst));
-    let (job, is_over) = computing_scope(&runtime, 1);
+    let (job, is_over) = computing_scope(&runtime, 2);
     let listed = runtime.waits().held_back_forks;
     is_over.store(true, Ordering::SeqCst);
     is_free.store(true, Ordering::SeqCst);
