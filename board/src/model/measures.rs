@@ -77,7 +77,7 @@ impl Boards {
             }
         }
         self.0.searches.lock().await.remove(name);
-        self.0.replays.forget().await;
+        self.0.replays.forget();
         let mut stays = false;
         // A new version, so that no browser continues to show a page that it has kept.
         let mark = |edit: &mut Edit| {

@@ -38,6 +38,8 @@ pub(crate) struct Replays {
 
 #[derive(Default)]
 struct Kept {
+    /// How often bytes were erased.
+    erasures: u64,
     moments: VecDeque<(Moment, ReadOnlyForest)>,
     changes: VecDeque<Changes>,
 }
@@ -117,8 +119,13 @@ impl Replays {
             return kept;
         }
         self.made.fetch_add(1, Ordering::Relaxed);
+        let erasures = self.lock().erasures;
         let past = forest.at_with(moment, VERSIONS).await?;
-        keep(&mut self.lock().moments, MOMENTS, (moment, past.clone()));
+        let mut kept = self.lock();
+        if kept.erasures == erasures {
+            keep(&mut kept.moments, MOMENTS, (moment, past.clone()));
+        }
+        drop(kept);
         newest(past, tree)
     }
 
@@ -176,10 +183,14 @@ impl Replays {
         Ok(changes)
     }
 
-    /// Forgets the opened forests, because bytes in them were erased. Waits for one that is just being opened.
-    pub(crate) async fn forget(&self) {
-        let _turn = self.replaying.acquire().await;
-        self.lock().moments.clear();
+    /// Forgets the opened forests, because bytes in them were erased. One that is just being opened is not kept, so an
+    /// erasure does not wait in the line of those who look at the past.
+    pub(crate) fn forget(&self) {
+        let mut kept = self.lock();
+        kept.erasures += 1;
+        let gone = std::mem::take(&mut kept.moments);
+        drop(kept);
+        drop(gone);
     }
 
     async fn turn(&self) -> Result<[Permit<'_>; 2], BoardError> {
@@ -261,6 +272,29 @@ mod tests {
                 drop(turn.await.unwrap());
             }
             assert!(replays.turn().await.is_ok());
+        });
+    }
+
+    #[test]
+    fn an_erasure_does_not_wait_for_those_who_look_at_the_past() {
+        weald::block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let forest = DiskForest::open(directory.path()).await.unwrap();
+            let tree = forest.create("tea").await.unwrap();
+            let moment = Moment::Version(tree.view().version());
+            let replays = Replays::new();
+            // A replay that is under way during an erasure is not kept.
+            let mut replay = Box::pin(replays.replayed(&forest, &tree, moment));
+            let cx = &mut Context::from_waker(Waker::noop());
+            let is_made = replay.as_mut().poll(cx).is_ready();
+            replays.forget();
+            if !is_made {
+                assert!(replay.await.is_ok());
+            }
+            assert!(replays.kept_at(&tree, moment).is_none());
+            let turn = replays.turn().await.unwrap();
+            replays.forget();
+            drop(turn);
         });
     }
 

@@ -217,7 +217,7 @@ impl Boards {
             Err(error) => return Err(error.into()),
         }
         self.forget(target.board, target.id).await;
-        self.0.replays.forget().await;
+        self.0.replays.forget();
         // A new version, so that no browser continues to show a page that it has kept.
         let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.put_attribute(
