@@ -5,7 +5,8 @@
 //!   in the log; an entry without an outcome was interrupted.
 //! - Measures are taken one after the other. One that is sent again with its token finds its entry: if that was done,
 //!   nothing is done again; if it was refused or interrupted, it is taken now, and the entry gets its outcome.
-//! - An entry names the board by its tree and the message by its number. It has neither the title of a board nor the
+//! - An entry names the board by its tree, the message by its number, and a protected name by its node, so that what was
+//!   interrupted is completed though the address or the name is gone. It has neither the title of a board nor the
 //!   text of a message. The name of a person and the reason are erasable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,7 +45,9 @@ pub(super) mod of_entry {
     pub(in crate::model) const MESSAGE: &str = "message";
     pub(in crate::model) const NAME: &str = "name";
     pub(in crate::model) const WHY: &str = "why";
+    pub(in crate::model) const NODE: &str = "node";
     pub(in crate::model) const OUTCOME: &str = "outcome";
+    pub(in crate::model) const VERSION: &str = "version";
     pub(in crate::model) const TOKEN: &str = "token";
 }
 
@@ -84,7 +87,11 @@ pub(super) struct Turn<'a> {
     key: Option<[u8; 16]>,
     /// Its entry, if it was sent before.
     entry: Option<NodeId>,
-    /// If it was done before, a version in which it was.
+    /// The board of its entry, as the log names it.
+    pub(super) board: Option<String>,
+    /// The node of the protected name that its entry is about.
+    node: Option<NodeId>,
+    /// If it was done before, the version that it made.
     pub(super) done: Option<Version>,
     _lock: MutexGuard<'a, ()>,
 }
@@ -153,6 +160,7 @@ impl Boards {
         if let Some(done) = turn.done {
             return Ok(done);
         }
+        let board = &self.address_of_turn(&turn, board)?;
         self.board_or_deleted(board)?.message(id)?;
         let entry = turn
             .entry()
@@ -191,11 +199,20 @@ impl Boards {
         if turn.done.is_some() {
             return Ok(());
         }
-        let key = key.filter(|key| self.is_protected(*key));
-        let key = key.ok_or(BoardError::NoName)?;
-        let noted = self.note(&turn, turn.entry(), texts).await?;
-        let outcome = self.free(key).await;
-        self.conclude(noted, outcome).await
+        let found = key.and_then(|key| Some((key, self.node_of(key)?)));
+        let (noted, outcome) = match (found, turn.entry, turn.node) {
+            // It was interrupted after the name was freed.
+            (None, Some(entry), Some(node)) => (entry, self.erase_hash(node).await),
+            (None, ..) => return Err(BoardError::NoName),
+            (Some((key, node)), ..) => {
+                let entry = turn.entry();
+                let entry = entry.with(of_entry::NODE, node.get().to_sortable());
+                let noted = self.note(&turn, entry, texts).await?;
+                (noted, self.free(key).await)
+            }
+        };
+        self.conclude(noted, outcome).await?;
+        Ok(())
     }
 
     /// Waits until no other measure is being taken, and looks whether the log has this one: a measure against `of`, with
@@ -218,6 +235,8 @@ impl Boards {
             measure,
             key,
             entry: None,
+            board: None,
+            node: None,
             done: None,
             _lock: self.0.measures.lock().await,
         };
@@ -242,7 +261,14 @@ impl Boards {
         }
         turn.entry = Some(node.id());
         let is_done = node.get_str(of_entry::OUTCOME) == Some(DONE);
-        turn.done = is_done.then(|| snapshot.version());
+        turn.board = node.get_str(of_entry::BOARD).map(str::to_owned);
+        let number = node.get(of_entry::NODE);
+        let number = number.and_then(|bytes| u64::from_sortable(bytes).ok());
+        turn.node = number.and_then(NodeId::new);
+        let made = node.get_str(of_entry::VERSION);
+        // An older program has not noted it; then a version that has it must do.
+        let made = made.and_then(|version| version.parse().ok());
+        turn.done = is_done.then(|| made.unwrap_or(snapshot.version()));
         Ok(turn)
     }
 
@@ -265,18 +291,21 @@ impl Boards {
         Ok(noted)
     }
 
-    /// Adds the outcome to an entry.
-    pub(super) async fn conclude<T>(
+    /// Adds the outcome to an entry, and the version that has it.
+    pub(super) async fn conclude(
         &self,
         noted: NodeId,
-        outcome: Result<T, BoardError>,
-    ) -> Result<T, BoardError> {
+        outcome: Result<Version, BoardError>,
+    ) -> Result<Version, BoardError> {
         let told = match &outcome {
             Ok(_) => DONE.to_owned(),
             Err(error) => error.to_string(),
         };
         let mut edit = self.log().await?.edit();
         edit.put_attribute(noted, of_entry::OUTCOME, told)?;
+        if let Ok(version) = &outcome {
+            edit.put_attribute(noted, of_entry::VERSION, version.to_string())?;
+        }
         let concluded = edit.commit().bytes(b"outcome").await;
         let value = outcome?;
         concluded?;

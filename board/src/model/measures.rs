@@ -8,15 +8,15 @@ use std::time::SystemTime;
 
 use weald::forest::{CommitError, Edit, Sortable, Terms, TreeHandle, Value, Version};
 
-use super::audit::{By, Measure, check, of_entry};
+use super::audit::{By, Measure, Turn, check, of_entry};
 use super::board_at::of_board;
 use super::boards::Boards;
 use super::error::BoardError;
 use super::message::DeletedBy;
 use super::name::BoardName;
 
-/// The attributes of what a board is called.
-const CALLED: [&str; 3] = [of_board::ADDRESS, of_board::TITLE, of_board::ABOUT];
+/// The attributes of what a board is called, in the order of their erasure: while anything is left, the address is.
+const CALLED: [&str; 3] = [of_board::TITLE, of_board::ABOUT, of_board::ADDRESS];
 
 impl Boards {
     /// Takes a measure of a moderator against a board, after it is in the log. Returns a version that has it.
@@ -36,6 +36,7 @@ impl Boards {
         if let Some(done) = turn.done {
             return Ok(done);
         }
+        let name = &self.address_of_turn(&turn, name)?;
         let tree = self.tree_or_deleted(name)?;
         let entry = turn.entry();
         let entry = entry.with(of_entry::BOARD, self.board_of_entry(name)?);
@@ -119,6 +120,20 @@ impl Boards {
         let own = BoardName::of_tree(&tree);
         own.map(|own| own.to_string())
             .ok_or_else(|| BoardError::NoBoard(name.to_string()))
+    }
+
+    /// The address that the board of a measure has now. A measure that was sent before may have erased the one that the
+    /// sender knows.
+    pub(super) fn address_of_turn(
+        &self,
+        turn: &Turn<'_>,
+        name: &BoardName,
+    ) -> Result<BoardName, BoardError> {
+        let Some(board) = &turn.board else {
+            return Ok(name.clone());
+        };
+        let now = self.address_of_entry(board).parse();
+        now.map_err(|_| BoardError::NoBoard(name.to_string()))
     }
 
     /// The address that the board of an entry has now.

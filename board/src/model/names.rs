@@ -7,7 +7,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 use weald::forest::{Attributes, CommitError, Edit, NameError, Node, NodeId, Query, Snapshot};
-use weald::forest::{Terms, TreeHandle};
+use weald::forest::{Terms, TreeHandle, Version};
 
 use super::author::hash;
 use super::boards::Boards;
@@ -100,7 +100,8 @@ impl Boards {
         self.prove(key, old).await?;
         let hash = self.0.turns.hash(new).await?;
         self.replace(key, b"change", |edit| add(edit, key, &hash))
-            .await
+            .await?;
+        Ok(())
     }
 
     /// Gives up a name, which anybody may use then.
@@ -110,14 +111,15 @@ impl Boards {
     pub async fn release(&self, name: &str, passphrase: &str) -> Result<(), BoardError> {
         let key = check_name(name)?;
         self.prove(key, passphrase).await?;
-        self.free(key).await
+        self.free(key).await?;
+        Ok(())
     }
 
-    /// Gives up a name without its passphrase, as a moderator can.
+    /// Gives up a name without its passphrase, as a moderator can. Returns the version that no longer has it.
     ///
     /// # Errors
     /// [`BoardError::NoName`], [`BoardError::Storage`].
-    pub async fn free(&self, key: NameKey) -> Result<(), BoardError> {
+    pub async fn free(&self, key: NameKey) -> Result<Version, BoardError> {
         self.replace(key, b"release", |_| Ok(())).await
     }
 
@@ -137,7 +139,7 @@ impl Boards {
         key: NameKey,
         what: &[u8],
         mut put: impl FnMut(&mut Edit) -> Result<(), BoardError>,
-    ) -> Result<(), BoardError> {
+    ) -> Result<Version, BoardError> {
         let tree = self.names().await?;
         let update = tree.update_with(Terms::new().bytes(what), |edit| {
             let old = found(edit, key)?.ok_or(BoardError::NoName)?;
@@ -145,9 +147,25 @@ impl Boards {
             put(edit)?;
             Ok::<_, BoardError>(old)
         });
-        let (old, _) = self.noted_of(update.await)?;
-        self.noted(tree.erase(old, of_name::HASH).await)?;
-        Ok(())
+        let (old, made) = self.noted_of(update.await)?;
+        self.erase_hash(old).await?;
+        Ok(made.version)
+    }
+
+    /// The node of a protected name.
+    pub(super) fn node_of(&self, key: NameKey) -> Option<NodeId> {
+        let snapshot = self.0.store.trees().get(TREE).ok()?.snapshot();
+        find(&snapshot, key).map(|node| node.id())
+    }
+
+    /// Erases the hash of a passphrase from all versions, unless that was done before. Returns a version without it.
+    pub(super) async fn erase_hash(&self, of: NodeId) -> Result<Version, BoardError> {
+        let tree = self.names().await?;
+        match self.noted(tree.erase(of, of_name::HASH).await) {
+            Ok(made) => Ok(made.version),
+            Err(CommitError::NothingToErase { .. }) => Ok(tree.view().version()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The tree of names, which the first protected name makes.

@@ -4,8 +4,8 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 
 use weald::forest::disk::{DiskForest, Moment};
-use weald::forest::{Sortable, Version};
-use weald_board::model::{BoardError, BoardName, Boards, By, Measure, Store};
+use weald::forest::{Sortable, Value, Version};
+use weald_board::model::{BoardError, BoardName, Boards, By, Measure, NameKey, Store};
 
 use super::support::*;
 
@@ -168,8 +168,10 @@ fn a_measure_that_is_sent_twice_is_taken_once() {
                 weald::spawn(async move { boards.moderate((&tea, id), Measure::Delete, by).await })
             })
             .collect();
+        let mut versions = Vec::new();
         for taken in taking {
             let version = taken.await.unwrap().unwrap();
+            versions.push(version);
             let then = boards.board_at(&tea, Moment::Version(version)).await;
             assert!(then.unwrap().message(id).unwrap().post().is_none());
         }
@@ -180,7 +182,9 @@ fn a_measure_that_is_sent_twice_is_taken_once() {
         let restored = boards.moderate((&tea, id), Measure::Restore, BY).await;
         restored.unwrap();
         let again = boards.moderate((&tea, id), Measure::Delete, with("one"));
-        again.await.unwrap();
+        versions.push(again.await.unwrap());
+        versions.dedup();
+        assert_eq!(versions.len(), 1, "{versions:?}");
         assert!(
             boards
                 .board(&tea)
@@ -248,6 +252,91 @@ fn a_measure_that_was_interrupted_is_taken_if_it_is_sent_again() {
             .await
             .unwrap();
         assert_eq!(log(&boards), [(Measure::Delete, Some("done".to_owned()))]);
+        boards.close().await;
+    });
+}
+
+/// Polls a measure until `is_so`, and then its sender goes away.
+async fn interrupt<T>(measure: impl Future<Output = T>, is_so: impl Fn() -> bool) {
+    let mut measure = Box::pin(measure);
+    poll_fn(|cx| {
+        assert!(measure.as_mut().poll(cx).is_pending());
+        match is_so() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+}
+
+#[test]
+fn an_erasure_of_a_board_that_was_interrupted_is_completed_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let reopen = async || {
+        let forest = DiskForest::open(directory.path()).await.unwrap();
+        let boards = Boards::of(Store::Disk(forest.clone())).await.unwrap();
+        (forest, boards)
+    };
+    weald::block_on(async {
+        let (forest, boards) = reopen().await;
+        let tea = boards.create("Tea", "About tea", None).await.unwrap();
+        let trees = forest.list_prefix("board/");
+        let tree = forest.get(&trees[0]).unwrap();
+        let is_erased = |name: &str| {
+            let snapshot = tree.snapshot();
+            let value = forest.value(snapshot.tree().root(), name);
+            !matches!(value, Some(Value::Erasable(_)))
+        };
+        let by = By {
+            token: Some("one"),
+            ..BY
+        };
+        let erasing = boards.moderate_board(&tea, Measure::Erase, by);
+        interrupt(erasing, || is_erased("address")).await;
+        assert!(is_erased("title") && is_erased("about"));
+        boards.close().await;
+        drop((boards, tree, forest));
+
+        let (_, boards) = reopen().await;
+        assert_eq!(log(&boards), [(Measure::Erase, None)]);
+        let erased = boards.moderate_board(&tea, Measure::Erase, by).await;
+        let erased = erased.unwrap();
+        assert_eq!(log(&boards), [(Measure::Erase, Some("done".to_owned()))]);
+        let again = boards.moderate_board(&tea, Measure::Erase, by).await;
+        assert_eq!(again.unwrap(), erased);
+        boards.close().await;
+    });
+}
+
+#[test]
+fn a_freeing_of_a_name_that_was_interrupted_is_completed() {
+    weald::block_on(async {
+        let directory = tempfile::tempdir().unwrap();
+        let forest = DiskForest::open(directory.path()).await.unwrap();
+        let boards = Boards::of(Store::Disk(forest.clone())).await.unwrap();
+        let secret = "the passphrase of Ada";
+        boards.protect("Ada", secret).await.unwrap();
+        let key = NameKey::of("Ada").unwrap();
+        let before = forest.get("names").unwrap().snapshot();
+        let is_erased = || {
+            let node = before.tree().root().child(0).unwrap();
+            matches!(forest.value(node, "hash"), Some(Value::Erased { .. }))
+        };
+        let by = By {
+            token: Some("one"),
+            ..BY
+        };
+        // The name is free for all to see, and the hash of its passphrase is still there.
+        interrupt(boards.free_name("Ada", by), || !boards.is_protected(key)).await;
+        assert!(!is_erased());
+        assert_eq!(log(&boards), [(Measure::Free, None)]);
+        for _ in 0..2 {
+            boards.free_name("Ada", by).await.unwrap();
+            assert!(is_erased());
+            assert_eq!(log(&boards), [(Measure::Free, Some("done".to_owned()))]);
+        }
+        let other = boards.free_name("Ada", BY).await;
+        assert!(matches!(other, Err(BoardError::NoName)), "{other:?}");
         boards.close().await;
     });
 }
