@@ -127,14 +127,20 @@ impl Ask {
         let key = NameKey::of(name).ok_or(BoardError::NoName)?;
         let attempt = self.may_try(&self.app.proofs.by_name, key)?;
         let boards = &self.app.boards;
-        attempt.settle(match new {
+        let outcome = match new {
             Some(new) => match boards.change_passphrase(name, passphrase, new).await {
-                // The form came twice, if it is the new one already.
-                Err(BoardError::WrongPassphrase) => boards.prove(key, new).await,
+                // The form came twice, if it is the new one already. That is a second guess: if it is wrong too, both
+                // count.
+                Err(BoardError::WrongPassphrase) => {
+                    let second = self.may_try(&self.app.proofs.by_name, key)?;
+                    second.settle(boards.prove(key, new).await)?;
+                    Ok(())
+                }
                 changed => changed,
             },
             None => boards.release(name, passphrase).await,
-        })?;
+        };
+        attempt.settle(outcome)?;
         self.app.proofs.forget(key);
         Ok(())
     }

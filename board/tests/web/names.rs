@@ -224,7 +224,7 @@ fn passphrases_cannot_be_tried_without_end() {
         tries,
         ..Config::default()
     };
-    with_config(config, |mut ada| {
+    with_config(config.clone(), |mut ada| {
         let topic = topic(&mut ada, "one");
         assert_eq!(protect(&mut ada, "Ada").status, 303);
         // Those that are right cost nothing.
@@ -242,5 +242,23 @@ fn passphrases_cannot_be_tried_without_end() {
         assert!(refused.header("retry-after").parse::<u64>().unwrap() > 3_000);
         assert!(refused.body.contains("a draft"));
         assert!(refused.body.contains("Too many passphrases were wrong."));
+    });
+    // A change names two of them.
+    with_config(config, |mut ada| {
+        let topic = topic(&mut ada, "one");
+        assert_eq!(protect(&mut ada, "Ada").status, 303);
+        let form = ada.get("/names").body;
+        let token = form.split("name=\"form\" value=\"").nth(1).unwrap();
+        let fields = [
+            ("form", token.split('"').next().unwrap()),
+            ("author", "Ada"),
+            ("passphrase", "a wrong horse"),
+            ("new", "another wrong horse"),
+            ("do", "change"),
+        ];
+        assert_eq!(ada.post("/names/change", &fields).status, 403);
+        let mut stranger = Browser::new(ada.address);
+        let refused = stranger.fill(&topic, &says("a draft", "Ada", SECRET));
+        assert_eq!(refused.status, 429);
     });
 }
