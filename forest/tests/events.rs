@@ -310,3 +310,24 @@ fn what_is_not_durable_waits_and_is_not_told_when_the_journal_fails() {
     let mut late = forest.events();
     assert_eq!(late.next().wait(), Err(WatchEnd::Unknown));
 }
+
+#[test]
+fn what_was_lost_is_no_version_to_begin_with() {
+    let journal = MemoryJournal::synced_by_hand();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let first = forest.create("a").level(Level::Accepted).wait().unwrap();
+    journal.sync(Level::Durable);
+    let durable = first.view().version();
+    let mut slow = forest.events_since(Since::Version(durable)).unwrap();
+    // More than are kept, and none of them durable.
+    for number in 0..1_001 {
+        let made = forest.create(&number.to_string()).level(Level::Accepted);
+        made.wait().unwrap();
+    }
+    journal.fail();
+    assert_eq!(slow.next().wait(), Err(WatchEnd::Unknown));
+    let refused = forest.events_since(Since::Version(BEGIN)).err();
+    assert_eq!(refused, Some(WatchError::Forgotten { oldest: durable }));
+    let mut late = forest.events_since(Since::Version(durable)).unwrap();
+    assert_eq!(late.next().wait(), Err(WatchEnd::Unknown));
+}

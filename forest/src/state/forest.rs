@@ -188,6 +188,8 @@ impl ForestState {
         let mut names = self.names_mut();
         if self.fall.set(fall).is_ok() {
             switch(&mut names);
+            let durable = self.version_of(fall.durable);
+            self.happenings.log().fall_back(durable);
             // Release: pairs with the load in `when_steady`.
             self.has_fallen.store(true, Ordering::Release);
         }

@@ -116,6 +116,16 @@ impl HappeningLog {
         }
     }
 
+    /// The journal has failed, and no version after this one is left.
+    pub(crate) fn fall_back(&mut self, durable: Version) {
+        let is_left = |(commit, _): &(Committed, _)| commit.version.number <= durable.number;
+        self.newest.truncate(self.newest.partition_point(is_left));
+        let gone = self.gone.as_mut();
+        if let Some(gone) = gone.filter(|gone| gone.number > durable.number) {
+            *gone = durable;
+        }
+    }
+
     /// The first one after a number.
     ///
     /// # Errors
