@@ -42,6 +42,7 @@ pub mod model {
     mod difference;
     mod exchange;
     mod follow;
+    mod freeing;
     mod history;
     mod measures;
     mod names;

@@ -10,6 +10,8 @@ mod changing;
 mod erasing;
 #[path = "model/following.rs"]
 mod following;
+#[path = "model/freeing.rs"]
+mod freeing;
 #[path = "model/measures.rs"]
 mod measures;
 #[path = "model/names.rs"]

@@ -21,7 +21,7 @@ use super::boards::Boards;
 use super::draft::{Field, Invalid, MAX_AUTHOR, one_line};
 use super::error::BoardError;
 use super::name::BoardName;
-use super::names::NameKey;
+use super::names::{Protection, noted_node};
 use super::pages::Pages;
 use super::revise::Target;
 
@@ -46,6 +46,7 @@ pub(super) mod of_entry {
     pub(in crate::model) const NAME: &str = "name";
     pub(in crate::model) const WHY: &str = "why";
     pub(in crate::model) const NODE: &str = "node";
+    pub(in crate::model) const FIRST: &str = "first";
     pub(in crate::model) const OUTCOME: &str = "outcome";
     pub(in crate::model) const VERSION: &str = "version";
     pub(in crate::model) const TOKEN: &str = "token";
@@ -86,11 +87,11 @@ pub(super) struct Turn<'a> {
     /// What the log knows it by, if it has a token.
     key: Option<[u8; 16]>,
     /// Its entry, if it was sent before.
-    entry: Option<NodeId>,
+    pub(super) entry: Option<NodeId>,
     /// The board of its entry, as the log names it.
     pub(super) board: Option<String>,
-    /// The node of the protected name that its entry is about.
-    node: Option<NodeId>,
+    /// The protected name that its entry is about.
+    pub(super) protection: Option<Protection>,
     /// If it was done before, the version that it made.
     pub(super) done: Option<Version>,
     _lock: MutexGuard<'a, ()>,
@@ -185,36 +186,6 @@ impl Boards {
         self.conclude(noted, outcome).await
     }
 
-    /// Frees a protected name without its passphrase, after that is in the log.
-    ///
-    /// # Errors
-    /// [`BoardError::Invalid`], if there is no reason; [`BoardError::TokenUsed`]; else those of [`free`](Self::free).
-    /// If the log takes no entry, nothing is done.
-    pub async fn free_name(&self, name: &str, by: By<'_>) -> Result<(), BoardError> {
-        let why = check(by.why)?;
-        let name = one_line(name);
-        let key = NameKey::of(&name);
-        let texts = [(of_entry::NAME, name), (of_entry::WHY, why)];
-        let turn = self.turn((by, Measure::Free), &[], &texts).await?;
-        if turn.done.is_some() {
-            return Ok(());
-        }
-        let found = key.and_then(|key| Some((key, self.node_of(key)?)));
-        let (noted, outcome) = match (found, turn.entry, turn.node) {
-            // It was interrupted after the name was freed.
-            (None, Some(entry), Some(node)) => (entry, self.erase_hash(node).await),
-            (None, ..) => return Err(BoardError::NoName),
-            (Some((key, node)), ..) => {
-                let entry = turn.entry();
-                let entry = entry.with(of_entry::NODE, node.get().to_sortable());
-                let noted = self.note(&turn, entry, texts).await?;
-                (noted, self.free(key).await)
-            }
-        };
-        self.conclude(noted, outcome).await?;
-        Ok(())
-    }
-
     /// Waits until no other measure is being taken, and looks whether the log has this one: a measure against `of`, with
     /// texts that can be erased.
     ///
@@ -236,7 +207,7 @@ impl Boards {
             key,
             entry: None,
             board: None,
-            node: None,
+            protection: None,
             done: None,
             _lock: self.0.measures.lock().await,
         };
@@ -262,9 +233,8 @@ impl Boards {
         turn.entry = Some(node.id());
         let is_done = node.get_str(of_entry::OUTCOME) == Some(DONE);
         turn.board = node.get_str(of_entry::BOARD).map(str::to_owned);
-        let number = node.get(of_entry::NODE);
-        let number = number.and_then(|bytes| u64::from_sortable(bytes).ok());
-        turn.node = number.and_then(NodeId::new);
+        let protected = node.get(of_entry::NODE).and_then(noted_node);
+        turn.protection = protected.map(|it| Protection::of(it, node.get(of_entry::FIRST)));
         let made = node.get_str(of_entry::VERSION);
         // An older program has not noted it; then a version that has it must do.
         let made = made.and_then(|version| version.parse().ok());
@@ -336,7 +306,7 @@ impl Boards {
     }
 
     /// The tree of the log, which its first entry makes.
-    async fn log(&self) -> Result<TreeHandle, BoardError> {
+    pub(super) async fn log(&self) -> Result<TreeHandle, BoardError> {
         let trees = self.0.store.trees();
         match trees.get(TREE) {
             Ok(log) => Ok(log),

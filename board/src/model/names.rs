@@ -7,7 +7,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 use weald::forest::{Attributes, CommitError, Edit, NameError, Node, NodeId, Query, Snapshot};
-use weald::forest::{Terms, TreeHandle, Version};
+use weald::forest::{Sortable, Terms, TreeHandle, Version};
 
 use super::author::hash;
 use super::boards::Boards;
@@ -21,11 +21,28 @@ const TREE: &str = "names";
 mod of_name {
     pub(super) const KEY: &str = "key";
     pub(super) const HASH: &str = "hash";
+    /// The first node of the owner, in those that came by a change of the passphrase.
+    pub(super) const FIRST: &str = "first";
 }
 
 /// A name as it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NameKey([u8; 16]);
+
+/// The node of a protected name. A change of the passphrase makes another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Protection {
+    pub(super) node: NodeId,
+    /// The first node of the same owner.
+    pub(super) first: NodeId,
+}
+
+impl Protection {
+    pub(super) fn of(node: NodeId, first: Option<&[u8]>) -> Self {
+        let first = first.and_then(noted_node).unwrap_or(node);
+        Self { node, first }
+    }
+}
 
 impl NameKey {
     /// The key of a name; `None` for no name, and for the one that stands for no name.
@@ -66,7 +83,7 @@ impl Boards {
             if found(edit, key)?.is_some() {
                 return Err(BoardError::NameTaken);
             }
-            add(edit, key, &hash)
+            add(edit, (key, None), &hash)
         });
         self.noted_of(update.await)?;
         Ok(())
@@ -99,8 +116,8 @@ impl Boards {
         check_passphrase(new).map_err(Invalid::of_new_passphrase)?;
         self.prove(key, old).await?;
         let hash = self.0.turns.hash(new).await?;
-        self.replace(key, b"change", |edit| add(edit, key, &hash))
-            .await?;
+        let put = |edit: &mut Edit, first| add(edit, (key, Some(first)), &hash);
+        self.replace(key, b"change", put).await?;
         Ok(())
     }
 
@@ -120,7 +137,7 @@ impl Boards {
     /// # Errors
     /// [`BoardError::NoName`], [`BoardError::Storage`].
     pub async fn free(&self, key: NameKey) -> Result<Version, BoardError> {
-        self.replace(key, b"release", |_| Ok(())).await
+        self.replace(key, b"release", |_, _| Ok(())).await
     }
 
     fn hash_of(&self, key: NameKey) -> Result<Hashed, BoardError> {
@@ -133,18 +150,20 @@ impl Boards {
         hash.ok_or(BoardError::NoName)
     }
 
-    /// Puts what `put` adds in the place of a name's node, and then erases the old hash from all versions.
+    /// Puts what `put` adds in the place of a name's node, and then erases the old hash from all versions. `put` gets
+    /// the first node of the owner.
     async fn replace(
         &self,
         key: NameKey,
         what: &[u8],
-        mut put: impl FnMut(&mut Edit) -> Result<(), BoardError>,
+        mut put: impl FnMut(&mut Edit, NodeId) -> Result<(), BoardError>,
     ) -> Result<Version, BoardError> {
         let tree = self.names().await?;
         let update = tree.update_with(Terms::new().bytes(what), |edit| {
             let old = found(edit, key)?.ok_or(BoardError::NoName)?;
+            let first = Protection::of(old, edit.attribute(old, of_name::FIRST)?).first;
             edit.delete(old)?;
-            put(edit)?;
+            put(edit, first)?;
             Ok::<_, BoardError>(old)
         });
         let (old, made) = self.noted_of(update.await)?;
@@ -152,10 +171,11 @@ impl Boards {
         Ok(made.version)
     }
 
-    /// The node of a protected name.
-    pub(super) fn node_of(&self, key: NameKey) -> Option<NodeId> {
+    /// The node of a name, if it is protected.
+    pub(super) fn protection(&self, key: NameKey) -> Option<Protection> {
         let snapshot = self.0.store.trees().get(TREE).ok()?.snapshot();
-        find(&snapshot, key).map(|node| node.id())
+        let node = find(&snapshot, key)?;
+        Some(Protection::of(node.id(), node.get(of_name::FIRST)))
     }
 
     /// Erases the hash of a passphrase from all versions, unless that was done before. Returns a version without it.
@@ -189,8 +209,22 @@ impl Boards {
     }
 }
 
-fn add(edit: &mut Edit, key: NameKey, hash: &Hashed) -> Result<(), BoardError> {
-    let id = edit.append(edit.root(), Attributes::new().with(of_name::KEY, key.0))?;
+/// The node that the log or the tree of names has noted.
+pub(super) fn noted_node(bytes: &[u8]) -> Option<NodeId> {
+    NodeId::new(u64::from_sortable(bytes).ok()?)
+}
+
+/// Adds the node of a name, whose owner has had a first one already, or not.
+fn add(
+    edit: &mut Edit,
+    (key, first): (NameKey, Option<NodeId>),
+    hash: &Hashed,
+) -> Result<(), BoardError> {
+    let mut node = Attributes::new().with(of_name::KEY, key.0);
+    if let Some(first) = first {
+        node = node.with(of_name::FIRST, first.get().to_sortable());
+    }
+    let id = edit.append(edit.root(), node)?;
     Ok(edit.put_erasable(id, of_name::HASH, hash.as_str())?)
 }
 

@@ -5,11 +5,11 @@ use std::task::Poll;
 
 use weald::forest::disk::{DiskForest, Moment};
 use weald::forest::{Sortable, Value, Version};
-use weald_board::model::{BoardError, BoardName, Boards, By, Measure, NameKey, Store};
+use weald_board::model::{BoardError, BoardName, Boards, By, Measure, Store};
 
 use super::support::*;
 
-const BY: By<'_> = By {
+pub(super) const BY: By<'_> = By {
     who: "Grace",
     why: "the law",
     token: None,
@@ -145,7 +145,7 @@ fn only(boards: &Boards) -> BoardName {
 }
 
 /// The measures of the log, the newest first, and their outcomes.
-fn log(boards: &Boards) -> Vec<(Measure, Option<String>)> {
+pub(super) fn log(boards: &Boards) -> Vec<(Measure, Option<String>)> {
     let (log, _) = boards.audit(1).unwrap();
     log.into_iter()
         .map(|entry| (entry.measure.unwrap(), entry.outcome))
@@ -257,7 +257,7 @@ fn a_measure_that_was_interrupted_is_taken_if_it_is_sent_again() {
 }
 
 /// Polls a measure until `is_so`, and then its sender goes away.
-async fn interrupt<T>(measure: impl Future<Output = T>, is_so: impl Fn() -> bool) {
+pub(super) async fn interrupt<T>(measure: impl Future<Output = T>, is_so: impl Fn() -> bool) {
     let mut measure = Box::pin(measure);
     poll_fn(|cx| {
         assert!(measure.as_mut().poll(cx).is_pending());
@@ -304,39 +304,6 @@ fn an_erasure_of_a_board_that_was_interrupted_is_completed_after_a_restart() {
         assert_eq!(log(&boards), [(Measure::Erase, Some("done".to_owned()))]);
         let again = boards.moderate_board(&tea, Measure::Erase, by).await;
         assert_eq!(again.unwrap(), erased);
-        boards.close().await;
-    });
-}
-
-#[test]
-fn a_freeing_of_a_name_that_was_interrupted_is_completed() {
-    weald::block_on(async {
-        let directory = tempfile::tempdir().unwrap();
-        let forest = DiskForest::open(directory.path()).await.unwrap();
-        let boards = Boards::of(Store::Disk(forest.clone())).await.unwrap();
-        let secret = "the passphrase of Ada";
-        boards.protect("Ada", secret).await.unwrap();
-        let key = NameKey::of("Ada").unwrap();
-        let before = forest.get("names").unwrap().snapshot();
-        let is_erased = || {
-            let node = before.tree().root().child(0).unwrap();
-            matches!(forest.value(node, "hash"), Some(Value::Erased { .. }))
-        };
-        let by = By {
-            token: Some("one"),
-            ..BY
-        };
-        // The name is free for all to see, and the hash of its passphrase is still there.
-        interrupt(boards.free_name("Ada", by), || !boards.is_protected(key)).await;
-        assert!(!is_erased());
-        assert_eq!(log(&boards), [(Measure::Free, None)]);
-        for _ in 0..2 {
-            boards.free_name("Ada", by).await.unwrap();
-            assert!(is_erased());
-            assert_eq!(log(&boards), [(Measure::Free, Some("done".to_owned()))]);
-        }
-        let other = boards.free_name("Ada", BY).await;
-        assert!(matches!(other, Err(BoardError::NoName)), "{other:?}");
         boards.close().await;
     });
 }
