@@ -129,12 +129,14 @@ impl Ask {
         let boards = &self.app.boards;
         let outcome = match new {
             Some(new) => match boards.change_passphrase(name, passphrase, new).await {
-                // The form came twice, if it is the new one already. That is a second guess: if it is wrong too, both
-                // count.
+                // The form came twice, if it is the new one already. If that is wrong too, it is a second guess, which
+                // counts like the first. It was looked at, so there is nothing to refuse any more.
                 Err(BoardError::WrongPassphrase) => {
-                    let second = self.may_try(&self.app.proofs.by_name, key)?;
-                    second.settle(boards.prove(key, new).await)?;
-                    Ok(())
+                    let proven = boards.prove(key, new).await;
+                    if matches!(proven, Err(BoardError::WrongPassphrase)) {
+                        let _ = self.may_try(&self.app.proofs.by_name, key);
+                    }
+                    proven
                 }
                 changed => changed,
             },

@@ -215,6 +215,44 @@ fn guesses_from_many_addresses_keep_the_owner_of_a_name_not_out() {
 }
 
 #[test]
+fn guesses_of_others_do_not_disturb_an_owner_who_sends_a_change_twice() {
+    let tries = Some(Rate {
+        burst: 2,
+        every: Duration::from_secs(3_600),
+    });
+    let config = Config {
+        tries,
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        ..Config::default()
+    };
+    with_config(config, |mut ada| {
+        protect(&mut ada, "Ada").place();
+        let mut send = |what: &str, old: &str, of: &str| {
+            let mut own = serde_json::json!({"name": "Ada", "passphrase": old});
+            if what == "passphrase" {
+                own["new"] = "another passphrase".into();
+            }
+            let from = [("X-Forwarded-For", of)];
+            let path = format!("/api/names/{what}");
+            ada.json("POST", &path, &from, &own.to_string()).status
+        };
+        for number in 1..=10 {
+            let of = format!("192.0.2.{number}");
+            assert_eq!(
+                send("release", "a wrong horse", &of),
+                403,
+                "its first guess"
+            );
+        }
+        assert_eq!(send("release", "a wrong horse", "192.0.2.10"), 429);
+        for _ in 0..3 {
+            assert_eq!(send("passphrase", SECRET, "192.0.2.200"), 200);
+        }
+        assert_eq!(send("release", "another passphrase", "192.0.2.200"), 200);
+    });
+}
+
+#[test]
 fn passphrases_cannot_be_tried_without_end() {
     let tries = Some(Rate {
         burst: 2,
