@@ -6,10 +6,11 @@
 //! - The last results are kept in case others ask for the same, for example all readers of a board after a restart.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
+use weald::forest::disk::{DiskForest, Moment, OpenForestError, ReadOnlyForest};
 use weald::forest::{Snapshot, TreeHandle, Version, VersionError};
 use weald::sync::Semaphore;
 use weald::sync::semaphore::Permit;
@@ -24,6 +25,8 @@ const WAITING: u32 = 16;
 const MOMENTS: usize = 3;
 /// How many versions of each board a replay keeps: as many as memory has of the present.
 const VERSIONS: usize = 1_000;
+/// How often a replay is made, if bytes were erased during each of them.
+const TRIES: usize = 3;
 /// How many lists of changes are kept, of a thousand at most.
 const LISTS: usize = 8;
 
@@ -118,11 +121,28 @@ impl Replays {
         if let Some(kept) = self.kept_at(tree, moment) {
             return kept;
         }
-        self.made.fetch_add(1, Ordering::Relaxed);
-        let erasures = self.lock().erasures;
-        let past = forest.at_with(moment, VERSIONS).await?;
-        self.keep_opened((moment, past.clone()), erasures);
-        newest(past, tree)
+        let open = || forest.at_with(moment, VERSIONS);
+        newest(self.opened(moment, open).await?, tree)
+    }
+
+    /// Opens the forest of a moment, again if bytes were erased meanwhile: after an erasure nobody gets what had them.
+    async fn opened<F>(
+        &self,
+        moment: Moment,
+        open: impl Fn() -> F,
+    ) -> Result<ReadOnlyForest, BoardError>
+    where
+        F: Future<Output = Result<ReadOnlyForest, OpenForestError>>,
+    {
+        for _ in 0..TRIES {
+            self.made.fetch_add(1, Ordering::Relaxed);
+            let erasures = self.lock().erasures;
+            let past = open().await?;
+            if self.keep_opened((moment, past.clone()), erasures) {
+                return Ok(past);
+            }
+        }
+        Err(BoardError::Busy)
     }
 
     /// What the last replays have; an error, if there was no such tree at that moment.
@@ -179,16 +199,18 @@ impl Replays {
         Ok(changes)
     }
 
-    /// Keeps an opened forest, unless bytes were erased since its opening began.
-    fn keep_opened(&self, opened: (Moment, ReadOnlyForest), erasures: u64) {
+    /// Keeps an opened forest, unless bytes were erased since its opening began: then nobody may see it.
+    fn keep_opened(&self, opened: (Moment, ReadOnlyForest), erasures: u64) -> bool {
         let mut kept = self.lock();
-        if kept.erasures == erasures {
+        let is_clean = kept.erasures == erasures;
+        if is_clean {
             keep(&mut kept.moments, MOMENTS, opened);
         }
+        is_clean
     }
 
-    /// Forgets the opened forests, because bytes in them were erased. One that is just being opened is not kept, so an
-    /// erasure does not wait in the line of those who look at the past.
+    /// Forgets the opened forests, because bytes in them were erased. One that is just being opened is opened again, so
+    /// an erasure does not wait in the line of those who look at the past.
     pub(crate) fn forget(&self) {
         let mut kept = self.lock();
         kept.erasures += 1;
@@ -253,8 +275,9 @@ fn keep<T>(kept: &mut VecDeque<T>, most: usize, new: T) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::Future;
     use std::task::{Context, Waker};
+
+    use weald::forest::Value;
 
     use super::*;
 
@@ -289,15 +312,51 @@ mod tests {
             let replays = Replays::new();
             let past = forest.at_with(moment, VERSIONS).await.unwrap();
             let before = replays.lock().erasures;
-            replays.keep_opened((moment, past.clone()), before);
+            assert!(replays.keep_opened((moment, past.clone()), before));
             assert!(replays.kept_at(&tree, moment).is_some());
             replays.forget();
             // This one was under way.
-            replays.keep_opened((moment, past), before);
+            assert!(!replays.keep_opened((moment, past), before));
             assert!(replays.kept_at(&tree, moment).is_none());
             let turn = replays.turn().await.unwrap();
             replays.forget();
             drop(turn);
+        });
+    }
+
+    #[test]
+    fn a_replay_during_an_erasure_does_not_tell_what_was_erased() {
+        weald::block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let forest = DiskForest::open(directory.path()).await.unwrap();
+            let tree = forest.create("tea").await.unwrap();
+            let mut edit = tree.edit();
+            let root = edit.root();
+            edit.put_erasable(root, "text", "insult").unwrap();
+            let made = edit.commit().await.unwrap();
+            let moment = Moment::Version(made.version);
+            let replays = Replays::new();
+            for erasures in [1, TRIES as u64] {
+                let before = replays.made();
+                let open = || async {
+                    let past = forest.at_with(moment, VERSIONS).await?;
+                    if replays.made() - before <= erasures {
+                        let _ = tree.erase(root, "text").await;
+                        replays.forget();
+                    }
+                    Ok(past)
+                };
+                match (erasures, replays.opened(moment, open).await) {
+                    (1, past) => {
+                        let past = past.unwrap();
+                        let (snapshot, source) = newest(past, &tree).unwrap();
+                        let value = source.value(snapshot.tree().root(), "text");
+                        assert!(matches!(value, Some(Value::Erased { .. })));
+                        assert_eq!(replays.made(), before + 2);
+                    }
+                    (_, past) => assert!(matches!(past, Err(BoardError::Busy))),
+                }
+            }
         });
     }
 
