@@ -187,9 +187,10 @@ impl ForestState {
     ) {
         let mut names = self.names_mut();
         if self.fall.set(fall).is_ok() {
-            switch(&mut names);
+            // Before the trees, so that nobody who sees them as they are now is told of a lost version.
             let durable = self.version_of(fall.durable);
             self.happenings.log().fall_back(durable);
+            switch(&mut names);
             // Release: pairs with the load in `when_steady`.
             self.has_fallen.store(true, Ordering::Release);
         }
