@@ -135,7 +135,8 @@ impl Forest {
     ///
     /// Of the trees that are there it is all or nothing, as the commit was: half of a transfer taken back is money made.
     /// A tree that was deleted has no edit and no error; where half would be wrong, look whether there are as many edits
-    /// as the commit had. To take back what still can be, ask each of the trees in [`changed_by`](Self::changed_by) for its [`TreeHandle::revert_commit`].
+    /// as your commit had trees. To take back what still can be, ask each of the trees in
+    /// [`changed_by`](Self::changed_by) for its [`TreeHandle::revert_commit`].
     ///
     /// # Errors
     /// As [`TreeHandle::revert`], for a tree that the commit changed; and as [`changed_by`](Self::changed_by).
