@@ -147,7 +147,8 @@ fn a_yield_without_a_job_to_run_is_a_point_of_cancelling() {
         thread::yield_now();
         unparks.unpark();
         thread::yield_now();
-        let ended = me.lock().unwrap().take().unwrap().join();
+        let thread = me.lock().unwrap().take().unwrap();
+        let ended = thread.join();
         assert!(matches!(ended, Err(JoinError::Cancelled)));
         assert!(!went_on.load(Ordering::Relaxed));
     });

@@ -101,7 +101,9 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// Takes the mutex if it is free now.
-    #[inline]
+    // In a frame of its own, because it asks for the calling thread's unit: a thread that migrates may try on one OS thread
+    // and then on another.
+    #[inline(never)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.raw.try_lock().then(|| MutexGuard { mutex: self })
     }

@@ -8,7 +8,8 @@
 //! - woken by a running job: the next slot of the worker that runs that job;
 //! - spawned, yielded, displaced from the next slot, or woken by a timer or the reactor: the end of the ring, in batch
 //!   order; the overflow queue instead while the ring is full or older jobs wait in the injector. The first job that a
-//!   look's timers wake, else the injector's oldest, runs at once, unless a pinned job is runnable ([`FirstOfLook`](crate::scheduler::workers::waker::FirstOfLook));
+//!   look's timers wake, else the injector's oldest, runs at once, unless a pinned job is runnable
+//!   ([`FirstOfLook`](crate::scheduler::workers::waker::FirstOfLook));
 //! - woken by a thread that owns no worker of the job's runtime: the injector, for a pool thread by way of its outbox;
 //! - pinned, or with its stack suspended on a thread: the pinned queue of that thread.
 //!

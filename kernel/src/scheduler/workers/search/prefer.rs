@@ -63,7 +63,10 @@ pub fn has_local_jobs() -> bool {
 
 /// Spends a reduction of the running job, for an operation that is not awaited. False if its budget is used up: then it must
 /// yield. False outside of jobs.
-#[inline]
+///
+/// In a frame of its own: a caller that yields in a loop may go on with another thread, and would otherwise keep the address
+/// of the first one's unit.
+#[inline(never)]
 pub fn spend_reduction() -> bool {
     context::again().spend_if_any()
 }
