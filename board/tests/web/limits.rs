@@ -1,7 +1,7 @@
 //! Limits: sizes, rates, proxies; and what the people who run a board ask it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use weald::forest::Forest;
@@ -252,7 +252,9 @@ fn while_as_many_are_answered_as_may_be_others_are_shed() {
             .get("/metrics")
             .body
             .contains("\nboard_requests 3\n")
-        {}
+        {
+            busy.iter().for_each(assert_is_unanswered);
+        }
         let shed = browser.get("/");
         assert_eq!((shed.status, shed.header("retry-after")), (503, "1"));
         comes_back(&browser.post("/b/tea/write", &DRAFT), 503);
@@ -264,6 +266,14 @@ fn while_as_many_are_answered_as_may_be_others_are_shed() {
         }
         assert_eq!(browser.get("/").status, 200);
     });
+}
+
+/// Else a test that waits for what is being answered would wait for ever.
+fn assert_is_unanswered(stream: &TcpStream) {
+    stream.set_nonblocking(true).unwrap();
+    let seen = stream.peek(&mut [0]);
+    assert!(seen.is_err(), "it was answered before it was complete");
+    stream.set_nonblocking(false).unwrap();
 }
 
 #[test]
