@@ -86,7 +86,7 @@ mod tests {
         });
         let number = told.recv().unwrap();
         let of_sleeper = || sched_getaffinity(Pid::from_raw(number.cast_signed())).unwrap();
-        let expected = before.count() - usize::from(before.count() > 1);
+        let expected = before.count() - u32::from(before.count() > 1);
         // Another test may have the turn.
         while !{
             let mut had_turn = false;
