@@ -191,7 +191,11 @@ fn an_operation_on_a_file_that_no_job_asked_for_is_named_with_the_line_that_did(
                 .iter()
                 .any(is_named)
         });
-        writer.write_all(b"x").unwrap();
+        // The others read the same FIFO, and may take what this one waits for.
+        while !read.is_finished() {
+            writer.write_all(b"x").unwrap();
+            std::thread::yield_now();
+        }
         read.join().unwrap();
         both = None;
     });
