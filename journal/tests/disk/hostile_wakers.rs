@@ -1,39 +1,12 @@
 //! Wakers that panic, with a payload whose destructor panics too: the threads of a journal live on, and wake the others.
 
-use std::panic::panic_any;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use weald_forest::journal::{Appended, Durability, Journal, Later, Level};
 use weald_journal::{SimulatedDisk, Work};
 
 use crate::records::{append, must_append, open};
-
-/// A payload whose destructor panics, with such a payload too.
-struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic_any(Self)
-    }
-}
-
-struct Hostile;
-
-impl Wake for Hostile {
-    fn wake(self: Arc<Self>) {
-        panic_any(Bomb)
-    }
-}
-
-struct Told(Sender<()>);
-
-impl Wake for Told {
-    fn wake(self: Arc<Self>) {
-        self.0.send(()).unwrap();
-    }
-}
+use crate::wakers;
 
 fn poll<T>(later: &mut Later<'static, T>, waker: &Waker) -> Poll<T> {
     later.as_mut().poll(&mut Context::from_waker(waker))
@@ -41,11 +14,7 @@ fn poll<T>(later: &mut Later<'static, T>, waker: &Waker) -> Poll<T> {
 
 #[test]
 fn a_waker_that_panics_ends_no_thread_and_keeps_nobody_asleep() {
-    let (told, is_told) = channel();
-    let (hostile, sound) = (
-        Waker::from(Arc::new(Hostile)),
-        Waker::from(Arc::new(Told(told))),
-    );
+    let (hostile, (sound, is_told)) = (wakers::hostile(), wakers::sound());
     let journal = open(&SimulatedDisk::new()).unwrap();
     while journal.work(Work::Prepare) || journal.work(Work::Write) || journal.work(Work::Sync) {}
     let position = must_append(&journal, 1, 100);

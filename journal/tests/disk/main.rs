@@ -42,3 +42,5 @@ mod sealed;
 mod skipped;
 mod torture;
 mod trimming;
+#[path = "../../../forest/tests/support/wakers.rs"]
+mod wakers;

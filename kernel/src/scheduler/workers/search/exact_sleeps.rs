@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 use crate::timer::clock::STEPS_PER_TICK;
 
-/// For how many deadlines in one tick a worker sleeps exactly. All of them together cost it less than a twentieth of a
-/// core.
+/// For how many deadlines in one tick a worker sleeps exactly. By an estimate, all of them together cost it less than
+/// a twentieth of a core.
 const EXACT_PER_TICK: u32 = 8;
 
 /// The last deadline for which a worker slept, and how many more of the same tick it may sleep for exactly.
