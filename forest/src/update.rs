@@ -16,7 +16,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::combine::request::{Answer, Detached, LeaseRequest, Request};
+use crate::combine::request::{Answer, LeaseRequest, Request, SubmitUnawaited};
 use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::combine::write_leases::LIMIT;
@@ -305,6 +305,6 @@ impl WriteLease {
 impl Drop for WriteLease {
     fn drop(&mut self) {
         self.1
-            .submit_detached(Request::ReleaseLease(self.0.clone()));
+            .submit_unawaited(Request::ReleaseLease(self.0.clone()));
     }
 }

@@ -21,7 +21,7 @@ use super::outstanding::{Outcome, Queue};
 use super::pending::Pending;
 use super::prepare::{Preparation, Unprepared};
 use super::publish::Publisher;
-use super::request::{Answer, CommitRequest, Detached, Garbage, Request};
+use super::request::{Answer, CommitRequest, Garbage, Request, SubmitUnawaited};
 use super::rollback::{Before, FailureWatch};
 use super::start::Start;
 use super::write_leases::WriteLeases;
@@ -69,7 +69,7 @@ pub(crate) struct Combiner {
     pub(super) write_leases: WriteLeases,
     /// Makes the forest check its leases.
     pub(super) alarm: Waker,
-    pub(super) detached: Weak<dyn Detached>,
+    pub(super) submitter: Weak<dyn SubmitUnawaited>,
     pub(super) publisher: Publisher,
     /// Requests that waited for a lease that has ended.
     pub(super) resumed: VecDeque<Arc<Pending>>,
@@ -97,7 +97,7 @@ impl Combiner {
     pub(crate) fn new(
         (keep, start): (usize, Start),
         [alarm, journal_waker, failure_waker]: [Waker; 3],
-        detached: Weak<dyn Detached>,
+        submitter: Weak<dyn SubmitUnawaited>,
     ) -> Self {
         let (number, time) = (start.number, start.time);
         Self {
@@ -122,7 +122,7 @@ impl Combiner {
             journal_waker,
             write_leases: WriteLeases::default(),
             alarm,
-            detached,
+            submitter,
             publisher: Publisher::new(keep),
             resumed: VecDeque::new(),
             answers: Vec::new(),
@@ -223,9 +223,9 @@ impl Combiner {
         let waiters = commits.flat_map(|commit| &commit.waiters);
         let wakers: Vec<_> = waiters.filter_map(|(pending, _)| pending.waker()).collect();
         if wakers.is_empty()
-            && let Some(detached) = self.detached.upgrade()
+            && let Some(submitter) = self.submitter.upgrade()
         {
-            detached.submit_detached(Request::CheckJournal);
+            submitter.submit_unawaited(Request::CheckJournal);
         }
         self.publisher.deferred.wake_later(wakers);
     }

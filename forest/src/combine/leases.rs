@@ -105,11 +105,11 @@ impl Combiner {
             .iter()
             .for_each(|request| self.write_leases.take_over(request, now));
         (commit.lease, commit.overtaken) = (Some(lease_number), commit.overtaken + 1);
-        let detached = Weak::clone(&self.detached);
+        let submitter = Weak::clone(&self.submitter);
         let leases = HeldLeases {
             requests,
             is_begun,
-            detached,
+            submitter,
         };
         Answer::Overtaken(Box::new(Overtaken {
             commit,

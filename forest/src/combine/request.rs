@@ -140,12 +140,12 @@ pub(crate) struct Overtaken {
 pub(crate) struct HeldLeases {
     pub(crate) requests: Vec<LeaseRequest>,
     pub(crate) is_begun: Arc<AtomicBool>,
-    pub(crate) detached: Weak<dyn Detached>,
+    pub(crate) submitter: Weak<dyn SubmitUnawaited>,
 }
 
 /// Takes requests for whose answers nothing waits.
-pub(crate) trait Detached: Send + Sync {
-    fn submit_detached(&self, request: Request);
+pub(crate) trait SubmitUnawaited: Send + Sync {
+    fn submit_unawaited(&self, request: Request);
 }
 
 impl HeldLeases {
@@ -158,9 +158,9 @@ impl HeldLeases {
 
 impl Drop for HeldLeases {
     fn drop(&mut self) {
-        if let Some(detached) = self.detached.upgrade() {
+        if let Some(submitter) = self.submitter.upgrade() {
             for request in self.requests.drain(..) {
-                detached.submit_detached(Request::ReleaseLease(request));
+                submitter.submit_unawaited(Request::ReleaseLease(request));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use super::combiner::Combiner;
 use super::pending::Pending;
 use super::publication_list::PublicationList;
-use super::request::{Detached, Request};
+use super::request::{Request, SubmitUnawaited};
 use super::start::Start;
 use crate::journal::Level;
 use crate::state::forest::ForestState;
@@ -31,22 +31,22 @@ impl Shared {
                 alarm(|| Request::CheckJournal),
                 alarm(|| Request::CheckFailure),
             ];
-            let detached: Weak<dyn Detached> = Weak::<Self>::clone(shared);
-            let combiner = Combiner::new((keep, start), wakers, detached);
+            let submitter: Weak<dyn SubmitUnawaited> = Weak::<Self>::clone(shared);
+            let combiner = Combiner::new((keep, start), wakers, submitter);
             Self {
                 forest,
                 list: PublicationList::new(combiner),
             }
         });
         if has_journal {
-            shared.submit_detached(Request::CheckFailure);
+            shared.submit_unawaited(Request::CheckFailure);
         }
         shared
     }
 }
 
-impl Detached for Shared {
-    fn submit_detached(&self, request: Request) {
+impl SubmitUnawaited for Shared {
+    fn submit_unawaited(&self, request: Request) {
         if let Some(guard) = self.list.queue(Pending::new(request, None)) {
             guard.serve_queue(&self.forest);
         }
@@ -66,7 +66,7 @@ impl Wake for Alarm {
                 // waits for.
                 reentrancy.set_restless();
             } else {
-                shared.submit_detached(request);
+                shared.submit_unawaited(request);
             }
         }
     }
