@@ -1,9 +1,8 @@
 //! An edit: a private version that is changed in place, and the list of the operations and reads done on it.
 //!
 //! - The edit owns what it has copied once, and changes it in place from then on; freezing costs nothing.
-//! - If the first operation adds a node or puts an attribute, it is checked and listed, but deferred: it is carried out
-//!   when the caller asks for the working version, or with the second operation. An edit of one operation that is
-//!   replayed on another version thus never pays for a working version that is not read.
+//! - A first operation that adds a node or puts an attribute is checked and listed, but carried out only with the second
+//!   one, or when the caller asks for the working version: an edit of one operation may never need that version.
 //! - The list of operations and reads is data: it can be checked against another version and applied there
 //!   without the code that made it (see [`Script`]).
 //! - A refused operation changes nothing and is not on the list.

@@ -18,9 +18,9 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
 fn finding(file: &File) -> Option<Finding> {
     let lines = file.text.lines().count();
     let sentence = format!(
-        "The file has {lines} lines, the limit is {LIMIT}; split it, or move its tests out."
+        "The file has {lines} lines, it must have fewer than {LIMIT}; split it, or move its tests out."
     );
-    (lines > LIMIT).then(|| Finding::new(&file.path, 1, sentence))
+    (lines >= LIMIT).then(|| Finding::new(&file.path, 1, sentence))
 }
 
 /// Whether the whole file is the test module of another one, or a test of the crate.
@@ -40,9 +40,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_at_the_limit_passes_and_one_over_it_is_found() {
-        MadeUp::new(&[(PATH, &file(450))]).assert_none(check);
-        MadeUp::new(&[(PATH, &file(451))]).assert_one(check, "kernel/src/a.rs:1", "451 lines");
+    fn a_file_below_the_limit_passes_and_one_at_it_is_found() {
+        MadeUp::new(&[(PATH, &file(449))]).assert_none(check);
+        MadeUp::new(&[(PATH, &file(450))]).assert_one(check, "kernel/src/a.rs:1", "450 lines");
     }
 
     #[test]
