@@ -133,7 +133,7 @@ impl Forest {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Of the trees that are there it is all or nothing, as the commit was: half of a transfer taken back is money made.
+    /// Of the trees that still exist, all are reverted or none: half of a transfer taken back would create money.
     /// A tree that was deleted has no edit and no error; where half would be wrong, look whether there are as many edits
     /// as your commit had trees. To take back what still can be, ask each of the trees in
     /// [`changed_by`](Self::changed_by) for its [`TreeHandle::revert_commit`].
@@ -151,8 +151,8 @@ impl Forest {
     /// each tree.
     ///
     /// # Errors
-    /// [`VersionError`]: the version does not exist; or `TooOld`, if no tree is found that knows, and one has let go the
-    /// versions of that time. After an opening from a checkpoint, a commit before the checkpoint is known only by each
+    /// [`VersionError`]: the version does not exist; or `TooOld`, if no remaining tree knows the commit, and one has let
+    /// go the versions of that time. After an opening from a checkpoint, a commit before the checkpoint is known only by each
     /// of its trees, so there one tree that has let go those versions is enough for that error.
     pub fn changed_by(&self, receipt: &Committed) -> Result<Vec<TreeHandle>, VersionError> {
         // All of one moment, so that none is missed because it is renamed meanwhile.

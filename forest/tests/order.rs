@@ -1,4 +1,4 @@
-//! Commits of all kinds become visible in their order, also within one group.
+//! Commits of all kinds become visible in their order, even within one group.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

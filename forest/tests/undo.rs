@@ -108,7 +108,7 @@ fn what_cannot_be_reverted_is_said() {
     assert!(tree.revert(commits[2].version).is_ok());
 }
 
-/// Does something at random, also to the root.
+/// Does something at random, even to the root.
 fn step(edit: &mut Edit, random: &mut Random) {
     let nodes: Vec<NodeId> = edit
         .tree()

@@ -12,7 +12,7 @@
 //!
 //! All `unsafe` of the trees is in this crate: a type whose safety needs an argument has it at its head.
 
-// Atomics, also those of loom.
+// Atomics, including those of loom.
 mod sys;
 
 // Where blocks come from.

@@ -83,8 +83,8 @@ impl Combiner {
         Served::Later(self.outstanding.commits.len() - 1, Outcome::Own)
     }
 
-    /// A commit that changes nothing has no number and no record. It has an id, which is not that of another commit, and if
-    /// its author gave it, the next commit with it is the same one. After a restart only a checkpoint may still know that.
+    /// A commit that changes nothing gets no number and no record, but an id of its own. If the author gave the id, a
+    /// later commit with this id counts as the same one; after a restart only a checkpoint may still know it.
     fn accept_nothing(
         &mut self,
         forest: &ForestState,
@@ -100,7 +100,7 @@ impl Combiner {
         }
     }
 
-    /// What it changed nothing of is visible.
+    /// Answers a commit that changed nothing, once the version that it left as it was is visible.
     fn answer_nothing(&mut self, receipt: Committed, digest: Option<Digest>) -> Answer {
         // Another one with the same id may have been answered since it was asked for.
         if let Some(digest) = digest

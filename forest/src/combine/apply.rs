@@ -134,8 +134,8 @@ impl Combiner {
     }
 }
 
-/// The forest has what a version brings from now on: erasable bytes, and references to them. What that takes beyond a moment
-/// is left to the author.
+/// From now on the forest has what a version brings: erasable bytes, and references to them. Work that takes longer than
+/// a moment is left to the author.
 #[inline]
 fn own(forest: &ForestState, at: (u64, u64), (new, garbage): (NewRoot, &mut Garbage)) -> RootRef {
     if new.blobs.is_empty() && new.references.is_empty() {

@@ -297,8 +297,8 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::Failed`].
     fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>>;
 
-    /// Keeps bytes until the journal is closed: a commit is about to refer to them that has the reference from the history,
-    /// while the forest no longer has the bytes. All checkpoints that are put until then refer to them, whatever the forest
+    /// Keeps bytes until the journal is closed: a commit is about to refer to them, with a reference from the history, and
+    /// the forest no longer has them. All checkpoints that are put until then refer to them, whatever the forest
     /// says, because the history from the former checkpoint on has that commit. Answers for which attribute the bytes were
     /// brought, with the number of its tree; `None`, if [`blob`](Self::blob) gives no bytes. A forest that is recovered asks
     /// again for all to which a record since the checkpoint refers, and which neither the checkpoint nor a record since brings.

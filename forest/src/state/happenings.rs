@@ -1,4 +1,4 @@
-//! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches, also for
+//! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches, including
 //! those that begin later and ask for what came since a version.
 //!
 //! The combiner adds an entry before it applies a commit. A reader gets only entries whose number is visible, so it finds

@@ -221,7 +221,7 @@ impl History {
         hold
     }
 
-    /// Ends that. Returns the versions that no other checkpoint needs, which the caller drops when it holds no lock. If they
+    /// Ends a [`hold`](Self::hold). Returns the versions that no other checkpoint needs, which the caller drops when it holds no lock. If they
     /// stayed for as long as there is any other one, checkpoints that overlap would keep the whole history.
     #[must_use]
     pub(crate) fn end_hold(&mut self, hold: Hold) -> Vec<RootRef> {

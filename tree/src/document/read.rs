@@ -1,4 +1,4 @@
-//! Reading a document piece by piece. The pieces may end anywhere, also within a character.
+//! Reading a document piece by piece. The pieces may end anywhere, even within a character.
 //!
 //! A state machine looks at each byte once. What a token consists of is kept until its end is seen; serde_json decodes
 //! the strings.

@@ -1,4 +1,4 @@
-//! Reading a tree from JSON text piece by piece. The pieces may end anywhere, also within a character.
+//! Reading a tree from JSON text piece by piece. The pieces may end anywhere, even within a character.
 //!
 //! A state machine takes each token once.
 
