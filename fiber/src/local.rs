@@ -125,8 +125,8 @@ impl fmt::Display for AccessError {
 
 impl std::error::Error for AccessError {}
 
-/// A thread's locals, in the order of their creation, each by the address of its key, or by the number that a key has which
-/// was made at run time.
+/// A thread's locals, in the order of their creation. Each is found by the address of its key, or by the number of a key
+/// made at run time.
 #[derive(Default)]
 struct Locals {
     list: Vec<(usize, Box<dyn Any>)>,

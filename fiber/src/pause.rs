@@ -73,7 +73,7 @@ pub fn yield_now() {
 /// ```
 ///
 /// Where the stack cannot be suspended, as in a destructor while a panic unwinds, a yield holds the OS thread and hands the
-/// worker off, as [`yield_now`] does there; a loop of yields that find nothing comes to that when its budget is used up.
+/// worker off, as [`yield_now`] does there. A loop of yields that find nothing does the same once its budget is used up.
 ///
 /// # Cancelling
 /// As [`yield_now`].
