@@ -255,8 +255,8 @@ impl<T> BiasedLock<T> {
     /// Gives a revoked lease back.
     ///
     /// # Safety
-    /// *Owner* ([`BiasedLock`]): this lock has issued the lease, and its thread, which calls this, gives it back once and
-    /// never uses it again. Its flag goes to a later lease: given back twice, it would go to two.
+    /// *Owner* ([`BiasedLock`]): this lock issued the lease to the calling thread, which gives it back once and never
+    /// uses it again. Its flag goes to a later lease; if it were given back twice, two leases would have the flag.
     pub(crate) unsafe fn end(&self, lease: Lease) {
         let mut leases = lock(&self.foreign);
         debug_assert!(

@@ -2,7 +2,7 @@
 //!
 //! Making a report neither blocks nor fails: its maker writes down what happened (`data`) and puts it into a queue
 //! that is bounded and limited in rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber
-//! of `tracing` (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a
+//! of `tracing` (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, even under a
 //! lock of the kernel: it runs no user code and waits for nothing. The reporting thread also asks a job's description
 //! for its name (`late_name`).
 

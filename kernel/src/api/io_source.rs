@@ -93,8 +93,8 @@ impl<R> Done<R> {
     }
 }
 
-/// Whether `error`, of a descriptor that the runtime watches or of an offloaded call, or one of its sources says that this
-/// runtime has shut down.
+/// Whether `error`, or one of its sources, says that the runtime of a watched descriptor or of an offloaded call has shut
+/// down.
 pub fn is_runtime_gone(error: &io::Error) -> bool {
     let mut reason = error
         .get_ref()

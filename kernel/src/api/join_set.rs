@@ -140,7 +140,7 @@ impl<T: Send + 'static> JoinSet<T> {
         Waiting::new(of_source(NextEnd(self)).open())
     }
 
-    /// Ready if [`JoinSet::join_next`] would not wait, also because the set is empty. For `poll_…` functions: only the
+    /// Ready if [`JoinSet::join_next`] would not wait; so also if the set is empty. For `poll_…` functions: only the
     /// waker of the last call is woken.
     pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.handles.is_empty() {

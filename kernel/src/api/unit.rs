@@ -35,7 +35,7 @@ impl UnitPlace {
 }
 
 /// Whether the calling thread serves a worker at this moment. If so, the monitor gives the worker to another thread when a
-/// job holds this one, and then calls [`Attachment::takes_long`]. If not, that may have happened before.
+/// job holds this one, and then calls [`Attachment::takes_long`]. If not, both may already have happened.
 pub fn serves_worker() -> bool {
     let cx = context::again();
     let Some((worker, lease)) = cx.worker() else {

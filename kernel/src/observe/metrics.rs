@@ -60,7 +60,7 @@ pub struct Metrics {
     /// How often a ready callback was moved from a busy worker, so that an idle worker could run it.
     pub moved_callbacks: u64,
     /// Mailboxes whose receivers found at least [`mailbox_mark`](crate::Builder::mailbox_mark) messages, and have not
-    /// received them yet, and those that got so many into which nobody has looked.
+    /// received them yet, and those that have got as many while nobody looked into them.
     /// [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) and
     /// [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) list them.
     pub long_mailboxes: usize,

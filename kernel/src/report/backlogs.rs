@@ -29,8 +29,8 @@ pub(crate) fn long_mailbox(
     });
 }
 
-/// A job has more messages than `mailbox_mark`, of which it has taken none for `waited`, for the first time. Made by a
-/// sample, which has estimated their number.
+/// For the first time, a sample has estimated that a job has more messages than `mailbox_mark`, and has taken none of
+/// them for `waited`.
 pub(crate) fn unread_mailbox(named: LateName, messages: usize, mark: usize, waited: Duration) {
     of_job_late(ReportKind::LongMailbox { messages }, named, move |named| {
         format!(

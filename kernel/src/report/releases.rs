@@ -53,7 +53,7 @@ fn start_in(queue: &mut ReleaseQueue) {
     }
 }
 
-/// Hands a value to the thread, which drops it. Any thread, also under a lock of the kernel.
+/// Hands a value to the thread, which drops it. Any thread, even under a lock of the kernel.
 pub(super) fn push(value: Box<dyn Send>) {
     let mut queue = lock(&RELEASES.queue);
     start_in(&mut queue);

@@ -129,7 +129,7 @@ impl Runtime {
     /// Inside a job this is [`wait`](crate::Wait::wait): the job's stack is suspended, and the worker runs other
     /// jobs meanwhile.
     ///
-    /// While `future` is polled, this runtime is the current one, also inside a job of another runtime: what the
+    /// While `future` is polled, this runtime is the current one, even inside a job of another runtime: what the
     /// future spawns, its timers and its sockets belong to this runtime. The job itself, its waits and its forks stay
     /// where they are. Only [`spawn_local`](crate::spawn_local) is refused there, because the thread is the other
     /// runtime's.

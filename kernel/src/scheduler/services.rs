@@ -57,12 +57,12 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// that nobody has begun: then [`look_for_blocked`](Forks::look_for_blocked) may find that fewer compute.
     fn must_look_for_blocked(&self, shared: &S) -> bool;
 
-    /// If so, notes which threads that fork are blocked, which `is_blocked` says by the system's number of a thread,
-    /// and wakes a worker if it may steal now. In any case takes the notes of those that run again back. Called by the
-    /// monitor.
+    /// If so, asks `is_blocked` about each thread that forks, by the system's number of the thread; notes the blocked
+    /// ones, and wakes a worker if it may steal now. In any case clears the notes of threads that run again. Called by
+    /// the monitor.
     fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
-    /// The forks of which no other thread may begin a part at present, because too many root forks compute.
+    /// The forks whose parts no other thread may begin at present, because too many root forks compute.
     fn held_back(&self, shared: &S) -> Vec<HeldBackFork>;
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared

@@ -237,7 +237,7 @@ impl DetachedThreads {
         threads.any(|thread| thread.run.cause == cause && thread.reported)
     }
 
-    /// The run has ended, which the calling thread was in. False if the priority of a thread of the pool was lowered and the
+    /// The run that the calling thread was in has ended. False if the priority of a thread of the pool was lowered and the
     /// system does not let it rise again.
     pub(crate) fn end(&self, run: ListedRun) -> bool {
         // Out of the list first: the monitor can no longer lower it.
@@ -317,9 +317,9 @@ impl DetachedThreads {
         threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }
 
-    /// Lowers the priority of those that compute, if with their competitors they are more than the cores, and returns their
-    /// share of the cores then. Not that of senders, unless these are more than the cores. `operations`: the count of the
-    /// thread with a number. Called by the monitor, after [`look`](Self::look).
+    /// Lowers the priority of threads that compute, if these and their competitors outnumber the cores, and then returns
+    /// their share of the cores. Senders keep theirs, but no more of them than there are cores. `operations`: the count
+    /// of the thread with a number. Called by the monitor, after [`look`](Self::look).
     ///
     /// Priorities change under the lock, so that no thread is lowered after it has restored its own. Nothing else that
     /// asks the system happens there, because each thread takes the lock when its poll ends.

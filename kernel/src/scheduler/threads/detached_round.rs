@@ -177,8 +177,8 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     report::just_below(LateName::of(job.header()), who, bound, is_moved);
 }
 
-/// Whether the job is a runner of callbacks and has not begun one yet. It then runs code of Weald's only, so no user's is to
-/// blame: its thread waits for the lock of the worker, of which a thread that has no core is the holder.
+/// Whether the job is a runner of callbacks and has not begun one yet. Until then it runs only code of Weald, so no
+/// user code is to blame: its thread waits for the worker's lock, whose holder waits for a core.
 pub(super) fn is_before_callbacks(job: &Header) -> bool {
     let has_callback = || {
         let extensions = job.extensions.lock_existing();

@@ -30,7 +30,7 @@ thread_local! {
     static RENEWED: Cell<RunWord> = const { Cell::new(RunWord::NONE) };
 }
 
-/// The panic hook that ran for a panic of `job` has ended, and `took` so long. The calling thread runs `job`.
+/// The panic hook that ran for a panic of `job` has ended; it lasted for `took`. The calling thread runs `job`.
 pub(crate) fn end(job: &JobRef, took: Duration) {
     let cx = context::again();
     let is_short = |shared: &&Shared| took < shared.config.stuck_after / 4;

@@ -71,7 +71,7 @@ fn take_orphan(shared: &Shared) -> Option<Handoff> {
     (!orphans.is_empty()).then(|| orphans.remove(0))
 }
 
-/// The worker at this place of the list, if the list is so long.
+/// The worker at this place of the list of orphans, if the list is that long.
 pub(super) fn orphan(shared: &Shared, index: usize) -> Option<usize> {
     lock(&shared.orphans).get(index).map(|orphan| orphan.worker)
 }

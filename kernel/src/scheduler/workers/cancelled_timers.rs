@@ -71,7 +71,8 @@ impl CancelledTimers {
         self.here.load(Ordering::Relaxed) + self.apart.load(Ordering::Relaxed)
     }
 
-    /// How many cancelled timers are in the wheels, and among the arrivals, of all workers of a runtime, whose numbers these are.
+    /// How many cancelled timers are in the wheels and among the arrivals of all these `workers`, which are those of one
+    /// runtime.
     pub(crate) fn sum_of<'a>(workers: impl Iterator<Item = &'a CancelledTimers>) -> usize {
         let all = workers.map(CancelledTimers::sum).sum::<isize>();
         usize::try_from(all).unwrap_or(0)

@@ -26,8 +26,8 @@ impl RunWord {
         RunWord(self.0.wrapping_add(1 << Self::ADDRESS_BITS))
     }
 
-    /// The same run, of which a part begins that the monitor times by itself. Neither the next run nor [`next`](Self::next)
-    /// has this word.
+    /// The word of the same run from now on: a part of the run begins that the monitor times by itself. Neither the
+    /// next run nor [`next`](Self::next) has this word.
     pub(crate) fn renewed(self) -> RunWord {
         RunWord(self.0 ^ (1 << (usize::BITS - 1)))
     }
