@@ -66,7 +66,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// What is to be found is the node that has just that attribute; and if only the beginning is said, also one whose value
+/// What is to be found is the node that has just that attribute; and if only the beginning is said, even one whose value
 /// is longer.
 fn finds(text: &str, query: &Query) {
     static TREE: OnceLock<TreeHandle> = OnceLock::new();

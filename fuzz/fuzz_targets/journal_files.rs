@@ -1,4 +1,4 @@
-//! The files of a forest on disk, changed in any way, also so that all checks are right again: opening for reading and
+//! The files of a forest on disk, changed in any way, even so that all checks are right again: opening for reading and
 //! for writing answer or fail, and what both find is the same.
 
 #![no_main]

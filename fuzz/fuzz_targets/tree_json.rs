@@ -1,4 +1,4 @@
-//! JSON text to a tree and back: whatever parses prints as text that parses to the same tree, also in two pieces.
+//! JSON text to a tree and back: whatever parses prints as text that parses to the same tree, even in two pieces.
 
 #![no_main]
 

@@ -41,17 +41,16 @@ use crate::{
 /// [`until`](Server::until) it serves until it is dropped.
 ///
 /// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
-/// delays only its own connection, because another instance is left. But until the very first clone has ended there is
-/// none, nor if as many block at once as there are instances, until an idle connection ends; those that come meanwhile
-/// wait. They wait as long as a client may take to send a head, and are then answered with 503, which is reported. When
+/// delays only its own connection, because another instance is left. But until the first clone has ended there is no
+/// other instance; nor is there one while as many clones block as there are instances, until an idle connection ends.
+/// Connections that come meanwhile wait as long as a client may take to send a head, and are then answered with 503, which is reported. When
 /// clones block or compute again and again, the next ones are made in quarantine, and one that has to wait for a thread
 /// there has no such limit, as a request has none; those that wait for an instance have.
 /// The clone for a request counts as a part of it, so one that blocks or computes makes its route suspect.
 ///
 /// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
-/// does so later, the connection ends. It ends with a reset if the client speaks HTTP/1.0 and would take the end of the
-/// connection for that of the body, as at any other end before that of the body, such as one by a time limit (of a Unix
-/// socket it is the usual end: there is no reset).
+/// does so later, the connection ends. A client that speaks HTTP/1.0 gets a reset at any end before that of the body,
+/// such as one by a time limit, because it would take a normal end for the end of the body; a Unix socket has no reset.
 ///
 /// Reports about a request, for example one that blocks, name its method, path and client, the type of the service, and
 /// the call of this function. When requests of one route (as far as their paths tell the route) block or compute for
@@ -117,8 +116,8 @@ pub struct Server<L, S, U> {
 
 impl<L, S, U> Server<L, S, U> {
     /// Serves until `until` is ready. Then the server accepts no more connections, lets each one finish the request
-    /// that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for). What dropping the
-    /// server's future does stands at [`serve`].
+    /// that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for).
+    /// [`serve`] says what dropping the server's future does.
     pub fn until<F: Future>(self, until: F) -> Server<L, S, F> {
         Server {
             listener: self.listener,

@@ -23,7 +23,7 @@ pub(crate) struct TrackedIo<T: Transport> {
     pub(crate) wire: Arc<Wire<T>>,
     /// Bytes that were read earlier and that hyper has not read yet.
     pub(crate) first: Bytes,
-    /// Held as long as the stream lives, also by the code that takes over an upgraded stream.
+    /// Held as long as the stream lives, even by the code that takes over an upgraded stream.
     pub(crate) permit: ConnectionPermit,
 }
 

@@ -24,7 +24,7 @@ use crate::body::LongBody;
 use crate::item::Item;
 use crate::place::{Place, SegmentId};
 
-/// For so long nobody else waits for an author who does not append what was written ahead for it.
+/// The longest that others wait for an author who does not append what was written ahead for it.
 pub(crate) const LATE: Duration = Duration::from_millis(200);
 
 /// An author asks for this.

@@ -45,7 +45,7 @@ impl Core {
         // From here on no checkpoint and no trim begins, although wakers that run now may ask for one.
         drop(ended);
         self.end(AppendError::Poisoned);
-        // Handles of the journal may be left, and an open file keeps its room, also one that was removed.
+        // Handles of the journal may be left, and an open file keeps its room, even one that was removed.
         let files = std::mem::take(&mut *self.files());
         discard(files);
         catch_foreign(|| drop(lock));

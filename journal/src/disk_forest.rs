@@ -80,7 +80,7 @@ impl DiskForest {
         })
     }
 
-    /// The forest as it was at any moment within the kept history, also before it was opened; by default all of the history
+    /// The forest as it was at any moment within the kept history, even before it was opened; by default all of the history
     /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It
     /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for. Cancel-safe.
     ///

@@ -140,7 +140,7 @@ impl Core {
         self.is_keeper_over.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the thread that puts checkpoints, also within one.
+    /// Ends the thread that puts checkpoints, even in the middle of one.
     pub(crate) fn end_keeper(&self) {
         // Under the lock under which it is looked at before waiting, so that the notice is not missed.
         let state = self.state();

@@ -152,7 +152,7 @@ impl Core {
         trimmed.map_err(failed)
     }
 
-    /// Whether the thread that puts checkpoints is to end, also within one.
+    /// Whether the thread that puts checkpoints is to end, even in the middle of one.
     pub(crate) fn is_keeper_over(&self) -> bool {
         self.is_keeper_over.load(Ordering::Relaxed)
     }
@@ -164,7 +164,7 @@ impl Core {
         is_newest.map_err(|_| CheckpointError::Failed(text.into()))
     }
 
-    /// Whether records were trimmed, also before the journal was opened.
+    /// Whether records were trimmed, even before the journal was opened.
     pub(crate) fn is_trimmed(&self) -> bool {
         self.state().log.chain.trimmed > Position::default()
     }

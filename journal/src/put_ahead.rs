@@ -12,7 +12,8 @@ use crate::item::Item;
 use crate::log::Log;
 use crate::place::{Place, SegmentId};
 
-/// Of a segment so much is left to others, at least; if it has less, they have the next one as well.
+/// Others keep the rest of the current segment. If that is less than one part in so many of a segment, they have the next
+/// one as well.
 const IN_FRONT: u32 = 4;
 
 impl Log {

@@ -187,7 +187,7 @@ impl Segments {
         }
         let ends = chain.known_ends().filter(|end| end.segment >= from);
         let mut due: Vec<_> = ends.map(|end| (end.segment, end.offset)).collect();
-        // The files of earlier openings were cut. All files of this opening have their full length, also those that
+        // The files of earlier openings were cut. All files of this opening have their full length, including those that
         // were only prepared; only the last one may not be whole yet.
         let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
         let mut capacity = 0;

@@ -118,7 +118,7 @@ impl Settings {
     }
 
     /// The least time for which history stays on the medium; by default for ever. What is older is removed when a
-    /// checkpoint was put by itself, also by an opening; so a clock that is ahead makes history too old. The versions
+    /// checkpoint was put by itself, or by an opening; so a clock that is ahead makes history too old. The versions
     /// that the forest keeps, and those with tags, stay in any case.
     #[must_use]
     pub fn history_time(mut self, time: Duration) -> Self {

@@ -56,8 +56,8 @@ pub fn is_final(error: &io::Error) -> bool {
     }
 }
 
-/// Whether `error`, of an accept, comes with each attempt if the descriptor is, for example, that of a datagram socket. On
-/// Linux it may also say that the one connection failed.
+/// Whether `error`, of an accept, would come with every attempt if the descriptor cannot accept (that of a datagram
+/// socket, for example). On Linux it may also say that the one connection failed.
 fn is_unsupported(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::OPNOTSUPP)
 }

@@ -31,8 +31,8 @@ fn both(path: &Path, to: Option<&Path>) -> String {
     )
 }
 
-/// Adds the path to an error of the system, unless it is not about the path but that the program has no descriptor or
-/// memory left ([`is_exhausted`]). That a disk is full is about the path.
+/// Adds the path to an error of the system, unless the error says that the program has no descriptor or memory left
+/// ([`is_exhausted`]). A full disk is about the path.
 pub(crate) fn at_path(act: &'static str, path: &Path, reason: io::Error) -> io::Error {
     at_paths(act, (path, None), reason)
 }

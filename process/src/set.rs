@@ -81,7 +81,7 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
         Ok(self.insert(spawn(body)?))
     }
 
-    /// Adds a process that was spawned before, also one that has ended. Returns its pid.
+    /// Adds a process that was spawned before, even one that has ended. Returns its pid.
     pub fn insert(&mut self, process: Process<M, T>) -> &Pid<M> {
         let Process { handle, pid } = process;
         let number = self.set.insert(handle);

@@ -62,7 +62,7 @@ impl Requester {
 
 /// What makes one message of a form that is sent twice: the id of its commit.
 ///
-/// The forest remembers the newest 65,536 of them, also through a restart.
+/// The forest remembers the newest 65,536 of them, even through a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(CommitId);
 

@@ -1,4 +1,4 @@
-//! The origin of a request: the address of the client, also behind named proxies, and whether the request came through
+//! The origin of a request: the address of the client, even behind named proxies, and whether the request came through
 //! TLS.
 //!
 //! Invariant: what a client says about itself counts only if it is a named proxy.

@@ -13,7 +13,7 @@ pub(crate) const BOUNDS: [u64; 8] = [
 pub(crate) struct Counts {
     /// Answers by the first digit of their status.
     by_class: [AtomicU64; 6],
-    /// Answers that took no longer than the bound, and longer than the one before; the last for all others.
+    /// Answers by duration: each counter has those above the bound before it, up to its own; the last has all longer ones.
     by_duration: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }

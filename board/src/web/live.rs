@@ -121,7 +121,7 @@ async fn followed(app: &App, name: &BoardName) -> Result<Arc<Followed>, Problem>
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let ending = Ending(followed.broadcast.clone());
-    // It is followed before its streams begin: they tell what happens from then on, also that the board is deleted.
+    // It is followed before its streams begin: they tell what happens from then on, even that the board is deleted.
     let newest = followed.broadcast.newest();
     let follow = app.boards.follow(name, Some(newest)).await?;
     let mut parts = Some((app.boards.clone(), name.clone(), follow, read, ending));

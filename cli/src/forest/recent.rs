@@ -14,9 +14,9 @@ use super::records::each_after;
 /// The numbers of trees, and their names.
 pub(crate) type NamesByNumber = HashMap<u64, String>;
 
-/// A position behind which there are the `most` newest commits to a tree, or to any, and the names that trees had there. It
-/// is the newest such checkpoint that tells all names, by about twice as many steps back each time; without one, the
-/// beginning.
+/// Where to begin to read, and the names that trees had there: behind it are the `most` newest commits to a tree, or to
+/// any. It is a checkpoint that tells all names, the first one found; each attempt goes about twice as many steps back.
+/// Without such a checkpoint it is the beginning.
 pub(crate) fn begin(
     opened: &Opened,
     tree: Option<u64>,
@@ -90,8 +90,8 @@ impl Behind {
         })
     }
 
-    /// The names that trees had at its beginning, if there are so many commits, and if that tells the names of all trees that
-    /// these commits change.
+    /// The names that trees had at its beginning; `None` if there are fewer than `most` commits, or if a tree that they
+    /// change remains unnamed.
     fn names(&self, forest: &Forest, most: usize) -> Option<NamesByNumber> {
         let mut names = names_now(forest);
         names.retain(|number, _| !self.renamed.contains(number));

@@ -32,8 +32,8 @@ impl Activity {
         self.kind.set_known(is_known);
     }
 
-    /// A request has ended. No shared memory is to be touched for each, so of those of a connection the first counts,
-    /// and each sixteenth after it, if it was answered; but each that held its thread for too long.
+    /// A request has ended. Not every one touches shared memory: a connection counts its first request and every
+    /// sixteenth after it, if it was answered, and each that held its thread for too long.
     pub(super) fn judge_route(&self) {
         const EACH: u32 = 16;
         if self.kind.take_offence() {

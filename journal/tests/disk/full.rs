@@ -131,7 +131,7 @@ fn a_record_that_is_too_long_for_the_disk_gives_back_what_was_prepared_for_it() 
     flush(&journal);
     assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
     assert!(disk.used() <= used + 2048, "{} of {used}", disk.used());
-    // What fits is taken, also over several segments.
+    // What fits is taken, even over several segments.
     for number in 2..=20 {
         must_append(&journal, number, 500);
     }

@@ -106,7 +106,7 @@ fn what_is_left_is_read_after_opening_wherever_it_was_trimmed() {
     assert!(removed > 50, "only {removed} segments were removed");
 }
 
-/// The end may come after any of the removals, also between the segments of one record.
+/// The end may come after any of the removals, even between the segments of one record.
 #[test]
 fn after_a_trim_that_was_interrupted_reading_begins_with_the_first_whole_record() {
     let disk = SimulatedDisk::new();

@@ -1,4 +1,4 @@
-//! Histories of concurrent commits and snapshots are linearizable, also over openings that a power cut or a kill has
+//! Histories of concurrent commits and snapshots are linearizable, even over openings that a power cut or a kill has
 //! ended, at any operation of the disk.
 //!
 //! The versions are the order in which the commits are to have happened. So a history is checked against a plain map,

@@ -1,4 +1,4 @@
-//! A forest as it was at an earlier moment, also before it was opened.
+//! A forest as it was at an earlier moment, even before it was opened.
 
 use std::sync::Arc;
 use std::sync::Mutex;

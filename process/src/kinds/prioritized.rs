@@ -66,7 +66,7 @@ impl<M> PriorityPid<M> {
         self.0.send(Prioritized::usual(message));
     }
 
-    /// Sends a message that is received before all that are not urgent, also before those that were sent earlier.
+    /// Sends a message that is received before all that are not urgent, even before those that were sent earlier.
     pub fn send_urgent(&self, message: M) {
         self.0.send(Prioritized::urgent(message));
     }
