@@ -64,7 +64,7 @@ pub(crate) struct ForkDeque {
     /// Whether a root fork uses the fork deque, and which job runs that root fork.
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread waits, or has announced with `block_in_place` that it may block.
-    parked: AtomicBool,
+    waits: AtomicBool,
     /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to wait,
     /// and at the next push at which it looks around.
     blocked: AtomicBool,
@@ -77,7 +77,7 @@ pub(crate) struct ForkDeque {
     /// Where the user's code called the fork that the root fork descends from; null before the first.
     site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
-    /// The runner of a scope whose part the root fork is. `parked` and `blocked` change only while this is locked, and the
+    /// The runner of a scope whose part the root fork is. `waits` and `blocked` change only while this is locked, and the
     /// watch has been told then whether one of them is set.
     watch: Mutex<Option<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
@@ -100,7 +100,7 @@ impl ForkDeque {
             segment: Cell::new(0),
             claimed: AtomicBool::new(true),
             job: ForkingJob::new(),
-            parked: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             root: AtomicPtr::new(ptr::null_mut()),
             thread: AtomicUsize::new(0),
@@ -174,7 +174,7 @@ impl ForkDeque {
     pub(super) fn note_blocked(&self) {
         self.change(|| {
             // A thread that has begun to wait meanwhile says itself when it goes on.
-            let blocked = !self.parked.load(Ordering::Relaxed);
+            let blocked = !self.waits.load(Ordering::Relaxed);
             self.blocked.store(blocked, Ordering::Relaxed);
         });
     }
@@ -191,12 +191,12 @@ impl ForkDeque {
         }
     }
 
-    /// Makes a change of `parked` and `blocked`, and tells the watch if the thread thereby stops computing or goes on.
+    /// Makes a change of `waits` and `blocked`, and tells the watch if the thread thereby stops computing or goes on.
     fn change(&self, change: impl FnOnce()) {
         let watch = lock(&self.watch);
-        let before = self.stands();
+        let before = self.waits_or_is_blocked();
         change();
-        let lacks_runner = match (&*watch, before, self.stands()) {
+        let lacks_runner = match (&*watch, before, self.waits_or_is_blocked()) {
             (Some(watch), false, true) => watch.begin_wait(self.shared()).then(|| watch.clone()),
             (Some(watch), true, false) => {
                 watch.end_wait();
@@ -211,14 +211,14 @@ impl ForkDeque {
     }
 
     /// Whether the root fork's thread is known to wait, or to be blocked.
-    fn stands(&self) -> bool {
-        self.parked.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed)
+    fn waits_or_is_blocked(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed)
     }
 
     /// The thread begins to wait, or goes on. It obviously runs at that moment.
-    fn set_parked(&self, parked: bool) {
+    fn set_waits(&self, waits: bool) {
         self.change(|| {
-            self.parked.store(parked, Ordering::Relaxed);
+            self.waits.store(waits, Ordering::Relaxed);
             self.blocked.store(false, Ordering::Relaxed);
         });
     }
@@ -335,7 +335,7 @@ impl ForkDeque {
     /// Whether the root fork computes at this moment, as far as another thread can see: its thread neither waits nor
     /// is blocked.
     pub(super) fn computes(&self) -> bool {
-        if !self.is_active() || self.stands() {
+        if !self.is_active() || self.waits_or_is_blocked() {
             return false;
         }
         // SAFETY: it is alive during the call.
@@ -377,8 +377,8 @@ impl ThreadFork for ForkDeque {
     }
 
     fn begin_wait(&self) -> WaitedBefore {
-        let before = self.parked.load(Ordering::Relaxed);
-        self.set_parked(true);
+        let before = self.waits.load(Ordering::Relaxed);
+        self.set_waits(true);
         // Either a worker that is about to sleep sees the room, or this thread sees the sleeper.
         barrier::full();
         fork_deques::wake_for_room(self.shared());
@@ -392,7 +392,7 @@ impl ThreadFork for ForkDeque {
         // A fiber may have migrated. The monitor must ask for the thread that runs it now.
         self.set_thread(context::again());
         if before == WaitedBefore::No {
-            self.set_parked(false);
+            self.set_waits(false);
         }
     }
 

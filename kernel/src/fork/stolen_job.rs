@@ -172,7 +172,7 @@ impl StolenJob {
             match descendant {
                 Some(descendant) => {
                     // The descendant computes in a root fork of its own, or waits.
-                    let _parked = ForkWait::begin(fork_deque);
+                    let _waits = ForkWait::begin(fork_deque);
                     duties::run_nested(here, shared.stack_class(), descendant);
                     rounds = 0;
                 }
