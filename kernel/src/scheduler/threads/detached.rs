@@ -207,7 +207,7 @@ impl DetachedThreads {
             .iter_mut()
             .find(|thread| thread.run.job.ptr() == job.ptr());
         let may_return =
-            |it: &&mut DetachedThread| matches!(it.run.cause, Cause::WentOn | Cause::Visits);
+            |it: &&mut DetachedThread| matches!(it.run.cause, Cause::Continued | Cause::Visits);
         if let Some(thread) = found.filter(|it| may_return(it) && !it.announced) {
             if !matches!(thread.run.activity, Activity::ComputeLowered(_)) {
                 thread.run.activity = Activity::Fork;

@@ -39,7 +39,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             shared.detached.excuse(&overdue.job);
             continue;
         }
-        let may_fork = matches!(overdue.cause, Cause::WentOn | Cause::Visits);
+        let may_fork = matches!(overdue.cause, Cause::Continued | Cause::Visits);
         let is_excused = may_fork && !overdue.counts_in_fork;
         if is_excused && is_fork(shared, &overdue.job) {
             shared.detached.is_in_fork(&overdue.job);
@@ -50,7 +50,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                 shared.counters.detached.fetch_add(1, Ordering::Relaxed);
                 Retake::Quarantined
             }
-            Cause::Retaken | Cause::Announced | Cause::WentOn => Retake::Retaken,
+            Cause::Retaken | Cause::Announced | Cause::Continued => Retake::Retaken,
             Cause::Visits => Retake::OfVisitor,
         };
         match overdue.cause {

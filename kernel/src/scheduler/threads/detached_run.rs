@@ -65,7 +65,7 @@ pub(crate) enum Cause {
     /// It runs a job of the quarantine.
     Quarantined,
     /// The job had announced that it blocks, and goes on since.
-    WentOn,
+    Continued,
     /// It is pinned to a thread in `block_on`, which owns no worker.
     Visits,
 }

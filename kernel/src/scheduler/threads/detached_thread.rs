@@ -94,7 +94,7 @@ impl DetachedThread {
     /// The run goes on after what excused it so far: from now on it is watched as one that begins.
     pub(super) fn begin_again(&mut self, activity: Activity) {
         if !matches!(self.run.cause, Cause::Quarantined | Cause::Visits) {
-            self.run.cause = Cause::WentOn;
+            self.run.cause = Cause::Continued;
         }
         if !matches!(self.run.activity, Activity::ComputeLowered(_)) {
             self.run.activity = activity;
@@ -188,7 +188,7 @@ impl DetachedThread {
     pub(super) fn is_judged_by_times(&self) -> bool {
         matches!(
             self.run.cause,
-            Cause::Quarantined | Cause::WentOn | Cause::Visits
+            Cause::Quarantined | Cause::Continued | Cause::Visits
         )
     }
 

@@ -65,7 +65,7 @@ fn a_job_that_goes_on_after_an_announcement_wakes_the_monitor() {
     until(|| shared.counters.announced.load(Ordering::Relaxed) == 1);
     until(|| shared.monitor.is_asleep());
     release.send(()).unwrap();
-    until(|| shared.detached.has_found(Cause::WentOn));
+    until(|| shared.detached.has_found(Cause::Continued));
     end.send(()).unwrap();
     runtime.block_on(job).unwrap();
 }
@@ -173,7 +173,7 @@ fn what_a_reported_job_leaves_on_its_thread_wakes_the_monitor() {
     until(|| references.strong_count() == 1);
     until(|| shared.monitor.is_asleep());
     release.send(()).unwrap();
-    until(|| shared.detached.has_found(Cause::WentOn) || in_job.load(Ordering::SeqCst));
+    until(|| shared.detached.has_found(Cause::Continued) || in_job.load(Ordering::SeqCst));
     end.send(()).unwrap();
 }
 
