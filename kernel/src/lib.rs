@@ -125,10 +125,10 @@ mod reactor {
 // - where a timer fires: `workers::search` (`fire_due`; the monitor, a trim and the stop call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
-// - where a fork is stolen: `fork::stolen_job` (`steal_from`; the step on the queue itself is `Deque::steal` in
-//   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques` (`steal`,
-//   which chooses the deque; `admits` decides whether the worker may steal there); an owner that waits for a stolen half
-//   calls it itself (`StolenJob::help`);
+// - where a fork is stolen: `fork::thief` (`steal_from`; the step on the queue itself is `Deque::steal` in
+//   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
+//   (`steal_stack_job`, which chooses the deque; `admits` decides whether the worker may steal there); an owner that
+//   waits for a stolen job calls it itself (`StolenJob::help`);
 // - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
 //   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
@@ -274,8 +274,8 @@ pub mod callback {
 pub mod fork {
     #![doc = include_str!("fork/page.md")]
 
-    // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure) and
-    // `stolen_job` (what a thief makes of the closure). Then `fork_deque` and `root_fork` (to which fork a deque
+    // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure),
+    // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and `root_fork` (to which fork a deque
     // belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
     // (how a cancel reaches forks), and `depth` (deep recursion).
     //
@@ -305,6 +305,7 @@ pub mod fork {
     mod stack_job;
     mod steps;
     mod stolen_job;
+    mod thief;
 
     pub use grain::{Grain, for_each, map, reduce, try_for_each, try_map, try_reduce};
     pub use indexed::{Chunks, ChunksMut, Enumerate, IntoChunks, Zip};

@@ -14,7 +14,7 @@
 
 use std::{any::Any, collections::HashSet, iter, ptr};
 
-use crate::fork::{fork_deque::ForkDeque, stolen_job};
+use crate::fork::{fork_deque::ForkDeque, thief};
 use crate::{
     job::{JobRef, runnable::Runnable},
     scheduler::services::{Forks, HeldBackFork, ThreadFork},
@@ -123,15 +123,15 @@ impl ForkDeques {
 }
 
 impl Forks<Shared> for ForkDeques {
-    fn steal(&self, shared: &Shared) -> Option<Runnable> {
+    fn steal_stack_job(&self, shared: &Shared) -> Option<Runnable> {
         self.with_entries()
             .filter(|fork_deque| self.admits(shared, fork_deque))
-            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
+            .find_map(|fork_deque| thief::steal_from(shared, fork_deque, |_| true))
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
         self.with_entries()
-            .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
+            .find_map(|fork_deque| thief::steal_from(shared, fork_deque, |_| true))
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {

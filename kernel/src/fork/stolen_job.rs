@@ -1,7 +1,5 @@
-//! A stolen job: a stack job that another thread took, as a job of its own.
-//!
-//! The thief turns what it stole into a job, so that waiting, cancelling and retaking a worker work as for any
-//! job, and leaves the job's handle in the stack job's place. The owner waits for the end of that job.
+//! A stolen job, as the owner of the stack job sees it: what the thief (`thief`) has left in the stack job's place. The
+//! owner waits for the end of that job.
 //!
 //! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread, and
 //! a spare thread serves the worker, unless the stolen job itself waits and a job that is pinned to this thread is
@@ -9,29 +7,16 @@
 //! of `std`. If the owner ran an unrelated job on its stack, that job could want the lock, and would never get it. If
 //! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
 
-#![allow(unsafe_code)]
-
-use std::{panic::Location, pin::Pin, sync::Arc};
+use std::pin::Pin;
 
 use crate::{
     api::join::{JoinError, JoinHandle},
-    fork::{
-        self,
-        fork_deque::ForkDeque,
-        fork_deques, forked_wait,
-        root_fork::{Origin, RootFork},
-        stack_job::StolenEntry,
-    },
-    job::{self, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
-    report,
-    report::payload::Payload,
-    scheduler::services::{ForkWait, ThreadFork},
+    fork::{fork_deque::ForkDeque, fork_deques, forked_wait, thief},
+    report::{self, payload::Payload},
     scheduler::{
+        services::ForkWait,
         stackful::duties,
-        workers::{
-            cancel, context,
-            shared::{self, Shared},
-        },
+        workers::{cancel, context},
     },
     sys::spin_loop,
 };
@@ -57,86 +42,12 @@ pub(super) enum Returned {
     Unrun,
 }
 
-/// What the stolen job needs to run.
-struct StolenBody {
-    runtime: u16,
-    entry: StolenEntry,
-    /// Where the user's code called the fork.
-    site: &'static Location<'static>,
-    origin: Origin,
-}
-
-impl StolenBody {
-    fn run(self) {
-        // Not from the context: a foreign thread that waits in a join has no runtime there.
-        let Some(shared) = shared::find(self.runtime) else {
-            report::impossible("a runtime ended while a job was stolen in it");
-        };
-        let _root_fork = RootFork::enter(context::here(), &shared, self.site, Some(self.origin));
-        let returned = self.entry.run();
-        fork::cancel::tell_if_survived(returned);
-    }
-}
-
-/// Steals the oldest stack job of `fork_deque`, if `admits` accepts the deque, as a job that the caller runs or queues.
-pub(super) fn steal_from(
-    shared: &Shared,
-    fork_deque: &ForkDeque,
-    admits: impl FnOnce(&ForkDeque) -> bool,
-) -> Option<Runnable> {
-    // `admits` is called only after the owner can no longer pop the stack job: until then the deque may pass to
-    // another root fork.
-    fork_deque.deque.steal(
-        || admits(fork_deque),
-        |entry| {
-            let number = fork_deques::of(shared).number();
-            let inherited = fork_deque.ancestry();
-            let ancestry: Vec<u64> = inherited
-                .iter()
-                .flat_map(|ancestry| ancestry.iter().copied())
-                .chain([number])
-                .collect();
-            let origin = Origin {
-                root: fork_deque.root_of_forks(),
-                ancestry: Arc::from(ancestry),
-            };
-            // SAFETY: it has just been stolen.
-            let entry = unsafe { StolenEntry::new(entry) };
-            let (runnable, job) = make_job(shared, entry, fork_deque.site(), origin);
-            (StolenJob { number, job }, runnable)
-        },
-    )
-}
-
-fn make_job(
-    shared: &Shared,
-    entry: StolenEntry,
-    site: &'static Location<'static>,
-    origin: Origin,
-) -> (Runnable, JoinHandle<()>) {
-    let spec = Spec {
-        runtime: shared.id(),
-        site,
-        inbox: Inbox::None,
-        pinned: None,
-        flags: 0,
-        refs: 1,
-    };
-    let stolen = StolenBody {
-        runtime: shared.id(),
-        entry,
-        site,
-        origin,
-    };
-    let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
-    runnable.header().set_body_bit(body_bit::FORKED);
-    // SAFETY: this is the one reference that the spec asked for.
-    let reference = unsafe { runnable.claim_ref() };
-    // SAFETY: this is the job's only handle, and the job's output is `()`.
-    (runnable, unsafe { JoinHandle::new(reference) })
-}
-
 impl StolenJob {
+    /// `number` is the one that the ancestry of its descendants has. `job` is the job's only handle.
+    pub(super) fn new(number: u64, job: JoinHandle<()>) -> StolenJob {
+        StolenJob { number, job }
+    }
+
     /// Cancels the stolen job.
     pub(super) fn cancel(&self) {
         self.job.cancel();
@@ -168,7 +79,9 @@ impl StolenJob {
             let descendant = fork_deques::of(shared)
                 .iter()
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
-                .find_map(|other| steal_from(shared, other, |other| self.is_ancestor_of(other)));
+                .find_map(|other| {
+                    thief::steal_from(shared, other, |other| self.is_ancestor_of(other))
+                });
             match descendant {
                 Some(descendant) => {
                     // The descendant computes in a root fork of its own, or waits.

@@ -71,7 +71,7 @@ impl Shared {
         true
     }
 
-    /// As `stolen_job::steal_from`.
+    /// As `thief::steal_from`.
     fn steal(&self) -> Option<usize> {
         self.deque.steal(
             || true,

@@ -41,9 +41,9 @@ pub(crate) struct Features<S: 'static> {
 /// The forked work of one runtime, which idle workers share.
 pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Steals the oldest stack job that a worker may run, as a job that is in no queue.
-    fn steal(&self, shared: &S) -> Option<Runnable>;
+    fn steal_stack_job(&self, shared: &S) -> Option<Runnable>;
 
-    /// As [`steal`](Forks::steal), for the driver of a test runtime. The driver may run the stolen job on top of a job
+    /// As [`steal_stack_job`](Forks::steal_stack_job), for the driver of a test runtime. The driver may run the stolen job on top of a job
     /// that waits.
     fn steal_for_driver(&self, shared: &S) -> Option<Runnable>;
 

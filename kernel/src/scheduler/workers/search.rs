@@ -307,7 +307,7 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     if !worker_loop.searching.get() {
         return Ok(shared
             .forks
-            .steal(shared)
+            .steal_stack_job(shared)
             .map_or(Found::Nothing, Found::Stolen));
     }
     let others_run = shared.sleepers.sleeping() + 1 < shared.workers.len();
@@ -359,7 +359,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     }
     Ok(shared
         .forks
-        .steal(shared)
+        .steal_stack_job(shared)
         .map_or(Found::Nothing, Found::Stolen))
 }
 

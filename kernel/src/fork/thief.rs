@@ -1,0 +1,108 @@
+//! The thief of a fork: it takes a stack job, makes a job of it, and runs that.
+//!
+//! As a job, what it stole waits, is cancelled and is detached like any other. In the stack job's place it leaves the job's
+//! handle, for the owner to wait with (`stolen_job`).
+
+#![allow(unsafe_code)]
+
+use std::{panic::Location, sync::Arc};
+
+use crate::{
+    api::join::JoinHandle,
+    fork::{
+        self,
+        fork_deque::ForkDeque,
+        fork_deques,
+        root_fork::{Origin, RootFork},
+        stack_job::StolenEntry,
+        stolen_job::StolenJob,
+    },
+    job::{self, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
+    report,
+    scheduler::{
+        services::ThreadFork,
+        workers::{
+            context,
+            shared::{self, Shared},
+        },
+    },
+};
+
+/// Steals the oldest stack job of `fork_deque`, if `admits` accepts the deque, as a job that the caller runs or queues.
+pub(super) fn steal_from(
+    shared: &Shared,
+    fork_deque: &ForkDeque,
+    admits: impl FnOnce(&ForkDeque) -> bool,
+) -> Option<Runnable> {
+    // `admits` is called only after the owner can no longer pop the stack job: until then the deque may pass to
+    // another root fork.
+    fork_deque.deque.steal(
+        || admits(fork_deque),
+        |entry| {
+            let number = fork_deques::of(shared).number();
+            let inherited = fork_deque.ancestry();
+            let ancestry: Vec<u64> = inherited
+                .iter()
+                .flat_map(|ancestry| ancestry.iter().copied())
+                .chain([number])
+                .collect();
+            let origin = Origin {
+                root: fork_deque.root_of_forks(),
+                ancestry: Arc::from(ancestry),
+            };
+            // SAFETY: it has just been stolen.
+            let entry = unsafe { StolenEntry::new(entry) };
+            let (runnable, job) = make_job(shared, entry, fork_deque.site(), origin);
+            (StolenJob::new(number, job), runnable)
+        },
+    )
+}
+
+fn make_job(
+    shared: &Shared,
+    entry: StolenEntry,
+    site: &'static Location<'static>,
+    origin: Origin,
+) -> (Runnable, JoinHandle<()>) {
+    let spec = Spec {
+        runtime: shared.id(),
+        site,
+        inbox: Inbox::None,
+        pinned: None,
+        flags: 0,
+        refs: 1,
+    };
+    let stolen = StolenBody {
+        runtime: shared.id(),
+        entry,
+        site,
+        origin,
+    };
+    let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
+    runnable.header().set_body_bit(body_bit::FORKED);
+    // SAFETY: this is the one reference that the spec asked for.
+    let reference = unsafe { runnable.claim_ref() };
+    // SAFETY: this is the job's only handle, and the job's output is `()`.
+    (runnable, unsafe { JoinHandle::new(reference) })
+}
+
+/// What the stolen job needs to run.
+struct StolenBody {
+    runtime: u16,
+    entry: StolenEntry,
+    /// Where the user's code called the fork.
+    site: &'static Location<'static>,
+    origin: Origin,
+}
+
+impl StolenBody {
+    fn run(self) {
+        // Not from the context: a foreign thread that waits in a join has no runtime there.
+        let Some(shared) = shared::find(self.runtime) else {
+            report::impossible("a runtime ended while a job was stolen in it");
+        };
+        let _root_fork = RootFork::enter(context::here(), &shared, self.site, Some(self.origin));
+        let returned = self.entry.run();
+        fork::cancel::tell_if_survived(returned);
+    }
+}
