@@ -118,20 +118,6 @@ impl Combiner {
         }
         Answer::Committed(Ok(commit), garbage)
     }
-
-    /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
-    pub(super) fn publish_accepted(&mut self, forest: &ForestState) {
-        self.publisher.publish_collected(&forest.stats);
-        forest.stats.published(self.accepted.0);
-        // Versions that take long to free are left to an author of the same tree.
-        if let Some((_, answer)) = self
-            .collected_for
-            .take()
-            .and_then(|at| self.answers.get_mut(at))
-        {
-            answer.leave(self.publisher.deferred.take_large());
-        }
-    }
 }
 
 /// From now on the forest has what a version brings: erasable bytes, and references to them. Work that takes longer than

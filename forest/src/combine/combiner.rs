@@ -216,6 +216,20 @@ impl Combiner {
         }
     }
 
+    /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
+    pub(super) fn publish_accepted(&mut self, forest: &ForestState) {
+        self.publisher.publish_collected(&forest.stats);
+        forest.stats.published(self.accepted.0);
+        // Versions that take long to free are left to an author of the same tree.
+        if let Some((_, answer)) = self
+            .collected_for
+            .take()
+            .and_then(|at| self.answers.get_mut(at))
+        {
+            answer.leave(self.publisher.deferred.take_large());
+        }
+    }
+
     /// The answer of the journal has to be polled again. The units that wait for it do that when it is their turn, so
     /// that no thread is kept.
     fn let_authors_ask(&mut self) {
