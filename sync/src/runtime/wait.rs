@@ -32,7 +32,7 @@ pub trait Wait: IntoFuture + Sized {
         let site = Location::caller();
         let mut future = pin!(self.into_future());
         let Some(first) = hooks().begin_first_poll() else {
-            return wait_on(future, site, None);
+            return wait_with_hooks(future, site, None);
         };
         let (waker, first) = (first.waker, Begun(first.notes));
         match poll_first(future.as_mut(), &waker) {
@@ -40,7 +40,7 @@ pub trait Wait: IntoFuture + Sized {
             Poll::Pending => {
                 hooks().note_site(site);
                 let Begun(notes) = *ManuallyDrop::new(first);
-                wait_on(future, site, Some(notes))
+                wait_with_hooks(future, site, Some(notes))
             }
         }
     }
@@ -67,7 +67,7 @@ fn poll_first<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> 
 
 /// Waits. `begun`: the notes of a first poll, which has not ended the wait.
 #[inline(never)]
-fn wait_on<F: Future>(
+fn wait_with_hooks<F: Future>(
     mut future: Pin<&mut F>,
     site: &'static Location<'static>,
     begun: Option<u8>,

@@ -405,12 +405,12 @@ impl<'a> WorkerLoop<'a> {
             self.name_run(&job);
             return Pick::Job(job);
         }
-        self.take_in_turn(core, streak_limit)
+        self.take_any(core, streak_limit)
     }
 
     /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.
     #[inline(never)]
-    fn take_in_turn(&self, mut core: OwnerGuard<'a, WorkerCore>, streak_limit: u32) -> Pick {
+    fn take_any(&self, mut core: OwnerGuard<'a, WorkerCore>, streak_limit: u32) -> Pick {
         let next = match core.take(self.pinned, streak_limit, &self.shared.injector) {
             Pick::Callbacks => Pick::Job(self.shared.callback_runner()),
             next => next,
