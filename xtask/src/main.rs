@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::checkout::Checkout;
-use xtask::lint::{Lint, Skips};
+use xtask::lint::Lint;
 use xtask::soak::Part;
+use xtask::steps::Skips;
 
 /// The routines of this repository.
 #[derive(Parser)]
@@ -31,7 +32,7 @@ enum Routine {
     Features,
     /// Build the documentation, and judge what users of `weald` see of it: links, and names in examples.
     Doc,
-    /// Run the linters of others: spelling, dependencies, links.
+    /// Run the linters of others: spelling, words, dependencies.
     Lint {
         /// Run these steps only.
         #[arg(long, value_name = "STEP", value_enum, value_delimiter = ',')]
@@ -88,10 +89,7 @@ fn main() -> ExitCode {
         Routine::Ci => xtask::ci::ci(&checkout),
         Routine::Features => print(xtask::features::check(&checkout).map(|()| String::new())),
         Routine::Doc => print(xtask::ci::documentation(&checkout).map(|()| String::new())),
-        Routine::Lint { only, strict } => {
-            let skips = if strict { Skips::Idle } else { Skips::Any };
-            xtask::lint::lint(&checkout, &only, skips)
-        }
+        Routine::Lint { only, strict } => xtask::lint::lint(&checkout, &only, skips(strict)),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
         Routine::Fuzz { seconds, only } => xtask::toolchains::fuzz(&checkout, seconds, &only),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
@@ -99,6 +97,10 @@ fn main() -> ExitCode {
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
         Routine::Book => xtask::book::book(&checkout),
     }
+}
+
+fn skips(strict: bool) -> Skips {
+    if strict { Skips::None } else { Skips::Any }
 }
 
 /// Prints the findings of the checks, one per line, and their count.

@@ -14,6 +14,27 @@ pub enum Verdict {
 /// How a step ended; an error is a sentence that says what to do.
 pub type Outcome = Result<Verdict, String>;
 
+/// Which steps may be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skips {
+    /// Each whose program or data cannot be had.
+    Any,
+    /// None: where everything can be had, a step that is skipped would be a check that never runs.
+    None,
+}
+
+impl Skips {
+    /// The outcome of a step, or a failure if it was skipped and may not be.
+    pub fn judge(self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Ok(Verdict::Skipped(why)) if self == Skips::None => {
+                Err(format!("It was skipped, which --strict forbids. {why}"))
+            }
+            outcome => outcome,
+        }
+    }
+}
+
 /// The steps that have run so far.
 #[derive(Default)]
 pub struct Tally {
@@ -148,6 +169,15 @@ mod tests {
         assert!(endings.eq([Some("failed"), Some("passed"), Some("skipped")]));
         assert!(lines.lines().all(|line| line.contains(" s  ")));
         assert_eq!(tally.finish(), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn a_step_without_its_program_fails_where_none_may_be_missing() {
+        let skipped = || Ok(Verdict::Skipped("It needs a thing.".to_owned()));
+        assert!(Skips::Any.judge(skipped()).is_ok());
+        let why = Skips::None.judge(skipped()).err().unwrap_or_default();
+        assert!(why.ends_with("It needs a thing."), "{why}");
+        assert!(Skips::None.judge(Ok(Verdict::Passed)).is_ok());
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod decisions;
 mod english;
 mod heads;
 mod lengths;
+mod links;
 mod lints;
 mod named;
 mod places;
@@ -40,7 +41,7 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 14] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 15] = [
         crates::check,
         circles::check,
         roots::check,
@@ -55,6 +56,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
         types::check,
         lengths::check,
         places::check,
+        links::check,
     ];
     let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(&repository)).collect();
     findings.sort();
@@ -131,6 +133,7 @@ mod tests {
                 "//! A leaf.\n/// Waits.\npub async fn f() {}\n",
             ),
             ("README.md", "All but for the last.\n"),
+            ("README.md", "See [the page](gone.md).\n"),
             ("NOTES.txt", &place),
         ] {
             let made_up = MadeUp::sound();

@@ -1,7 +1,7 @@
 //! Programs that check the repository and are not part of the toolchain, each at one version.
 //!
 //! They are installed into `target/tools`, so that nothing outside the repository changes. They are built without
-//! optimisation: they read some hundred small files each, and the link checker alone is 400 packages.
+//! optimisation: they read some hundred small files each.
 
 use std::path::Path;
 use std::process::Command;
@@ -38,13 +38,6 @@ pub const DENY: Tool = Tool {
     program: "cargo-deny",
     version: "0.20.2",
     arguments: &[],
-};
-/// Finds links that lead nowhere. Without its check of mail addresses, which needs a client for mail servers.
-pub const LYCHEE: Tool = Tool {
-    package: "lychee",
-    program: "lychee",
-    version: "0.24.2",
-    arguments: &["--no-default-features"],
 };
 /// Finds changes of public interfaces that break what depends on them.
 pub const SEMVER_CHECKS: Tool = Tool {

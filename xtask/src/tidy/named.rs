@@ -1,4 +1,4 @@
-//! Check: what a page names in backticks exists. Links are checked by lychee.
+//! Check: what a page names in backticks exists. The check of links is `links.rs`.
 //!
 //! - A path exists. It is looked at if its first part is a file or folder of the root or of the
 //!   page's folder, or one of `src`, `tests` and their like; a single name, if it ends like a source
