@@ -45,6 +45,9 @@ use crate::version::{CommitId, Committed, MAX_BYTES};
 /// assert_eq!(log.bytes(), b"by Ada");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// It becomes a future when it is awaited. A job of its own makes it in
+/// `weald::spawn(async move { edit.commit().await })`.
 #[must_use = "a commit is made when it is awaited"]
 pub struct Commit {
     shared: Arc<Shared>,

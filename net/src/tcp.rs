@@ -188,7 +188,7 @@ impl RawListener for net::TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at `address`. Port 0 picks a free port. The address may have been in use a moment ago
+    /// Listens at `address`, such as `"127.0.0.1:8080".parse()?`. Port 0 picks a free port. The address may have been in use a moment ago
     /// (`SO_REUSEADDR`). For other options, create the socket with the standard library or `socket2`, and
     /// use [`from_std`](TcpListener::from_std).
     ///

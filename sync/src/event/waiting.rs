@@ -19,7 +19,8 @@ use crate::{
     runtime::{hooks::hooks, unit},
 };
 
-/// The future of every wait. Cancel-safe: dropping it takes its offers back, and passes on what a partner
+/// The future of every wait: `.await` it in async code, and elsewhere end it with `.wait()`. Only then is there a guard, a
+/// message or whatever is waited for. Cancel-safe: dropping it takes its offers back, and passes on what a partner
 /// has already left.
 ///
 /// # Safety

@@ -91,6 +91,20 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and takes it. An event. Cancel-safe: a wait that is dropped leaves the
     /// mutex to the next waiter.
+    ///
+    /// What it returns is the wait, and not yet the guard, as the error "type `Waiting<Lock<..>>` cannot be dereferenced"
+    /// says of `*mutex.lock() += 1`:
+    ///
+    /// ```
+    /// use weald::sync::{Mutex, Wait};
+    ///
+    /// let mutex = Mutex::new(1);
+    /// *mutex.lock().wait() += 1; // In code that is not async.
+    /// weald::block_on(async {
+    ///     *mutex.lock().await += 1;
+    /// });
+    /// assert_eq!(mutex.into_inner(), 3);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> Waiting<Lock<'_, T>> {
