@@ -2,11 +2,15 @@
 //!
 //! - Every board is a tree of the forest, every message a node, and every change one commit.
 //! - A page is computed from one version, which never changes; so it neither waits nor makes a writer wait.
-//! - `docs/board.md` walks through the code.
+//! - [`walk_through`] is the page that walks through the code.
 //!
 //! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 
 #![forbid(unsafe_code)]
+
+pub mod walk_through {
+    #![doc = include_str!("../docs/board.md")]
+}
 
 /// What a board is made of; it knows no HTTP.
 pub mod model {
