@@ -1,11 +1,11 @@
-# The rival Elixir: every workload as Elixir's users write it. The command line, the clock, memory and the counters are those
-# of the rival Erlang (`erlang/rival.erl`), which is compiled beside it.
+# The rival Elixir: workloads of messages as Elixir's users write them. The command line, the clock, memory, the counters, and
+# the programs of `stall`, `handoff` and `callbacks` are those of the rival Erlang, which is compiled beside it.
 #
 # Started with `-e "Rival.main(System.argv())" -- ARGUMENTS`.
 defmodule Rival do
   @moduledoc "The workloads of processes and messages."
   import Bitwise
-  import :rival, except: [main: 0, main: 3]
+  import :rival, except: [main: 0, main: 3, programs: 0]
 
   @longest_copied 64
   @mask 0xFFFFFFFF
@@ -18,26 +18,20 @@ defmodule Rival do
     :rival.main(Enum.map(arguments, &to_charlist/1), version, programs())
   end
 
+  # The keys are Erlang's. Its programs also run what depends on the emulator alone, whichever language starts it.
   defp programs do
-    %{
-      ~c"spawn" => {Rival, :live_and_die, [{~c"n", 1}]},
-      ~c"ring" => {Rival, :ring, [{~c"n", 1}, {~c"m", 1}, {~c"tokens", 1}]},
-      ~c"mailbox" => {Rival, :mailbox, [{~c"k", 1}, {~c"bytes", 1}, {~c"payload", [~c"shared", ~c"fresh"]}]},
-      ~c"many-to-many" => {Rival, :many_to_many, [{~c"processes", 1}, {~c"messages", 1}]},
-      ~c"fan-in" => {Rival, :fan_in, [{~c"senders", 1}, {~c"messages", 1}]},
-      ~c"ping-pong" => {Rival, :ping_pong, [{~c"rounds", 1}]},
-      ~c"callbacks" => {Rival.Stall, :callbacks, [{~c"n", 1}, {~c"kind", [~c"once", ~c"loop"]}]},
-      ~c"stall" =>
-        {Rival.Stall, :stall,
-         [
-           {~c"offender", [~c"none", ~c"computes"]},
-           {~c"offenders", 0},
-           {~c"burst", [~c"no"]},
-           {~c"seconds", 1},
-           {~c"pingers", 0}
-         ]},
-      ~c"handoff" => {Rival.Stall, :handoff, [{~c"rounds", 1}]}
+    own = %{
+      ~c"spawn" => :live_and_die,
+      ~c"ring" => :ring,
+      ~c"mailbox" => :mailbox,
+      ~c"many-to-many" => :many_to_many,
+      ~c"fan-in" => :fan_in,
+      ~c"ping-pong" => :ping_pong
     }
+
+    shared = Map.take(:rival.programs(), [~c"stall", ~c"handoff", ~c"callbacks"])
+    named = fn name, function -> {Rival, function, elem(:rival.programs()[name], 2)} end
+    Map.merge(shared, Map.new(own, fn {name, function} -> {name, named.(name, function)} end))
   end
 
   # How long a process takes to start and to end, and how much memory it holds while it waits. No list of pids is kept while
@@ -314,175 +308,5 @@ defmodule Rival do
     end
 
     pong(ping)
-  end
-end
-
-defmodule Rival.Stall do
-  @moduledoc "`stall` and `handoff`: what happens to the others when one process does not yield; and `callbacks`."
-  import Bitwise
-  import :rival, except: [main: 0, main: 3]
-
-  @tick 5
-  @pause 20
-  @offence 300
-  @handoff_work 50
-  @hour 3_600_000
-  @sleep_begins 20
-  @ms 1_000_000
-  # Counters of 8 bytes per cache line, so that pairs do not share one.
-  @spacing 8
-
-  def stall(offender, offenders, :no, seconds, pingers) do
-    pairs = div(pingers, 2)
-    counters = :counters.new(max(pairs, 1) * @spacing, [])
-    for pair <- indices(pairs), do: start_pair(counters, pair)
-    if offender == :computes, do: for(_ <- indices(offenders), do: spawn(&offend/0))
-    ticker = Task.async(fn -> tick(seconds * 1000 * @ms, counters, pairs) end)
-    print(Task.await(ticker, :infinity))
-  end
-
-  defp indices(count), do: 1..count//1
-
-  defp tick(length, counters, pairs) do
-    clock = now_ns()
-    before = total(counters, pairs)
-    lateness = tick_until(clock + length, [])
-    {hops, running} = {total(counters, pairs) - before, now_ns() - clock}
-
-    [
-      ticks: length(lateness),
-      lateness_p999_ms: milliseconds(lateness, 0.999),
-      lateness_worst_ms: milliseconds(lateness, 1)
-    ] ++ if(hops > 0, do: [ns_per_hop: running / hops], else: [])
-  end
-
-  defp tick_until(ending, lateness) do
-    start = now_ns()
-
-    if start >= ending do
-      lateness
-    else
-      Process.sleep(@tick)
-      tick_until(ending, [now_ns() - start - @tick * @ms | lateness])
-    end
-  end
-
-  defp total(counters, pairs) do
-    indices(pairs) |> Enum.map(&:counters.get(counters, &1 * @spacing)) |> Enum.sum()
-  end
-
-  defp start_pair(counters, pair) do
-    ping =
-      spawn(fn ->
-        receive do
-          {:peer, pong} -> ping(pong, counters, pair * @spacing)
-        end
-      end)
-
-    pong = spawn(fn -> pong(ping) end)
-    send(ping, {:peer, pong})
-    send(ping, 0)
-  end
-
-  defp ping(pong, counters, index) do
-    receive do
-      number ->
-        :counters.put(counters, index, number)
-        send(pong, number + 2)
-    end
-
-    ping(pong, counters, index)
-  end
-
-  defp pong(ping) do
-    receive do
-      number -> send(ping, number)
-    end
-
-    pong(ping)
-  end
-
-  defp offend do
-    Process.sleep(@pause)
-    compute_until(now_ns() + @offence * @ms)
-    offend()
-  end
-
-  # Arithmetic without waiting; the state stays within the small integers.
-  defp compute_until(ending) do
-    compute(1000, 7)
-    if now_ns() < ending, do: compute_until(ending)
-  end
-
-  defp compute(0, state), do: state
-  defp compute(left, state), do: compute(left - 1, state * 2017 + 2020 &&& 0xFFFFFFFF)
-
-  def handoff(rounds) do
-    measured =
-      Task.async(fn ->
-        waker = self()
-        woken = spawn(fn -> answer(waker) end)
-        for _ <- 1..rounds, do: wake_and_compute(woken)
-      end)
-
-    lateness = Task.await(measured, :infinity)
-
-    print(
-      lateness_worst_ms: milliseconds(lateness, 1),
-      lateness_p50_ms: milliseconds(lateness, 0.5)
-    )
-  end
-
-  defp answer(waker) do
-    receive do
-      sent -> send(waker, {:late, now_ns() - sent})
-    end
-
-    answer(waker)
-  end
-
-  defp wake_and_compute(woken) do
-    # Waits for a timer first, as in every rival.
-    Process.sleep(@tick)
-    send(woken, now_ns())
-    compute_until(now_ns() + @handoff_work * @ms)
-
-    receive do
-      {:late, late} -> late
-    end
-  end
-
-  # Processes that sleep are Elixir's means for code that runs later and can end on its own.
-  def callbacks(n, kind) do
-    {points, _} = Enum.map_reduce(sizes(n), 0, &{measure(&1, &2, kind), &1})
-    print_line(points)
-  end
-
-  defp measure(size, started, kind) do
-    start(size - started, started, kind)
-    Process.sleep(@sleep_begins)
-    {size, rss_bytes()}
-  end
-
-  defp start(0, _, _), do: :ok
-
-  defp start(count, index, :once) do
-    spawn(fn -> once(index, index) end)
-    start(count - 1, index + 1, :once)
-  end
-
-  defp start(count, index, :loop) do
-    spawn(fn -> loop(index) end)
-    start(count - 1, index + 1, :loop)
-  end
-
-  defp once(first, second) do
-    Process.sleep(@hour)
-    first + second
-  end
-
-  defp loop(index) do
-    Process.sleep(@hour)
-    loop(index)
   end
 end

@@ -5,7 +5,7 @@
 %% code 1, or 2 for bad usage; `workers` must be the number of schedulers that the emulator was
 %% started with (`+S`). Started with `-s rival main -extra ARGUMENTS`.
 -module(rival).
--export([main/0, main/3, print/1, fail/1]).
+-export([main/0, main/3, programs/0, print/1, fail/1]).
 -export([now_ns/0, rss_bytes/0, bind_to_processors/1, gate/1, count/1, wait/1, milliseconds/2]).
 -export([start_all/1, settle/0, print_line/1, sizes/1]).
 
