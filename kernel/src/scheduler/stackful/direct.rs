@@ -2,7 +2,7 @@
 //! switch to that one.
 //!
 //! Only where the loop would do the same: both fibers are pinned to this thread, the next one is the first of the pinned
-//! queue, and the countdown of the worker (`WorkerCore::take_alone_in_row`) says that nothing else may have the turn and
+//! queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may have the turn and
 //! that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many runs as there
 //! are between two looks.
 //!
@@ -55,7 +55,7 @@ impl Context {
         let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
         // SAFETY: *owner*: the worker of this thread's context.
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
-        let next = core.take_alone_in_row(pinned, shared.config.next_slot_runs)?;
+        let next = core.take_pinned_in_row(pinned, shared.config.next_slot_runs)?;
         worker.set_running(next.ptr(), core.polls());
         // The lock before the park, as in `WorkerLoop::run_from`.
         drop(core);

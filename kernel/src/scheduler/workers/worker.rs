@@ -401,7 +401,7 @@ impl<'a> WorkerLoop<'a> {
     #[inline(never)]
     fn take_slowly(&self, mut core: OwnerGuard<'a, WorkerCore>) -> Pick {
         let streak_limit = self.shared.config.next_slot_runs;
-        if let Some(job) = core.take_alone_in_row(self.pinned, streak_limit) {
+        if let Some(job) = core.take_behind_in_row(self.pinned, streak_limit) {
             self.name_run(&job);
             return Pick::Job(job);
         }

@@ -222,26 +222,60 @@ impl WorkerCore {
         Some(unsafe { Runnable::new(job) })
     }
 
-    /// As [`take_in_row`](WorkerCore::take_in_row), where the next slot is empty and only one queue, the ring or the
-    /// pinned one, has jobs. No job waits behind a streak then, so it begins anew.
+    /// As [`take_in_row`](WorkerCore::take_in_row), where the next slot is empty: the first job of the ring or of the
+    /// pinned queue. If both have jobs, only while the present turn lasts.
     #[inline(always)]
-    pub(crate) fn take_alone_in_row(
+    pub(crate) fn take_behind_in_row(
         &mut self,
         pinned: &PinnedQueue,
         streak_limit: u32,
     ) -> Option<Runnable> {
-        if self.in_row == 0 || !self.callbacks.is_empty() || self.next.is_some() {
+        if pinned.has_own() && (self.ring.len() == 0 || self.pinned_turn) {
+            return self.take_pinned_in_row(pinned, streak_limit);
+        }
+        let in_turn = pinned.has_own();
+        if !self.has_row_behind() || in_turn && self.turn_left == 0 {
             return None;
         }
-        let job = match pinned.has_own() {
-            // SAFETY: the ring held the job's right to run.
-            false => unsafe { Runnable::new(self.pop_ring()?) },
-            true if self.ring.len() == 0 => self.take_pinned_alone(pinned)?,
-            true => return None,
-        };
+        let job = self.pop_ring()?;
+        self.turn_left -= usize::from(in_turn);
         self.in_row -= 1;
+        // No job waits behind a streak, so it begins anew.
         self.streak_left = streak_limit - self.in_row;
-        Some(job)
+        // SAFETY: the ring held the job's right to run.
+        Some(unsafe { Runnable::new(job) })
+    }
+
+    /// As [`take_behind_in_row`](WorkerCore::take_behind_in_row), if the first job of the pinned queue has the turn.
+    #[inline(always)]
+    pub(crate) fn take_pinned_in_row(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+    ) -> Option<Runnable> {
+        if !self.has_row_behind() || !pinned.has_own() {
+            return None;
+        }
+        if self.ring.len() == 0 {
+            self.in_row -= 1;
+            // As behind the ring.
+            self.streak_left = streak_limit - self.in_row;
+            return self.take_pinned_alone(pinned);
+        }
+        if !self.pinned_turn || self.turn_left == 0 {
+            return None;
+        }
+        self.turn_left -= 1;
+        self.in_row -= 1;
+        // It counts for the look and not for the streak.
+        self.streak_left += 1;
+        pinned.pop_own()
+    }
+
+    /// Whether a job from behind the next slot, which is empty, may come in the row.
+    #[inline(always)]
+    fn has_row_behind(&self) -> bool {
+        self.in_row > 0 && self.callbacks.is_empty() && self.next.is_none()
     }
 
     #[inline(always)]

@@ -78,7 +78,7 @@ impl Tested {
         let in_row = match in_rows {
             true => {
                 let job = self.core.take_in_row(&self.pinned);
-                job.or_else(|| self.core.take_alone_in_row(&self.pinned, STREAK_LIMIT))
+                job.or_else(|| self.core.take_behind_in_row(&self.pinned, STREAK_LIMIT))
             }
             false => None,
         };
@@ -120,6 +120,20 @@ impl Chance {
 
 #[test]
 fn a_row_hands_out_what_single_steps_would() {
+    // With few pinned jobs rows get long; with many, turns begin in the middle of a streak.
+    for pinned in [Pinned::Few, Pinned::Many] {
+        compare(pinned);
+    }
+}
+
+/// How many of the jobs of a comparison are pinned.
+#[derive(Clone, Copy, PartialEq)]
+enum Pinned {
+    Few,
+    Many,
+}
+
+fn compare(pinned: Pinned) {
     let mut cores = [true, false].map(|in_rows| (in_rows, Tested::new()));
     let mut idle: Vec<usize> = (0..JOBS).collect();
     let mut chance = Chance(1);
@@ -131,7 +145,7 @@ fn a_row_hands_out_what_single_steps_would() {
             for (_, tested) in &mut cores {
                 match what {
                     0 => tested.queue(job),
-                    1 if step % 8 == 0 => tested.pin(job),
+                    1 if step % 8 == 0 || pinned == Pinned::Many => tested.pin(job),
                     _ => tested.wake(job),
                 }
             }
