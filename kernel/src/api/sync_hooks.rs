@@ -62,6 +62,10 @@ impl Hooks for KernelHooks {
         first_poll::end(notes);
     }
 
+    fn suspend(&self, notes: &mut u8, site: &'static Location<'static>) -> bool {
+        first_poll::suspend(notes, site)
+    }
+
     fn wait_on(&self, notes: u8, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         match context::again().job() {
             Some(job) => wait::wait_on(job, pin!(poll_fn(poll)), Some(notes)),

@@ -28,19 +28,29 @@ pub trait Hooks: Sync {
 
     /// The calling unit may poll once before it calls [`wait`](Hooks::wait): most waits are over at that poll. Returns the
     /// waker for it. After the poll the unit calls [`end_first_poll`](Hooks::end_first_poll) or
-    /// [`wait_on`](Hooks::wait_on). None: it calls `wait`.
+    /// [`suspend`](Hooks::suspend). None: it calls `wait`.
     fn begin_first_poll(&self) -> Option<FirstPoll> {
         None
     }
 
-    /// The poll that the last [`begin_first_poll`](Hooks::begin_first_poll) allowed has ended the wait, or has panicked.
-    /// `notes` are those of that call.
+    /// The last poll that [`begin_first_poll`](Hooks::begin_first_poll) or [`suspend`](Hooks::suspend) allowed has ended the
+    /// wait, or has panicked, or `suspend` has. `notes` are those of that call.
     fn end_first_poll(&self, notes: u8) {
         let _unused = notes;
     }
 
-    /// As [`wait`](Hooks::wait), after the poll that [`begin_first_poll`](Hooks::begin_first_poll) allowed has not ended
-    /// the wait. `notes` are those of that call.
+    /// The poll that [`begin_first_poll`](Hooks::begin_first_poll) or the last call of this allowed has not ended the wait,
+    /// which is at the line `site`. Suspends the unit until the waker of that poll was woken, and allows another poll with
+    /// the same waker. `notes` are those of the former call, and are replaced. False: nothing was suspended, and the unit
+    /// calls [`wait_on`](Hooks::wait_on).
+    fn suspend(&self, notes: &mut u8, site: &'static Location<'static>) -> bool {
+        let _unused = notes;
+        self.note_site(site);
+        false
+    }
+
+    /// As [`wait`](Hooks::wait), after polls that have not ended the wait. `notes` are those of the last call of
+    /// [`suspend`](Hooks::suspend).
     fn wait_on(&self, notes: u8, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
         let _unused = notes;
         self.wait(poll);
@@ -78,7 +88,7 @@ pub trait Hooks: Sync {
     }
 }
 
-/// The right to poll once before a wait begins; see [`Hooks::begin_first_poll`].
+/// The right to poll once before the stack is suspended; see [`Hooks::begin_first_poll`].
 #[derive(Debug)]
 pub struct FirstPoll {
     /// The waker to poll with. It is borrowed for the poll, so it is not dropped.

@@ -37,18 +37,14 @@ pub trait Wait: IntoFuture + Sized {
         let (waker, first) = (first.waker, Begun(first.notes));
         match poll_first(future.as_mut(), &waker) {
             Poll::Ready(output) => output,
-            Poll::Pending => {
-                hooks().note_site(site);
-                let Begun(notes) = *ManuallyDrop::new(first);
-                wait_with_hooks(future, site, Some(notes))
-            }
+            Poll::Pending => wait_on_polled(future, &waker, (first, site)),
         }
     }
 }
 
 impl<F: IntoFuture> Wait for F {}
 
-/// A first poll, which ends with this.
+/// A wait that has begun with a first poll, and ends with this. Its notes.
 struct Begun(u8);
 
 impl Drop for Begun {
@@ -58,14 +54,30 @@ impl Drop for Begun {
     }
 }
 
-/// The first poll, in a frame of its own: a later wait of the caller may resume it on another OS thread, and an address of a
+/// A poll in a frame of its own: a later wait of the caller may resume it on another OS thread, and an address of a
 /// thread-local that the poll reads must not stay in a register of the caller until then.
 #[inline(never)]
 fn poll_first<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// Waits. `begun`: the notes of a first poll, which has not ended the wait.
+/// Continues a wait behind its first poll, which has not ended it: each further poll is like the first one.
+#[inline(never)]
+fn wait_on_polled<F: Future>(
+    mut future: Pin<&mut F>,
+    waker: &Waker,
+    (mut begun, site): (Begun, &'static Location<'static>),
+) -> F::Output {
+    while hooks().suspend(&mut begun.0, site) {
+        if let Poll::Ready(output) = poll_first(future.as_mut(), waker) {
+            return output;
+        }
+    }
+    let Begun(notes) = *ManuallyDrop::new(begun);
+    wait_with_hooks(future, site, Some(notes))
+}
+
+/// Waits. `begun`: the notes of polls that have not ended the wait, the first one and those behind it.
 #[inline(never)]
 fn wait_with_hooks<F: Future>(
     mut future: Pin<&mut F>,

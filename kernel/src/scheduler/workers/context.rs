@@ -252,11 +252,10 @@ impl Context {
         self.noted.replace(PollNotes::NOTHING)
     }
 
-    /// The wait is over. If the stack was `suspended` meanwhile, the wait may have used up wakes that were meant for
-    /// something else, so the job runs once more.
+    /// The wait is over; `suspended`: the stack was, meanwhile.
     pub(crate) fn end_wait(&self, noted: PollNotes, suspended: bool) {
         self.noted.set(match suspended {
-            true => noted.and(PollNotes::YIELDED),
+            true => noted.after_suspension(),
             false => noted,
         });
     }

@@ -1,14 +1,18 @@
-//! The first poll of a wait with the stack: without what only a wait that suspends the stack needs.
+//! The common way to wait with the stack: the first poll, and the suspensions and polls behind it.
 //!
 //! A lock that is free, or a channel with a value, ends its wait at the first poll. The general way
 //! ([`wait_in_job`](super::wait_in_job)) first finds out whether and how the stack may be suspended. Here the job only polls,
-//! as it would in an `async` function; if the wait has not ended then, it continues in the general way, behind its first poll.
+//! as it would in an `async` function. If the wait has not ended then, [`suspend`] suspends the stack, and the same code
+//! polls again: so a future is polled by code that knows its type. Whatever is not common is left to the general way, which
+//! continues behind the polls that were made here.
 
 #![allow(unsafe_code)]
 
+use std::panic::Location;
+
 use weald_sync::hooks::FirstPoll;
 
-use super::may_suspend;
+use super::{may_suspend, unwind_if_cancelled};
 use crate::scheduler::{
     stackful::stack_context,
     workers::{
@@ -42,7 +46,44 @@ pub(crate) fn begin() -> Option<FirstPoll> {
     })
 }
 
-/// The poll has ended the wait, or panics.
+/// The last poll has not ended the wait, which is at the line `site`: suspends the stack until the job is woken, and allows
+/// another poll. False, before anything is suspended, if there is no stack for a loop: then the wait continues in the
+/// general way.
+///
+/// # Panics
+/// Does not return to a job that is cancelled, unless it is shielded.
+#[inline]
+pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool {
+    let Some(job) = context::again().job() else {
+        return false;
+    };
+    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
+    let header = unsafe { job.header() };
+    header.note_site(site);
+    header.extensions.tell_that_it_takes_long();
+    // Only now: what was told is user code, which may have waited, and a fiber may have migrated meanwhile.
+    let cx = context::again();
+    debug_assert!(may_suspend(cx), "a poll changes nothing of what allowed it");
+    let Some(root) = stack_context::root(cx) else {
+        return false;
+    };
+    if let Some(shared) = cx.shared() {
+        shared.process.assert_here();
+    }
+    cx.end_poll_of_wait();
+    let parked = cx.fork_wait();
+    let suspended = stack_context::suspend(cx, root, job);
+    drop(parked);
+    context::again().begin_poll_of_wait();
+    if suspended.is_err() {
+        return false;
+    }
+    *notes = PollNotes::of_bits(*notes).after_suspension().to_bits();
+    unwind_if_cancelled(header);
+    true
+}
+
+/// The last poll has ended the wait, or panics; or the wait unwinds the job.
 #[inline(always)]
 pub(crate) fn end(notes: u8) {
     let cx = context::again();
