@@ -2,8 +2,8 @@
 //!
 //! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
 //! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
-//! one, except through the table `FEATURES`: there the scheduler and the API call later layers (callbacks, forks, the
-//! runtime), and the job calls the scheduler when a runnable or the last reference to a job is dropped.
+//! one, except through the tables at the end of this file: there the scheduler and the API call later layers (callbacks,
+//! forks, the runtime); the job and the reports call the scheduler, as when a runnable is dropped.
 //!
 //! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else `post_to_any`
 //! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from` (`scheduler::workers::worker`)
@@ -90,6 +90,7 @@ mod job {
     pub(crate) mod testing;
     pub(crate) mod transition;
     pub(crate) mod unseen;
+    pub(crate) mod upcalls;
     pub(crate) mod walked;
     pub(crate) mod work_kind;
 
@@ -146,6 +147,8 @@ mod reactor {
 mod scheduler {
     // What the scheduler needs from layers that come later in this list, as traits.
     pub(crate) mod services;
+    // What earlier layers call here.
+    pub(crate) mod upcalls;
     pub(crate) mod workers {
         pub(crate) mod cancel;
         pub(crate) mod cancelled_timers;
@@ -438,9 +441,8 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         callbacks: &callback::Runners,
         driver: &runtime::testing::TestDriver,
         default_runtime: runtime::handle::default_shared,
-        abandon: scheduler::workers::run::cancel,
-        make_call: scheduler::workers::waker::make_call,
-        call_in_drop: scheduler::workers::run::call_in_drop,
-        running_unit: scheduler::workers::current::running_unit,
-        deliver_cancel_again: scheduler::stackful::wait::deliver_cancel_again_unless_unwinding,
     };
+
+/// By these the job and the reports call the scheduler.
+pub(crate) static JOB_UPCALLS: job::upcalls::JobUpcalls = scheduler::upcalls::OF_JOB;
+pub(crate) static REPORT_UPCALLS: report::upcalls::ReportUpcalls = scheduler::upcalls::OF_REPORTS;

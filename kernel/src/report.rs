@@ -21,6 +21,7 @@ mod queue;
 mod releases;
 mod reporter;
 mod subscriber;
+pub(crate) mod upcalls;
 
 use std::{any::Any, fmt, io, panic::Location, time::Duration};
 

@@ -28,7 +28,7 @@ use std::{
 };
 
 use crate::{
-    FEATURES,
+    JOB_UPCALLS,
     job::{
         self, Header, JobRef, Room, Spec, foreign_waker, kept_waker, runnable::Runnable,
         transition::Inbox, work_kind::WorkKind,
@@ -257,7 +257,7 @@ impl Drop for ForeignCall {
         match &self.0 {
             None => {}
             Some(called) if called.is_destructor() => self.call(),
-            Some(_) => (FEATURES.call_in_drop)(&mut || self.call()),
+            Some(_) => (JOB_UPCALLS.call_in_drop)(&mut || self.call()),
         }
     }
 }
@@ -268,7 +268,7 @@ pub(super) fn leave(job: &Header) {
     let runtime = job.runtime();
     if let Some(left) = left_by(job) {
         // By way of the releasing thread, since the caller may hold any lock of the kernel.
-        report::call_for_user(move || (FEATURES.make_call)(runtime, left));
+        report::call_for_user(move || (JOB_UPCALLS.make_call)(runtime, left));
     }
 }
 
@@ -278,7 +278,7 @@ pub(super) fn let_go(job: JobRef) {
     if job.is_last()
         && let Some(left) = left_by(job.header())
     {
-        (FEATURES.make_call)(job.header().runtime(), left);
+        (JOB_UPCALLS.make_call)(job.header().runtime(), left);
     }
     // Another thread may have let go of it at this moment.
     report::without_user_code(|| drop(job));

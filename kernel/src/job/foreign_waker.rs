@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    FEATURES,
+    JOB_UPCALLS,
     report::{
         self, panic_message,
         payload::{self, Payload},
@@ -34,7 +34,7 @@ fn isolate(call: impl FnOnce()) {
 pub(crate) fn report_panic(payload: Payload) {
     if !payload::delivers_cancel_again(&payload) {
         let message = panic_message(payload.as_ref());
-        report::waker_panicked((FEATURES.running_unit)(), message);
+        report::waker_panicked((JOB_UPCALLS.running_unit)(), message);
     }
     payload::discard(payload);
 }

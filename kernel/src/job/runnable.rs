@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    FEATURES,
+    JOB_UPCALLS,
     job::{
         Header, JobPtr, JobRef,
         body::{Failure, stage},
@@ -105,6 +105,6 @@ impl Runnable {
 impl Drop for Runnable {
     /// A runnable that will never run cancels its job, here and now.
     fn drop(&mut self) {
-        (FEATURES.abandon)(Runnable(self.0));
+        (JOB_UPCALLS.abandon)(Runnable(self.0));
     }
 }

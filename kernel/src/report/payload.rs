@@ -9,7 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use crate::FEATURES;
+use crate::REPORT_UPCALLS;
 
 /// What an unwinding carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -28,7 +28,7 @@ pub(crate) fn is_cancel(payload: &Payload) -> bool {
 pub(crate) fn delivers_cancel_again(payload: &Payload) -> bool {
     let is_cancel = is_cancel(payload);
     if is_cancel {
-        (FEATURES.deliver_cancel_again)();
+        (REPORT_UPCALLS.deliver_cancel_again)();
     }
     is_cancel
 }

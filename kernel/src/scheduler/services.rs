@@ -1,5 +1,4 @@
-//! What the scheduler needs from the features, as traits: forks, callbacks, the driver of a test runtime. The table also
-//! has what the job needs from the scheduler (`abandon` and what follows it).
+//! What the scheduler needs from the features, as traits: forks, callbacks, the driver of a test runtime.
 //!
 //! The scheduler names these traits and no layer that comes later in the list of the crate root. A feature implements
 //! its trait and may name the scheduler. The crate root, which knows both, connects them in
@@ -13,8 +12,8 @@
 use std::{any::Any, panic::Location};
 
 use crate::{
-    job::{JobPtr, JobRef, foreign_call::ForeignCall, runnable::Runnable},
-    report::{JobName, LateName},
+    job::{JobPtr, JobRef, runnable::Runnable},
+    report::JobName,
     timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
@@ -26,16 +25,6 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) driver: &'static dyn Driver,
     /// The default runtime, which starts at the first call.
     pub(crate) default_runtime: fn() -> &'static std::sync::Arc<S>,
-    /// Cancels a job that will never run. Called by the destructor of [`Runnable`].
-    pub(crate) abandon: fn(Runnable),
-    /// Makes a call in a job of its own, in the runtime with this number. Called when the last reference to a job goes.
-    pub(crate) make_call: fn(u16, ForeignCall),
-    /// Calls a closure as the running job's code, although the job's future is being dropped.
-    pub(crate) call_in_drop: fn(&mut dyn FnMut()),
-    /// How reports name the unit whose code the calling thread runs, if it runs one. Waits for nothing.
-    pub(crate) running_unit: fn() -> Option<LateName>,
-    /// An unwinding of the running job for a cancel was caught, and went no further.
-    pub(crate) deliver_cancel_again: fn(),
 }
 
 /// The forked work of one runtime, which idle workers share.

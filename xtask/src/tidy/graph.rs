@@ -1,6 +1,7 @@
 //! The import graph of each crate: which file names something of another file, its layers and circles.
 //!
-//! - A node is a file. The root of the crate is not one, because it only lists and re-exports (`roots.rs`).
+//! - A node is a file. The root of the crate is not one, because it only lists and re-exports (`roots.rs`). If it has a
+//!   static, a use of that is an import of the file that defines the static's type.
 //! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names.
 //! - A call of a method that a file adds to a type of another file is an arrow, too, if the crate has no other method
 //!   of the name: a call does not tell the type. Such calls must not lead upward; circles are counted with and without
@@ -73,8 +74,10 @@ impl Graph {
         let mut imports = BTreeSet::new();
         for (at, module) in modules.all.iter().enumerate() {
             for named in &module.named {
-                let target = modules.resolve(at, &named.path);
-                let to = target.and_then(|target| modules.all[target.module].file.as_ref());
+                let by_type = modules.type_of_root_static(at, &named.path);
+                let target = || Some(modules.resolve(at, &named.path)?.module);
+                let to = by_type.or_else(target);
+                let to = to.and_then(|to| modules.all[to].file.as_ref());
                 if let (Some(from), Some(to)) = (&module.file, to)
                     && from != to
                 {
@@ -343,6 +346,33 @@ mod tests {
                 "process/src/b/inner.rs b::inner::g",
                 "process/src/b/inner.rs inner::*",
             ]
+        );
+    }
+
+    #[test]
+    fn a_use_of_a_static_of_the_root_is_an_import_of_the_file_of_its_type() {
+        let made_up = MadeUp::sound();
+        made_up.write(
+            "process/src/lib.rs",
+            "//! The root.\nmod low;\n\nmod high;\n\nstatic TABLE: high::Table<low::Leaf> = high::TABLE;\n",
+        );
+        made_up.write(
+            "process/src/low.rs",
+            "//! A leaf.\nuse crate::TABLE;\npub struct Leaf;\nfn f() { TABLE.call() }\n",
+        );
+        made_up.write(
+            "process/src/high.rs",
+            "//! A leaf.\npub struct Table<L>(L);\n",
+        );
+        let graph = Graph::load(&made_up.load(), "process");
+        let upward: Vec<_> = graph.upward().collect();
+        let [Import { from, to, name, .. }] = &upward[..] else {
+            panic!("one import leads upward, but not {upward:?}");
+        };
+        let shown = [from, to, name].map(String::as_str);
+        assert_eq!(
+            shown,
+            ["process/src/low.rs", "process/src/high.rs", "crate::TABLE"]
         );
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Module {
     parent: usize,
     children: BTreeMap<String, usize>,
     imports: BTreeMap<String, Vec<String>>,
+    /// The statics that the module defines, each with the path of its type.
+    statics: BTreeMap<String, Vec<String>>,
     globs: Vec<Vec<String>>,
     items: BTreeSet<String>,
 }
@@ -138,6 +140,14 @@ impl Modules {
         repository.file(&format!("{stem}.rs"))
     }
 
+    /// The module that defines the type of the root's static to which `path`, named in the module `from`, leads.
+    pub(super) fn type_of_root_static(&self, from: usize, path: &[String]) -> Option<usize> {
+        let target = self.resolve(from, path)?;
+        let of = self.all[0].statics.get(path.last()?)?;
+        let defines = (target.module == 0 && target.is_item).then(|| self.resolve(0, of))?;
+        defines.map(|target| target.module)
+    }
+
     /// Resolves `path` as named in the module `from`.
     pub(super) fn resolve(&self, from: usize, path: &[String]) -> Option<Target> {
         self.find(from, path, RE_EXPORTS)
@@ -225,6 +235,13 @@ impl Module {
             item => type_name(item).map(|(name, _)| name),
         };
         self.items.extend(name.map(ToString::to_string));
+        if let Item::Static(item) = item
+            && let Type::Path(of) = &*item.ty
+        {
+            let segments = of.path.segments.iter();
+            let path = segments.map(|segment| segment.ident.to_string());
+            self.statics.insert(item.ident.to_string(), path.collect());
+        }
         let own_type = type_name(item).filter(|(_, attributes)| !only_for_tests(attributes));
         let place = own_type.map(|(name, _)| (name.to_string(), name.span().start().line));
         self.types.extend(place);
