@@ -111,6 +111,8 @@ pub(crate) struct StuckRun {
     pub(crate) retake: Retake,
     /// How long ago the job was asked to end, at least, if it was and has not come to a wait since.
     pub(crate) killed: Option<Duration>,
+    /// Whether the job is in a fork, which cannot yield.
+    pub(crate) is_fork: bool,
 }
 
 /// A job was stuck for too long. `held_up` are the jobs that it holds up.
@@ -119,6 +121,7 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
         held: stuck,
         retake,
         killed,
+        is_fork,
     } = run;
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::Stuck { stuck_ms }, named, move |named| {
@@ -126,8 +129,12 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
         let killed = killed.map_or_else(String::new, |pending| {
             format!("; a kill has been pending for {pending:.1?}, until its next wait")
         });
+        let advice = match is_fork {
+            true => "Wrap the whole fork in weald::blocking, or fork shorter computations.",
+            false => "Wrap blocking calls in weald::blocking, or let long computations yield.",
+        };
         format!(
-            "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}{killed}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
+            "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}{killed}.{held_up} {advice}"
         )
     });
 }

@@ -22,7 +22,7 @@ use std::{
 
 use tools::{until, watch};
 use tracing::{field::Field, subscriber::with_default};
-use weald_kernel::{Describe, JoinHandle, Runtime, Spawn};
+use weald_kernel::{Describe, JoinHandle, Runtime, Spawn, blocking, fork::join};
 
 const CHILD: &str = "WEALD_TEST_REPORTS";
 
@@ -289,6 +289,41 @@ fn the_global_subscriber() {
     until(|| tally.sum() >= 1);
 }
 
+/// A fork cannot yield, so its report gives other advice; which, if it is followed, ends the reports.
+fn forks_that_block() {
+    let (tell, told) = mpsc::channel();
+    let runtime = reporting_to(move |text, _| _ = tell.send(text.to_owned()));
+    let fork = |name: &'static str, is_wrapped: bool| {
+        let (go, may_go) = mpsc::channel::<()>();
+        let fork = move || _ = join(move || may_go.recv(), || ());
+        let forks = async move {
+            match is_wrapped {
+                true => blocking(fork),
+                false => fork(),
+            }
+        };
+        let job = runtime.block_on(async { Spawn::new().name(name).spawn(forks) });
+        (job, go)
+    };
+    let (job, go) = fork("forks on a worker", false);
+    let report = told.recv().unwrap();
+    assert!(report.contains("`forks on a worker`"), "{report}");
+    assert!(
+        report.contains("Wrap the whole fork in weald::blocking"),
+        "{report}"
+    );
+    drop(go);
+    runtime.block_on(job).unwrap();
+    let (job, go) = fork("forks apart", true);
+    // Time for a report that must not come.
+    std::thread::sleep(Duration::from_millis(100));
+    drop(go);
+    runtime.block_on(job).unwrap();
+    panics_unjoined(&runtime, 1);
+    let report = told.recv().unwrap();
+    assert!(report.contains("on purpose"), "{report}");
+}
+
 /// The tests below run this as a program of its own; an environment variable names the case.
 #[test]
 fn child() {
@@ -306,6 +341,7 @@ fn child() {
         "default" => the_default_runtime(),
         "not stopped" => not_stopped(),
         "global" => the_global_subscriber(),
+        "forks" => forks_that_block(),
         _ => panic!("no case `{case}`"),
     }
 }
@@ -377,6 +413,11 @@ fn a_subscriber_that_panics_loses_its_reports_and_nothing_else() {
 #[test]
 fn a_subscriber_that_blocks_delays_reports_and_nothing_else() {
     assert!(lines(&run("blocks")).is_empty());
+}
+
+#[test]
+fn the_report_of_a_fork_says_to_wrap_the_fork() {
+    run("forks");
 }
 
 #[test]

@@ -67,6 +67,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                     held: overdue.held,
                     retake,
                     killed: overdue.killed,
+                    is_fork: is_fork(shared, &overdue.job),
                 };
                 report::stuck(name, run, held_up);
             }

@@ -65,6 +65,7 @@ impl StaysStuck {
                     held,
                     retake,
                     killed: None,
+                    is_fork: detached_round::is_fork(shared, &job),
                 };
                 report::stuck(name, run, LateNames::none());
             }
