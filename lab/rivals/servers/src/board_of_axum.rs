@@ -248,20 +248,5 @@ impl std::fmt::Display for Escaped<'_> {
 
 /// The time as RFC 3339 writes it.
 fn now() -> String {
-    let since = SystemTime::UNIX_EPOCH
-        .elapsed()
-        .unwrap_or_default()
-        .as_secs();
-    let (days, second) = (since / 86_400, since % 86_400);
-    // The days of a year that begins in March, after Hinnant's civil_from_days.
-    let day = days + 719_468;
-    let (era, day) = (day / 146_097, day % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = 400 * era + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
