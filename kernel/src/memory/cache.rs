@@ -135,15 +135,24 @@ pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
 #[inline(never)]
 fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
     let length = strips::length(class);
-    with(class, |magazine| {
-        // What an earlier cut left over makes no strip: its blocks would not be neighbours of the new ones.
+    // What an earlier cut left over makes no strip: its blocks would not be neighbours of the new ones.
+    let mut cut = with(class, |magazine| {
+        let mut cut = BlockBatch::EMPTY;
         if magazine.loaded.len < length
             && let Some(uncut) = &mut magazine.uncut
         {
-            uncut.cut_onto(&mut magazine.loaded, class, length);
+            uncut.cut_onto(&mut cut, class, length);
         }
+        cut
     });
-    let first = alloc(class)?;
+    let first = match cut.pop() {
+        Some(block) => block.cast(),
+        None => {
+            let first = alloc(class)?;
+            cut = with(class, |magazine| magazine.loaded.split(length - 1));
+            first
+        }
+    };
     if with(class, |magazine| magazine.strips.is_none()) && register_exit() == Flushed::AtExit {
         let new = Strips::new();
         let former = with(class, |magazine| magazine.strips.replace(new));
@@ -153,10 +162,9 @@ fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
     }
     let former = with(class, |magazine| {
         let Some(strips) = &mut magazine.strips else {
-            return BlockBatch::EMPTY;
+            return cut;
         };
-        let strip = magazine.loaded.split(length - 1);
-        mem::replace(strips.of(neighbourhood), strip)
+        mem::replace(strips.of(neighbourhood), cut)
     });
     depot::put(class, former);
     Some(first)

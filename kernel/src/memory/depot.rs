@@ -88,13 +88,28 @@ impl Uncut {
     /// Cuts `len` blocks, or as many as there are, which `batch` then gives first to last.
     pub(super) fn cut_onto(&mut self, batch: &mut BlockBatch, class: Class, len: u32) {
         let blocks = self.blocks.min(len);
-        let start = self.start.0;
-        for index in (0..blocks as usize).rev() {
+        let Some(last) = blocks.checked_sub(1) else {
+            return;
+        };
+        let (start, size) = (self.start.0.cast::<Free>(), class.size());
+        // Each block links to the one that the loop visits next, so that it keeps no list in memory.
+        let mut block = start;
+        for _ in 0..last {
             // SAFETY: the chunk has room for that many blocks.
-            batch.push(unsafe { start.byte_add(index * class.size()) }.cast());
+            let next = unsafe { block.byte_add(size) };
+            // SAFETY: the block is free and `batch` becomes its only owner.
+            let link = unsafe { &block.as_ref().next };
+            link.store(next.as_ptr(), Ordering::Relaxed);
+            block = next;
         }
+        let behind = batch.head.map_or(ptr::null_mut(), NonNull::as_ptr);
+        // SAFETY: as above.
+        let link = unsafe { &block.as_ref().next };
+        link.store(behind, Ordering::Relaxed);
+        batch.head = Some(start);
+        batch.len += blocks;
         // SAFETY: as above; the end of the last block is at most the chunk's.
-        self.start.0 = unsafe { start.byte_add(blocks as usize * class.size()) };
+        self.start.0 = unsafe { block.byte_add(size) }.cast();
         self.blocks -= blocks;
     }
 }
