@@ -15,7 +15,6 @@ mod source;
 use std::{
     marker::PhantomData,
     ptr::NonNull,
-    sync::atomic::Ordering,
     task::{Context, Poll},
 };
 
@@ -150,31 +149,40 @@ impl<M> Address<M> {
 #[inline(never)]
 unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
-    match unsafe { job.header().state.post_to_listener(link.as_ptr()) } {
+    if unsafe { job.header().state.post_to_listener(link.as_ptr()) } {
         // SAFETY: a post to a listener gives the caller the job's runnable.
-        true => ready_and_true(unsafe { Runnable::new(job.ptr()) }),
+        return ready_and_true(unsafe { Runnable::new(job.ptr()) });
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { job.header().state.post_to_busy(link.as_ptr()) } {
+        true => note_queued(job),
         // SAFETY: the caller's promise.
         false => unsafe { post_link_to_any(job, link) },
     }
 }
 
-/// [`post_link`] to a job in any state. A function of its own, so that the common case saves no registers for it.
+/// A message was queued behind others, or while the job does something else. Returns true, as [`ready_and_true`] does.
+#[inline(always)]
+fn note_queued(job: &JobRef) -> bool {
+    message::note_queued(job.ptr());
+    // A message that wakes its receiver is counted by the run that receives it.
+    let operations = unit::with(|unit| {
+        unit.count_free();
+        unit.operations()
+    });
+    match post_counts::is_counted(operations) {
+        true => backlog::count_post(job),
+        false => true,
+    }
+}
+
+/// [`post_link`] to a job in any state. A function of its own, so that the common cases save no registers for it.
+#[cold]
 #[inline(never)]
 unsafe fn post_link_to_any(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
     match unsafe { job.header().state.post_to_any(link.as_ptr()) } {
-        Posted::Queued => {
-            message::note_queued(job.ptr());
-            // A message that wakes its receiver is counted by the run that receives it.
-            let operations = unit::with(|unit| {
-                unit.count_free();
-                unit.count().load(Ordering::Relaxed)
-            });
-            if post_counts::is_counted(operations) {
-                backlog::count_post(job);
-            }
-            true
-        }
+        Posted::Queued => note_queued(job),
         // SAFETY: `Posted::Schedule` gives the caller the job's runnable.
         Posted::Schedule => ready_and_true(unsafe { Runnable::new(job.ptr()) }),
         Posted::WakeReceiver => {
@@ -242,7 +250,16 @@ impl<M> Mailbox<M> {
     // Inlined as far as the message's type matters, so that the message is read where it is used.
     #[inline(always)]
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
-        match poll_link(&self.job, &mut self.chain.links, cx) {
+        let links = &mut self.chain.links;
+        let link = match links.is_empty() {
+            true => poll_empty(&self.job, links, cx),
+            // A message behind others: the common case of a mailbox that has many.
+            false if links.is_unmarked() && context::here().spend_if_any() => {
+                Some(links.pop_unmarked())
+            }
+            false => poll_links(&self.job, links, cx),
+        };
+        match link {
             // SAFETY: only `Address<M>` posts to this job, with the same `M`.
             Some(link) => Poll::Ready(unsafe { MessageNode::<M>::from_link(link) }.into_value()),
             None => Poll::Pending,
@@ -270,17 +287,14 @@ impl<M> Mailbox<M> {
     }
 }
 
-/// The oldest node of the mailbox of `job`; `links` are the nodes taken from the state word before. If it returns
-/// none, the next message wakes the receiver.
+/// The oldest node of the mailbox of `job`; `links`, which is empty, is its chain. If it returns none, the next message
+/// wakes the receiver.
 #[inline(never)]
-fn poll_link(
+fn poll_empty(
     job: &JobRef,
     links: &mut MessageLinks,
     cx: &mut Context<'_>,
 ) -> Option<NonNull<Link>> {
-    if !links.is_empty() {
-        return pop_link(job, links, cx);
-    }
     let here = context::here();
     let taken = job.header().state.take_messages();
     let Some(newest) = NonNull::new(taken.messages()) else {
@@ -299,16 +313,7 @@ fn poll_link(
     poll_several(job, links, taken, cx)
 }
 
-/// [`poll_link`] of a chain that has nodes.
-#[inline(never)]
-fn pop_link(job: &JobRef, links: &mut MessageLinks, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
-    match context::here().spend_if_any() {
-        true => links.pop(),
-        false => poll_links(job, links, cx),
-    }
-}
-
-/// [`poll_link`] with several messages, or with a used-up budget. A function of its own, so that the common case saves
+/// [`poll_empty`] with several messages, or with a used-up budget. A function of its own, so that the common case saves
 /// no registers for it.
 #[inline(never)]
 fn poll_several(
@@ -323,7 +328,7 @@ fn poll_several(
     poll_links(job, links, cx)
 }
 
-/// The general case of [`poll_link`]: a used-up budget, a foreign receiver, or the wish for several messages.
+/// The general case of a receive: a chain with marks, a used-up budget, a foreign receiver, or the wish for several messages.
 #[inline(never)]
 fn poll_links(
     job: &JobRef,

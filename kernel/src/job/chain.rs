@@ -200,6 +200,19 @@ impl MessageLinks {
         self.table().map_or(0, |table| table.length)
     }
 
+    /// Whether there are nodes, and no mark stands behind any of them.
+    #[inline(always)]
+    pub(crate) fn is_unmarked(&self) -> bool {
+        !self.is_empty() && !self.has_table()
+    }
+
+    /// Takes the oldest node of a chain that [is unmarked](MessageLinks::is_unmarked).
+    #[inline(always)]
+    pub(crate) fn pop_unmarked(&mut self) -> NonNull<Link> {
+        // SAFETY: *owned*: the last node.
+        unsafe { self.remove_plain(self.held) }
+    }
+
     /// Takes the oldest node.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<NonNull<Link>> {

@@ -127,8 +127,12 @@ impl State {
     #[inline(always)]
     pub(crate) unsafe fn post(&self, message: *mut Link) -> Posted {
         // SAFETY: the caller's promise.
-        match unsafe { self.post_to_listener(message) } {
-            true => Posted::Schedule,
+        if unsafe { self.post_to_listener(message) } {
+            return Posted::Schedule;
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { self.post_to_busy(message) } {
+            true => Posted::Queued,
             // SAFETY: the caller's promise.
             false => unsafe { self.post_to_any(message) },
         }
@@ -150,7 +154,23 @@ impl State {
         self.exchange(word, word.over(message).without(waits | LONG))
     }
 
-    /// [`post`](State::post) without the attempt.
+    /// One attempt to [`post`](State::post) to a job that does not wait for messages, such as one that runs. If it fails,
+    /// nothing has happened.
+    ///
+    /// # Safety
+    /// As [`post`](State::post).
+    #[inline(always)]
+    pub(crate) unsafe fn post_to_busy(&self, message: *mut Link) -> bool {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        if word.has(LISTENING | RECEIVER | DONE | CLOSED) {
+            return false;
+        }
+        // SAFETY: the caller owns the message until the exchange succeeds.
+        unsafe { (*message).next = word.messages() };
+        self.exchange(word, word.over(message))
+    }
+
+    /// [`post`](State::post) without the attempts.
     ///
     /// # Safety
     /// As [`post`](State::post).
@@ -220,7 +240,7 @@ impl State {
 
     /// The receiver's backlog is in the extensions. Called by the owner of the inbox after it took the messages.
     pub(crate) fn set_long(&self) {
-        self.update(|word| Some(word.with(LONG)));
+        self.update(|word| (!word.has(LONG)).then(|| word.with(LONG)));
     }
 
     /// Whether the backlog in the extensions is what the receiver took last. A moment old.

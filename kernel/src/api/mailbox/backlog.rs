@@ -49,12 +49,15 @@ pub struct UnreadMailbox {
 }
 
 /// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no worker.
+/// Returns true, so that its caller can end with a tail call.
 #[cold]
-pub(super) fn count_post(job: &JobRef) {
+#[inline(never)]
+pub(super) fn count_post(job: &JobRef) -> bool {
     if let Some(shared) = shared::find(job.header().runtime()) {
         shared.queues.count_post(job);
     }
     ready::give_way();
+    true
 }
 
 /// The receiver of `job`'s mailbox has found this many messages, which it took just now.
