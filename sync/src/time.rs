@@ -133,6 +133,11 @@ impl Branch for At {
         self.get_mut().alarm = None;
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::unspecified(Kind::Time)
     }
@@ -259,6 +264,11 @@ impl<B: Branch> Branch for Limited<B> {
         let won = won.filter(|base| *base < self.limit());
         self.as_mut().branch().settle(won);
         self.at().settle(None);
+    }
+
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        self.branch.settles_early()
     }
 
     fn reason(&self) -> Reason {

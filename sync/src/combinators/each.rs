@@ -145,6 +145,10 @@ impl<B: Branch> Branch for [Slot<B>] {
         }
     }
 
+    fn settles_early(&self) -> bool {
+        self.iter().any(|slot| slot.pinned().settles_early())
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }

@@ -25,6 +25,11 @@ pub trait Layer {
 
     /// The inner branch has settled; `chosen` says whether it was chosen.
     fn settled(self: Pin<&mut Self>, _chosen: bool) {}
+
+    /// Whether [`settled`](Layer::settled) has anything to do.
+    fn adds_to_settling(&self) -> bool {
+        false
+    }
 }
 
 impl<L: Layer> Branch for L {
@@ -82,6 +87,11 @@ impl<L: Layer> Branch for L {
     fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {
         self.as_mut().inner_mut().settle(won);
         self.settled(won.is_some());
+    }
+
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        self.adds_to_settling() || self.inner().settles_early()
     }
 
     fn reason(&self) -> Reason {

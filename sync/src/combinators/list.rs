@@ -162,6 +162,11 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
         rest.settle(won.and_then(|base| base.checked_sub(below)));
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        self.first().settles_early() || self.rest().settles_early()
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }

@@ -125,6 +125,10 @@ impl<B: Branch> Layer for Both<B, Signal> {
             false => SignalStage::Lost,
         });
     }
+
+    fn adds_to_settling(&self) -> bool {
+        true
+    }
 }
 
 impl Event for Nack {

@@ -71,6 +71,11 @@ impl<T> Branch for Never<T> {
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }

@@ -101,6 +101,10 @@ impl<B: Branch> Branch for Option<B> {
         }
     }
 
+    fn settles_early(&self) -> bool {
+        self.as_ref().is_some_and(B::settles_early)
+    }
+
     fn reason(&self) -> Reason {
         match self {
             Some(branch) => branch.reason(),

@@ -166,6 +166,11 @@ impl<S: Source> Branch for Both<S, Polls> {
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         self.pinned().reason()
     }

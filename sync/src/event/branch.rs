@@ -74,6 +74,12 @@ pub trait Branch {
     /// The end: takes back the offers that are still there. `won`: the base event that was chosen.
     fn settle(self: Pin<&mut Self>, won: Option<u32>);
 
+    /// Whether [`settle`](Branch::settle) has anything to do in a wait that one of its events ended before any was
+    /// enrolled. If not, it is not called there.
+    fn settles_early(&self) -> bool {
+        true
+    }
+
     /// The reason that is noted for the wait.
     fn reason(&self) -> Reason;
 }

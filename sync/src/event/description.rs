@@ -65,7 +65,7 @@ pub trait Event {
     {
         let mut waiting = pin!(Waiting::new(self.open()));
         let mut cx = Context::from_waker(Waker::noop());
-        match waiting.as_mut().parts().attempt(&mut cx) {
+        match waiting.as_mut().attempt(&mut cx) {
             Poll::Ready(outcome) => Some(Self::conclude(outcome)),
             Poll::Pending => None,
         }

@@ -25,12 +25,12 @@ use crate::{
 ///
 /// # Safety
 /// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
-/// they are dropped, the claim is won and all offers are retracted. *Created*: there is a claim exactly in the stages
-/// `Waits` and `Ended`.
+/// they are dropped, the claim is won and all offers are retracted. *Created*: there is a claim exactly in the stage
+/// `Waits`.
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
-    /// Created by the first poll that does not end the wait, and dropped by `end_slowly`. A wait that is ready at once has
-    /// none, and neither writes one nor asks for it when it is dropped.
+    /// Created by the first poll that does not end the wait, and dropped by the end of the wait. A wait that is ready at
+    /// once has none, and neither writes one nor asks for it when it is dropped.
     claim: MaybeUninit<Claim>,
     stage: Stage,
     /// The line of the wait, if the call that created it knows it.
@@ -43,17 +43,13 @@ enum Stage {
     Fresh,
     /// It has a claim, and may have left offers.
     Waits,
-    /// It has ended, and has its claim until it is dropped.
     Ended,
-    /// It has ended without a claim.
-    EndedAtOnce,
 }
 
 /// The parts of a pinned wait.
-pub(super) struct Parts<'a, B> {
+struct Parts<'a, B> {
     claim: &'a mut MaybeUninit<Claim>,
     stage: &'a mut Stage,
-    site: Option<&'static Location<'static>>,
     branch: Pin<&'a mut B>,
 }
 
@@ -93,20 +89,22 @@ impl<B: Branch> Waiting<B> {
     }
 
     #[inline(always)]
-    pub(super) fn parts(self: Pin<&mut Self>) -> Parts<'_, B> {
+    fn parts(self: Pin<&mut Self>) -> Parts<'_, B> {
         // SAFETY: *pinned*: the branch is pinned again below, and nothing moves the claim.
         let this = unsafe { self.get_unchecked_mut() };
         Parts {
             claim: &mut this.claim,
             stage: &mut this.stage,
-            site: this.site,
             // SAFETY: *pinned*.
             branch: unsafe { Pin::new_unchecked(&mut this.branch) },
         }
     }
-}
 
-impl<B: Branch> Waiting<B> {
+    #[inline(always)]
+    fn branch(self: Pin<&mut Self>) -> Pin<&mut B> {
+        self.parts().branch
+    }
+
     /// The branch of a wait that was not polled yet.
     pub(super) fn into_branch(self) -> B {
         // A wait that was polled is pinned, and cannot be passed here.
@@ -121,131 +119,155 @@ impl<B: Branch> Waiting<B> {
 impl<B: Branch> Future for Waiting<B> {
     type Output = B::Output;
 
-    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value. That part builds
-    // no `Parts`, whose address others would take.
+    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if self.stage != Stage::Fresh || self.branch.bases() != 1 || !unit::with(unit::Unit::spend)
-        {
-            return self.poll_on(cx);
+        if self.stage != Stage::Fresh {
+            return self.resume(cx);
         }
-        match self.as_mut().branch().attempt(0, cx) {
-            Poll::Ready(output) => {
-                self.as_mut().end_at_once();
-                Poll::Ready(output)
-            }
-            Poll::Pending => self.enrol_first(cx),
+        if self.branch.bases() != 1 {
+            return self.begin_choice(cx);
         }
-    }
-}
-
-impl<B: Branch> Waiting<B> {
-    #[inline(always)]
-    fn branch(self: Pin<&mut Self>) -> Pin<&mut B> {
-        // SAFETY: *pinned*.
-        unsafe { self.map_unchecked_mut(|this| &mut this.branch) }
-    }
-
-    /// Ends a wait of one event, which has left no offer.
-    #[inline(always)]
-    fn end_at_once(mut self: Pin<&mut Self>) {
-        // SAFETY: *pinned*: the stage is plain data.
-        unsafe { self.as_mut().get_unchecked_mut() }.stage = Stage::EndedAtOnce;
-        self.branch().settle(Some(0));
-    }
-
-    #[inline(never)]
-    fn enrol_first(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        self.parts().enrol(cx)
-    }
-
-    #[inline(never)]
-    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        self.parts().poll_on(cx)
-    }
-
-    /// The end of a wait that was not ready at once: takes its offers back and drops its claim.
-    #[inline(never)]
-    fn end_slowly(self: Pin<&mut Self>) {
-        let mut wait = ClaimDropped(self);
-        if wait.0.stage != Stage::Ended {
-            wait.0.as_mut().parts().end();
-        }
-    }
-}
-
-impl<B: Branch> Parts<'_, B> {
-    /// A poll in general: of several events, of a wait that has begun, or with a used-up budget.
-    fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         if !unit::with(unit::Unit::spend) {
-            hooks().give_way(cx.waker());
-            return Poll::Pending;
+            return give_way(cx);
         }
-        match *self.stage {
-            Stage::Fresh => match self.attempt(cx) {
-                Poll::Ready(output) => Poll::Ready(output),
-                Poll::Pending => self.enrol(cx),
-            },
-            Stage::Waits => self.resume(cx),
-            Stage::Ended | Stage::EndedAtOnce => panic!("a wait was polled after it had ended"),
+        match self.as_mut().attempt_one(0, cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.enrol(cx),
+        }
+    }
+}
+
+#[cold]
+fn give_way<T>(cx: &mut Context<'_>) -> Poll<T> {
+    hooks().give_way(cx.waker());
+    Poll::Pending
+}
+
+/// Step 1 of a wait, and the step to the next.
+impl<B: Branch> Waiting<B> {
+    /// The first poll of a wait for several events, or for none.
+    #[inline(never)]
+    fn begin_choice(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        if !unit::with(unit::Unit::spend) {
+            return give_way(cx);
+        }
+        match self.as_mut().attempt(cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.enrol(cx),
         }
     }
 
     /// Step 1 for all base events, beginning at a random one: each of `n` has a chance of at least `1 / n` in
     /// each sync, whatever else is ready, and however the choices are nested.
-    pub(super) fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+    #[inline(always)]
+    pub(super) fn attempt(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         let bases = self.branch.bases();
+        if bases == 0 {
+            return Poll::Pending;
+        }
         let first = if bases > 1 { unit::random(bases) } else { 0 };
-        for base in rotated(first, bases) {
-            if let Poll::Ready(output) = self.branch.as_mut().attempt(base, cx) {
-                *self.stage = Stage::EndedAtOnce;
-                self.branch.as_mut().settle(Some(base));
+        // The first one apart from the loop over the others, which a choice under load seldom begins.
+        match self.as_mut().attempt_one(first, cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.attempt_others(first, cx),
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_others(
+        mut self: Pin<&mut Self>,
+        first: u32,
+        cx: &mut Context<'_>,
+    ) -> Poll<B::Output> {
+        let bases = self.branch.bases();
+        for base in (first + 1..bases).chain(0..first) {
+            if let Poll::Ready(output) = self.as_mut().attempt_one(base, cx) {
                 return Poll::Ready(output);
             }
         }
         Poll::Pending
     }
 
-    fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+    /// Attempts one base event, which ends the wait if it is ready. No offer was left.
+    #[inline(always)]
+    fn attempt_one(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let Parts {
+            stage, mut branch, ..
+        } = self.parts();
+        let output = std::task::ready!(branch.as_mut().attempt(base, cx));
+        *stage = Stage::Ended;
+        if branch.settles_early() {
+            branch.settle(Some(base));
+        }
+        Poll::Ready(output)
+    }
+
+    /// Step 2: no event was ready.
+    #[inline(never)]
+    fn enrol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         let waker = cx.waker().clone();
-        let claim = self.claim.write(Claim::new());
+        let parts = self.as_mut().parts();
+        let claim = parts.claim.write(Claim::new(waker));
+        *parts.stage = Stage::Waits;
         // SAFETY: *exclusive*: the claim is new.
-        let (claim, mut held) = unsafe { claim.first() };
-        *self.stage = Stage::Waits;
-        let former = held.set_waker(waker);
-        debug_assert!(former.is_none(), "a new claim has no waker");
-        let ready = enrol_each(self.branch.as_mut(), (claim, held), cx);
-        match ready {
-            Some((base, output)) => Poll::Ready(self.end_with(base, output)),
+        let claim = unsafe { claim.first() };
+        match enrol_each(parts.branch, claim, cx) {
+            Some((base, output)) => {
+                self.end(base);
+                Poll::Ready(output)
+            }
             None => self.pause(),
         }
     }
+}
 
+/// The steps of a wait that has a claim.
+impl<B: Branch> Waiting<B> {
     /// The claim of a wait in the stage `Waits`.
     #[inline(always)]
     fn claim(&self) -> &Claim {
-        debug_assert!(*self.stage == Stage::Waits, "the wait has a claim");
+        debug_assert!(self.stage == Stage::Waits, "the wait has a claim");
         // SAFETY: *created*: callers are in that stage.
         unsafe { self.claim.assume_init_ref() }
     }
 
-    fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if let Some(winner) = self.claim().winner() {
-            return Poll::Ready(self.finish(winner));
+    /// A further poll.
+    #[inline(never)]
+    fn resume(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        assert!(
+            self.stage == Stage::Waits,
+            "a wait was polled after it had ended"
+        );
+        if !unit::with(unit::Unit::spend) {
+            return give_way(cx);
         }
+        match self.claim().winner() {
+            Some(winner) => Poll::Ready(self.finish(winner)),
+            None => self.look_again(cx),
+        }
+    }
+
+    /// A further poll of a wait that no partner has ended.
+    #[inline(never)]
+    fn look_again(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         // The waker first: from now on a partner wakes this one.
         self.set_waker(cx);
         if self.branch.is_polled() {
-            for base in 0..self.branch.bases() {
-                let bases = self.branch.bases();
+            let bases = self.branch.bases();
+            for base in 0..bases {
+                let mut parts = self.as_mut().parts();
                 // SAFETY: *created*: the stage is `Waits`.
-                let claim = unsafe { self.claim.assume_init_ref() };
+                let claim = unsafe { parts.claim.assume_init_ref() };
                 let ticket = Ticket::new(claim, (base, bases), None);
-                let again = self.branch.as_mut().again(base, &ticket, cx);
+                let again = parts.branch.as_mut().again(base, &ticket, cx);
                 drop(ticket);
                 match again {
                     Enrolled::Waits => {}
-                    Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
+                    Enrolled::Ready(output) => {
+                        self.end(base);
+                        return Poll::Ready(output);
+                    }
                     Enrolled::Lost => break,
                 }
             }
@@ -253,7 +275,7 @@ impl<B: Branch> Parts<'_, B> {
         self.pause()
     }
 
-    fn set_waker(&mut self, cx: &mut Context<'_>) {
+    fn set_waker(&self, cx: &mut Context<'_>) {
         // Wakers are user code: cloned and dropped while nothing is held.
         let waker = cx.waker().clone();
         let Ok(mut held) = self.claim().hold() else {
@@ -268,28 +290,41 @@ impl<B: Branch> Parts<'_, B> {
     }
 
     /// The end of a poll that completed nothing on its own.
-    fn pause(&mut self) -> Poll<B::Output> {
+    #[inline(always)]
+    fn pause(self: Pin<&mut Self>) -> Poll<B::Output> {
         if let Some(winner) = self.claim().winner() {
-            return Poll::Ready(self.finish(winner));
+            return Poll::Ready(self.finish_late(winner));
         }
         hooks().note(self.branch.reason().at(self.site));
         Poll::Pending
     }
 
-    #[inline(always)]
-    fn end_with(&mut self, base: u32, output: B::Output) -> B::Output {
-        *self.stage = Stage::Ended;
-        self.branch.as_mut().settle(Some(base));
-        output
+    /// A partner was first, while this poll went on.
+    #[cold]
+    #[inline(never)]
+    fn finish_late(self: Pin<&mut Self>, winner: u32) -> B::Output {
+        self.finish(winner)
     }
 
-    fn finish(&mut self, winner: u32) -> B::Output {
-        *self.stage = Stage::Ended;
-        // All other offers first: user code may copy what is collected, and may panic.
-        self.branch.as_mut().settle(Some(winner));
+    /// A partner has won the claim.
+    #[inline(always)]
+    fn finish(mut self: Pin<&mut Self>, winner: u32) -> B::Output {
+        // First, because user code may copy what is collected, and may panic.
+        self.as_mut().end(winner);
         // SAFETY: *routed*: the claim is won, and the owner itself wins it only where it ends the wait at once.
         let won = unsafe { Won::new(winner) };
-        self.branch.as_mut().collect(won)
+        self.branch().collect(won)
+    }
+
+    /// Takes the other offers back, and drops the claim, which is won.
+    #[inline(always)]
+    fn end(self: Pin<&mut Self>, won: u32) {
+        let parts = self.parts();
+        // First: what a wait has left is taken back once, even if that panics.
+        *parts.stage = Stage::Ended;
+        parts.branch.settle(Some(won));
+        // SAFETY: *created*; the stage says that it is gone.
+        unsafe { parts.claim.assume_init_drop() };
     }
 }
 
@@ -315,63 +350,59 @@ fn enrol_each<B: Branch>(
     None
 }
 
-/// The numbers below `count`, beginning with `first`, so that a base event that is always ready starves no
-/// other.
-#[inline(always)]
-fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
-    (first..count).chain(0..first)
-}
-
 /// The number that wins a claim whose wait was dropped.
 const NOBODY: u32 = u32::MAX / 2;
 
 impl<B: Branch> Drop for Waiting<B> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.stage != Stage::EndedAtOnce {
+        if self.stage != Stage::Ended {
             // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
-            unsafe { Pin::new_unchecked(self) }.end_slowly();
+            unsafe { Pin::new_unchecked(self) }.end_dropped();
         }
     }
 }
 
-/// A wait that is being dropped. Drops its claim last, even if what others left for it panics when it is given back.
-struct ClaimDropped<'a, B: Branch>(Pin<&'a mut Waiting<B>>);
-
-impl<B: Branch> Drop for ClaimDropped<'_, B> {
-    fn drop(&mut self) {
-        // SAFETY: *pinned*: the claim is dropped in its place.
-        let wait = unsafe { self.0.as_mut().get_unchecked_mut() };
-        if wait.stage == Stage::Ended {
-            wait.stage = Stage::EndedAtOnce;
-            // SAFETY: *created*; the stage says that it is gone.
-            unsafe { wait.claim.assume_init_drop() };
+/// A wait that is dropped before its end.
+impl<B: Branch> Waiting<B> {
+    #[inline(never)]
+    fn end_dropped(mut self: Pin<&mut Self>) {
+        let parts = self.as_mut().parts();
+        let stage = std::mem::replace(parts.stage, Stage::Ended);
+        if stage == Stage::Fresh {
+            // Even if nothing was enrolled, an opened event may have something to take back.
+            return parts.branch.settle(None);
         }
+        // Dropped last, even if what others left panics when it is given back.
+        let claim = ClaimDropped(parts.claim);
+        let mut branch = parts.branch;
+        if let Some(won) = claim.end() {
+            branch.as_mut().give_back(won);
+        }
+        branch.settle(None);
     }
 }
 
-impl<B: Branch> Parts<'_, B> {
-    fn end(mut self) {
-        if *self.stage == Stage::Waits {
-            self.end_wait();
-        } else {
-            *self.stage = Stage::EndedAtOnce;
-        }
-        // Even if nothing was enrolled, an opened event may have something to take back.
-        self.branch.as_mut().settle(None);
-    }
+/// The claim of a wait that is being dropped.
+struct ClaimDropped<'a>(&'a mut MaybeUninit<Claim>);
 
-    fn end_wait(&mut self) {
-        // From here on no partner wins the claim.
-        if let Ok(held) = self.claim().hold() {
+impl ClaimDropped<'_> {
+    /// From here on no partner wins the claim. Returns what one that was first has won.
+    fn end(&self) -> Option<Won> {
+        // SAFETY: *created*: the wait was in the stage `Waits`, and the claim is dropped with `self`.
+        let claim = unsafe { self.0.assume_init_ref() };
+        if let Ok(held) = claim.hold() {
             held.win_own(NOBODY);
         }
-        let winner = self.claim().winner().filter(|winner| *winner != NOBODY);
-        *self.stage = Stage::Ended;
-        if let Some(winner) = winner {
-            // SAFETY: *routed*: a partner was first.
-            let won = unsafe { Won::new(winner) };
-            self.branch.as_mut().give_back(won);
-        }
+        let winner = claim.winner().filter(|winner| *winner != NOBODY)?;
+        // SAFETY: *routed*: a partner was first, and the caller gives it to the wait's branch.
+        Some(unsafe { Won::new(winner) })
+    }
+}
+
+impl Drop for ClaimDropped<'_> {
+    fn drop(&mut self) {
+        // SAFETY: *created*, as in `end`; the stage says that it is gone.
+        unsafe { self.0.assume_init_drop() };
     }
 }

@@ -78,11 +78,12 @@ impl Won {
 }
 
 impl Claim {
-    /// A claim that its owner holds.
-    pub(crate) fn new() -> Claim {
+    /// A claim that its owner holds, and wakes `waker`.
+    #[inline(always)]
+    pub(crate) fn new(waker: Waker) -> Claim {
         Claim {
             word: AtomicU32::new(HELD),
-            waker: UnsafeCell::new(None),
+            waker: UnsafeCell::new(Some(waker)),
             rank: Rank::new(),
             _pinned: PhantomPinned,
         }

@@ -11,7 +11,10 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::{Deref, DerefMut};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::atomic::AtomicU16,
+};
 
 use crate::sys::{AtomicU32, MutPtr, Ordering, UnsafeCell, relax};
 
@@ -25,6 +28,8 @@ const HELD: u32 = 1;
 /// exchange of `FREE` for `HELD` to the store of `FREE`.
 pub(crate) struct SpinLock<S> {
     word: AtomicU32,
+    /// See [`SpinLock::tag`]. It lies where there would be a gap before most states.
+    tag: AtomicU16,
     state: UnsafeCell<S>,
 }
 
@@ -45,6 +50,7 @@ impl<S> SpinLock<S> {
     pub(crate) const fn new(state: S) -> SpinLock<S> {
         SpinLock {
             word: AtomicU32::new(FREE),
+            tag: AtomicU16::new(0),
             state: UnsafeCell::new(state),
         }
     }
@@ -53,6 +59,7 @@ impl<S> SpinLock<S> {
     pub(crate) fn new(state: S) -> SpinLock<S> {
         SpinLock {
             word: AtomicU32::new(FREE),
+            tag: AtomicU16::new(0),
             state: UnsafeCell::new(state),
         }
     }
@@ -87,6 +94,16 @@ impl<S> SpinLock<S> {
             }
             relax(&mut round);
         }
+    }
+
+    /// A number beside the state, zero at first, which is read and written without the lock, and guards nothing.
+    #[inline(always)]
+    pub(crate) fn tag(&self) -> u16 {
+        self.tag.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tag(&self, tag: u16) {
+        self.tag.store(tag, Ordering::Relaxed);
     }
 
     pub(crate) fn into_inner(self) -> S {

@@ -252,6 +252,11 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         }
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Mutex, &self.mutex.raw).named(self.mutex.raw.name())
     }

@@ -296,6 +296,11 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Oneshot, self.shared)
     }
@@ -352,6 +357,11 @@ impl<T> Branch for Refused<'_, T> {
         if won.is_none() && node.is_bound() {
             shared.state.lock().sender.remove(node);
         }
+    }
+
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
     }
 
     fn reason(&self) -> Reason {

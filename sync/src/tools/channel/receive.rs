@@ -127,6 +127,11 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Receive, self.channel).named(self.channel.name())
     }

@@ -132,6 +132,11 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
+    #[inline(always)]
+    fn settles_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Send, self.channel).named(self.channel.name())
     }

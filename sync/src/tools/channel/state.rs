@@ -42,7 +42,6 @@ pub(super) struct ChannelState<T> {
     room: u32,
     /// How many values have left the buffer. It wraps.
     taken: u32,
-    name: Name,
     closed: bool,
     sides: Sides,
     /// Where the channel was created.
@@ -81,7 +80,6 @@ impl<T> Channel<T> {
             room: bound.min(backlog::LEAST),
             taken: 0,
             site,
-            name: Name::NONE,
             closed: false,
             sides: Sides {
                 senders: 1,
@@ -168,11 +166,13 @@ impl<T> Channel<T> {
     }
 
     pub(super) fn set_name(&self, name: Name) {
-        self.lock().name = name;
+        self.0.set_tag(name.number());
     }
 
+    /// Without the lock: each wait asks for it.
+    #[inline(always)]
     pub(super) fn name(&self) -> Name {
-        self.lock().name
+        Name::of_number(self.0.tag())
     }
 
     /// Adds a handle to a side.
@@ -367,9 +367,10 @@ impl<T> ChannelState<T> {
 /// `channel` is a `Channel<T>` that lives.
 unsafe fn look<T>(channel: *const ()) -> backlog::Look {
     // SAFETY: the caller's promise.
-    let state = unsafe { &*channel.cast::<Channel<T>>() }.lock();
+    let channel = unsafe { &*channel.cast::<Channel<T>>() };
+    let state = channel.lock();
     backlog::Look {
-        name: state.name,
+        name: channel.name(),
         site: state.site,
         values: u32::try_from(state.buffer.len()).unwrap_or(u32::MAX),
         taken: state.taken,
