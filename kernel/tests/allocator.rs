@@ -16,6 +16,8 @@ use weald_kernel::{Address, Mailbox, Runtime, Spawn};
 const RECORDS: u64 = 500;
 /// The most calls of the allocator that are recorded in a round.
 const MOST: u64 = 100;
+/// Jobs in large blocks that a call of the allocator spawns.
+const LARGE: u64 = 10;
 /// Enough to let the lists of chunks and of free blocks grow several times.
 const MESSAGES: u64 = 20_000;
 
@@ -72,6 +74,7 @@ fn record() {
     SPAWNS.with_borrow(|runtime| {
         if let Some(runtime) = runtime {
             (0..RECORDS).for_each(|_| runtime.spawn(job(true)).detach());
+            (0..LARGE).for_each(|_| runtime.spawn(large_job(true)).detach());
         }
     });
     TO.with_borrow(|to| {
@@ -86,6 +89,13 @@ async fn job(ends: bool) {
     if !ends {
         std::future::pending::<()>().await;
     }
+}
+
+/// As [`job`], in a block that is too large for the kernel's own memory.
+async fn large_job(ends: bool) {
+    let bytes = [7_u8; 5_000];
+    job(ends).await;
+    std::hint::black_box(bytes);
 }
 
 /// Calls `act`, with records, and returns the number of these.
@@ -154,4 +164,19 @@ fn an_allocator_that_spawns_does_not_hang_in_a_walk_over_all_jobs() {
     SPAWNS.set(None);
     assert!(left < MOST, "nothing was allocated");
     drop((waits, waiting));
+}
+
+/// The set of the jobs in large blocks must not want memory under a lock that a spawn, or the end of a job, takes.
+#[test]
+fn an_allocator_that_spawns_does_not_hang_in_the_set_of_large_jobs() {
+    let runtime = Arc::new(Runtime::builder().workers(1).build().unwrap());
+    SPAWNS.set(Some(runtime.clone()));
+    LEFT.set(MOST);
+    let waiting: Vec<_> = (0..2 * MOST)
+        .map(|_| runtime.spawn(large_job(false)))
+        .collect();
+    let left = LEFT.replace(0);
+    SPAWNS.set(None);
+    assert_eq!(left, 0, "less was allocated than there are jobs");
+    drop(waiting);
 }

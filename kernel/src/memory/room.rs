@@ -3,7 +3,6 @@
 //! A list's memory comes from the program's global allocator, which may itself send a message or spawn a job, and so come back to the
 //! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither
 //! allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
-//! The set of large job blocks (`plain`) is an exception: it allocates and frees under its lock.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
