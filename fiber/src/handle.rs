@@ -34,7 +34,10 @@ impl<T> JoinHandle<T> {
     /// Does not return if the caller is cancelled meanwhile: the caller's stack unwinds, and the thread keeps running.
     #[track_caller]
     pub fn join(mut self) -> Result<T, JoinError> {
-        match self.job.run_and_take() {
+        if let Some(output) = self.job.run_if_next() {
+            return Ok(output);
+        }
+        match self.job.try_take() {
             Some(ended) => ended,
             None => self.job.wait(),
         }

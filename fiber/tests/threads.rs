@@ -52,6 +52,49 @@ fn threads_that_their_joiner_runs_count_as_ended() {
     assert!((100..=101).contains(&ended), "{ended}");
 }
 
+/// What a thread that its joiner runs leaves behind, once it has ended or while it waits.
+#[test]
+fn however_a_thread_ends_that_its_joiner_runs_its_join_learns_of_it() {
+    on_workers(1, || {
+        let drops = Drops::default();
+        for known in [false, true] {
+            let output = drops.token();
+            let ends = thread::spawn(move || output);
+            let known = known.then(|| ends.thread());
+            drop(ends.join().unwrap());
+            assert_eq!(drops.count(), 1 + usize::from(known.is_some()));
+            // It has ended: nobody is unparked.
+            known.into_iter().for_each(|known| known.unpark());
+        }
+        let kept = drops.token();
+        let panics = thread::spawn(move || {
+            let _kept = kept;
+            panic!("on purpose");
+        });
+        let error = thread::JoinHandle::<()>::join(panics).unwrap_err();
+        assert!(
+            error.to_string().ends_with("panicked: on purpose"),
+            "{error}"
+        );
+        assert_eq!(drops.count(), 3);
+        let waits = thread::spawn(|| {
+            thread::yield_now();
+            7
+        });
+        assert_eq!(waits.join().unwrap(), 7);
+        let exits = thread::spawn(|| -> u32 { thread::exit(8_u32) });
+        assert_eq!(exits.join().unwrap(), 8);
+        let cancelled = thread::spawn(|| ());
+        cancelled.cancel();
+        assert!(cancelled.join().unwrap_err().is_cancelled());
+        let cancels_itself = thread::spawn(|| {
+            weald_kernel::Unit::current().unwrap().kill();
+            thread::yield_now();
+        });
+        assert!(cancels_itself.join().unwrap_err().is_cancelled());
+    });
+}
+
 /// The joiner of a fresh thread runs it on its own OS thread. If the fresh thread waits, others run there.
 #[test]
 fn a_thread_that_its_joiner_runs_waits_for_another_on_the_same_os_thread() {

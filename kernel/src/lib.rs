@@ -95,7 +95,7 @@ mod job {
     pub(crate) mod work_kind;
 
     pub(crate) use header::{
-        Header, JobPtr, NoMemory, REPEATS, Room, SeenHook, Spec, body_bit, flag, new,
+        Header, JobPtr, NoMemory, REPEATS, Room, SeenHook, Spec, body_bit, flag, new, new_with,
     };
     pub(crate) use reference::JobRef;
 }

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::{
+    job::body,
     report::payload::{self, Payload},
     report::{self, JobName},
     scheduler::{
@@ -46,7 +47,7 @@ pub fn catch_panic_message<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(value) => Ok(value),
         Err(payload) => {
-            let message = run::message_of(&payload);
+            let message = body::message_of(&payload);
             caught(payload);
             Err(message)
         }
@@ -79,7 +80,7 @@ fn caught(payload: Payload) {
         resume_unwind(payload);
     }
     if let Some(job) = context::again().job_ref() {
-        report::caught_panic(&JobName::of(job.header()), &run::message_of(&payload));
+        report::caught_panic(&JobName::of(job.header()), &body::message_of(&payload));
     }
     payload::discard(payload);
     // A destructor that catches its own panic does not stop the one that runs it.

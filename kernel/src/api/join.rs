@@ -6,7 +6,7 @@ use std::{
     any::Any,
     fmt,
     marker::PhantomData,
-    mem,
+    mem::{self, MaybeUninit},
     pin::Pin,
     sync::Mutex,
     task::{Context, Poll, Waker},
@@ -28,7 +28,7 @@ use crate::{
     report::payload::{self, Payload},
     report::{JobName, panic_message},
     scheduler::{
-        stackful::nested,
+        stackful::nested::{self, Joined},
         workers::{
             cancel,
             context::{self, note_wait},
@@ -219,20 +219,22 @@ impl<T> JoinHandle<T> {
     pub fn detach(self) {}
 
     /// Runs the job now, on the calling worker, if it is a fiber that is next to run there. For callers that are about
-    /// to wait for the job. Returns the job's result if it has ended.
-    pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
+    /// to wait for the job. Returns the job's output, if it has ended and left one.
+    #[inline]
+    pub fn run_if_next(&mut self) -> Option<T> {
         let job = self.job.as_ref()?;
-        let may_run = !job.header().state.is_done() && job.header().is_fiber();
-        // SAFETY: this is the job's only handle, whose reference is forgotten if the job is returned.
-        let run = || unsafe { nested::run_if_next(job) };
-        if may_run && let Some(ended) = run() {
-            mem::forget(self.job.take());
-            // SAFETY: `T` is the job's output, as the creator of the handle promised.
-            let outcome: Outcome<T> = unsafe { ended.into_output() };
-            return Some(outcome.map_err(|_cancelled| JoinError::Cancelled));
+        if job.header().state.is_done() || !job.header().is_fiber() {
+            return None;
         }
-        let done = job.header().state.has_ended();
-        done.then(|| self.take_output())
+        let mut output = MaybeUninit::<T>::uninit();
+        // SAFETY: this is the job's only handle, and `T` is its output. If that is there, none is taken from the job.
+        match unsafe { nested::run_if_next(job, output.as_mut_ptr().cast()) } {
+            Joined::Known => return None,
+            Joined::Gone => mem::forget(self.job.take()),
+            Joined::Taken => drop(self.job.take()),
+        }
+        // SAFETY: the run has written it.
+        Some(unsafe { output.assume_init() })
     }
 
     /// Attaches an exit hook: calls `hook` on the thread that ends the job, after the job has ended in any way and
@@ -261,8 +263,9 @@ impl<T> JoinHandle<T> {
         self.job.as_ref()
     }
 
-    /// The output, if the job has ended by now.
-    pub(crate) fn try_take(&mut self) -> Option<Result<T, JoinError>> {
+    /// The result, if the job has ended by now; [`Cancelled`](JoinError::Cancelled) if it was taken before.
+    #[inline]
+    pub fn try_take(&mut self) -> Option<Result<T, JoinError>> {
         match &self.job {
             Some(job) => job.header().state.has_ended().then(|| self.take_output()),
             None => Some(Err(JoinError::Cancelled)),

@@ -22,6 +22,7 @@ use crate::{
     report::Describe,
     scheduler::{
         stackful::{
+            fiber::{Fiber, FiberTable},
             pinned::{PinChange, PinnedQueue},
             visit::visited,
         },
@@ -403,11 +404,11 @@ where
 }
 
 /// Spawns a fiber on the current runtime.
-pub(crate) fn fiber<F: Future>(
+pub(crate) fn fiber<F: FnOnce() -> T, T>(
     spawn: Spawn,
-    fiber: F,
+    fiber: Fiber<F, T>,
     site: &'static Location<'static>,
-) -> Result<JoinHandle<F::Output>, SpawnError> {
+) -> Result<JoinHandle<T>, SpawnError> {
     // The closure captures nothing: otherwise the fiber is moved once more for it.
     let runtime = with_current(|shared| (!shared.is_closing()).then(|| shared.id()));
     let runtime = runtime.ok_or(SpawnError::ShuttingDown)?;
@@ -420,7 +421,9 @@ pub(crate) fn fiber<F: Future>(
         flags: flag::FIBER,
         refs: 1,
     };
-    let runnable = spawn.named(job::new(room, spec, |_| fiber));
+    let table = FiberTable::<F, T>::TABLE;
+    // SAFETY: the table of a job that is such a fiber.
+    let runnable = spawn.named(unsafe { job::new_with(table, room, spec, |_| fiber) });
     // SAFETY: this is the one reference that the spec asked for.
     let job = unsafe { runnable.claim_ref() };
     // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can

@@ -26,7 +26,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
+    job::{self, JobPtr, Room, Spec, body, body_bit, runnable::Runnable, transition::Inbox},
     report::{
         JobName,
         payload::{self, Payload},
@@ -216,7 +216,7 @@ impl Runner {
         let panic = CallbackPanic {
             callback: (name.type_name)(),
             site: name.site,
-            message: run::message_of(&payload),
+            message: body::message_of(&payload),
         };
         let owner = context::again().job_ref().and_then(|job| {
             let extensions = job.header().extensions.lock_existing()?;

@@ -18,7 +18,10 @@ use std::{
 use crate::{
     job::Header,
     memory::{self, BlockKind, Class},
-    report::payload::Payload,
+    report::{
+        panic_message,
+        payload::{self, Payload},
+    },
 };
 
 /// The values of [`Header::stage`], which say what the body holds.
@@ -37,6 +40,29 @@ pub(crate) enum Failure {
     Cancelled,
 }
 
+/// The message of a panic with another job's [`payload::CancelUnwind`].
+const FOREIGN_CANCEL: &str =
+    "the unwinding of another job's cancel, which was caught and raised again here";
+
+impl Failure {
+    /// What `job` has unwound with.
+    pub(crate) fn of(payload: Payload, job: &Header) -> Failure {
+        match payload::is_cancel(&payload) {
+            true if job.state.is_cancelled() => Failure::Cancelled,
+            true => Failure::Panicked(Box::new(FOREIGN_CANCEL)),
+            false => Failure::Panicked(payload),
+        }
+    }
+}
+
+/// The message in `payload`.
+pub(crate) fn message_of(payload: &Payload) -> String {
+    match payload::is_cancel(payload) {
+        true => FOREIGN_CANCEL.to_owned(),
+        false => panic_message(payload.as_ref()),
+    }
+}
+
 /// What a job leaves behind.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
@@ -53,9 +79,29 @@ pub(crate) struct VTable {
     pub(crate) layout: Layout,
     /// The class of the job's block.
     pub(crate) class: Option<Class>,
+    /// Only a fiber's: its first run, by a joiner.
+    pub(crate) run_fresh: Option<RunFresh>,
     pub(crate) type_name: fn() -> &'static str,
     /// Tells the types of futures apart, except those that differ in lifetimes only. The address of the table does not.
     pub(crate) type_id: fn() -> TypeId,
+}
+
+/// Runs the code of a fiber that has not started, until it waits or ends, on a stack that the thread keeps. If it ends
+/// without a panic, moves the output to the second pointer's target; the body then holds nothing.
+pub(crate) type RunFresh = unsafe fn(NonNull<Header>, *mut ()) -> FreshRun;
+
+/// How the first run of a fiber ended.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FreshRun {
+    /// Nothing has happened: the thread keeps no such stack.
+    Declined,
+    /// The fiber waits.
+    Waits,
+    /// It has ended, and its output is where the caller wants it.
+    Ended,
+    /// It has panicked, or unwound for a cancel. A poll collects that.
+    Unwound,
 }
 
 /// The id of a type whose lifetimes count as `'static`.
@@ -95,7 +141,7 @@ pub(crate) union Body<F: Future> {
 }
 
 impl<F: Future> JobCell<F> {
-    const VTABLE: VTable = VTable {
+    pub(crate) const VTABLE: VTable = VTable {
         poll: Self::poll,
         fail: Self::fail,
         drop_future: Self::drop_future,
@@ -103,6 +149,7 @@ impl<F: Future> JobCell<F> {
         take_output: Self::take_output,
         layout: Layout::new::<Self>(),
         class: memory::class_of(BlockKind::Job, Layout::new::<Self>()),
+        run_fresh: None,
         type_name: std::any::type_name::<F>,
         type_id: type_id::<F>,
     };

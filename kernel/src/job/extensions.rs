@@ -160,7 +160,7 @@ impl ExtensionsWord {
     /// Whether there are none.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        as_site(self.0.load(Ordering::Acquire)).is_some()
+        is_site(self.0.load(Ordering::Acquire))
     }
 
     /// The box that `word` is.
@@ -204,8 +204,7 @@ impl ExtensionsWord {
     /// The extensions, if the job has any.
     pub(crate) fn lock_existing(&self) -> Option<MutexGuard<'_, Extensions>> {
         let word = self.0.load(Ordering::Acquire);
-        as_site(word)
-            .is_none()
+        (!is_site(word))
             // SAFETY: *box*.
             .then(|| lock(&unsafe { self.boxed(word) }.extensions))
     }
@@ -322,7 +321,12 @@ fn drop_extensions(extensions: Box<ExtensionsBox>) {
 fn as_site(word: *mut ()) -> Option<&'static Location<'static>> {
     let site = word.map_addr(|a| a & !SITE).cast::<Location<'static>>();
     // SAFETY: a tagged word is the address of a location that lives forever.
-    (word.addr() & SITE != 0).then(|| unsafe { &*site })
+    is_site(word).then(|| unsafe { &*site })
+}
+
+#[inline(always)]
+fn is_site(word: *mut ()) -> bool {
+    word.addr() & SITE != 0
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ use std::{panic::Location, ptr::NonNull};
 
 use weald_sync::reason::{self, Reason};
 
-pub(crate) use self::create::{NoMemory, Room, Spec, new};
+pub(crate) use self::create::{NoMemory, Room, Spec, new, new_with};
 use crate::{
     job::{body::VTable, extensions::ExtensionsWord, state::State},
     sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering},
@@ -220,6 +220,13 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::COUNTED != 0
     }
 
+    /// Whether the end of the job needs no more than its completion: any worker may run it, it does not count, and it has no
+    /// extensions. Only the holder of the runnable, while no code of the job runs.
+    #[inline(always)]
+    pub(crate) fn ends_plainly(&self) -> bool {
+        self.runs_anywhere() && !self.is_counted() && self.extensions.is_empty()
+    }
+
     /// Whether the job is a fiber.
     pub(crate) fn is_fiber(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
@@ -348,7 +355,7 @@ impl Header {
 
     /// Whether nothing but its spawn has happened to the job, except that it may have run, and it has no extensions.
     #[inline(always)]
-    pub(super) fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         self.state.is_untouched() && self.extensions.is_empty()
     }
 

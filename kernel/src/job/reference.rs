@@ -169,17 +169,39 @@ fn too_many_references() -> ! {
 /// # Safety
 /// The caller had the last reference, and the body holds nothing.
 #[inline(never)]
-pub(super) unsafe fn free(job: JobPtr) {
+unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
-    let header = unsafe { job.header() };
-    if report::forbids_user_code() {
-        foreign_call::leave(header);
+    if !unsafe { job.header() }.extensions.is_empty() {
+        // SAFETY: the caller's promise.
+        unsafe { drop_extensions(job) };
     }
-    let VTable { layout, class, .. } = *header.vtable;
+    // SAFETY: the caller's promise; without extensions the header needs no destructor.
+    unsafe { give_back(job) };
+}
+
+/// # Safety
+/// As [`free`].
+#[cold]
+#[inline(never)]
+unsafe fn drop_extensions(job: JobPtr) {
+    if report::forbids_user_code() {
+        // SAFETY: alive: the caller holds the last count.
+        foreign_call::leave(unsafe { job.header() });
+    }
     // SAFETY: as above.
     let extensions = unsafe { &raw mut (*job.as_raw().as_ptr()).extensions };
     // SAFETY: no other thread has access any longer.
     unsafe { ptr::drop_in_place(extensions) };
+}
+
+/// Gives the block of a job back.
+///
+/// # Safety
+/// Nobody can reach the job any longer, the body holds nothing, and there are no extensions, or they were dropped.
+#[inline(always)]
+pub(super) unsafe fn give_back(job: JobPtr) {
+    // SAFETY: the block is still the job's.
+    let VTable { layout, class, .. } = *unsafe { job.header() }.vtable;
     // SAFETY: `new` took the block from the same kind and layout.
     unsafe { memory::free_of(class, BlockKind::Job, layout, job.as_raw().cast()) };
 }

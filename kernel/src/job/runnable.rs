@@ -95,6 +95,7 @@ impl Runnable {
     }
 
     /// Makes the job done; its output or failure is in place. Returns the job's own reference.
+    #[inline(always)]
     pub(crate) fn complete(self) -> (Completed, JobRef) {
         let completed = self.header().state.complete();
         // SAFETY: the job's own count, which it holds until it is done.

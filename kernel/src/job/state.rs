@@ -311,12 +311,15 @@ impl State {
     }
 
     /// Ends the job, whose output is in place. Called by the holder of the runnable.
+    #[inline(always)]
     pub(crate) fn complete(&self) -> Completed {
         let word = self.update(|word| {
             let flags = WOKEN | JOINER | RECEIVER | BLOCKED;
             Some(word.with(DONE | CLOSED).without(flags))
         });
+        let duties = HANDLE | JOINER | RECEIVER | EXIT_HOOKS;
         Completed {
+            is_quiet: word.0.addr() & duties == HANDLE,
             drop_output: !word.has(HANDLE),
             wake_joiner: word.has(JOINER),
             wake_receiver: word.has(RECEIVER),

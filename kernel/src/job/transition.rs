@@ -51,6 +51,8 @@ pub(crate) enum StartAction {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completed {
+    /// Nothing of what follows: the output waits for the join handle, and nobody is to be told.
+    pub(crate) is_quiet: bool,
     /// No handle will take the output: drop it.
     pub(crate) drop_output: bool,
     /// The joiner's waker is in the extensions: wake it.

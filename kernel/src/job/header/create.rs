@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     job::{
-        body::{HasVTable, JobCell, set_stage, stage},
+        body::{HasVTable, JobCell, VTable, set_stage, stage},
         extensions::ExtensionsWord,
         header::{Header, JobPtr, REPEATS, body_bit},
         runnable::Runnable,
@@ -104,10 +104,25 @@ pub(crate) fn new<F: Future>(
     spec: Spec,
     make: impl FnOnce(&Runnable) -> F,
 ) -> Runnable {
+    // SAFETY: the table of this type of future.
+    unsafe { new_with(HasVTable::<F>::TABLE, room, spec, make) }
+}
+
+/// As [`new`], with this table.
+///
+/// # Safety
+/// The table is that of `F`, or does the same, and more.
+#[inline(always)]
+pub(crate) unsafe fn new_with<F: Future>(
+    vtable: &'static VTable,
+    room: Room<F>,
+    spec: Spec,
+    make: impl FnOnce(&Runnable) -> F,
+) -> Runnable {
     let job = room.into_block().cast::<Header>();
     let header = Header {
         state: State::new(spec.inbox),
-        vtable: HasVTable::<F>::TABLE,
+        vtable,
         next: AtomicPtr::new(ptr::null_mut()),
         refs: AtomicU32::new(0),
         runtime: AtomicU16::new(0),

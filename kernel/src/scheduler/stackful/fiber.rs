@@ -22,7 +22,8 @@
 use std::{
     any::Any,
     cell::Cell,
-    mem,
+    marker::PhantomData,
+    mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     ptr::{self, NonNull},
@@ -30,12 +31,16 @@ use std::{
 };
 
 use crate::{
-    job::body_bit,
+    job::{
+        Header,
+        body::{FreshRun, JobCell, VTable, set_stage, stage},
+        body_bit,
+    },
     scheduler::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
     },
-    stack::{self, Claim, Onto, SavedSp, switch},
+    stack::{self, Claim, Onto, SavedSp, Stack, switch},
 };
 
 /// The default size of a fiber's stack: 128 KiB. Only the pages that it touches are committed.
@@ -61,7 +66,18 @@ enum CameBack {
 
 /// The future.
 pub(crate) struct Fiber<F, T> {
-    state: FiberState<F, T>,
+    state: ManuallyDrop<FiberState<F, T>>,
+}
+
+impl<F, T> Drop for Fiber<F, T> {
+    // Inlined, so that a fiber of which nothing is left is dropped by one comparison.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !matches!(*self.state, FiberState::Gone) {
+            // SAFETY: a value that is being dropped; nothing uses the state any longer.
+            unsafe { ManuallyDrop::drop(&mut self.state) };
+        }
+    }
 }
 
 enum FiberState<F, T> {
@@ -82,13 +98,13 @@ unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
     pub(crate) fn new(code: F, claim: Claim, migration: Migration) -> Fiber<F, T> {
         Fiber {
-            state: FiberState::Fresh(code, claim, migration),
+            state: ManuallyDrop::new(FiberState::Fresh(code, claim, migration)),
         }
     }
 
     /// Where its code starts or resumes, and on which stack.
     fn resume_point(&self) -> (SavedSp, NonNull<StackContext>) {
-        let (claim, migration) = match &self.state {
+        let (claim, migration) = match &*self.state {
             FiberState::Fresh(_, claim, migration) => (claim, *migration),
             FiberState::Started(stack_context) => {
                 // SAFETY: its stack: the context is suspended.
@@ -102,6 +118,12 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let stack = context::again().take_stack(claim);
         // The claim keeps a stack; only the memory for its guard can be missing.
         let stack = stack.unwrap_or_else(|error| panic!("{error}"));
+        Self::prepare(stack, migration)
+    }
+
+    /// Prepares a stack for a fiber's code.
+    #[inline(always)]
+    fn prepare(stack: Stack, migration: Migration) -> (SavedSp, NonNull<StackContext>) {
         let stack_context = StackContext::on(stack, StackKind::Fiber);
         // SAFETY: its stack.
         unsafe { stack_context.as_ref() }
@@ -112,14 +134,10 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         (start, stack_context)
     }
 
-    /// Runs its code until it waits or ends. If it has switched to another fiber meanwhile, that one comes back here.
-    #[inline]
-    fn run(&mut self, cx: &Context) -> CameBack {
-        let job = cx.job();
-        let (saved_sp, stack_context) = self.resume_point();
+    /// Switches to its stack, until one of the fibers that then run switches back.
+    #[inline(always)]
+    fn switch(&mut self, cx: &Context, (to, stack_context): (SavedSp, NonNull<StackContext>)) {
         let outer = cx.set_stack_context(stack_context.as_ptr());
-        // Its code may suspend its stack, whatever its caller may do.
-        let ending = cx.set_ending(false);
         let here = Cell::new(SavedSp::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
@@ -127,10 +145,20 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         context.caller.set((here.as_ptr(), outer));
         let onto = Onto::Ours(context.newest().stack());
         // SAFETY: its stack: the fiber's code is suspended there, or starts there. It switches back to `here` on this
-        // thread, because this frame is on a loop's stack, which waits in this call.
-        unsafe { stack::switch(here.as_ptr(), saved_sp, onto, this) };
-        cx.set_ending(ending);
+        // thread, because this frame is on a loop's stack, or on a joiner's, which waits in this call.
+        unsafe { stack::switch(here.as_ptr(), to, onto, this) };
         cx.set_stack_context(outer);
+    }
+
+    /// Runs its code until it waits or ends. If it has switched to another fiber meanwhile, that one comes back here.
+    #[inline]
+    fn run(&mut self, cx: &Context) -> CameBack {
+        let job = cx.job();
+        let resume_point = self.resume_point();
+        // Its code may suspend its stack, whatever its caller may do.
+        let ending = cx.set_ending(false);
+        self.switch(cx, resume_point);
+        cx.set_ending(ending);
         match cx.job() == job {
             true => CameBack::Itself,
             false => {
@@ -187,21 +215,70 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
         let this = unsafe { self.get_unchecked_mut() };
         let cx = context::here();
         // If it has ended, this poll only collects the result; see [`crate::scheduler::stackful::direct`].
-        if !matches!(this.state, FiberState::Ended(..)) && this.run(cx) == CameBack::Other {
+        if !matches!(*this.state, FiberState::Ended(..)) && this.run(cx) == CameBack::Other {
             return Poll::Pending;
         }
-        if let FiberState::Started(stack_context) = this.state {
+        if let FiberState::Started(stack_context) = *this.state {
             this.settle_wait(cx, stack_context);
             return Poll::Pending;
         }
         let FiberState::Ended(stack_context, result) =
-            mem::replace(&mut this.state, FiberState::Gone)
+            mem::replace(&mut *this.state, FiberState::Gone)
         else {
             unreachable!("a fiber that ran has started")
         };
         this.settle_end(cx, stack_context);
         Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
     }
+}
+
+/// The calls of a job that is a fiber.
+pub(crate) struct FiberTable<F, T>(PhantomData<(F, T)>);
+
+impl<F: FnOnce() -> T, T> FiberTable<F, T> {
+    pub(crate) const TABLE: &'static VTable = &VTable {
+        run_fresh: Some(run_fresh::<F, T>),
+        ..JobCell::<Fiber<F, T>>::VTABLE
+    };
+}
+
+/// See [`RunFresh`](crate::job::body::RunFresh). The caller has begun the run of the job in the context, nested in its own,
+/// and has nothing noted there that the code must not find.
+///
+/// # Safety
+/// The caller has the right to run `job`, which is such a fiber, and has a place for its output.
+unsafe fn run_fresh<F: FnOnce() -> T, T>(job: NonNull<Header>, place: *mut ()) -> FreshRun {
+    let body = JobCell::<Fiber<F, T>>::body(job).cast::<Fiber<F, T>>();
+    // SAFETY: the caller's promise; never moves.
+    let fiber = unsafe { &mut *body };
+    let cx = context::here();
+    let FiberState::Fresh(_, claim, migration) = &*fiber.state else {
+        return FreshRun::Declined;
+    };
+    let Some(stack) = cx.take_cached_stack(claim) else {
+        return FreshRun::Declined;
+    };
+    let start = Fiber::<F, T>::prepare(stack, *migration);
+    fiber.switch(cx, start);
+    let stack_context = match *fiber.state {
+        FiberState::Ended(stack_context, Ok(_)) => stack_context,
+        FiberState::Ended(_, Err(_)) => return FreshRun::Unwound,
+        _ => {
+            fiber.settle_wait(cx, start.1);
+            return FreshRun::Waits;
+        }
+    };
+    // SAFETY: the caller's promise; the stage set below keeps what was moved out from being dropped.
+    let ended = unsafe { ptr::read(&raw const *fiber.state) };
+    set_stage(job, stage::NOTHING);
+    if let FiberState::Ended(_, Ok(output)) = ended {
+        // SAFETY: the caller's promise.
+        unsafe { place.cast::<T>().write(output) };
+    }
+    // It has not waited, so any worker may run its job, as before.
+    // SAFETY: its stack: its code has ended.
+    cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
+    FreshRun::Ended
 }
 
 /// The first function of a fiber's stack; `this` is the fiber's address.
@@ -211,7 +288,7 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
         NonNull::new(context::here().stack_context().cast_mut()).expect("it was just set");
     let this = ptr::with_exposed_provenance_mut::<Fiber<F, T>>(this);
     // SAFETY: never moves; the loop that polls waits in its call.
-    let state = unsafe { &raw mut (*this).state };
+    let state = unsafe { &raw mut (*this).state }.cast::<FiberState<F, T>>();
     // SAFETY: as above.
     let before = unsafe { state.replace(FiberState::Started(stack_context)) };
     let FiberState::Fresh(code, claim, _) = before else {

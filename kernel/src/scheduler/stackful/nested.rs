@@ -12,74 +12,141 @@
 
 use crate::{
     biased_lock::Revoked,
-    job::{JobPtr, JobRef, runnable::Runnable, unseen::Unseen},
+    job::{JobPtr, JobRef, body::FreshRun, runnable::Runnable},
     scheduler::workers::{
-        context::{self, Context},
+        context::{self, Context, OuterRun},
         run::{self, Polled},
         run_word::RunWord,
         worker::Worker,
     },
 };
 
-/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker. Returns it if it has ended and
-/// nobody else knows it; then the reference `job` is gone.
+/// What came of a fiber that its joiner may run.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// Nothing, or it has run: it waits, or has ended as any job does.
+    Known,
+    /// It has ended, and its output is where the joiner wants it. The reference of the join handle is gone.
+    Gone,
+    /// As `Gone`, but somebody else knows it, and the joiner still has the reference.
+    Taken,
+}
+
+/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker.
 ///
 /// # Safety
-/// `job` is the reference of the job's join handle, which the caller forgets if the job is returned.
-pub(crate) unsafe fn run_if_next(job: &JobRef) -> Option<Unseen> {
+/// `job` is the reference of the job's join handle, and `place` has room for the output. If the output is put there, the
+/// caller takes none from the job, and forgets the reference if it is [`Gone`](Joined::Gone).
+pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
     let cx = context::again();
-    let (worker, _) = cx.worker()?;
-    if cx.job().is_none() || cx.is_panicking() || !cx.spend_if_any() {
-        return None;
+    let (Some((worker, _)), Some(outer)) = (cx.worker(), cx.job()) else {
+        return Joined::Known;
+    };
+    if cx.is_panicking() || !cx.spend_if_any() {
+        return Joined::Known;
     }
     let before = worker.running();
-    let mut fiber = take_if_next(cx, worker, job.ptr())?;
+    let Some(fiber) = take_if_next(cx, worker, job.ptr()) else {
+        return Joined::Known;
+    };
     let budget = cx
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
+    match fiber.header().vtable.run_fresh {
+        Some(run) if cx.has_no_notes() && fiber.header().is_untouched() => {
+            let node = OuterRun::new();
+            let nested = cx.begin_plain_nested(&node, outer);
+            cx.begin_run(fiber.ptr(), budget);
+            // SAFETY: one runner; the caller's promise.
+            match unsafe { run(fiber.ptr().as_raw(), place) } {
+                FreshRun::Ended => {
+                    cx.end_plain_nested(nested);
+                    // SAFETY: the caller's promise, and it has taken the output.
+                    return unsafe { end(cx, before, fiber) };
+                }
+                FreshRun::Waits => {
+                    wait(cx, fiber);
+                    cx.end_plain_nested(nested);
+                    restore(cx, before, 0);
+                    return Joined::Known;
+                }
+                FreshRun::Declined => cx.end_plain_nested(nested),
+                FreshRun::Unwound => {
+                    cx.end_plain_nested(nested);
+                    run_in_general(cx, before, |cx| {
+                        run::begin(cx, &fiber, budget);
+                        (run::call(&fiber), fiber)
+                    });
+                    return Joined::Known;
+                }
+            }
+        }
+        _ => {}
+    }
+    run_in_general(cx, before, |cx| {
+        let mut fiber = fiber;
+        (run::poll(cx, &mut fiber, budget), fiber)
+    });
+    Joined::Known
+}
+
+/// The fiber waits. What has to be done for that runs on the joiner's stack, which it must not suspend in the fiber's name.
+fn wait(cx: &Context, mut fiber: Runnable) {
+    let ending = cx.set_ending(true);
+    if cx.noted().needs_care() {
+        let _waits = run::take_care(cx, &mut fiber);
+    }
+    run::park(cx, fiber);
+    cx.set_ending(ending);
+}
+
+/// The fiber has ended, and its joiner has taken the output.
+///
+/// # Safety
+/// As [`run_if_next`].
+#[inline(always)]
+unsafe fn end(cx: &Context, before: RunWord, fiber: Runnable) -> Joined {
+    // Before the fiber's reference is dropped: until then the run word names the fiber, and a foreign thread may follow
+    // it.
+    restore(cx, before, 1);
+    // SAFETY: the caller's promise.
+    match unsafe { fiber.end_unseen() } {
+        Ok(()) => Joined::Gone,
+        // A walk over all jobs has seen it.
+        Err(fiber) => {
+            drop(run::finish(fiber, None));
+            Joined::Taken
+        }
+    }
+}
+
+/// Runs the fiber by `poll`, as a loop does.
+#[inline(never)]
+fn run_in_general(
+    cx: &Context,
+    before: RunWord,
+    poll: impl FnOnce(&Context) -> (Polled, Runnable),
+) {
     // The caller does not compute meanwhile.
     let parked = cx.fork_wait();
-    let outer = context::nested_run::OuterRun::new();
+    let outer = OuterRun::new();
     let nested = cx.begin_nested(&outer);
     // The fiber's own code has its own stack. Everything else below runs on the caller's stack: destructors of a
     // cancelled fiber, exit hooks. It must not suspend that stack in the fiber's name.
     let ending = cx.set_ending(true);
-    let ended = match run::poll(cx, &mut fiber, budget) {
-        Polled::Waits => {
+    let ended = match poll(cx) {
+        (Polled::Waits, fiber) => {
             run::park(cx, fiber);
-            NestedEnd::Waits
+            None
         }
-        Polled::Ended(None) if fiber.is_unseen() => NestedEnd::Unseen(fiber),
-        Polled::Ended(panic) => NestedEnd::Seen(run::finish(fiber, panic)),
+        (Polled::Ended(panic), fiber) => Some(run::finish(fiber, panic)),
     };
     cx.set_ending(ending);
     drop(nested);
     drop(parked);
-    // Before the fiber's reference is dropped: until then the run word names the fiber, and a foreign thread may follow
-    // it.
-    restore(cx, before, u64::from(!matches!(ended, NestedEnd::Waits)));
-    match ended {
-        NestedEnd::Waits | NestedEnd::Seen(_) => None,
-        // SAFETY: the caller's promise.
-        NestedEnd::Unseen(fiber) => match unsafe { fiber.end_unseen() } {
-            Ok(unseen) => Some(unseen),
-            // A walk over all jobs has seen it after all.
-            Err(fiber) => {
-                drop(run::finish(fiber, None));
-                None
-            }
-        },
-    }
-}
-
-/// How a nested run ended.
-enum NestedEnd {
-    /// The fiber waits.
-    Waits,
-    /// It has ended, as any job does. The reference is its own.
-    Seen(#[expect(dead_code, reason = "it is only dropped")] JobRef),
-    /// Its code has ended, and its joiner alone seems to know it.
-    Unseen(Runnable),
+    // As in `end`.
+    restore(cx, before, u64::from(ended.is_some()));
 }
 
 /// Takes `job` out of the next slot, if it is there and no look is due. The run word then names it.
@@ -96,6 +163,7 @@ fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
 }
 
 /// Makes the run word name the outer job again, and counts the jobs that have `ended`.
+#[inline(always)]
 fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
         return run::count_ends(cx, ended);
@@ -155,8 +223,9 @@ mod tests {
             core.set_until_look(1);
             core.next = Some(inner.into_ptr());
             drop(core);
+            let place = std::ptr::from_mut(&mut ()).cast();
             // SAFETY: the reference stands for the job's handle, and nobody else has one.
-            assert!(unsafe { run_if_next(&joined) }.is_none());
+            assert_eq!(unsafe { run_if_next(&joined, place) }, Joined::Known);
             assert!(tells.recv() == Ok(Some(joined.ptr())));
             assert!(joined.header().state.is_done());
             assert!(cx.job() == Some(outer.ptr()));

@@ -7,6 +7,7 @@
 
 mod budget;
 pub(crate) mod nested_run;
+mod plain_nested_run;
 mod poll_notes;
 mod stacks;
 mod work;

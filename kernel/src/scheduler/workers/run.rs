@@ -24,7 +24,7 @@ use crate::{
         extensions::Extensions,
         foreign_call::FiredBy,
         runnable::Runnable,
-        transition::{Listening, ParkOutcome, StartAction},
+        transition::{Completed, Listening, ParkOutcome, StartAction},
     },
     report::panic_site,
     report::payload::{self, Payload},
@@ -54,10 +54,6 @@ pub(crate) enum Polled {
     /// The job has ended; with the message of its panic, if it panicked.
     Ended(Option<Box<str>>),
 }
-
-/// The message of a panic with another job's [`payload::CancelUnwind`].
-const FOREIGN_CANCEL: &str =
-    "the unwinding of another job's cancel, which was caught and raised again here";
 
 /// Whether `payload` is for a cancel of the running job. User code may catch the payload of another job's cancel and
 /// raise it in a job that nobody cancelled. Outside of jobs it counts as the cancel of what was forked there.
@@ -98,22 +94,22 @@ pub(crate) fn poll(cx: &Context, job: &mut Runnable, budget: u32) -> Polled {
     }
 }
 
-/// Calls the code of `job`.
+/// Calls the code of `job`, or collects the result of a fiber whose code has ended.
 #[inline(always)]
-fn call(job: &Runnable) -> Polled {
+pub(crate) fn call(job: &Runnable) -> Polled {
     // SAFETY: the runnable keeps the job alive during the poll.
     let waker = unsafe { waker::borrowed(job.ptr()) };
     match job.poll(&mut task::Context::from_waker(&waker)) {
         Ok(task::Poll::Pending) => Polled::Waits,
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
-        Err(payload) => Polled::Ended(end_with(job, failure_of(job.header(), payload))),
+        Err(payload) => Polled::Ended(end_with(job, Failure::of(payload, job.header()))),
     }
 }
 
 /// A poll has not ended its job, and leaves more to do than to park the job: another fiber came back, or the job has
 /// survived a panic.
 #[inline(never)]
-fn take_care(cx: &Context, job: &mut Runnable) -> Polled {
+pub(crate) fn take_care(cx: &Context, job: &mut Runnable) -> Polled {
     if cx.take_other_came_back() {
         let other = cx.job().expect("a fiber comes back in its run");
         // SAFETY: a direct switch gave up the right to run the job that was polled, and took that of the other.
@@ -200,67 +196,77 @@ pub(crate) fn call_in_drop(code: &mut dyn FnMut()) {
     context::again().set_dropping(before);
 }
 
-fn failure_of(job: &Header, payload: Payload) -> Failure {
-    match payload::is_cancel(&payload) {
-        true if job.state.is_cancelled() => Failure::Cancelled,
-        true => Failure::Panicked(Box::new(FOREIGN_CANCEL)),
-        false => Failure::Panicked(payload),
-    }
-}
-
-/// The message in `payload`.
-pub(crate) fn message_of(payload: &Payload) -> String {
-    match payload::is_cancel(payload) {
-        true => FOREIGN_CANCEL.to_owned(),
-        false => panic_message(payload.as_ref()),
-    }
-}
-
 /// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the monitor may still
 /// be reading which job this thread ran.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
+    if panic.is_some() || !job.header().ends_plainly() {
+        return finish_in_general(job, panic);
+    }
+    match job.complete() {
+        (Completed { is_quiet: true, .. }, own) => own,
+        (completed, own) => {
+            tell_of_end((completed, &own), None, None);
+            own
+        }
+    }
+}
+
+/// [`finish`] of a job that has panicked, is pinned or counted, or has extensions.
+#[inline(never)]
+fn finish_in_general(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let pinned = job.header().queue_of_its_thread();
     uncount(job.header());
     let parker = take_parker(job.header());
     let (completed, own) = job.complete();
+    tell_of_end((completed, &own), panic, parker);
+    if let Some(pinned) = pinned {
+        pinned.count_pinned(PinChange::Unpinned);
+    }
+    own
+}
+
+/// Does what a job leaves to do that is done, and was completed on this thread.
+#[inline(never)]
+fn tell_of_end(
+    (completed, own): (Completed, &JobRef),
+    panic: Option<Box<str>>,
+    parker: Option<task::Waker>,
+) {
+    let ended = own.header();
     // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
     let cx = context::here();
     let ending = cx.set_ending(true);
     if completed.drop_output {
         if let Some(message) = &panic {
-            report_untaken_panic(own.header(), message);
+            report_untaken_panic(ended, message);
         }
         // SAFETY: the completion gave the output to this thread, because no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
         if let Err(payload) = dropped {
-            report_and_discard(own.header(), payload);
+            report_and_discard(ended, payload);
         }
     }
-    call_at_end(own.header(), FiredBy::Cancel, parker);
+    call_at_end(ended, FiredBy::Cancel, parker);
     if completed.run_exit_hooks {
-        run_exit_hooks(own.header());
-        tell_attachment(own.header(), panic);
+        run_exit_hooks(ended);
+        tell_attachment(ended, panic);
     }
     // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner || completed.run_exit_hooks {
-        let mut extensions = own.header().extensions.lock();
+        let mut extensions = ended.extensions.lock();
         if completed.run_exit_hooks {
-            own.header().state.end_exit_hooks();
+            ended.state.end_exit_hooks();
         }
         let joiner = extensions.joiner.take();
         drop(extensions);
-        call_at_end(own.header(), FiredBy::End, joiner);
+        call_at_end(ended, FiredBy::End, joiner);
     }
     if completed.wake_receiver {
-        let receiver = own.header().extensions.lock().receiver.take();
-        call_at_end(own.header(), FiredBy::End, receiver);
+        let receiver = ended.extensions.lock().receiver.take();
+        call_at_end(ended, FiredBy::End, receiver);
     }
     cx.set_ending(ending);
-    if let Some(pinned) = pinned {
-        pinned.count_pinned(PinChange::Unpinned);
-    }
-    own
 }
 
 /// Drops the user values in the extensions of `ended`, if the caller holds the last reference. To be called while

@@ -44,18 +44,27 @@ impl Context {
         self.base.replace(base)
     }
 
-    /// The stack for a fiber's claim. The caller must then forget the claim.
+    /// The cached stack, if it will do for a fiber's claim, which the caller must then forget.
     #[inline(always)]
-    pub(crate) fn take_stack(&self, claim: &Claim) -> Result<Stack, StackError> {
+    pub(crate) fn take_cached_stack(&self, claim: &Claim) -> Option<Stack> {
         match self.cached_stack.take() {
             Some(stack) if stack.class() == claim.class() => {
                 claim.spare();
-                Ok(stack)
+                Some(stack)
             }
             other => {
                 self.cached_stack.set(other);
-                stack::take_claimed(claim)
+                None
             }
+        }
+    }
+
+    /// The stack for a fiber's claim. The caller must then forget the claim.
+    #[inline(always)]
+    pub(crate) fn take_stack(&self, claim: &Claim) -> Result<Stack, StackError> {
+        match self.take_cached_stack(claim) {
+            Some(stack) => Ok(stack),
+            None => stack::take_claimed(claim),
         }
     }
 
