@@ -99,8 +99,8 @@ impl Hooks for KernelHooks {
         foreign_waker::report_panic(payload);
     }
 
-    fn is_own(&self, waker: &Waker) -> bool {
-        waker::is_own(waker)
+    fn wake_own(&self, next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
+        waker::wake_own(next, foreign);
     }
 
     fn give_way(&self, waker: &Waker) {

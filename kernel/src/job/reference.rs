@@ -136,6 +136,28 @@ impl JobRef {
     }
 }
 
+/// The last reference to a job. What the job has left is dropped with it.
+pub(crate) struct LastRef(JobPtr);
+
+impl JobRef {
+    /// Gives the reference up. Returns it if it was the last one.
+    #[inline(always)]
+    pub(crate) fn give_up(self) -> Option<LastRef> {
+        let job = self.into_ptr();
+        // SAFETY: alive: this was one of the counts until now.
+        let refs = &unsafe { job.header() }.refs;
+        // As in the drop of a reference.
+        (refs.fetch_sub(1, Ordering::AcqRel) == 1).then(|| LastRef(job))
+    }
+}
+
+impl Drop for LastRef {
+    fn drop(&mut self) {
+        // SAFETY: alive: that was the last count, and the body was dropped at completion, before the job's own count was.
+        unsafe { free(self.0) };
+    }
+}
+
 impl Clone for JobRef {
     fn clone(&self) -> JobRef {
         // SAFETY: alive: `self` is one of the counts.

@@ -19,15 +19,16 @@ type OnPanic = fn(Box<dyn Any + Send>);
 
 static ON_PANIC: OnceLock<OnPanic> = OnceLock::new();
 
-/// Whether waking the waker runs no user code.
-type IsOwn = fn(&Waker) -> bool;
+/// Wakes those wakers whose wake runs no user code, and leaves the others in the vector. Called with what returns one waker
+/// after the other.
+type WakeOwn = fn(&mut dyn FnMut() -> Option<Waker>, &mut Vec<Waker>);
 
-static IS_OWN: OnceLock<IsOwn> = OnceLock::new();
+static WAKE_OWN: OnceLock<WakeOwn> = OnceLock::new();
 
-/// The payloads of wakers that panic go to `on_panic` from now on, and `is_own` tells wakers apart, unless others do
-/// already.
-pub(crate) fn tell_of_wakers(on_panic: OnPanic, is_own: IsOwn) {
-    let _first = (ON_PANIC.set(on_panic), IS_OWN.set(is_own));
+/// The payloads of wakers that panic go to `on_panic` from now on, and `wake_own` wakes those of the runtime, unless others
+/// do already.
+pub(crate) fn tell_of_wakers(on_panic: OnPanic, wake_own: WakeOwn) {
+    let _first = (ON_PANIC.set(on_panic), WAKE_OWN.set(wake_own));
 }
 
 /// Wakes. The caller holds no lock and no claim.
@@ -52,11 +53,9 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 /// Wakes those that are the runtime's own, and leaves the others in `foreign`; without a runtime all are its own. The
 /// caller holds no lock and no claim.
 pub(crate) fn wake_own(wakers: impl IntoIterator<Item = Waker>, foreign: &mut Vec<Waker>) {
-    let is_own = IS_OWN.get();
-    for waker in wakers {
-        match is_own.is_none_or(|is_own| is_own(&waker)) {
-            true => wake(waker),
-            false => foreign.push(waker),
-        }
+    let mut wakers = wakers.into_iter();
+    match WAKE_OWN.get() {
+        Some(wake_own) => wake_own(&mut || wakers.next(), foreign),
+        None => wakers.for_each(wake),
     }
 }

@@ -81,10 +81,10 @@ pub trait Hooks: Sync {
         std::mem::forget(payload);
     }
 
-    /// Whether waking `waker` runs no user code. Where one operation wakes several wakers, those that run some
-    /// are woken last, because they may block.
-    fn is_own(&self, _waker: &Waker) -> bool {
-        true
+    /// Wakes those of the wakers that `next` returns whose wake runs no user code, and cannot panic, and leaves the others
+    /// in `foreign`. Where one operation wakes several wakers, those are woken last, because they may block.
+    fn wake_own(&self, next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
+        foreign.extend(std::iter::from_fn(next));
     }
 }
 
@@ -116,7 +116,7 @@ pub fn install(hooks: &'static dyn Hooks) {
     let _first = HOOKS.set(hooks);
     wake::tell_of_wakers(
         |payload| self::hooks().waker_panicked(payload),
-        |waker| self::hooks().is_own(waker),
+        |next, foreign| self::hooks().wake_own(next, foreign),
     );
 }
 

@@ -6,7 +6,8 @@
 #![allow(unsafe_code)]
 
 use std::{
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
+    panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
     task::{RawWaker, RawWakerVTable, Waker},
 };
@@ -17,7 +18,8 @@ use crate::{
     job::{
         Header, JobPtr, JobRef,
         foreign_call::{FiredBy, ForeignCall, ForeignCalls},
-        kept_waker,
+        foreign_waker, kept_waker,
+        reference::LastRef,
         runnable::Runnable,
         transition::Owes,
     },
@@ -155,6 +157,45 @@ impl Drop for FirstOfLook<'_> {
 #[inline]
 pub(crate) fn is_own(waker: &Waker) -> bool {
     is_of_job(waker) || Parker::is_waker(waker)
+}
+
+/// Wakes those of the wakers that `next` returns which [are own](is_own), and leaves the others in `foreign`. A thread that
+/// waits on this OS thread is queued without the way through [`ready`].
+pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
+    let mut cx = context::again();
+    while let Some(waker) = next() {
+        if !is_of_job(&waker) {
+            match Parker::is_waker(&waker) {
+                true => waker.wake(),
+                false => foreign.push(waker),
+            }
+            continue;
+        }
+        // SAFETY: the waker's count is given to the reference.
+        let job = unsafe { JobRef::from_ptr(ptr_of(waker.data())) };
+        mem::forget(waker);
+        if job.header().state.wake() == Owes::Schedule {
+            // SAFETY: the state just granted it.
+            let woken = unsafe { Runnable::new(job.ptr()) };
+            match cx.pinned_here() {
+                Some(pinned) if woken.header().is_suspended_at(pinned) => pinned.push_own(woken),
+                _ => ready(woken),
+            }
+        }
+        if let Some(last) = job.give_up() {
+            free_caught(last);
+            // What was dropped is user code, which may have waited, and a fiber may have migrated meanwhile.
+            cx = context::again();
+        }
+    }
+}
+
+/// The values that the job has left are dropped, which is user code.
+#[cold]
+fn free_caught(last: LastRef) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(last))) {
+        foreign_waker::report_panic(payload);
+    }
 }
 
 /// A clone of `waker` that waits until something fires it. A foreign waker is kept together with the job that
