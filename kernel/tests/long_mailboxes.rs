@@ -179,3 +179,28 @@ fn messages_that_wait_before_a_mark_are_counted() {
     address.post(1).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), MARK);
 }
+
+#[test]
+fn messages_that_wait_before_a_mark_are_listed_by_each_receive_that_waits() {
+    let _watch = watch();
+    let runtime = marked();
+    let (job, address) = runtime.block_on(async {
+        let receives = |mut mailbox: Mailbox<u32>| async move {
+            post(&mailbox.address(), MARK);
+            for answer in 1..=3 {
+                let mut mark = mailbox.mark();
+                mailbox
+                    .receive_since(&mut mark, |number| *number == answer)
+                    .await;
+            }
+            mailbox.len()
+        };
+        Spawn::new().spawn_with_mailbox(receives).unwrap()
+    });
+    for answer in 1..=3 {
+        until(|| runtime.waits().jobs.len() == 1 && !runtime.long_mailboxes().is_empty());
+        assert_eq!(runtime.long_mailboxes()[0].messages, MARK);
+        address.post(answer).unwrap();
+    }
+    assert_eq!(runtime.block_on(job).unwrap(), MARK);
+}

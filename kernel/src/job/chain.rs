@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     job::{
-        marks::{Mark, MarkTable},
+        marks::{Mark, MarkTable, NotedLength},
         message::{MessageNode, NodeLayout},
         state::Link,
     },
@@ -176,7 +176,7 @@ impl MessageLinks {
         // SAFETY: *owned*: of the stack.
         unsafe { set_next(newest, front) };
         match self.table_mut() {
-            Some(table) => (table.last, table.length) = (newest, table.length + count),
+            Some(table) => table.append(newest, count),
             None => self.held = newest,
         }
         count
@@ -195,9 +195,10 @@ impl MessageLinks {
         std::iter::successors(first, next).count()
     }
 
-    /// How many nodes there are, if a mark stands behind one of them; otherwise 0.
-    pub(crate) fn len_if_marked(&self) -> usize {
-        self.table().map_or(0, |table| table.length)
+    /// How many nodes there are, and what was noted of it, if a mark stands behind one of them.
+    pub(crate) fn marked_length(&mut self) -> Option<(usize, &mut NotedLength)> {
+        self.table_mut()
+            .map(|table| (table.length, &mut table.noted))
     }
 
     /// Whether there are nodes, and no mark stands behind any of them.

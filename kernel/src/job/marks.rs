@@ -7,7 +7,7 @@
 //! Invariants: every place is a node of the chain; a mark that is in no table stands before the oldest message. Used by
 //! [`crate::job::chain`] only; users hold a [`Mark`].
 
-use std::{fmt, ptr::NonNull, sync::Arc};
+use std::{fmt, ops::Range, ptr::NonNull, sync::Arc};
 
 use crate::job::state::Link;
 
@@ -56,10 +56,47 @@ pub(crate) struct MarkTable {
     pub(crate) last: *mut Link,
     /// How many nodes the chain has.
     pub(crate) length: usize,
+    pub(crate) noted: NotedLength,
     places: Vec<Place>,
     /// With this many places, the table forgets the marks that were dropped.
     full: usize,
 }
+
+/// The least length of a queue that is noted, whatever `mailbox_mark`: shorter queues cost nothing.
+pub(crate) const LEAST_NOTED: usize = 1 << 10;
+
+/// What the receiver of a chain with marks has noted of its length, so that a receive that waits behind many messages
+/// need not note the same again.
+pub(crate) struct NotedLength {
+    /// With so many messages there is nothing new to note.
+    lengths: Range<usize>,
+    /// Whether they were many enough to be listed.
+    pub(crate) is_listed: bool,
+}
+
+impl NotedLength {
+    pub(crate) const NOTHING: NotedLength = NotedLength {
+        lengths: 0..0,
+        is_listed: false,
+    };
+
+    /// So many messages were noted, or were too few for `mailbox_mark`.
+    pub(crate) fn new(length: usize, mailbox_mark: usize) -> NotedLength {
+        let is_listed = length >= mailbox_mark;
+        let lengths = match is_listed {
+            true => (length - length / PART).max(mailbox_mark)..length + length / PART + 1,
+            false => 0..mailbox_mark,
+        };
+        NotedLength { lengths, is_listed }
+    }
+
+    pub(crate) fn covers(&self, length: usize) -> bool {
+        self.lengths.contains(&length)
+    }
+}
+
+/// A length is noted again when it has changed by one part in so many.
+const PART: usize = 8;
 
 struct Place {
     mark: Arc<()>,
@@ -75,8 +112,19 @@ impl MarkTable {
         MarkTable {
             last,
             length,
+            noted: NotedLength::NOTHING,
             places: Vec::new(),
             full: FEW,
+        }
+    }
+
+    /// `count` nodes were appended, the last of which is `newest`.
+    pub(crate) fn append(&mut self, newest: *mut Link, count: usize) {
+        self.last = newest;
+        self.length += count;
+        // So many at once are noted as messages that the receiver may want.
+        if count >= LEAST_NOTED {
+            self.noted = NotedLength::NOTHING;
         }
     }
 
@@ -128,5 +176,25 @@ impl MarkTable {
     #[cfg(test)]
     pub(crate) fn places(&self) -> usize {
         self.places.len()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_noted_again_when_it_has_changed_by_an_eighth_or_reaches_the_mark() {
+        let covered =
+            |noted: &NotedLength| (0..10_000).filter(|length| noted.covers(*length)).count();
+        let (few, many) = (
+            NotedLength::new(1_500, 2_000),
+            NotedLength::new(4_000, 2_000),
+        );
+        assert!(!few.is_listed && few.covers(1_999) && !few.covers(2_000));
+        assert!(many.is_listed && many.covers(3_500) && many.covers(4_500));
+        assert_eq!((covered(&few), covered(&many)), (2_000, 1_001));
+        assert_eq!(NotedLength::new(2_000, 2_000).lengths, 2_000..2_251);
+        assert!(!NotedLength::NOTHING.covers(0));
     }
 }

@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 
 use crate::{
     api::mailbox::{Mailbox, SelectiveReceive},
-    job::{JobRef, extensions::Backlog, state::TakenMessages},
+    job::{
+        JobRef,
+        extensions::Backlog,
+        marks::{LEAST_NOTED, NotedLength},
+        state::TakenMessages,
+    },
     report::{self, JobName},
     scheduler::workers::{
         ready,
         shared::{self, Shared},
     },
 };
-
-/// The least length that is noted, whatever `mailbox_mark`: shorter queues cost nothing.
-const LEAST: usize = 1 << 10;
 
 /// A mailbox whose receiver found more messages than `mailbox_mark`; see
 /// [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes).
@@ -27,7 +29,8 @@ const LEAST: usize = 1 << 10;
 pub struct LongMailbox {
     /// The job whose mailbox it is.
     pub job: JobName,
-    /// How many messages it found at once, or passed because it waits for a certain one.
+    /// How many messages it found at once, or passed because it waits for a certain one; with a mark, give or take an
+    /// eighth.
     pub messages: usize,
     /// How long ago it found them. The oldest message has waited for at least that long, unless all of them were
     /// received since.
@@ -63,7 +66,7 @@ pub(super) fn count_post(job: &JobRef) -> bool {
 /// The receiver of `job`'s mailbox has found this many messages, which it took just now.
 #[inline(always)]
 pub(super) fn note(job: &JobRef, messages: usize, taken: TakenMessages) {
-    if messages >= LEAST {
+    if messages >= LEAST_NOTED {
         note_taken(job, messages, taken);
     }
 }
@@ -79,26 +82,54 @@ fn note_taken(job: &JobRef, messages: usize, taken: TakenMessages) {
 
 /// A selective receive is about to wait, with this many messages that it does not want.
 pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, messages: usize) {
-    if messages >= LEAST {
-        let since = *receive.passed_many.get_or_insert_with(Instant::now);
-        let waited = || Some(since.elapsed());
-        note_long(&receive.mailbox.job, messages, Some(since), waited);
+    if messages >= LEAST_NOTED {
+        note_many_unwanted(receive, messages);
     }
 }
 
-/// `waited`: how long the oldest message has waited, at least, if that is known.
+/// As [`note_unwanted`], for a receive with a mark: there may be other messages before the mark. What an earlier receive
+/// has noted need not be noted again.
+pub(super) fn note_marked<M, F>(receive: &mut SelectiveReceive<'_, M, F>) {
+    let passed_many = receive.scan.passed() >= LEAST_NOTED;
+    let mailbox = &mut *receive.mailbox;
+    let Some((waiting, noted)) = mailbox.chain.links.marked_length() else {
+        return;
+    };
+    if waiting < LEAST_NOTED {
+        return;
+    }
+    if noted.covers(waiting) && !passed_many {
+        if noted.is_listed {
+            mailbox.job.header().state.set_long();
+        }
+        return;
+    }
+    let mailbox_mark = note_many_unwanted(receive, waiting);
+    if let Some((_, noted)) = receive.mailbox.chain.links.marked_length() {
+        *noted = NotedLength::new(waiting, mailbox_mark);
+    }
+}
+
+#[cold]
+fn note_many_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, messages: usize) -> usize {
+    let since = *receive.passed_many.get_or_insert_with(Instant::now);
+    let waited = || Some(since.elapsed());
+    note_long(&receive.mailbox.job, messages, Some(since), waited)
+}
+
+/// `waited`: how long the oldest message has waited, at least, if that is known. Returns the runtime's `mailbox_mark`.
 #[cold]
 fn note_long(
     job: &JobRef,
     messages: usize,
     unwanted_since: Option<Instant>,
     waited: impl FnOnce() -> Option<Duration>,
-) {
-    let mailbox_mark =
-        shared::find(job.header().runtime()).map(|shared| shared.config.mailbox_mark);
-    let Some(mailbox_mark) = mailbox_mark.filter(|mark| messages >= *mark) else {
-        return;
-    };
+) -> usize {
+    let mailbox_mark = shared::find(job.header().runtime())
+        .map_or(usize::MAX, |shared| shared.config.mailbox_mark);
+    if messages < mailbox_mark {
+        return mailbox_mark;
+    }
     let backlog = Backlog {
         messages,
         found: unwanted_since.unwrap_or_else(Instant::now),
@@ -109,6 +140,7 @@ fn note_long(
     if former.is_none() {
         report::long_mailbox(&JobName::of(job.header()), messages, mailbox_mark, waited());
     }
+    mailbox_mark
 }
 
 impl<M> Mailbox<M> {

@@ -24,7 +24,7 @@ use crate::{
 pub struct SelectiveReceive<'a, M, F> {
     pub(super) mailbox: &'a mut Mailbox<M>,
     /// How far the chain was searched.
-    scan: Scan,
+    pub(super) scan: Scan,
     /// When it had passed many messages for the first time.
     pub(super) passed_many: Option<Instant>,
     wanted: F,
@@ -71,13 +71,14 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveSince<'_, M, F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.receive).poll(cx);
-        let links = &mut this.receive.mailbox.chain.links;
-        // SAFETY: *scan*.
-        unsafe { links.set_mark(this.mark, this.receive.scan) };
+        // A scan that has passed nothing stands where the mark stands.
+        if this.receive.scan.passed() > 0 {
+            let links = &mut this.receive.mailbox.chain.links;
+            // SAFETY: *scan*.
+            unsafe { links.set_mark(this.mark, this.receive.scan) };
+        }
         if polled.is_pending() {
-            // More messages may wait than it has passed: there may be others before the mark.
-            let waiting = links.len_if_marked();
-            backlog::note_unwanted(&mut this.receive, waiting);
+            backlog::note_marked(&mut this.receive);
         }
         polled
     }
