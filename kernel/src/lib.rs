@@ -390,7 +390,10 @@ pub use api::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,
     },
-    unit::{AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down, serves_worker},
+    unit::{
+        AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down, serves_worker,
+        worker_index,
+    },
     wanted::{wanted_by, wanted_until},
 };
 pub use job::{

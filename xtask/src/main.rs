@@ -75,6 +75,12 @@ enum Routine {
     BenchReport,
     /// Build the book into `target/book`.
     Book,
+    /// Install the C libraries, their headers and `pkg-config` files.
+    Install {
+        /// The folder below which they go, such as `/usr/local`.
+        #[arg(long, value_name = "DIR")]
+        prefix: std::path::PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -96,6 +102,9 @@ fn main() -> ExitCode {
         Routine::Paths { only, list } => xtask::paths::paths(&checkout, &only, list),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
         Routine::Book => xtask::book::book(&checkout),
+        Routine::Install { prefix } => {
+            print(xtask::install::install(&checkout, &prefix).map(|()| String::new()))
+        }
     }
 }
 

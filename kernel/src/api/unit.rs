@@ -50,6 +50,12 @@ pub fn serves_worker() -> bool {
     serves
 }
 
+/// Which worker of its runtime the calling thread serves, counted from zero. None if it serves none. A thread that may
+/// resume elsewhere is on another worker after its next wait.
+pub fn worker_index() -> Option<usize> {
+    context::again().worker().map(|(worker, _)| worker.index)
+}
+
 /// The number of the current runtime: the one that runs the caller, else the default one, which starts if need be.
 pub fn current_runtime() -> u16 {
     with_current(Shared::id)

@@ -1,0 +1,258 @@
+//! The mutex.
+//!
+//! A free mutex is taken by the first that asks: one that was handed over would be idle until its new owner runs. A waiter
+//! that was passed over eight times has it handed over, so none starves.
+//!
+//! The state has two bits. `WAITERS` is set by a waiter before it enters the queue, and cleared under the queue's lock by
+//! an owner that finds the queue empty. An unlock clears `LOCKED` as its last access to the mutex, so whoever takes the
+//! mutex then may also free its memory, if nobody waits.
+
+use std::{
+    cell::Cell,
+    ffi::c_int,
+    ptr,
+    sync::atomic::{
+        AtomicPtr, AtomicU32,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    time::Instant,
+};
+
+use crate::{
+    queue::{Node, Queue, Taken},
+    thread::{self, Thread},
+    wait::{Ended, wait_in_until},
+};
+
+const LOCKED: u32 = 1;
+const WAITERS: u32 = 2;
+
+/// How often a waiter is passed over before the mutex is handed to it.
+const PATIENCE: u32 = 8;
+/// What a waiter finds in its note when it owns the mutex.
+const HANDED_OVER: u32 = u32::MAX;
+
+/// How a mutex treats a thread that locks it twice: `MYTH_MUTEX_NORMAL` and so on.
+const NORMAL: c_int = 0;
+const ERROR_CHECK: c_int = 1;
+const RECURSIVE: c_int = 2;
+
+/// `myth_mutex_t`. Zero is a free one of the default type, and so is what the initializer of MassiveThreads writes.
+#[repr(C)]
+pub(crate) struct Mutex {
+    /// What MassiveThreads' initializer writes there means nothing here.
+    magic: c_int,
+    kind: c_int,
+    queue: Queue,
+    /// Its owner, unless its type is the default.
+    owner: AtomicPtr<Thread>,
+    /// How often its owner has locked it.
+    count: Cell<u32>,
+    reserved: u32,
+    state: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Mutex>() == 40);
+
+/// How often the caller had locked a mutex that it has unlocked for a while.
+pub(crate) struct Depth(u32);
+
+impl Mutex {
+    /// A free mutex.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is no such type.
+    pub(crate) fn new(kind: c_int) -> Result<Mutex, c_int> {
+        if !(NORMAL..=RECURSIVE).contains(&kind) {
+            return Err(libc::EINVAL);
+        }
+        Ok(Mutex {
+            magic: 0,
+            kind,
+            queue: Queue::new(),
+            owner: AtomicPtr::new(ptr::null_mut()),
+            count: Cell::new(0),
+            reserved: 0,
+            state: AtomicU32::new(0),
+        })
+    }
+
+    /// Locks it, waiting until `deadline` at the latest. `None`: as long as it takes.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT`; `EDEADLK` if it checks for errors and the caller has it.
+    #[inline]
+    pub(crate) fn lock(&self, deadline: Option<Instant>) -> Result<(), c_int> {
+        if self.kind != NORMAL && self.is_mine() {
+            return self.lock_again(libc::EDEADLK);
+        }
+        if !self.take() {
+            self.wait(deadline)?;
+        }
+        self.note_owner(1);
+        Ok(())
+    }
+
+    /// Locks it if it is free.
+    ///
+    /// # Errors
+    /// `EBUSY` if it is not.
+    pub(crate) fn try_lock(&self) -> Result<(), c_int> {
+        if self.kind != NORMAL && self.is_mine() {
+            return self.lock_again(libc::EBUSY);
+        }
+        if !self.take() && !self.take_before_waiters() {
+            return Err(libc::EBUSY);
+        }
+        self.note_owner(1);
+        Ok(())
+    }
+
+    /// Unlocks it.
+    ///
+    /// # Errors
+    /// `EPERM` if nobody has it; if it is not of the default type, also if the caller has not.
+    #[inline]
+    pub(crate) fn unlock(&self) -> Result<(), c_int> {
+        if self.kind != NORMAL {
+            if !self.is_mine() {
+                return Err(libc::EPERM);
+            }
+            self.count.set(self.count.get() - 1);
+            if self.count.get() > 0 {
+                return Ok(());
+            }
+            self.owner.store(ptr::null_mut(), Relaxed);
+        }
+        self.release()
+    }
+
+    /// Unlocks it, however often the caller has locked it, before a wait for a condition.
+    ///
+    /// # Errors
+    /// As [`unlock`](Mutex::unlock).
+    pub(crate) fn unlock_fully(&self) -> Result<Depth, c_int> {
+        let depth = self.count.get();
+        if self.kind != NORMAL && self.is_mine() {
+            self.count.set(1);
+        }
+        self.unlock().map(|()| Depth(depth))
+    }
+
+    /// Locks it as often as before [`unlock_fully`](Mutex::unlock_fully).
+    ///
+    /// # Errors
+    /// None that a program can cause.
+    pub(crate) fn lock_fully(&self, Depth(depth): Depth) -> Result<(), c_int> {
+        self.lock(None)?;
+        self.note_owner(depth);
+        Ok(())
+    }
+
+    /// Whether somebody has it.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.state.load(Relaxed) & LOCKED != 0
+    }
+
+    fn is_mine(&self) -> bool {
+        ptr::eq(self.owner.load(Relaxed), thread::current())
+    }
+
+    fn note_owner(&self, count: u32) {
+        if self.kind != NORMAL {
+            self.owner.store(thread::current().cast_mut(), Relaxed);
+            self.count.set(count);
+        }
+    }
+
+    fn lock_again(&self, refusal: c_int) -> Result<(), c_int> {
+        if self.kind == ERROR_CHECK {
+            return Err(refusal);
+        }
+        let count = self.count.get().checked_add(1).ok_or(libc::EAGAIN)?;
+        self.count.set(count);
+        Ok(())
+    }
+
+    /// Takes it, if it is free and nobody waits.
+    #[inline(always)]
+    fn take(&self) -> bool {
+        // Pairs with the releases in `release`.
+        self.state
+            .compare_exchange(0, LOCKED, Acquire, Relaxed)
+            .is_ok()
+    }
+
+    /// Takes it, if it is free, although others wait.
+    fn take_before_waiters(&self) -> bool {
+        self.state.fetch_or(LOCKED, Acquire) & LOCKED == 0
+    }
+
+    #[cold]
+    fn wait(&self, deadline: Option<Instant>) -> Result<(), c_int> {
+        let node = Node::new(0);
+        loop {
+            let passed_over = node.note.get();
+            let mut taken = false;
+            let ended = wait_in_until(&self.queue, &node, deadline, |node| {
+                let mut queue = self.queue.lock();
+                self.state.fetch_or(WAITERS, Relaxed);
+                taken = self.take_before_waiters();
+                match passed_over {
+                    _ if taken => {}
+                    0 => queue.push(node),
+                    _ => queue.push_first(node),
+                }
+                !taken
+            });
+            if taken || (ended == Ended::Woken && node.note.get() == HANDED_OVER) {
+                return Ok(());
+            }
+            if ended == Ended::TimedOut {
+                return Err(libc::ETIMEDOUT);
+            }
+            node.note.set(passed_over + 1);
+        }
+    }
+
+    #[inline(always)]
+    fn release(&self) -> Result<(), c_int> {
+        match self.state.compare_exchange(LOCKED, 0, Release, Relaxed) {
+            Ok(_) => Ok(()),
+            Err(state) if state & LOCKED == 0 => Err(libc::EPERM),
+            Err(_) => {
+                self.release_to_waiters();
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn release_to_waiters(&self) {
+        loop {
+            let mut queue = self.queue.lock();
+            let next = queue.pop().unwrap_or(Taken::NONE);
+            if queue.is_empty() {
+                self.state.fetch_and(!WAITERS, Relaxed);
+            }
+            drop(queue);
+            match next.noted() {
+                Some(passed_over) if passed_over >= PATIENCE => {
+                    next.note(HANDED_OVER);
+                    return;
+                }
+                // It is woken when it is dropped, after the mutex is free.
+                Some(_) => {
+                    self.state.fetch_and(!LOCKED, Release);
+                    return;
+                }
+                None => {}
+            }
+            let state = self.state.fetch_and(!LOCKED, Release);
+            // A waiter may have come since the queue was empty. Whoever takes the mutex before us wakes it instead.
+            if state & WAITERS == 0 || !self.take_before_waiters() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A queue of waiting threads in one word, which is zero when it is empty.
+//!
+//! C programs have the objects of this library in their own memory, for which MassiveThreads sets the sizes; some are never
+//! initialised, and some are never destroyed. So a queue allocates nothing, and zero is an empty one. The word is the
+//! address of the last node of a ring, with a lock bit. The lock is held for a few instructions, in which no
+//! thread switches. Instead of nodes the word may have a number (for [`crate::uncond`]).
+//!
+//! # Safety
+//! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after a waker has
+//!   marked the node as woken, or after the wait has taken it out itself, under the lock.
+//! - *Locked*: only code that holds the lock touches the links of a node in the queue.
+//! - *Taken*: who has taken a node out under the lock owns its links, its waker and its note, until it marks the node as
+//!   woken, as its last access.
+
+#![allow(unsafe_code)]
+
+use std::{
+    cell::{Cell, UnsafeCell},
+    hint, mem, ptr,
+    sync::atomic::{
+        AtomicU8, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    task::Waker,
+    thread,
+};
+
+/// Set while somebody holds the lock.
+const LOCK: usize = 1;
+/// Set if the rest of the word is a number, four times as large.
+const NUMBER: usize = 2;
+/// How often a thread looks at a lock before it yields to the other OS threads.
+const LOOKS: u32 = 100;
+
+/// Nobody has taken the node.
+const WAITS: u8 = 0;
+/// Somebody has, and will wake its thread.
+const TAKEN: u8 = 1;
+/// Whoever had it touches it no more.
+const WOKEN: u8 = 2;
+
+/// A waiting thread.
+#[repr(align(8))]
+pub(crate) struct Node {
+    next: Cell<*const Node>,
+    previous: Cell<*const Node>,
+    waker: UnsafeCell<Option<Waker>>,
+    /// What the waiter and those that wake it tell each other.
+    pub(crate) note: Cell<u32>,
+    state: AtomicU8,
+}
+
+impl Node {
+    pub(crate) const fn new(note: u32) -> Node {
+        Node {
+            next: Cell::new(ptr::null()),
+            previous: Cell::new(ptr::null()),
+            waker: UnsafeCell::new(None),
+            note: Cell::new(note),
+            state: AtomicU8::new(WAITS),
+        }
+    }
+
+    /// Before it is pushed: whom to wake.
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        // SAFETY: *taken*: its own frame calls this before it is in a queue.
+        unsafe { *self.waker.get() = Some(waker.clone()) };
+    }
+
+    /// Whether its wait is over, and nobody touches it any longer.
+    pub(crate) fn is_woken(&self) -> bool {
+        // Pairs with the release in `Taken::next`.
+        self.state.load(Acquire) == WOKEN
+    }
+}
+
+/// The queue.
+#[repr(transparent)]
+pub(crate) struct Queue(AtomicUsize);
+
+impl Queue {
+    pub(crate) const fn new() -> Queue {
+        Queue(AtomicUsize::new(0))
+    }
+
+    /// Locks it.
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let mut looks = 0;
+        loop {
+            let word = self.0.load(Relaxed) & !LOCK;
+            // Pairs with the release in the drop of `Locked`.
+            match self
+                .0
+                .compare_exchange_weak(word, word | LOCK, Acquire, Relaxed)
+            {
+                Ok(_) => return Locked { queue: self, word },
+                Err(_) if looks < LOOKS => hint::spin_loop(),
+                // The holder may have lost its core.
+                Err(_) => thread::yield_now(),
+            }
+            looks += 1;
+        }
+    }
+}
+
+/// A queue whose lock the caller holds.
+pub(crate) struct Locked<'a> {
+    queue: &'a Queue,
+    /// The word without the lock.
+    word: usize,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.queue.0.store(self.word, Release);
+    }
+}
+
+impl Locked<'_> {
+    /// The last node; null: there is none.
+    fn last(&self) -> *const Node {
+        match self.word & NUMBER {
+            0 => ptr::with_exposed_provenance(self.word),
+            _ => ptr::null(),
+        }
+    }
+
+    fn set_last(&mut self, last: *const Node) {
+        self.word = last.expose_provenance();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last().is_null()
+    }
+
+    /// The number; zero if it has nodes or nothing.
+    pub(crate) fn number(&self) -> usize {
+        match self.word & NUMBER {
+            0 => 0,
+            _ => self.word >> 2,
+        }
+    }
+
+    /// Sets the number. Only while it has no nodes.
+    pub(crate) fn set_number(&mut self, number: usize) {
+        self.word = match number {
+            0 => 0,
+            _ => number << 2 | NUMBER,
+        };
+    }
+
+    /// The note of the first node.
+    pub(crate) fn first_note(&self) -> Option<u32> {
+        // SAFETY: *locked*, *alive*.
+        let last = unsafe { self.last().as_ref() }?;
+        // SAFETY: as above.
+        Some(unsafe { &*last.next.get() }.note.get())
+    }
+
+    /// Puts a node behind all others. Only while there is no number.
+    pub(crate) fn push(&mut self, node: &Node) {
+        self.push_first(node);
+        self.set_last(node);
+    }
+
+    /// Puts a node before all others. Only while there is no number.
+    pub(crate) fn push_first(&mut self, node: &Node) {
+        // A node that waits again.
+        node.state.store(WAITS, Relaxed);
+        // SAFETY: *locked*, *alive*.
+        let Some(last) = (unsafe { self.last().as_ref() }) else {
+            node.next.set(node);
+            node.previous.set(node);
+            return self.set_last(node);
+        };
+        let first = last.next.get();
+        node.next.set(first);
+        node.previous.set(last);
+        last.next.set(node);
+        // SAFETY: as above.
+        unsafe { &*first }.previous.set(node);
+    }
+
+    /// Takes the first node.
+    pub(crate) fn pop(&mut self) -> Option<Taken> {
+        // SAFETY: *locked*, *alive*.
+        let last = unsafe { self.last().as_ref() }?;
+        // SAFETY: as above.
+        let first = unsafe { &*last.next.get() };
+        self.unlink(first);
+        first.state.store(TAKEN, Relaxed);
+        first.next.set(ptr::null());
+        Some(Taken { first })
+    }
+
+    /// Takes all nodes.
+    pub(crate) fn take_all(&mut self) -> Taken {
+        // SAFETY: *locked*, *alive*.
+        let Some(last) = (unsafe { self.last().as_ref() }) else {
+            return Taken::NONE;
+        };
+        let first = last.next.replace(ptr::null());
+        let mut node = first;
+        // SAFETY: as above.
+        while let Some(each) = unsafe { node.as_ref() } {
+            each.state.store(TAKEN, Relaxed);
+            node = each.next.get();
+        }
+        self.set_last(ptr::null());
+        Taken { first }
+    }
+
+    /// Takes `node` out, whose wait ends by itself. False if somebody else has taken it, and will wake it.
+    pub(crate) fn remove(&mut self, node: &Node) -> bool {
+        let waits = node.state.load(Relaxed) == WAITS;
+        if waits {
+            self.unlink(node);
+        }
+        waits
+    }
+
+    fn unlink(&mut self, node: &Node) {
+        let (next, previous) = (node.next.get(), node.previous.get());
+        if ptr::eq(next, node) {
+            return self.set_last(ptr::null());
+        }
+        // SAFETY: *locked*, *alive*.
+        unsafe { &*next }.previous.set(previous);
+        // SAFETY: as above.
+        unsafe { &*previous }.next.set(next);
+        if ptr::eq(self.last(), node) {
+            self.set_last(previous);
+        }
+    }
+}
+
+/// Nodes that were taken out of a queue, whose lock is no longer needed. Dropping them wakes all.
+#[must_use = "a thread that was taken out of its queue must be woken"]
+pub(crate) struct Taken {
+    first: *const Node,
+}
+
+impl Taken {
+    pub(crate) const NONE: Taken = Taken { first: ptr::null() };
+
+    /// Notes something for the first of them.
+    pub(crate) fn note(&self, note: u32) {
+        if let Some(first) = self.first() {
+            first.note.set(note);
+        }
+    }
+
+    /// What the first of them has noted.
+    pub(crate) fn noted(&self) -> Option<u32> {
+        self.first().map(|first| first.note.get())
+    }
+
+    /// These and `more`, which is one.
+    pub(crate) fn with(self, more: Taken) -> Taken {
+        if let Some(node) = more.first() {
+            node.next.set(self.first);
+            mem::forget(self);
+        }
+        more
+    }
+
+    fn first(&self) -> Option<&Node> {
+        // SAFETY: *taken*.
+        unsafe { self.first.as_ref() }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        while let Some(node) = self.first() {
+            let next = node.next.get();
+            // SAFETY: *taken*.
+            let waker = unsafe { (*node.waker.get()).take() };
+            // The last access; pairs with the acquire in `is_woken`.
+            node.state.store(WOKEN, Release);
+            self.first = next;
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}

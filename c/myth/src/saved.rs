@@ -1,0 +1,109 @@
+//! What belongs to an OS thread, and that a C or C++ program expects to keep over a switch: `errno`, and the exceptions
+//! that are being handled.
+//!
+//! A thread of this library switches only inside of a call of this library, so the calls that may switch save both before,
+//! and restore them after, on whichever OS thread the caller resumes. The kernel knows nothing of it. A new thread begins
+//! without either.
+//!
+//! The state of exceptions is that of the Itanium ABI: the list of caught exceptions and the number of those in flight
+//! (`__cxa_get_globals`). Without the C++ runtime in the program its function is a weak symbol, which is null.
+
+#![allow(unsafe_code)]
+
+use std::{
+    arch::asm,
+    ffi::{c_int, c_void},
+    mem,
+};
+
+/// The state of exceptions: a pointer and a number.
+type Exceptions = [usize; 2];
+
+/// What one thread had.
+pub(crate) struct Saved {
+    errno: c_int,
+    exceptions: Exceptions,
+}
+
+impl Saved {
+    const NOTHING: Saved = Saved {
+        errno: 0,
+        exceptions: [0; 2],
+    };
+
+    /// What the OS thread has, which from now on belongs to the calling thread.
+    // In a frame of its own, as `restore`: the addresses belong to the OS thread, and must not be kept over a switch.
+    #[inline(never)]
+    pub(crate) fn take() -> Saved {
+        // SAFETY: it takes nothing, and returns an address that is valid for the OS thread.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        let errno = unsafe { *place };
+        let exceptions = exceptions().map_or([0; 2], |exceptions| {
+            // SAFETY: as above; nobody else uses it during this call.
+            unsafe { exceptions.read() }
+        });
+        Saved { errno, exceptions }
+    }
+
+    /// Gives it to the OS thread.
+    #[inline(never)]
+    pub(crate) fn restore(&self) {
+        // SAFETY: as in `take`.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: as in `take`.
+        unsafe { *place = self.errno };
+        if let Some(exceptions) = exceptions() {
+            // SAFETY: as in `take`.
+            unsafe { exceptions.write(self.exceptions) };
+        }
+    }
+}
+
+/// Runs `act`, which may switch, and restores what the calling thread had.
+pub(crate) fn across<R>(act: impl FnOnce() -> R) -> R {
+    let saved = Saved::take();
+    let result = act();
+    saved.restore();
+    result
+}
+
+/// A thread begins on this OS thread.
+pub(crate) fn begin() {
+    Saved::NOTHING.restore();
+}
+
+/// The address of the OS thread's state of exceptions. None if the program has no C++ runtime.
+fn exceptions() -> Option<*mut Exceptions> {
+    let address: *const c_void;
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: loads the address of a weak symbol, which is null where it is not defined.
+    unsafe {
+        asm!(
+            ".weak __cxa_get_globals",
+            "adrp {0}, :got:__cxa_get_globals",
+            "ldr {0}, [{0}, :got_lo12:__cxa_get_globals]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above.
+    unsafe {
+        asm!(
+            ".weak __cxa_get_globals",
+            "mov {}, qword ptr [rip + __cxa_get_globals@GOTPCREL]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: the function of that name has this type.
+    let function = unsafe { mem::transmute::<*const c_void, GetGlobals>(address) };
+    // SAFETY: it takes nothing, and returns the address for the calling OS thread.
+    Some(unsafe { function() })
+}
+
+type GetGlobals = unsafe extern "C" fn() -> *mut Exceptions;

@@ -1,0 +1,364 @@
+//! A thread: what C knows as `myth_thread_t`, from its start to its join.
+//!
+//! A thread is a migrating fiber of the kernel, and a block of its own that stays until the thread is joined, or has been
+//! detached and has ended. With one worker, a new thread runs at once, in the middle of its creator's run, until it waits
+//! or ends: child first, as programs for MassiveThreads expect. With several workers it goes to the front of the queue,
+//! from where other workers steal it. Its creator goes on, and begins it itself when it joins it or waits. (MassiveThreads
+//! begins the child there, too, and lets others steal its creator.)
+//!
+//! # Safety
+//! - *Three holds*: the block is freed by whoever sets the last of `STORED`, `DETACHED` and `ENDED`, or by the one that
+//!   joins the thread, after its job has ended.
+//! - *Its own*: only the thread itself uses its keys and the place of its call, and its result until it has ended.
+//! - *One joiner*: a program joins a thread once (myth.h), so the joiner alone has the handle.
+//! - *Movable*: code in C keeps nothing that depends on the OS thread over a call of this library, as its header says.
+
+#![allow(unsafe_code)]
+
+use std::{
+    cell::{Cell, UnsafeCell},
+    ffi::{c_int, c_void},
+    mem, process, ptr,
+    sync::atomic::{
+        AtomicU32,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    },
+    time::Instant,
+};
+
+use weald_kernel::{JoinHandle, Spawn, is_in_job, timeout, with_fiber_word, yield_with_stack};
+
+use crate::{
+    bind,
+    keys::Values,
+    machine::{self, Function, Place},
+    runtime::Global,
+    saved::{self, across},
+    wait::wait,
+};
+
+/// Its creator has stored its handle.
+const STORED: u32 = 1;
+/// Nobody will join it.
+const DETACHED: u32 = 2;
+/// Its code has ended.
+const ENDED: u32 = 4;
+/// Its code has begun.
+const BEGUN: u32 = 8;
+/// It was asked to end.
+const CANCELLED: u32 = 16;
+/// It does not want to know.
+const CANCEL_DISABLED: u32 = 32;
+
+/// The result of a thread that was cancelled: `MYTH_CANCELED`.
+pub(crate) const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
+
+/// A thread.
+pub(crate) struct Thread {
+    state: AtomicU32,
+    result: Cell<*mut c_void>,
+    /// Where its function was called.
+    call: Cell<Place>,
+    handle: UnsafeCell<Option<JoinHandle<()>>>,
+    pub(crate) keys: Values,
+}
+
+/// What a thread is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) function: Function,
+    pub(crate) argument: *mut c_void,
+    pub(crate) stack_size: usize,
+    pub(crate) detached: bool,
+    pub(crate) child_first: bool,
+}
+
+impl Start {
+    /// With the settings of the runtime.
+    pub(crate) fn new(function: Function, argument: *mut c_void, global: &Global) -> Start {
+        Start {
+            function,
+            argument,
+            stack_size: global.stack_size,
+            detached: false,
+            child_first: global.child_first,
+        }
+    }
+}
+
+impl Thread {
+    const fn new(state: u32) -> Thread {
+        Thread {
+            state: AtomicU32::new(state),
+            result: Cell::new(ptr::null_mut()),
+            call: Cell::new(Place::NONE),
+            handle: UnsafeCell::new(None),
+            keys: Values::new(),
+        }
+    }
+
+    /// One that nobody has created, and that nobody joins.
+    pub(crate) const fn of_main() -> Thread {
+        Thread::new(STORED | DETACHED | BEGUN)
+    }
+
+    /// Adds a hold's end. True if it was the last one, so that the caller frees the block.
+    fn set(&self, bit: u32) -> bool {
+        const ALL: u32 = STORED | DETACHED | ENDED;
+        // Each passes on what it did, and the last one sees it all.
+        (self.state.fetch_or(bit, AcqRel) | bit) & ALL == ALL
+    }
+
+    fn has(&self, bit: u32) -> bool {
+        self.state.load(Acquire) & bit != 0
+    }
+
+    /// Asks it to end.
+    pub(crate) fn cancel(&self) {
+        self.state.fetch_or(CANCELLED, Release);
+    }
+
+    /// Whether it is to end now.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.state.load(Acquire) & (CANCELLED | CANCEL_DISABLED) == CANCELLED
+    }
+
+    /// Sets whether cancels are disabled, and returns whether they were.
+    pub(crate) fn disable_cancel(&self, disable: bool) -> bool {
+        let before = match disable {
+            true => self.state.fetch_or(CANCEL_DISABLED, AcqRel),
+            false => self.state.fetch_and(!CANCEL_DISABLED, AcqRel),
+        };
+        before & CANCEL_DISABLED != 0
+    }
+}
+
+thread_local! {
+    /// The thread that an OS thread of the program is, which is none of this library.
+    static OUTSIDE: Thread = const { Thread::of_main() };
+}
+
+/// The calling thread.
+pub(crate) fn current() -> *const Thread {
+    let inside = with_fiber_word(Cell::get).unwrap_or(ptr::null());
+    match inside.is_null() {
+        true => outside(),
+        false => inside.cast(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outside() -> *const Thread {
+    OUTSIDE.with(ptr::from_ref)
+}
+
+/// A block, for the code of its thread.
+struct Block(*const Thread);
+
+// SAFETY: *three holds*, *its own*.
+unsafe impl Send for Block {}
+
+/// A start, for the code of its thread.
+struct Sent(Start);
+
+// SAFETY: the program passes the argument from one thread to the other.
+unsafe impl Send for Sent {}
+
+/// Creates a thread, and writes it to `id` before it begins.
+///
+/// # Errors
+/// `EAGAIN` if the system refuses a stack or memory.
+pub(crate) fn create(
+    global: &'static Global,
+    start: Start,
+    id: &Cell<*const Thread>,
+) -> Result<(), c_int> {
+    let state = if start.detached { DETACHED } else { 0 };
+    let thread: *const Thread = Box::into_raw(Box::new(Thread::new(state)));
+    id.set(thread);
+    let (block, sent) = (Block(thread), Sent(start));
+    let spawn = move || {
+        let code = move || run(global, block, sent);
+        // SAFETY: *movable*.
+        unsafe { Spawn::new().spawn_migrating_fiber(start.stack_size, code) }
+    };
+    let in_job = is_in_job();
+    let spawned = match in_job {
+        true => spawn(),
+        false => global.block_on(async { spawn() }),
+    };
+    let Ok(mut handle) = spawned else {
+        id.set(ptr::null());
+        // SAFETY: *three holds*: its code was dropped.
+        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+        return Err(libc::EAGAIN);
+    };
+    if start.child_first && in_job && global.workers == 1 {
+        across(|| begin_at_once(thread, &mut handle));
+    }
+    // SAFETY: *three holds*: its creator has not stored its handle.
+    let this = unsafe { &*thread };
+    // SAFETY: nobody else uses it before it is stored.
+    unsafe { *this.handle.get() = Some(handle) };
+    if this.set(STORED) {
+        // SAFETY: *three holds*.
+        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    }
+    Ok(())
+}
+
+/// Runs a thread that was just created, until it waits or ends.
+fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
+    // SAFETY: *three holds*: its creator has not stored its handle.
+    let thread = unsafe { &*thread };
+    if handle.run_and_take().is_some() {
+        return;
+    }
+    // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may have
+    // to wait for others, too, which were woken before.
+    while !thread.has(BEGUN) {
+        yield_with_stack();
+    }
+}
+
+/// The code of a thread.
+fn run(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
+    // SAFETY: *three holds*: it has not ended.
+    let this = unsafe { &*thread };
+    this.state.fetch_or(BEGUN, Relaxed);
+    if !global.cores.is_empty() {
+        bind::bind_here(&global.cores);
+    }
+    with_fiber_word(|word| word.set(thread.cast()));
+    saved::begin();
+    let alarm = ForeignException;
+    // SAFETY: the program's promise to `myth_create`; *its own*.
+    let result = unsafe { machine::call(start.function, start.argument, this.call.as_ptr()) };
+    this.result.set(result);
+    if this.keys.are_used() {
+        // In a call that `exit` can end, too.
+        // SAFETY: as above.
+        unsafe { machine::call(end_keys, ptr::null_mut(), this.call.as_ptr()) };
+    }
+    mem::forget(alarm);
+    if this.set(ENDED) {
+        // SAFETY: *three holds*.
+        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    }
+}
+
+/// Calls the destructors of what the calling thread keeps.
+unsafe extern "C-unwind" fn end_keys(_: *mut c_void) -> *mut c_void {
+    // SAFETY: the calling thread has not ended.
+    unsafe { &*current() }.keys.end();
+    ptr::null_mut()
+}
+
+/// Dropped only if an exception leaves a thread's function.
+struct ForeignException;
+
+impl Drop for ForeignException {
+    fn drop(&mut self) {
+        eprintln!("myth: an exception has left the function of a thread; aborting");
+        process::abort();
+    }
+}
+
+/// Ends the calling thread with `result`. An OS thread of the program, `main` among them, ends the program.
+pub(crate) fn exit(result: *mut c_void) -> ! {
+    // SAFETY: the calling thread has not ended.
+    let this = unsafe { &*current() };
+    let call = this.call.get();
+    if call == Place::NONE {
+        process::exit(0);
+    }
+    // SAFETY: its function is being called; the frames of C above it are left as by a long jump (myth.h).
+    unsafe { machine::leave(call, result) }
+}
+
+/// How long a joiner waits.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    /// Until the thread has ended.
+    ToTheEnd,
+    /// Until then. None: to the end.
+    Until(Option<Instant>),
+    /// Not at all.
+    None,
+}
+
+/// Waits until `thread` has ended, writes its result, and frees it.
+///
+/// # Errors
+/// `EINVAL` if nobody can join it, `EDEADLK` if it is the caller, `EBUSY` if it has not ended in time.
+///
+/// # Safety
+/// The thread was created, and is not joined by others, before or meanwhile, or detached meanwhile.
+pub(crate) unsafe fn join(
+    thread: *const Thread,
+    patience: Patience,
+    result: Option<&Cell<*mut c_void>>,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's promise; null is nobody's.
+    let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
+    if ptr::eq(this, current()) {
+        return Err(libc::EDEADLK);
+    }
+    if this.has(DETACHED) {
+        return Err(libc::EINVAL);
+    }
+    while !this.has(STORED) {
+        // Its creator is about to store the handle, or has let it run first.
+        across(yield_with_stack);
+    }
+    // SAFETY: *one joiner*.
+    let handle = unsafe { &mut *this.handle.get() };
+    let handle = handle.as_mut().ok_or(libc::EINVAL)?;
+    if !handle.is_finished() {
+        wait_for(handle, patience)?;
+    }
+    if let Some(place) = result {
+        place.set(this.result.get());
+    }
+    // SAFETY: *three holds*: its job has ended, and the caller is the one that joins it.
+    drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    Ok(())
+}
+
+fn wait_for(handle: &mut JoinHandle<()>, patience: Patience) -> Result<(), c_int> {
+    match patience {
+        Patience::ToTheEnd | Patience::Until(None) => {
+            if across(|| handle.run_and_take()).is_none() {
+                // How its job ended is the runtime's affair.
+                let _ended = wait(handle);
+            }
+        }
+        Patience::Until(Some(deadline)) => {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let _ended = wait(timeout(left, handle)).map_err(|_elapsed| libc::EBUSY)?;
+        }
+        Patience::None => return Err(libc::EBUSY),
+    }
+    Ok(())
+}
+
+/// Nobody will join `thread`.
+///
+/// # Errors
+/// `EINVAL` if nobody could.
+///
+/// # Safety
+/// The thread was created, and is not joined by anybody.
+pub(crate) unsafe fn detach(thread: *const Thread) -> Result<(), c_int> {
+    // SAFETY: the caller's promise; null is nobody's.
+    let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
+    if this.has(DETACHED) {
+        return Err(libc::EINVAL);
+    }
+    if this.set(DETACHED) {
+        // SAFETY: *three holds*.
+        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! How a thread waits: until its node in a queue is woken, until a future is ready, or until a deadline.
+//!
+//! A thread of this library suspends its stack; any other OS thread of the program parks. Only a shutdown cancels a wait
+//! ([`crate::runtime::end`]): the wait then unwinds as far as the function that C has called, which ends the thread
+//! ([`crate::guard`]).
+
+use std::{
+    future::poll_fn,
+    hint,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use weald_kernel::{Wait, is_in_job, timeout};
+
+use crate::{
+    queue::{Node, Queue},
+    runtime,
+    saved::across,
+};
+
+/// How a wait with a deadline ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The thread was woken, or need not wait.
+    Woken,
+    /// The deadline passed first.
+    TimedOut,
+}
+
+/// Waits until `future` is ready.
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    across(|| match is_in_job() {
+        true => future.wait(),
+        false => runtime::get().block_on(future),
+    })
+}
+
+/// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait. Waits until
+/// the node is woken.
+pub(crate) fn wait_in(queue: &Queue, node: &Node, enqueue: impl FnOnce(&Node) -> bool) {
+    let node = Enqueued {
+        queue,
+        node,
+        is_in_queue: false,
+    };
+    wait(woken(node, enqueue));
+}
+
+/// As [`wait_in`], until `deadline` at the latest. None: no deadline.
+pub(crate) fn wait_in_until(
+    queue: &Queue,
+    node: &Node,
+    deadline: Option<Instant>,
+    enqueue: impl FnOnce(&Node) -> bool,
+) -> Ended {
+    let Some(deadline) = deadline else {
+        wait_in(queue, node, enqueue);
+        return Ended::Woken;
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let enqueued = Enqueued {
+        queue,
+        node,
+        is_in_queue: false,
+    };
+    let timed = wait(timeout(left, woken(enqueued, enqueue)));
+    match timed.is_ok() || node.is_woken() {
+        true => Ended::Woken,
+        false => Ended::TimedOut,
+    }
+}
+
+/// Waits for at least `duration`.
+pub(crate) fn sleep(duration: Duration) {
+    wait(async move { weald_kernel::sleep(duration).await });
+}
+
+async fn woken(mut node: Enqueued<'_>, enqueue: impl FnOnce(&Node) -> bool) {
+    let mut enqueue = Some(enqueue);
+    poll_fn(|cx| {
+        if let Some(enqueue) = enqueue.take() {
+            node.node.set_waker(cx.waker());
+            node.is_in_queue = enqueue(node.node);
+            return match node.is_in_queue {
+                // The waker may come before the end of this poll, and is not lost.
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            };
+        }
+        match node.node.is_woken() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+}
+
+/// A node that may be in a queue. When it is dropped, it is in none: it takes itself out, or waits for whoever has.
+struct Enqueued<'a> {
+    queue: &'a Queue,
+    node: &'a Node,
+    is_in_queue: bool,
+}
+
+impl Drop for Enqueued<'_> {
+    fn drop(&mut self) {
+        if !self.is_in_queue || self.node.is_woken() || self.queue.lock().remove(self.node) {
+            return;
+        }
+        // Whoever has taken it wakes it in its next few instructions.
+        while !self.node.is_woken() {
+            hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+/* The runtime: it begins and ends several times, with settings of the program and of the environment. */
+#define _GNU_SOURCE
+#include "check.h"
+#include <sched.h>
+
+static void *counts_cores(void *argument) {
+  cpu_set_t set;
+  CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+  *(int *)argument = CPU_COUNT(&set);
+  return NULL;
+}
+
+static myth_uncond_t never;
+static void *waits(void *argument) {
+  myth_uncond_wait(&never);
+  return argument;
+}
+
+static int first_began;
+static void *begins(void *argument) {
+  first_began = 1;
+  return argument;
+}
+
+static void threads_run(void) {
+  int cores = 0;
+  myth_thread_t thread = myth_create(counts_cores, &cores);
+  CHECK(thread != NULL && myth_join(thread, NULL) == 0 && cores >= 1);
+}
+
+int main(void) {
+  /* The environment, which the test sets to 3. */
+  CHECK(myth_init() == 0 && myth_get_num_workers() == 3);
+  threads_run();
+  myth_globalattr_t attr;
+  CHECK(myth_globalattr_init(&attr) == 0 && attr.stacksize == 98304);
+  CHECK(myth_globalattr_set_n_workers(&attr, 2) == 0);
+  /* Without effect while it runs. */
+  CHECK(myth_init_ex(&attr) == 0 && myth_get_num_workers() == 3);
+  CHECK(myth_is_myth_worker() == 1 || getenv("ASAN_OPTIONS"));
+  myth_fini();
+  CHECK(myth_is_myth_worker() == 0);
+  myth_fini();
+
+  CHECK(myth_globalattr_set_bind_workers(&attr, 1) == 0);
+  CHECK(myth_init_ex(&attr) == 0 && myth_get_num_workers() == 2);
+  int cores = 0;
+  myth_thread_t thread = myth_create(counts_cores, &cores);
+  CHECK(myth_join(thread, NULL) == 0 && cores == 1);
+  myth_fini();
+
+  CHECK(myth_globalattr_set_n_workers(&attr, 5000) == 0 && myth_init_ex(&attr) == EINVAL);
+  /* With one worker a thread begins before its creator goes on, unless that is not wanted. */
+  CHECK(myth_globalattr_set_n_workers(&attr, 1) == 0 && myth_globalattr_set_bind_workers(&attr, 0) == 0);
+  CHECK(myth_init_ex(&attr) == 0);
+  if (myth_is_myth_worker()) {
+    for (int i = 0; i < 1000; i++) {
+      first_began = 0;
+      thread = myth_create(begins, NULL);
+      CHECK(first_began && myth_join(thread, NULL) == 0);
+    }
+    myth_thread_attr_t later;
+    CHECK(myth_thread_attr_init(&later) == 0);
+    later.child_first = 0;
+    first_began = 0;
+    CHECK(myth_create_ex(&thread, &later, begins, NULL) == 0 && !first_began);
+    CHECK(myth_join(thread, NULL) == 0 && first_began);
+  }
+  /* Threads that wait for nothing do not keep it from ending. */
+  for (int i = 0; i < 10; i++) CHECK(myth_create(waits, NULL) != NULL);
+  myth_fini();
+  CHECK(myth_init_ex(&attr) == 0);
+  threads_run();
+  /* No myth_fini: the program ends as it is. */
+  return 0;
+}
