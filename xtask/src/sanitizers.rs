@@ -136,6 +136,18 @@ pub(crate) fn address_sanitizer(
     passed(&mut command, "AddressSanitizer", limit)
 }
 
+/// Runs the programs in C and C++ that test the C libraries, watched by `tool`. The sanitizer is that of the C compiler: it
+/// sees what the programs do with their own memory and with that of the libraries.
+pub(crate) fn c_programs(checkout: &Checkout, tool: &str, limit: &Limit) -> Outcome {
+    if tool == "valgrind" && !succeeds(checkout.command("valgrind --version")) {
+        let sentence = "valgrind is missing; install it as the system provides it.";
+        return Ok(Verdict::Skipped(sentence.to_owned()));
+    }
+    let mut command = checkout.cargo("test -p weald-myth --test c_programs");
+    command.env("WEALD_C_CHECK", tool);
+    passed(&mut command, "the programs in C", limit)
+}
+
 /// Without optimisation the frames are so large that deep recursion overflows the stacks of the tests.
 fn faster_and_smaller_frames(command: &mut Command) {
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

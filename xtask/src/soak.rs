@@ -12,8 +12,8 @@ use crate::checkout::Checkout;
 use crate::limited::{Interrupt, Limit};
 use crate::loom;
 use crate::sanitizers::{
-    MIRI_KERNEL, MIRI_MEMORY, MIRI_SITES, MIRI_SLOT, MIRI_SYNC, MIRI_TREE, address_sanitizer, miri,
-    thread_sanitizer,
+    MIRI_KERNEL, MIRI_MEMORY, MIRI_SITES, MIRI_SLOT, MIRI_SYNC, MIRI_TREE, address_sanitizer,
+    c_programs, miri, thread_sanitizer,
 };
 use crate::steps::{Outcome, Tally, Verdict};
 
@@ -38,6 +38,8 @@ pub enum Part {
     ThreadSanitizer,
     /// The tests and the stress tests under AddressSanitizer.
     AddressSanitizer,
+    /// The programs in C and C++ under valgrind and AddressSanitizer.
+    C,
 }
 
 /// A piece of a part, with a limit of its own and a line of its own in the summary.
@@ -107,6 +109,17 @@ impl Part {
                 vec![
                     Piece::new("AddressSanitizer: tests", 40, tests("", None)),
                     Piece::new("AddressSanitizer: stress", 20, stress),
+                ]
+            }
+            Part::C => {
+                let programs = |tool| move |limit: &Limit| c_programs(checkout, tool, limit);
+                vec![
+                    Piece::new("programs in C: valgrind", 30, programs("valgrind")),
+                    Piece::new(
+                        "programs in C: AddressSanitizer",
+                        10,
+                        programs("address-sanitizer"),
+                    ),
                 ]
             }
         }
