@@ -1,5 +1,6 @@
 // The rival MassiveThreads: a user thread for each first half, which runs at once, so what other workers
-// can take is the rest of the caller. Also measures what its threads cost by themselves.
+// can take is the rest of the caller. Also measures what its threads cost by themselves. The same program, with the
+// library of Weald that has the same functions, is `weald-c`.
 #include <myth/myth.h>
 
 #include <atomic>
@@ -7,6 +8,10 @@
 #include <memory>
 
 #include "forks.hpp"
+
+#ifndef RIVAL
+#define RIVAL "MassiveThreads"
+#endif
 
 namespace {
 
@@ -282,7 +287,7 @@ void run_threads(const Keys& keys, std::size_t workers) {
 int main(int count, char** arguments) {
     auto workloads = fork_workloads;
     workloads["thread"] = "n what threads";
-    return main_of(count, arguments, "MassiveThreads (GCC " __VERSION__ ")", workloads,
+    return main_of(count, arguments, RIVAL " (GCC " __VERSION__ ")", workloads,
                    [](const std::string& workload, const Keys& keys, std::size_t workers) {
                        if (workload == "thread") {
                            run_threads(keys, workers);
