@@ -21,6 +21,7 @@ pub mod ci;
 pub mod install;
 pub mod lint;
 pub mod paths;
+pub mod platforms;
 pub mod sanitizers;
 pub mod soak;
 pub mod toolchains;

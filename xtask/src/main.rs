@@ -41,6 +41,12 @@ enum Routine {
         #[arg(long)]
         strict: bool,
     },
+    /// Build and test for the other platforms: musl, and aarch64 in an emulator.
+    Platforms {
+        /// Fail if a platform is skipped because its target or programs cannot be had.
+        #[arg(long)]
+        strict: bool,
+    },
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
     /// Run each fuzz target.
@@ -96,6 +102,7 @@ fn main() -> ExitCode {
         Routine::Features => print(xtask::features::check(&checkout).map(|()| String::new())),
         Routine::Doc => print(xtask::ci::documentation(&checkout).map(|()| String::new())),
         Routine::Lint { only, strict } => xtask::lint::lint(&checkout, &only, skips(strict)),
+        Routine::Platforms { strict } => xtask::platforms::platforms(&checkout, skips(strict)),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
         Routine::Fuzz { seconds, only } => xtask::toolchains::fuzz(&checkout, seconds, &only),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
