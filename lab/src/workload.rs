@@ -54,14 +54,12 @@ pub(crate) mod kind;
 mod large_commits;
 pub(crate) mod memory;
 mod offender;
-mod quantile;
 mod senders;
 mod tally;
 mod team;
 pub(crate) mod trees;
 mod watch;
 mod work;
-pub(crate) mod xorshift;
 
 use crate::error::Error;
 use crate::nearest;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::xorshift::Xorshift;
 use crate::workload::trees::{self, Fanout};
-use crate::workload::xorshift::Xorshift;
 
 /// How many versions are kept.
 const KEPT: usize = 1_000;

@@ -5,18 +5,21 @@
 //! in `status` are approximate on kernels that count per CPU, which would drown a thousand small processes,
 //! so they are used only where `smaps_rollup` is missing.
 
-use crate::error::Error;
-
 /// Resident bytes without pages of files.
-pub(crate) fn resident() -> Result<u64, Error> {
+///
+/// # Errors
+///
+/// A sentence if the kernel does not tell.
+pub fn resident() -> Result<u64, String> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
     if let Some(bytes) = rollup.and_then(|text| sum(&text, &["Anonymous:", "Pss_Shmem:"])) {
         return Ok(bytes);
     }
     let path = "/proc/self/status";
-    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("Cannot read {path}: {error}."))?;
     sum(&text, &["RssAnon:", "RssShmem:"])
-        .ok_or_else(|| Error::workload("This kernel does not report the memory of a process."))
+        .ok_or_else(|| "This kernel does not report the memory of a process.".to_owned())
 }
 
 /// The sum of the named lines, which the kernel gives in kibibytes; `None` if one is absent.
@@ -28,11 +31,6 @@ fn sum(text: &str, names: &[&str]) -> Option<u64> {
         total += kibibytes * 1024;
     }
     Some(total)
-}
-
-/// The growth from `before` to `after` per item of `count`.
-pub(crate) fn growth_per(before: u64, after: u64, count: usize) -> f64 {
-    (after as f64 - before as f64) / count as f64
 }
 
 #[cfg(test)]

@@ -8,9 +8,16 @@ use std::time::Duration;
     clippy::cast_sign_loss,
     reason = "a share of a length"
 )]
-pub(super) fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
+#[must_use]
+pub fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
+}
+
+/// The same in milliseconds; 0 if there are no values.
+#[must_use]
+pub fn milliseconds(sorted: &[Duration], share: f64) -> f64 {
+    quantile(sorted, share).map_or(0.0, |value| value.as_secs_f64() * 1e3)
 }
 
 #[cfg(test)]
@@ -25,5 +32,9 @@ mod tests {
         let few = [Duration::from_millis(1), Duration::from_millis(7)];
         assert_eq!(quantile(&few, 0.999), Some(few[1]));
         assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(
+            [milliseconds(&few, 1.0), milliseconds(&[], 1.0)],
+            [7.0, 0.0]
+        );
     }
 }

@@ -17,12 +17,12 @@ use weald::process::Inbox;
 
 use super::definition::Workload;
 use super::host::alone;
-use super::quantile::quantile;
 use super::team::Team;
 use super::trees;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::quantile::quantile;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "durable",

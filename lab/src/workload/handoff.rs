@@ -9,10 +9,10 @@ use weald::process::{self, Inbox, Pid};
 
 use super::host::{alone, not_spawned};
 use super::offender::compute;
-use super::quantile::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::quantile::milliseconds;
 
 /// How long the waking process computes.
 const COMPUTING: Duration = Duration::from_millis(50);
@@ -53,10 +53,9 @@ async fn measure(mut inbox: Inbox<Duration>, rounds: usize) -> Result<Vec<Metric
     woken.send(Wake::Stop);
 
     lateness.sort_unstable();
-    let milliseconds = |value: Option<Duration>| value.map_or(0.0, |v| v.as_secs_f64() * 1e3);
     Ok(vec![
-        Metric::new("lateness_worst_ms", milliseconds(lateness.last().copied())),
-        Metric::new("lateness_p50_ms", milliseconds(quantile(&lateness, 0.5))),
+        Metric::new("lateness_worst_ms", milliseconds(&lateness, 1.0)),
+        Metric::new("lateness_p50_ms", milliseconds(&lateness, 0.5)),
     ])
 }
 

@@ -16,10 +16,10 @@ use super::definition::Workload;
 use super::host::alone;
 use super::team::Team;
 use super::trees::{self, Fanout};
-use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::xorshift::Xorshift;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "hot-tree",

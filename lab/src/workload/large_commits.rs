@@ -16,11 +16,11 @@ use weald::forest::{
 use weald_tree::Builder;
 
 use super::durable::Place;
-use super::quantile::quantile;
 use super::trees::{not_committed, not_edited};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::quantile::quantile;
 
 const REST: Duration = Duration::from_millis(20);
 const INTERVAL: Duration = Duration::from_millis(1);

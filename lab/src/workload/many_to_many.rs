@@ -12,10 +12,10 @@ use weald::process::{self, Inbox, Pid};
 use super::host::{Size, alone_with_polls, not_spawned};
 use super::tally::Tally;
 use super::work::Work;
-use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::xorshift::{Xorshift, shares};
 
 /// A message to a process.
 enum Mail {
@@ -81,18 +81,6 @@ async fn measure(
     )])
 }
 
-/// How many messages each process will be sent.
-fn shares(processes: usize, messages: usize) -> Vec<usize> {
-    let mut expected = vec![0; processes];
-    for index in 0..processes {
-        let mut generator = Xorshift::of(index);
-        for _ in 0..messages {
-            expected[generator.below(processes)] += 1;
-        }
-    }
-    expected
-}
-
 fn spawn_one(
     share: Share,
     ready: &'static Tally,
@@ -125,17 +113,5 @@ fn send_all(share: Share, pids: &[Pid<Mail>]) {
     for value in (0..u32::MAX).cycle().take(share.messages) {
         share.work.run();
         pids[generator.below(pids.len())].send(Mail::Value(value));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_add_up_to_what_is_sent() {
-        let shares = shares(10, 100);
-        assert_eq!(shares.iter().sum::<usize>(), 1000);
-        assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
     }
 }

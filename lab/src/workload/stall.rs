@@ -19,16 +19,11 @@ use super::host::{alone, crashed, not_spawned};
 use super::journal_offenders::JournalOffenders;
 use super::large_commits::{LargeCommits, Running};
 use super::offender::{OffenderKind, Offenders};
-use super::quantile::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::ticks::{CALM, TICK, Ticks};
 
-const TICK: Duration = Duration::from_millis(5);
-/// How long everything runs undisturbed before a burst.
-const CALM: Duration = Duration::from_millis(500);
-/// How much of a burst passes before its ticks count.
-const FIRST: Duration = Duration::from_millis(100);
 /// The number of pingers if it is not given.
 const PINGERS: usize = 1_000;
 
@@ -67,22 +62,6 @@ enum PairMessage {
     Value(u32),
     /// The partner has ended.
     Stop,
-}
-
-/// The end of one sleep of the ticker.
-#[derive(Clone, Copy)]
-struct Tick {
-    at: Instant,
-    late: Duration,
-}
-
-/// The part of a run that is judged.
-#[derive(Clone, Copy)]
-struct Judged {
-    /// Lateness counts from here.
-    late_from: Instant,
-    /// Ticks count from here.
-    ticks_from: Instant,
 }
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
@@ -151,23 +130,15 @@ async fn measure(size: StallSize, params: &Params) -> Result<Vec<Metric>, Error>
         Some(commits) => Some(commits.start(params, size.offenders).await?),
         None => None,
     };
-    let (ticker, judged, offenders) = if size.is_burst {
+    let (ticker, offence, offenders) = if size.is_burst {
         let ticker = weald::spawn(tick(CALM + size.length, path));
         weald::sleep(CALM).await;
         let burst = Instant::now();
-        let judged = Judged {
-            late_from: burst,
-            ticks_from: burst + FIRST,
-        };
-        (ticker, judged, size.offender.map(start).transpose()?)
+        (ticker, burst, size.offender.map(start).transpose()?)
     } else {
         let offenders = size.offender.map(start).transpose()?;
         let now = Instant::now();
-        let judged = Judged {
-            late_from: now,
-            ticks_from: now,
-        };
-        (weald::spawn(tick(size.length, path)), judged, offenders)
+        (weald::spawn(tick(size.length, path)), now, offenders)
     };
 
     let ticks = ticker.await.map_err(|error| job_failed(&error))?;
@@ -178,7 +149,12 @@ async fn measure(size: StallSize, params: &Params) -> Result<Vec<Metric>, Error>
     for pinger in pingers {
         messages += pinger.await.map_err(|reason| crashed(&reason))?;
     }
-    let mut metrics = judge(&ticks, judged)?;
+    let figures = ticks.figures(offence, size.is_burst);
+    let figures = figures.ok_or_else(|| Error::workload("The ticker never ticked."))?;
+    let figures = figures.into_iter();
+    let mut metrics: Vec<Metric> = figures
+        .map(|(name, value)| Metric::new(name, value))
+        .collect();
     if messages > 0 {
         let hop = elapsed.as_nanos() as f64 / messages as f64;
         metrics.push(Metric::new("ns_per_hop", hop));
@@ -195,32 +171,6 @@ async fn measure(size: StallSize, params: &Params) -> Result<Vec<Metric>, Error>
 
 fn job_failed(error: &weald::JoinError) -> Error {
     Error::workload(format!("A job of the workload failed: {error}."))
-}
-
-/// What the ticks say. The ticks of a run are a share of those that the clock has room for.
-fn judge(ticks: &[Tick], judged: Judged) -> Result<Vec<Metric>, Error> {
-    let lateness = ticks.iter().filter(|tick| tick.at >= judged.late_from);
-    let mut lateness: Vec<Duration> = lateness.map(|tick| tick.late).collect();
-    lateness.sort_unstable();
-    let (Some(p999), Some(worst)) = (quantile(&lateness, 0.999), lateness.last()) else {
-        return Err(Error::workload("The ticker never ticked."));
-    };
-    let counted = ticks.iter().filter(|tick| tick.at >= judged.ticks_from);
-    let end = ticks.last().map_or(judged.ticks_from, |last| last.at);
-    let room = end
-        .saturating_duration_since(judged.ticks_from)
-        .as_secs_f64()
-        / TICK.as_secs_f64();
-    let counted = counted.count() as f64;
-    Ok(vec![
-        Metric::new("ticks", counted),
-        Metric::new(
-            "ticks_percent",
-            (100.0 * counted / room.max(1.0)).min(100.0),
-        ),
-        Metric::new("lateness_p999_ms", p999.as_secs_f64() * 1e3),
-        Metric::new("lateness_worst_ms", worst.as_secs_f64() * 1e3),
-    ])
 }
 
 /// A file that the ticks read; it is removed on drop.
@@ -246,8 +196,8 @@ impl Drop for SmallFile {
 }
 
 /// Ticks for `length`. Each tick reads the file, if there is one, and looks up a name.
-async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<Vec<Tick>> {
-    let mut ticks = Vec::new();
+async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<Ticks> {
+    let mut ticks = Ticks::default();
     let end = Instant::now() + length;
     loop {
         let due = Instant::now() + TICK;
@@ -256,10 +206,7 @@ async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<Vec<Tick>> 
             weald::fs::read(file).await?;
             weald::net::lookup_host("localhost", 80).await?;
         }
-        let at = Instant::now();
-        let late = at.saturating_duration_since(due);
-        ticks.push(Tick { at, late });
-        if at >= end {
+        if ticks.add(due) >= end {
             return Ok(ticks);
         }
     }
@@ -300,36 +247,4 @@ async fn ping(mut inbox: Inbox<PairMessage>, stop: Arc<AtomicBool>) -> u64 {
         partner.send(PairMessage::Value(value.wrapping_add(1)));
     }
     received
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_of_a_burst_count_later_than_their_lateness() {
-        let begin = Instant::now();
-        let tick = |at: u64, late: u64| Tick {
-            at: begin + Duration::from_millis(at),
-            late: Duration::from_millis(late),
-        };
-        let ticks = [
-            tick(5, 900),
-            tick(60, 50),
-            tick(110, 2),
-            tick(115, 3),
-            tick(120, 0),
-        ];
-        let judged = Judged {
-            late_from: begin + Duration::from_millis(10),
-            ticks_from: begin + Duration::from_millis(100),
-        };
-        let values: Vec<f64> = judge(&ticks, judged)
-            .unwrap()
-            .iter()
-            .map(|m| m.value)
-            .collect();
-        // Four ticks of 5 ms fit into the last 20 ms.
-        assert_eq!(values, [3.0, 75.0, 50.0, 50.0]);
-    }
 }

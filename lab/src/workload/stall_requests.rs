@@ -22,10 +22,10 @@ use weald::process::Inbox;
 use super::definition::Workload;
 use super::host::alone;
 use super::offender::{OFFENCE, block, compute};
-use super::quantile::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::quantile::quantile;
 
 /// How many other clients there are.
 const OTHERS: usize = 32;

@@ -10,7 +10,7 @@
 
 use std::{
     hint::black_box,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,21 +22,14 @@ use super::host::alone;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::lateness::{Lateness99, SPREAD_NS};
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-/// The time over which deadlines are spread, in nanoseconds.
-const SPREAD_NS: u64 = 2_000_000_000;
 pub(crate) const SPREAD: Duration = Duration::from_nanos(SPREAD_NS);
 /// A job that runs longer than the monitor's limit loses its worker, so it yields after this many.
 const GIVE_WAY_EVERY: usize = 4096;
 /// The first round touches the memory; the last one counts.
 pub(crate) const ROUNDS: usize = 3;
-/// The time allowed for the start of one callback.
-const STARTING: Duration = Duration::from_micros(2);
-/// Latenesses are counted in steps of ten microseconds, up to a second.
-const PLACES: usize = 100_000;
-const PLACE_US: u128 = 10;
-
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let pending = params.count("pending")?.max(1);
     let workers = super::definition::workers(params)?;
@@ -80,11 +73,6 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 /// The deadline at this position in the order of time.
 pub(crate) fn deadline(start: Instant, place: usize, pending: usize) -> Instant {
     start + Duration::from_nanos(place as u64 * SPREAD_NS / pending as u64)
-}
-
-/// The position of the callback with this index, where the order is not that of time.
-fn scattered(index: usize, pending: usize) -> usize {
-    index.wrapping_mul(7_919) % pending
 }
 
 fn per(clock: Instant, count: usize) -> f64 {
@@ -138,22 +126,11 @@ fn fired(pending: usize) -> f64 {
 }
 
 async fn lateness_p99_us(pending: usize, workers: usize) -> f64 {
-    let counts: &'static [AtomicU64] = (0..PLACES)
-        .map(|_| AtomicU64::new(0))
-        .collect::<Vec<_>>()
-        .leak();
+    let late = Lateness99::leak(pending);
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    // The first deadline should come after all have been started; the rivals do the same.
-    let lead = Duration::from_millis(500) + STARTING * u32::try_from(pending).unwrap_or(u32::MAX);
-    let start = weald::now() + lead;
     for index in 0..pending {
-        let due = deadline(start, scattered(index, pending), pending);
-        let run = move || {
-            let late = weald::now().saturating_duration_since(due).as_micros() / PLACE_US;
-            counts[usize::try_from(late).map_or(PLACES - 1, |late| late.min(PLACES - 1))]
-                .fetch_add(1, Ordering::Relaxed);
-        };
-        callback::at(due, run).detach();
+        let due = late.deadline(index);
+        callback::at(due, move || late.count(due)).detach();
         give_way(index).await;
     }
     if workers > 1 {
@@ -164,23 +141,9 @@ async fn lateness_p99_us(pending: usize, workers: usize) -> f64 {
         })
         .detach();
     }
-    let all = || {
-        counts
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum::<u64>()
-    };
-    while all() < pending as u64 {
+    while !late.is_complete() {
         weald::sleep(Duration::from_millis(50)).await;
     }
     stop.store(true, Ordering::Relaxed);
-    let mut left = pending as u64 / 100;
-    for (place, count) in counts.iter().enumerate().rev() {
-        let count = count.load(Ordering::Relaxed);
-        if count > left {
-            return (place as u64 + 1) as f64 * PLACE_US as f64;
-        }
-        left -= count;
-    }
-    0.0
+    late.microseconds()
 }

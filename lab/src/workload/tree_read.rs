@@ -15,10 +15,10 @@ use super::host::{alone, not_spawned};
 use super::memory::{growth_per, resident};
 use super::tally::Tally;
 use super::trees::{self, Fanout};
-use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::xorshift::Xorshift;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "tree-read",

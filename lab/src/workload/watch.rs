@@ -15,11 +15,11 @@ use weald::process::{self, Inbox};
 use super::definition::Workload;
 use super::durable::Place;
 use super::host::{alone, not_spawned};
-use super::quantile::quantile;
 use super::trees::{not_committed, not_edited};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
+use crate::programs::quantile::quantile;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "watch",

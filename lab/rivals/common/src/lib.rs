@@ -1,7 +1,7 @@
 //! Shared by every Rust rival: reading the arguments, memory figures, the traffic pattern, and printing metrics.
 //!
-//! Invariant: nothing here runs inside a measured section except [`Tally::count`], [`Xorshift::next_below`] and the
-//! programs that fork. Any rival of this workspace may call it; it starts no thread but the one that ends a burst.
+//! Invariant: nothing here runs inside a measured section except [`Tally::count`], the generator of targets
+//! and the programs that fork. Any rival of this workspace may call it; it starts no thread but the one that ends a burst.
 
 mod args;
 mod forking;
@@ -13,14 +13,13 @@ mod stalling;
 pub use args::{Call, Kind, is_workload};
 pub use forking::fork;
 pub use measure::{
-    Tally, Xorshift, bind_to_processors, commit_at_once, compute_for, expected_counts, rss_bytes,
-    use_processors,
+    Tally, bind_to_processors, commit_at_once, compute_for, rss_bytes, use_processors,
 };
-pub use report::{Lateness, bad_usage, fail, locked_versions, per, print, print_metrics};
-pub use sleeping::{Captured, HOUR, Lateness99, print_line};
-pub use stalling::{CALM, OFFENCE, Offender, REST, Stall, TICK, TickLog};
+pub use report::{bad_usage, fail, locked_versions, per, print, print_metrics};
+pub use sleeping::{Captured, HOUR, print_line};
+pub use stalling::{OFFENCE, Offender, REST, Stall};
 
-/// The programs that fork and join, and the clients of servers, from the same files that Weald runs: see
+/// The programs that fork and join, the clients of servers, and what is measured with, from the same files that Weald runs: see
 /// `lab/src/programs.rs`.
 #[path = "../../../src/programs"]
 pub mod programs {
@@ -32,17 +31,22 @@ pub mod programs {
     pub mod fib;
     pub mod fork;
     pub mod items;
+    pub mod lateness;
     pub mod listeners;
     pub mod load;
     pub mod measure;
+    pub mod memory;
+    pub mod quantile;
     pub mod queens;
     pub mod quicksort;
     pub mod scenes;
     pub mod served;
     pub mod slope;
     pub mod threads;
+    pub mod ticks;
     pub mod tree;
     pub mod visitors;
+    pub mod xorshift;
 }
 
 #[cfg(feature = "mimalloc")]

@@ -1,5 +1,4 @@
-//! What the rivals measure with: resident memory, a shared counter, the pattern of
-//! `many-to-many`, and work without waiting.
+//! What the rivals measure with: resident memory, processors, a shared counter, writers, and work without waiting.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -9,26 +8,12 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::programs::memory;
 use crate::report::fail;
 
-/// The resident memory of this OS process in bytes: `RssAnon` and `RssShmem` of
-/// `/proc/self/status`.
+/// The resident memory of this OS process in bytes, without pages of files.
 pub fn rss_bytes() -> u64 {
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
-        fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.");
-    };
-    ["RssAnon:", "RssShmem:"]
-        .iter()
-        .map(|field| kilobytes(&status, field) * 1024)
-        .sum()
-}
-
-fn kilobytes(status: &str, field: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let number = line
-        .and_then(|line| line.split_whitespace().next())
-        .and_then(|n| n.parse().ok());
-    number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
+    memory::resident().unwrap_or_else(|sentence| fail(&sentence))
 }
 
 /// Binds the program to as many processors as there are workers; called before the first thread starts.
@@ -88,37 +73,6 @@ pub fn compute_for(duration: Duration) {
             );
         }
     }
-}
-
-/// The generator xorshift64 (shifts 13, 7, 17).
-#[derive(Clone, Copy, Debug)]
-pub struct Xorshift(u64);
-
-impl Xorshift {
-    /// The generator of the process with this index: seeded with the index + 1.
-    pub fn of_process(index: usize) -> Self {
-        Self(index as u64 + 1)
-    }
-
-    /// The next number, below `limit`.
-    pub fn next_below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
-/// How many messages each of `processes` will receive, found by running all the generators.
-pub fn expected_counts(processes: usize, messages: usize) -> Vec<usize> {
-    let mut counts = vec![0; processes];
-    for index in 0..processes {
-        let mut random = Xorshift::of_process(index);
-        for _ in 0..messages {
-            counts[random.next_below(processes)] += 1;
-        }
-    }
-    counts
 }
 
 /// Runs writers of `each` commits at once, and returns how long they took together, and each commit, in order; `writer`

@@ -62,30 +62,3 @@ fn locked_version(name: &str) -> String {
     let version = version.map_or("of unknown version", |(version, _)| version);
     format!("{name} {version}")
 }
-
-/// How late each occurrence of a repeated event was.
-#[derive(Debug, Default)]
-pub struct Lateness(Vec<Duration>);
-
-impl Lateness {
-    /// Adds one event.
-    pub fn add(&mut self, late: Duration) {
-        self.0.push(late);
-    }
-
-    /// How many events there were.
-    pub fn events(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The lateness in milliseconds that this share of the events does not exceed; 1 gives the
-    /// worst.
-    pub fn milliseconds(&mut self, quantile: f64) -> f64 {
-        self.0.sort_unstable();
-        let rank = (self.0.len() as f64 * quantile).ceil() as usize;
-        let index = rank.saturating_sub(1).min(self.0.len().saturating_sub(1));
-        self.0
-            .get(index)
-            .map_or(0.0, |late| late.as_secs_f64() * 1e3)
-    }
-}

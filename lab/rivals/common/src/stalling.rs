@@ -1,4 +1,4 @@
-//! `stall`: its parameters, what an offender does to its thread, and what the ticks say.
+//! `stall`: its parameters, and what an offender does to its thread.
 //!
 //! An offender of a burst offends once, for two seconds, and not at all if it starts after the burst; every other one
 //! rests and offends, again and again.
@@ -10,18 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::args::Call;
 use crate::measure::compute_for;
-use crate::report::{Lateness, bad_usage};
+use crate::programs::ticks::CALM;
+use crate::report::bad_usage;
 
-/// How long the ticker sleeps.
-pub const TICK: Duration = Duration::from_millis(5);
 /// How long an offender rests.
 pub const REST: Duration = Duration::from_millis(20);
 /// How long an offender offends.
 pub const OFFENCE: Duration = Duration::from_millis(300);
-/// How long everything runs undisturbed before a burst.
-pub const CALM: Duration = Duration::from_millis(500);
 const BURST: Duration = Duration::from_secs(2);
-const FIRST: Duration = Duration::from_millis(100);
 const JUST_BELOW: Duration = Duration::from_millis(9);
 
 static BURST_IS_OVER: AtomicBool = AtomicBool::new(false);
@@ -153,37 +149,5 @@ impl Offender {
                 thread::sleep(OFFENCE);
             }
         }
-    }
-}
-
-/// The ends of the ticker's sleeps.
-#[derive(Debug, Default)]
-pub struct TickLog(Vec<(Instant, Duration)>);
-
-impl TickLog {
-    /// A sleep that was due at `due` has ended.
-    pub fn add(&mut self, due: Instant) {
-        let at = Instant::now();
-        self.0.push((at, at.saturating_duration_since(due)));
-    }
-
-    /// What the ticks say about offenders that began at `begin`. Lateness counts from there, the ticks of a burst
-    /// 100 ms later.
-    pub fn metrics(&self, begin: Instant, is_burst: bool) -> Vec<(&'static str, f64)> {
-        let ticks_from = begin + if is_burst { FIRST } else { Duration::ZERO };
-        let mut lateness = Lateness::default();
-        for (_, late) in self.0.iter().filter(|(at, _)| *at >= begin) {
-            lateness.add(*late);
-        }
-        let ticks = self.0.iter().filter(|(at, _)| *at >= ticks_from).count() as f64;
-        let end = self.0.last().map_or(ticks_from, |(at, _)| *at);
-        let length = end.saturating_duration_since(ticks_from);
-        let room = (length.as_secs_f64() / TICK.as_secs_f64()).max(1.0);
-        vec![
-            ("ticks", ticks),
-            ("ticks_percent", (100.0 * ticks / room).min(100.0)),
-            ("lateness_p999_ms", lateness.milliseconds(0.999)),
-            ("lateness_worst_ms", lateness.milliseconds(1.0)),
-        ]
     }
 }

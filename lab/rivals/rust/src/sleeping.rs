@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::programs::lateness::Lateness99;
 use common::programs::slope::sizes;
-use common::{Call, Captured, HOUR, Lateness99, per, print_line, print_metrics, rss_bytes};
+use common::{Call, Captured, HOUR, per, print_line, print_metrics, rss_bytes};
 
 use crate::system::Tasks;
 

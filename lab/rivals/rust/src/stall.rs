@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{
-    CALM, Call, Lateness, Offender, REST, Stall, TICK, TickLog, compute_for, per, print_metrics,
-};
+use common::programs::quantile::milliseconds;
+use common::programs::ticks::{CALM, TICK, Ticks};
+use common::{Call, Offender, REST, Stall, compute_for, fail, per, print_metrics};
 
 use crate::system::{Arrival, Mailbox, Outbox, Tasks};
 
@@ -68,9 +68,10 @@ async fn stall<S: Offences>(stall: Stall) {
         S::start(ticker);
         begin
     };
-    let (ticks, exchanged, running): (TickLog, u64, Duration) =
+    let (ticks, exchanged, running): (Ticks, u64, Duration) =
         S::told(told).await.expect("the ticker does not panic");
-    let mut metrics = ticks.metrics(begin, stall.is_burst);
+    let figures = ticks.figures(begin, stall.is_burst);
+    let mut metrics = figures.unwrap_or_else(|| fail("The ticker never ticked."));
     if exchanged > 0 {
         metrics.push(("ns_per_hop", per(running, exchanged as f64)));
     }
@@ -83,11 +84,11 @@ async fn tick<S: Offences>(
     length: Duration,
     pairs: Pairs,
     offender: Offender,
-) -> (TickLog, u64, Duration) {
+) -> (Ticks, u64, Duration) {
     let exchanged = |pair: &Exchanged| pair.0.load(Ordering::Relaxed);
     let total = || pairs.iter().map(exchanged).sum::<u64>();
     let (clock, before) = (Instant::now(), total());
-    let mut ticks = TickLog::default();
+    let mut ticks = Ticks::default();
     while clock.elapsed() < length {
         let due = Instant::now() + TICK;
         S::pause(TICK).await;
@@ -150,21 +151,22 @@ async fn handoff<S: Tasks>(rounds: u64) {
     });
     let (tell, told) = S::once();
     S::start(async move {
-        let mut lateness = Lateness::default();
+        let mut lateness = Vec::new();
         for _ in 0..rounds {
             // Waits for a timer first, so that the waking process starts each round from the runtime.
             S::pause(TICK).await;
             assert!(woken.send(Instant::now()), "the woken process waits");
             compute_for(HANDOFF_WORK);
             let late = waker_mailbox.receive().await.message();
-            lateness.add(late.expect("the woken process answers"));
+            lateness.push(late.expect("the woken process answers"));
         }
         assert!(S::tell(tell, lateness), "the main unit waits");
     });
     let lateness = S::told(told).await;
-    let mut lateness = lateness.expect("the waking process does not panic");
+    let mut lateness: Vec<Duration> = lateness.expect("the waking process does not panic");
+    lateness.sort_unstable();
     print_metrics(&[
-        ("lateness_worst_ms", lateness.milliseconds(1.0)),
-        ("lateness_p50_ms", lateness.milliseconds(0.5)),
+        ("lateness_worst_ms", milliseconds(&lateness, 1.0)),
+        ("lateness_p50_ms", milliseconds(&lateness, 0.5)),
     ]);
 }

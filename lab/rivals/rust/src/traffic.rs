@@ -4,7 +4,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use common::{Call, Xorshift, expected_counts, per, print_metrics, rss_bytes};
+use common::programs::xorshift::{Xorshift, shares};
+use common::{Call, per, print_metrics, rss_bytes};
 
 use crate::system::{Arrival, Counter, Gate, Mailbox, Outbox, System, Team};
 
@@ -222,15 +223,15 @@ async fn many_to_many<S: System>(call: &Call) {
     let mut team = Team::<S>::of(processes);
     let (senders, mailboxes): (Vec<_>, Vec<_>) = (0..processes).map(|_| S::mailbox()).unzip();
     let everyone: &'static [S::Outbox<u64>] = senders.leak();
-    let expected = expected_counts(processes, messages);
+    let expected = shares(processes, messages);
     for (index, (mailbox, expected)) in mailboxes.into_iter().zip(expected).enumerate() {
         let ([started, done], go) = (team.counters(), team.told_to_start());
         S::start(async move {
             started.count();
             S::told(go).await.expect("the main unit sends the start");
-            let mut random = Xorshift::of_process(index);
+            let mut random = Xorshift::of(index);
             for number in 0..messages as u64 {
-                let target = random.next_below(everyone.len());
+                let target = random.below(everyone.len());
                 assert!(everyone[target].send(number), "every mailbox is open");
             }
             receive::<S>(mailbox, expected).await;

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Call, Xorshift, expected_counts, per, print_metrics, rss_bytes};
+use common::programs::xorshift::{Xorshift, shares};
+use common::{Call, per, print_metrics, rss_bytes};
 use ractor::{ActorCell, ActorRef, pg};
 
 use super::{Actors, Behaviour, Die, Ractor};
@@ -311,11 +312,11 @@ async fn many_to_many(call: &Call) {
     let mut done = Gate::<Tokio>::new(processes);
     let targets: Targets = Box::leak(Box::default());
     let mut handles = Vec::with_capacity(processes);
-    for (index, expected) in expected_counts(processes, messages).into_iter().enumerate() {
+    for (index, expected) in shares(processes, messages).into_iter().enumerate() {
         let send_share = move |targets: &[ActorRef<ToPeer>]| {
-            let mut random = Xorshift::of_process(index);
+            let mut random = Xorshift::of(index);
             for number in 0..messages as u64 {
-                let target = &targets[random.next_below(targets.len())];
+                let target = &targets[random.below(targets.len())];
                 target.cast(ToPeer::Number(number)).expect(ALIVE);
             }
         };

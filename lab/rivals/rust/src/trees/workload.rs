@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Call, Xorshift, commit_at_once, fail, per, print_metrics, rss_bytes};
+use common::programs::xorshift::Xorshift;
+use common::{Call, commit_at_once, fail, per, print_metrics, rss_bytes};
 
 use super::database::{Kept, Names, Published};
 use super::document::{Node, Shape, for_each_node, paths};
@@ -59,7 +60,7 @@ pub(crate) fn read<L: Library>(call: &Call, shape: Shape) -> ! {
     let (tree, paths) = (Published::new(tree), paths(shape));
     let visited = AtomicUsize::new(0);
     let elapsed = on_threads(call.workers, tasks, |number| {
-        let path = &paths[Xorshift::of_process(number).next_below(paths.len())];
+        let path = &paths[Xorshift::of(number).below(paths.len())];
         let version = tree.append(path, number as u64);
         let count = if is_of_attributes {
             version.count_attributes()
@@ -146,14 +147,14 @@ pub(crate) fn hot<L: Library>(call: &Call, shape: Shape) -> ! {
     let kept = Kept::new(kept);
     let (paths, each) = (paths(shape), commits.div_ceil(writers));
     let (elapsed, all) = commit_at_once(writers, each, |number| {
-        let mut random = Xorshift::of_process(number);
+        let mut random = Xorshift::of(number);
         let (tree, kept, paths) = (&tree, &kept, &paths);
         move |step| {
-            let path = &paths[random.next_below(paths.len())];
+            let path = &paths[random.below(paths.len())];
             kept.keep(if step % 2 == 0 {
                 tree.append(path, step as u64)
             } else {
-                let name = NAMES[random.next_below(NAMES.len())];
+                let name = NAMES[random.below(NAMES.len())];
                 tree.commit(|newest| newest.put(path, name, step.to_le_bytes()))
             });
         }
