@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Where a taken instance comes back to.
-type Home<S> = Arc<Mutex<Option<S>>>;
+type ReturnSlot<S> = Arc<Mutex<Option<S>>>;
 
 /// See the head of this file.
 pub(crate) struct ServiceSlot<S>(RefCell<Content<S>>);
@@ -20,17 +20,20 @@ pub(crate) struct ServiceSlot<S>(RefCell<Content<S>>);
 enum Content<S> {
     Here(S),
     /// A request has it, or had it.
-    Taken(Home<S>),
+    Taken(ReturnSlot<S>),
 }
 
 /// The instance while a request has it.
 pub(crate) struct TakenService<S> {
     service: Option<S>,
-    home: Home<S>,
+    returned: ReturnSlot<S>,
 }
 
-fn come_back<S>(home: &Home<S>) -> Option<S> {
-    home.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn come_back<S>(returned: &ReturnSlot<S>) -> Option<S> {
+    returned
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
 }
 
 impl<S> ServiceSlot<S> {
@@ -42,8 +45,8 @@ impl<S> ServiceSlot<S> {
     #[inline]
     fn settle(&self) {
         let mut content = self.0.borrow_mut();
-        if let Content::Taken(home) = &*content {
-            let service = come_back(home).expect("hyper has one request at a time");
+        if let Content::Taken(returned) = &*content {
+            let service = come_back(returned).expect("hyper has one request at a time");
             *content = Content::Here(service);
         }
     }
@@ -51,13 +54,13 @@ impl<S> ServiceSlot<S> {
     /// Takes the instance, for a request whose clone is made later.
     pub(crate) fn take(&self) -> TakenService<S> {
         self.settle();
-        let home: Home<S> = Arc::default();
-        let Content::Here(service) = self.0.replace(Content::Taken(home.clone())) else {
+        let returned: ReturnSlot<S> = Arc::default();
+        let Content::Here(service) = self.0.replace(Content::Taken(returned.clone())) else {
             unreachable!("it has just settled");
         };
         TakenService {
             service: Some(service),
-            home,
+            returned,
         }
     }
 
@@ -65,7 +68,7 @@ impl<S> ServiceSlot<S> {
     pub(crate) fn into_inner(self) -> Option<S> {
         match self.0.into_inner() {
             Content::Here(service) => Some(service),
-            Content::Taken(home) => come_back(&home),
+            Content::Taken(returned) => come_back(&returned),
         }
     }
 }
@@ -86,14 +89,16 @@ impl<S: Clone> TakenService<S> {
     /// A clone for the request.
     pub(crate) fn make_clone(&self) -> S {
         let service = self.service.as_ref();
-        service.expect("it goes home when this is dropped").clone()
+        service
+            .expect("it is given back when this is dropped")
+            .clone()
     }
 }
 
 impl<S> Drop for TakenService<S> {
     fn drop(&mut self) {
-        let mut home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
-        *home = self.service.take();
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        *returned = self.service.take();
     }
 }
 

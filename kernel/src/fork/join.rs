@@ -97,14 +97,14 @@ fn outermost<A, B>(
 
 #[inline(always)]
 fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A, g: G) -> (A, B) {
-    let half = StackJob::new(g);
-    if (&raw const half).addr() < fork_deque.stack_end.get() {
+    let stack_job = StackJob::new(g);
+    if (&raw const stack_job).addr() < fork_deque.stack_end.get() {
         // SAFETY: owner: no other thread has seen the stack job.
-        let g = unsafe { half.take() };
+        let g = unsafe { stack_job.take() };
         return depth::segment(fork_deque, || join_on_segment(fork_deque, f, g));
     }
     // SAFETY: the fork deque is that of the calling thread's root fork.
-    let (place, look) = unsafe { fork_deque.deque.push(half.as_entry()) };
+    let (place, look) = unsafe { fork_deque.deque.push(stack_job.as_entry()) };
     // Caught, and not left to a destructor: a thread that waits for the second half must not be unwinding. It could
     // not suspend its stack then, and what it waits for may be pinned to this thread.
     let first = || {
@@ -116,17 +116,17 @@ fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A
     let a = match catch_unwind(AssertUnwindSafe(first)) {
         Ok(a) => a,
         Err(payload) => {
-            settle_unwinding(fork_deque, &half, place, &payload);
+            settle_unwinding(fork_deque, &stack_job, place, &payload);
             raise_again(payload)
         }
     };
     // SAFETY: as above; entries that were pushed later have been popped.
     if unsafe { fork_deque.deque.pop(place) } {
         // SAFETY: owner: the stack job was popped.
-        let g = unsafe { half.take() };
+        let g = unsafe { stack_job.take() };
         return (a, g());
     }
-    (a, settle(fork_deque, &half, place))
+    (a, settle(fork_deque, &stack_job, place))
 }
 
 #[inline(never)]
@@ -141,14 +141,18 @@ fn join_on_segment<A, B>(
 /// The result of the stack job at `place`, whose pop failed.
 #[cold]
 #[inline(never)]
-fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, place: usize) -> B {
+fn settle<G: FnOnce() -> B, B>(
+    fork_deque: &ForkDeque,
+    stack_job: &StackJob<G, B>,
+    place: usize,
+) -> B {
     let mut unwinding = None;
     if let Some(stolen_job) = judge(fork_deque, place) {
         let returned;
         (returned, unwinding) = wait(fork_deque, place, stolen_job);
         if returned == Returned::Ran {
             // SAFETY: after: the stolen job is done.
-            let outcome = unsafe { half.take_outcome() };
+            let outcome = unsafe { stack_job.take_outcome() };
             match (unwinding, outcome) {
                 (None, Ok(b)) => return b,
                 (None, Err(payload)) => {
@@ -165,7 +169,7 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
         }
     }
     // SAFETY: owner: the stack job was never stolen, or was given back.
-    let g = unsafe { half.take() };
+    let g = unsafe { stack_job.take() };
     match unwinding {
         None => g(),
         Some(payload) => {
@@ -190,7 +194,7 @@ fn raise_again(payload: Payload) -> ! {
 #[inline(never)]
 fn settle_unwinding<G: FnOnce() -> B, B>(
     fork_deque: &ForkDeque,
-    half: &StackJob<G, B>,
+    stack_job: &StackJob<G, B>,
     place: usize,
     payload: &Payload,
 ) {
@@ -208,13 +212,13 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
         (returned, owed) = wait(fork_deque, place, stolen_job);
         if returned == Returned::Ran {
             // SAFETY: after: the stolen job is done.
-            let outcome = unsafe { half.take_outcome() };
+            let outcome = unsafe { stack_job.take_outcome() };
             discard_outcome(outcome);
             return give_way_unless(cancelled, owed);
         }
     }
     // SAFETY: owner: the stack job was popped, or was given back.
-    let g = unsafe { half.take() };
+    let g = unsafe { stack_job.take() };
     if cancelled || owed.is_some() {
         forget_panics(|| drop(g));
         return give_way_unless(cancelled, owed);

@@ -12,16 +12,16 @@ use super::claim::Won;
 /// A waiter, and a value: what the list's users leave for each other.
 ///
 /// # Safety
-/// - *Bound*: from its first push on a node belongs to one list, its home, whose address does not change
+/// - *Bound*: from its first push on a node belongs to one list, whose address does not change
 ///   (the waiting future borrows it, or shares ownership).
-/// - *Locked*: only code that has `&mut` to its home touches the links and the value of a bound node; only
+/// - *Locked*: only code that has `&mut` to its list touches the links and the value of a bound node; only
 ///   its owner touches those of an unbound node.
 /// - *Left*: the one exception to *locked*. A partner takes a node out before it wins the claim of the node's wait, and
 ///   touches the node no more. So the owner that has found its claim won for this node needs no lock.
 /// - *Pinned*: a linked node does not move, and dropping it aborts, so a linked node is always alive.
 /// - *Linked*: *locked* and *pinned*, for a node that is in the list.
 pub(crate) struct Node<V> {
-    home: UnsafeCell<*const List<V>>,
+    list: UnsafeCell<*const List<V>>,
     /// Written when the node is bound, so a wait that is ready at once pays nothing for the links.
     links: UnsafeCell<MaybeUninit<Links<V>>>,
     value: UnsafeCell<V>,
@@ -50,7 +50,7 @@ unsafe impl<V: Send> Send for List<V> {}
 impl<V> Node<V> {
     pub(crate) const fn new(value: V) -> Node<V> {
         Node {
-            home: UnsafeCell::new(ptr::null()),
+            list: UnsafeCell::new(ptr::null()),
             links: UnsafeCell::new(MaybeUninit::uninit()),
             value: UnsafeCell::new(value),
             _pinned: PhantomPinned,
@@ -88,15 +88,15 @@ impl<V> Node<V> {
     /// Whether the node was ever pushed. Called by its owner.
     #[inline(always)]
     pub(crate) fn is_bound(&self) -> bool {
-        // SAFETY: `home` is written by the owner only, in `push`.
-        !unsafe { *self.home.get() }.is_null()
+        // SAFETY: `list` is written by the owner only, in `push`.
+        !unsafe { *self.list.get() }.is_null()
     }
 
     /// Called only for a bound node.
     fn is_linked(&self) -> bool {
         // SAFETY: *locked*; or *left*; or called by `drop`, whose caller has retracted the node, else `drop` aborts.
         let links = unsafe { &*self.links.get() };
-        // SAFETY: *bound*: written with the home.
+        // SAFETY: *bound*: written with the list.
         !unsafe { links.assume_init_ref() }.next.is_null()
     }
 }
@@ -184,7 +184,7 @@ impl<V> List<V> {
     /// If the node belongs to another list.
     pub(crate) fn value<'a>(&'a mut self, node: Pin<&'a mut Node<V>>) -> &'a mut V {
         self.bind(&node);
-        // SAFETY: *locked*: `self` is its home.
+        // SAFETY: *locked*: `self` is its list.
         unsafe { &mut *node.value.get() }
     }
 
@@ -269,7 +269,7 @@ impl<V> List<V> {
 
     /// Binds the node to this list, if it is new.
     fn bind(&mut self, node: &Node<V>) {
-        let home: *const List<V> = self;
+        let this: *const List<V> = self;
         if !node.is_bound() {
             let unlinked = Links {
                 next: ptr::null_mut(),
@@ -278,11 +278,11 @@ impl<V> List<V> {
             // SAFETY: *locked*: unbound, and the caller is the owner.
             unsafe { *node.links.get() = MaybeUninit::new(unlinked) };
             // SAFETY: as above.
-            unsafe { *node.home.get() = home };
+            unsafe { *node.list.get() = this };
         }
         // SAFETY: only the owner writes it, and the caller is the owner.
-        let bound = unsafe { *node.home.get() };
-        assert!(ptr::eq(bound, home), "the node belongs to another list");
+        let bound = unsafe { *node.list.get() };
+        assert!(ptr::eq(bound, this), "the node belongs to another list");
     }
 
     /// # Safety
@@ -326,7 +326,7 @@ unsafe fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
     let links = unsafe { (*node).links.get() };
     // SAFETY: as above.
     let links = unsafe { &mut *links };
-    // SAFETY: *bound*: written with the home.
+    // SAFETY: *bound*: written with the list.
     unsafe { links.assume_init_mut() }
 }
 
