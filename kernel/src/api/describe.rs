@@ -38,7 +38,7 @@ pub fn describe_job(description: Arc<dyn Describe>, kind: WorkKind) {
         return;
     };
     let header = job.header();
-    if header.is_callback_runner() {
+    if header.is_shared_by_units() {
         return;
     }
     let mut extensions = header.extensions.lock();

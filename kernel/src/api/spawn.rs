@@ -395,7 +395,7 @@ where
     match Room::new() {
         Ok(room) => {
             let runnable = job::new(room, spec, |_| future);
-            runnable.header().set_body_bit(body_bit::FORKED);
+            runnable.header().set_body_bit(body_bit::PART);
             finish(runnable)
         }
         // The forking job runs all parts itself.

@@ -73,7 +73,7 @@ impl Callbacks for Runners {
             incoming,
             last: None,
         });
-        job.header().set_body_bit(body_bit::CALLBACK_RUNNER);
+        job.header().set_body_bit(body_bit::SHARED_BY_UNITS);
         job
     }
 

@@ -79,7 +79,7 @@ fn make_job(
         origin,
     };
     let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
-    runnable.header().set_body_bit(body_bit::FORKED);
+    runnable.header().set_body_bit(body_bit::PART);
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.

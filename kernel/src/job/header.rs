@@ -111,7 +111,7 @@ pub(crate) mod flag {
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// Bits of [`Header::body`]. All except `CALLBACK_RUNNER` and `FORKED` say where the job may run, and
+/// Bits of [`Header::body`]. All except `SHARED_BY_UNITS` and `PART` say where the job may run, and
 /// `Header::placement` turns them into a value: without any of them every worker may run it.
 pub(crate) mod body_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
@@ -125,12 +125,12 @@ pub(crate) mod body_bit {
     pub(super) const ONE_THREAD: u8 = PINNED | PINNED_STACK;
     /// With one of these bits, the job has frames on a stack.
     pub(super) const OWN_STACK: u8 = PINNED_STACK | MIGRATING;
-    /// The job is a runner of callbacks, each of which may be another unit's code. So its runs say nothing about its
-    /// kind, and it never runs in quarantine.
-    /// Set at creation, and never cleared.
-    pub(crate) const CALLBACK_RUNNER: u8 = 1 << 5;
-    /// The job runs parts of a fork, and its site is that of the fork. Set at creation, and never cleared.
-    pub(crate) const FORKED: u8 = 1 << 6;
+    /// The job runs the code of several units in turn, as a runner of callbacks does. So its runs say nothing about its
+    /// kind, and it never runs in quarantine. Set at creation, and never cleared.
+    pub(crate) const SHARED_BY_UNITS: u8 = 1 << 5;
+    /// The job runs a part of other units' work, or several, and its site is where that work was divided: that of a
+    /// fork. Set at creation, and never cleared.
+    pub(crate) const PART: u8 = 1 << 6;
 }
 
 /// The bits of [`Header::body`] that are a [`stage`](crate::job::body::stage).
@@ -232,15 +232,15 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
     }
 
-    /// Whether the job is a runner of callbacks.
-    pub(crate) fn is_callback_runner(&self) -> bool {
-        self.body_bits() & body_bit::CALLBACK_RUNNER != 0
+    /// Whether the job runs the code of several units in turn: it is a runner of callbacks.
+    pub(crate) fn is_shared_by_units(&self) -> bool {
+        self.body_bits() & body_bit::SHARED_BY_UNITS != 0
     }
 
     /// Whether the job may run on a thread without a worker while its kind is suspect: any worker may run it, it has no
-    /// stack of its own, and it is no runner of callbacks. A moment old, unless the caller holds the runnable.
+    /// stack of its own, and it is not shared by units. A moment old, unless the caller holds the runnable.
     pub(crate) fn may_be_quarantined(&self) -> bool {
-        self.runs_anywhere() && !self.has_own_stack() && !self.is_callback_runner()
+        self.runs_anywhere() && !self.has_own_stack() && !self.is_shared_by_units()
     }
 
     /// Whether the job's runs were short, as far as was seen.
@@ -319,9 +319,9 @@ impl Header {
             && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
-    /// Whether the job is a part of a fork.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.body_bits() & body_bit::FORKED != 0
+    /// Whether the job runs a part, or parts, of what another job has forked.
+    pub(crate) fn is_part(&self) -> bool {
+        self.body_bits() & body_bit::PART != 0
     }
 
     /// The panic hook begins for a panic of the job. Only the job itself.

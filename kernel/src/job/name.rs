@@ -90,7 +90,7 @@ impl JobName {
         JobName {
             name: match callback {
                 Some(callback) => Some(callback.to_string()),
-                None if job.is_forked() => Some(PART_OF_A_FORK.to_owned()),
+                None if job.is_part() => Some(PART_OF_A_FORK.to_owned()),
                 None => given(),
             },
             type_name: job.type_name(),

@@ -87,7 +87,7 @@ fn write_unit(line: &mut MessageLine, cx: &Context) -> fmt::Result {
     let fork = cx.thread_fork();
     // SAFETY: the thread runs the job, which is alive.
     let job = cx.job().map(|job| unsafe { job.header() });
-    let Some(job) = job.filter(|job| !job.is_forked()) else {
+    let Some(job) = job.filter(|job| !job.is_part()) else {
         let Some(fork) = fork else { return Ok(()) };
         write!(line, " in a part of the fork at {}", fork.site())?;
         // SAFETY: the job waits for what it forked, and so is alive.

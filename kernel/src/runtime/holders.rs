@@ -33,7 +33,7 @@ impl Holders<'_> {
     /// has run there before.
     pub(super) fn contain(&self, job: &JobRef) -> bool {
         // The thread may run a part of its fork, on top of it.
-        let forks = || job.header().is_forked() || self.shared.forks.is_forking(job);
+        let forks = || job.header().is_part() || self.shared.forks.is_forking(job);
         self.has(job) || is_being_ended(job) || forks()
     }
 

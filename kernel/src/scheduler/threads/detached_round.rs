@@ -156,7 +156,7 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
         return;
     }
     job.header().extensions.tell_that_it_takes_long();
-    let counts = counts_in_fork && !job.header().is_forked() && has_quarantine(shared);
+    let counts = counts_in_fork && !job.header().is_part() && has_quarantine(shared);
     if counts || !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
@@ -185,7 +185,7 @@ pub(super) fn is_before_callbacks(job: &Header) -> bool {
         let extensions = job.extensions.lock_existing();
         extensions.is_some_and(|extensions| extensions.callback.is_some())
     };
-    job.is_callback_runner() && !has_callback()
+    job.is_shared_by_units() && !has_callback()
 }
 
 /// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no
@@ -200,5 +200,5 @@ fn has_quarantine(shared: &Shared) -> bool {
 
 /// Whether the job is part of a fork, or in one.
 pub(super) fn is_fork(shared: &Shared, job: &JobRef) -> bool {
-    job.header().is_forked() || shared.forks.is_forking(job)
+    job.header().is_part() || shared.forks.is_forking(job)
 }

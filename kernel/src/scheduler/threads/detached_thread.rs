@@ -199,7 +199,7 @@ impl DetachedThread {
 
     /// Whether it computes in a fork that its own job has begun, and not in a part of another job's fork.
     pub(super) fn is_root_of_fork(&self) -> bool {
-        self.run.activity == Activity::Fork && !self.run.job.header().is_forked()
+        self.run.activity == Activity::Fork && !self.run.job.header().is_part()
     }
 
     /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only

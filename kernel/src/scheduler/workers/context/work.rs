@@ -16,9 +16,9 @@ impl Context {
     pub(crate) fn unit_job(&self) -> Option<JobPtr> {
         let job = self.job()?;
         // SAFETY: the thread that runs a job keeps it alive.
-        let is_forked = unsafe { job.header() }.is_forked();
+        let is_part = unsafe { job.header() }.is_part();
         match self.thread_fork() {
-            Some(fork) if is_forked => fork.root_job(),
+            Some(fork) if is_part => fork.root_job(),
             _ => Some(job),
         }
     }
