@@ -413,11 +413,10 @@ pub(crate) fn count_ends(cx: &Context, ended: u64) {
 
 /// Ends a job that will never run: drops its future at once.
 pub(crate) fn cancel(job: Runnable) {
-    let pinned = job.header().queue_of_its_thread();
-    if pinned.is_none() && job.header().has_own_stack() {
+    if job.header().migrates() {
         return unwind(job);
     }
-    if pinned.is_some_and(|pinned| !pinned.is_here() || job.header().has_own_stack()) {
+    if !job.header().may_end_here() {
         report::stranded(LateName::of(job.header()));
         job.into_ptr();
         return;
