@@ -27,6 +27,7 @@ mod roots;
 mod syntax;
 mod types;
 mod unsafe_files;
+mod words;
 
 #[cfg(test)]
 pub(crate) mod made_up;
@@ -57,6 +58,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
         lengths::check,
         places::check,
         links::check,
+        words::check,
     ];
     let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(&repository)).collect();
     findings.sort();

@@ -1,7 +1,7 @@
 //! An answer: one value, from a unit that gives it to one that waits for it, in one block that both share.
 //!
 //! Steps: the sender puts the value in, claims the waker ([`AnswerState::claim`]), gives the block away
-//! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::look`]), and takes the value. The end that
+//! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::peek`]), and takes the value. The end that
 //! comes last frees the block, and the word says which end that is; so there is neither a count nor a lock.
 //!
 //! Invariants:
@@ -90,11 +90,11 @@ impl AnswerState {
     /// Otherwise the sender may not touch it any longer.
     #[must_use]
     pub(crate) fn give(&self) -> bool {
-        // Release: pairs with the acquires in `look` and `leave`. Acquire: with the release in `leave`.
+        // Release: pairs with the acquires in `peek` and `leave`. Acquire: with the release in `leave`.
         self.0.fetch_or(GIVEN, Ordering::AcqRel) & GONE == 0
     }
 
-    pub(crate) fn look(&self) -> AnswerLook {
+    pub(crate) fn peek(&self) -> AnswerLook {
         match self.0.load(Ordering::Acquire) {
             word if word & GIVEN != 0 => AnswerLook::Given,
             word if word & CLAIMED != 0 => AnswerLook::Soon,
@@ -289,7 +289,7 @@ impl<T, N> AnswerReceiver<T, N> {
         let block = self.0.expect("an answer is taken once");
         // SAFETY: *state*: the block lives until this side has taken the value, or has left.
         let state = unsafe { &block.as_ref().state };
-        match state.look() {
+        match state.peek() {
             AnswerLook::Given => {
                 self.0 = None;
                 // SAFETY: *state*: the block is this side's.

@@ -101,7 +101,7 @@ impl<T: AsFd> Source for Ready<'_, T> {
     }
 
     fn take(self: Pin<&mut Self>) -> io::Result<()> {
-        match self.source.slot().look().is_gone() {
+        match self.source.slot().seen().is_gone() {
             true => Err(io::Error::other(RuntimeGone)),
             false => Ok(()),
         }
@@ -146,7 +146,7 @@ where
         let (source, interest) = (this.ready.source, this.ready.interest);
         let slot = source.slot();
         loop {
-            let seen = slot.look();
+            let seen = slot.seen();
             if let Some(result) = source.attempt(slot, (interest, seen), &mut this.act) {
                 return result;
             }

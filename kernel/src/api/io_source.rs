@@ -219,7 +219,7 @@ impl<T: AsFd> IoSource<T> {
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> io::Result<R> {
         let slot = self.slot();
-        let seen = slot.look();
+        let seen = slot.seen();
         let done = act(self.get_ref());
         match &done {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -61,7 +61,7 @@ impl Answering {
 
     /// As `AnswerReceiver::poll_receive` with this waker: the value, or whether the receiver has woken itself.
     fn poll(&self, waker: usize) -> Result<usize, bool> {
-        match self.state.look() {
+        match self.state.peek() {
             AnswerLook::Given => {
                 let value = self.value.get();
                 self.free();

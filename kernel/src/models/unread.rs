@@ -54,7 +54,7 @@ impl Sampled {
     /// As `Samples::step`, for the only job.
     fn sample(&self) -> Option<usize> {
         let mut samples = lock(&self.samples);
-        let since = samples.look(ADDRESS, &self.state, || self.now());
+        let since = samples.check(ADDRESS, &self.state, || self.now());
         samples.end_sample();
         since
     }
@@ -62,9 +62,9 @@ impl Sampled {
     /// As a sample that begins while another is under way. Each looks at the job; returns what they have found.
     fn sample_twice(&self) -> [Option<usize>; 2] {
         let mut samples = lock(&self.samples);
-        let first = samples.look(ADDRESS, &self.state, || self.now());
+        let first = samples.check(ADDRESS, &self.state, || self.now());
         samples.restart_sample();
-        let second = samples.look(ADDRESS, &self.state, || self.now());
+        let second = samples.check(ADDRESS, &self.state, || self.now());
         samples.end_sample();
         [first, second]
     }
@@ -145,7 +145,7 @@ fn a_message_keeps_its_time_until_it_is_taken() {
         let mut samples = lock(&sampled.samples);
         let [first, second] = [(); 2].map(|()| {
             let now = || sampled.now();
-            samples.look(ADDRESS, &sampled.state, now)
+            samples.check(ADDRESS, &sampled.state, now)
         });
         drop(samples);
         assert_eq!(first, second);

@@ -127,10 +127,10 @@ pub struct WaitingJob {
 impl Waits {
     pub(crate) fn of(shared: &Shared) -> Waits {
         // The caller may have the last reference to a job that ends meanwhile.
-        report::without_user_code(|| Waits::look(shared))
+        report::without_user_code(|| Waits::collect(shared))
     }
 
-    fn look(shared: &Shared) -> Waits {
+    fn collect(shared: &Shared) -> Waits {
         let live = match shared.is_driven() {
             true => shared.live_jobs(),
             false => shared.jobs_that(|_| true),

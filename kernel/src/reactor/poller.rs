@@ -121,7 +121,7 @@ impl Poller {
     }
 
     /// Takes what is reported now. Leaves the notice to the thread with the poller lock.
-    pub(crate) fn look(&self, events: &mut ReadyEvents) {
+    pub(crate) fn poll(&self, events: &mut ReadyEvents) {
         self.epoll_wait(events, Some(&Timespec::default()));
         events.take_notice();
     }

@@ -135,11 +135,11 @@ impl Reactor {
     }
 
     /// Takes what is reported now. Any thread. True if there is something to [`handle`](Reactor::handle).
-    pub(crate) fn look(&self, batch: &mut ReadyBatch) -> bool {
+    pub(crate) fn poll(&self, batch: &mut ReadyBatch) -> bool {
         let Some(poller) = self.poller.get() else {
             return false;
         };
-        poller.look(&mut batch.events);
+        poller.poll(&mut batch.events);
         !batch.events.is_empty()
     }
 

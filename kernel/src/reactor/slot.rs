@@ -178,7 +178,7 @@ impl SourceSlot {
 
     /// The readiness now.
     #[inline]
-    pub(crate) fn look(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Seen {
         // Acquire: pairs with the update in `set_ready`.
         Seen(self.word.load(Ordering::Acquire))
     }
@@ -194,7 +194,7 @@ impl SourceSlot {
         waiter: Waiter<'_>,
         keep: impl FnOnce() -> Waker,
     ) -> Result<Seen, NotReady> {
-        let seen = self.look();
+        let seen = self.seen();
         match seen.is_ready(waiter.interest) {
             true => Ok(seen),
             // A waker is user code: cloned and dropped outside the lock.
@@ -206,7 +206,7 @@ impl SourceSlot {
         let interest = waiter.interest;
         let mut waiters = lock(&self.waiters);
         let former = waiters.enter(waiter, waker);
-        let seen = self.look();
+        let seen = self.seen();
         drop(waiters);
         drop(former);
         match seen.is_ready(interest) {
@@ -256,7 +256,7 @@ impl SourceSlot {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let next = (word | readiness.0).wrapping_add(EVENT);
-            // Release: pairs with `look`.
+            // Release: pairs with `seen`.
             let order = (Ordering::AcqRel, Ordering::Relaxed);
             match self
                 .word

@@ -124,7 +124,7 @@ impl ReportQueue {
     /// The next entry.
     pub(super) fn pop(&mut self, now: Instant) -> Option<QueueEntry> {
         if self.next_look.is_some_and(|look_at| look_at <= now) {
-            self.look(now);
+            self.end_windows(now);
         }
         let entry = self.entries.pop_front();
         if let Some(QueueEntry::Report(_)) = entry {
@@ -163,7 +163,7 @@ impl ReportQueue {
     }
 
     /// Queues the counts that are due, and ends the windows that are over.
-    fn look(&mut self, now: Instant) {
+    fn end_windows(&mut self, now: Instant) {
         for window in self.windows.values_mut() {
             if window.look_at() <= now {
                 self.entries.extend(window.take_count());

@@ -26,6 +26,8 @@ pub(super) struct Module {
     pub(super) types: Vec<(String, usize)>,
     /// The methods that the module defines.
     pub(super) methods: Vec<Method>,
+    /// The functions and methods that the module defines, each with its line.
+    pub(super) functions: Vec<(String, usize)>,
     /// The methods that it calls.
     pub(super) calls: Vec<Call>,
     parent: usize,
@@ -247,6 +249,7 @@ impl Module {
         self.types.extend(place);
         self.named.extend(named);
         self.methods.extend(methods(item));
+        self.functions.extend(functions(item));
         self.calls.extend(calls(item.to_token_stream()));
     }
 }
@@ -273,6 +276,33 @@ fn methods(item: &Item) -> Vec<Method> {
         Item::Trait(block) => {
             let items = block.items.iter().filter_map(|item| match item {
                 TraitItem::Fn(item) => method(None, &item.attrs, &item.sig),
+                _ => None,
+            });
+            items.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The functions of an item that is not for tests only, those of an `impl` or a trait included.
+fn functions(item: &Item) -> Vec<(String, usize)> {
+    let function = |attributes: &[Attribute], signature: &Signature| {
+        let name = &signature.ident;
+        let place = || (name.to_string(), name.span().start().line);
+        (!only_for_tests(attributes)).then(place)
+    };
+    match item {
+        Item::Fn(item) => function(&item.attrs, &item.sig).into_iter().collect(),
+        Item::Impl(block) if !only_for_tests(&block.attrs) => {
+            let items = block.items.iter().filter_map(|item| match item {
+                ImplItem::Fn(item) => function(&item.attrs, &item.sig),
+                _ => None,
+            });
+            items.collect()
+        }
+        Item::Trait(block) => {
+            let items = block.items.iter().filter_map(|item| match item {
+                TraitItem::Fn(item) => function(&item.attrs, &item.sig),
                 _ => None,
             });
             items.collect()

@@ -12,7 +12,7 @@
 //!   for something that itself needs a thread.
 //! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
 //!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
-//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
+//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::check`]).
 //! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
 //!   a deadlock of closures that wait for each other by other means is not silent.
 //!

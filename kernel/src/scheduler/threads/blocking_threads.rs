@@ -5,7 +5,7 @@
 //! closure computed, and whose priority was lowered for that and may not rise again, ends after the closure.
 //!
 //! Called by `api::blocking`, `api::offload` and `api::operation` ([`submit`]), by a foreign thread's wait
-//! ([`wait_here`]), and by the monitor ([`look`]).
+//! ([`wait_here`]), and by the monitor ([`check`]).
 
 use std::{cell::Cell, sync::Arc, task::Waker, thread};
 
@@ -80,10 +80,10 @@ fn start(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
 
 /// Starts threads for operations that wait because others hold their turns for long, and reports what waits too long.
 /// Returns whether the monitor must look again soon. Called by the monitor each round.
-pub(crate) fn look(shared: &Arc<Shared>) -> bool {
+pub(crate) fn check(shared: &Arc<Shared>) -> bool {
     let mut is_soon = false;
     for purpose in [Purpose::Closures, Purpose::Files, Purpose::Names] {
-        let found = shared.blocking.of(purpose).look();
+        let found = shared.blocking.of(purpose).check();
         is_soon |= found.is_soon;
         let starts = found.starts.into_iter();
         starts.for_each(|number| start(shared, purpose, number));

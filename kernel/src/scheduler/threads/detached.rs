@@ -4,7 +4,7 @@
 //! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine). A thread in `block_on` that runs a job of its
 //! own for long is in the list, too ([`visits`](super::visits)).
 //!
-//! The monitor looks at them each round ([`look`](DetachedThreads::look)); `detached_thread.rs` judges one of them. It
+//! The monitor looks at them each round ([`check`](DetachedThreads::check)); `detached_thread.rs` judges one of them. It
 //! reports each job that exceeds `stuck_after` and has not announced that it blocks, once. When more threads compute than
 //! there are cores, counting those that serve workers, it lowers the priority of the detached ones that compute
 //! ([`priority`]).
@@ -281,7 +281,7 @@ impl DetachedThreads {
     /// Looks at the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
     /// busy. Learns about the senders what [`lower_if_crowded`](Self::lower_if_crowded) then needs. Called by the
     /// monitor.
-    pub(crate) fn look(&self, bound: Duration) -> Round {
+    pub(crate) fn check(&self, bound: Duration) -> Round {
         let now = Instant::now();
         let numbers: Vec<u32> = {
             let mut threads = lock(&self.threads);
@@ -299,7 +299,7 @@ impl DetachedThreads {
         let mut round = Round::new(bound);
         for thread in &mut *lock(&self.threads) {
             let held = thread.held(now);
-            thread.look(times.get(&thread.number).copied(), held, &mut round);
+            thread.check(times.get(&thread.number).copied(), held, &mut round);
         }
         let ended = std::mem::take(&mut *lock(&self.ended));
         let overdue = ended.into_iter().filter(|ended| ended.held >= bound);
@@ -319,7 +319,7 @@ impl DetachedThreads {
 
     /// Lowers the priority of threads that compute, if these and their competitors outnumber the cores, and then returns
     /// their share of the cores. Senders keep theirs, but no more of them than there are cores. `operations`: the count
-    /// of the thread with a number. Called by the monitor, after [`look`](Self::look).
+    /// of the thread with a number. Called by the monitor, after [`check`](Self::check).
     ///
     /// Priorities change under the lock, so that no thread is lowered after it has restored its own. Nothing else that
     /// asks the system happens there, because each thread takes the lock when its poll ends.

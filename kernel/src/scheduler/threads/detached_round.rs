@@ -31,7 +31,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
     shared
         .detached
         .note_ends_of_forks(|job| is_fork(shared, job));
-    let round = shared.detached.look(shared.config.stuck_after);
+    let round = shared.detached.check(shared.config.stuck_after);
     start_for_quarantine(shared, &round);
     for overdue in &round.overdue {
         let job = overdue.job.header();

@@ -180,7 +180,7 @@ impl DetachedThread {
     /// Whether it still sends.
     pub(super) fn sends(&mut self, operations: impl Fn(u32) -> Option<u32>) -> bool {
         let operations = operations(self.number);
-        operations.is_some_and(|operations| self.run.sends.look(operations, self.ran))
+        operations.is_some_and(|operations| self.run.sends.check(operations, self.ran))
     }
 
     /// Whether the wall clock does not say how long the run has been: the thread may have waited for a core since it
@@ -265,7 +265,7 @@ impl DetachedThread {
     pub(super) fn look_behind_hook(&mut self) -> bool {
         let is_due = self.hook.is_begun() && !self.announced;
         let is_over =
-            is_due && self.hook.look(self.run.job.header().see_panic_hook()) == FoundCode::Own;
+            is_due && self.hook.check(self.run.job.header().see_panic_hook()) == FoundCode::Own;
         if is_over {
             self.run.code = RunningCode::Own;
             self.reported = false;
@@ -297,7 +297,7 @@ impl DetachedThread {
 
     /// The second part of a look, when the system was asked. Without the first part nothing is judged: the thread was not in
     /// the list then, or its run has begun again, or what was reported is over.
-    pub(super) fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
+    pub(super) fn check(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
         let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
         round.unended.extend(self.look_at_kill(bound));
@@ -374,7 +374,7 @@ impl DetachedThread {
         };
     }
 
-    /// A part of [`look`](Self::look), for a thread in a fork. A fork is expected to compute, and shares what it can. But
+    /// A part of [`check`](Self::check), for a thread in a fork. A fork is expected to compute, and shares what it can. But
     /// if it blocks for as long as the bound, that is an offence, and the result is true. `ran`: how long the thread had run
     /// at the last look.
     fn look_at_fork(

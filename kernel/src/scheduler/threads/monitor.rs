@@ -158,7 +158,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             shared.wake_one();
         }
         ready::inject_all(shared, shared.pool.outboxes.take_all());
-        visits::look(shared);
+        visits::check(shared);
         let is_blocked = |number| ThreadTimes::of(number).is_some_and(|now| now.is_blocked);
         shared.forks.look_for_blocked(shared, &is_blocked);
         match memory {
@@ -167,7 +167,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         }
         crowd::lower_if_crowded(shared, memory);
         if memory.is_enough() {
-            if held_up.report_at_times(shared) | blocking_threads::look(shared) {
+            if held_up.report_at_times(shared) | blocking_threads::check(shared) {
                 quiet = 0;
             }
             shared.queues.step(&shared.clock);
@@ -225,7 +225,7 @@ fn observe(
     let stuck = watched.since.elapsed();
     let is_long = stuck >= shared.config.stuck_after / 2;
     let holding = match is_long {
-        true => watched.look(thread_times(worker)),
+        true => watched.check(thread_times(worker)),
         false => Holding::Unknown,
     };
     if is_long && !watched.is_long && memory.is_enough() {
@@ -354,7 +354,7 @@ fn retake(
         if watched.stays_stuck.is_due(held) {
             let see = |job: &JobRef| job.header().see_panic_hook();
             let running = running_job(worker, watched.running, see);
-            watched.stays_stuck.look(shared, running, held);
+            watched.stays_stuck.check(shared, running, held);
         }
         return false;
     }

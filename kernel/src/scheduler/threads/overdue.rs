@@ -95,7 +95,7 @@ pub(super) fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord, m
 pub(super) fn take_ready(shared: &Shared) {
     if shared.reactor.is_unattended() {
         let mut batch = reactor::ReadyBatch::default();
-        if shared.reactor.look(&mut batch) {
+        if shared.reactor.poll(&mut batch) {
             search::handle_ready(shared, &mut batch);
         }
     }

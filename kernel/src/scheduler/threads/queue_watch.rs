@@ -245,7 +245,7 @@ impl Samples {
             }
             walk.figures.count_backlog(job);
             let (unread, mut is_new) = (&mut self.unread, false);
-            let since = unread.look(address(job), &job.header().state, || {
+            let since = unread.check(address(job), &job.header().state, || {
                 is_new = true;
                 clock.now()
             });

@@ -54,7 +54,7 @@ impl Sends {
     }
 
     /// The next look. Returns whether the thread sends. `ran`: how long it has run, if that is known.
-    pub(crate) fn look(&mut self, operations: u32, ran: Option<Duration>) -> bool {
+    pub(crate) fn check(&mut self, operations: u32, ran: Option<Duration>) -> bool {
         let before = mem::replace(&mut self.operations, operations);
         if operations.wrapping_sub(before) >= MANY {
             self.silent = 0;
@@ -127,12 +127,12 @@ mod tests {
     fn a_thread_sends_from_the_first_burst_until_it_ran_for_long_and_was_silent() {
         let ran = |looks: u32| Some(looks * Duration::from_millis(1));
         let mut sends = Sends::at_first(u32::MAX);
-        assert!(!sends.look(u32::MAX, ran(0)));
+        assert!(!sends.check(u32::MAX, ran(0)));
         assert!(!sends.depends_on_time(), "it never sent");
         for mut operations in [7, 10_000] {
             let mut look = |more: u32, has_run| {
                 operations += more;
-                sends.look(operations, ran(has_run))
+                sends.check(operations, ran(has_run))
             };
             assert!(look(MANY, 0));
             for looks in 1..=SILENT_LOOKS {

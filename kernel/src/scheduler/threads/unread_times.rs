@@ -2,7 +2,7 @@
 //!
 //! A job's state has a bit, `SEEN`, for the message that is the oldest now; a list here has the time of that bit.
 //! - A sample finds messages without the bit: it sets the bit, and only then reads the clock and notes the time, in
-//!   place of any former one ([`look`](UnreadTimes::look)). All of that happens under the lock of the samples, and a
+//!   place of any former one ([`check`](UnreadTimes::check)). All of that happens under the lock of the samples, and a
 //!   job is looked at by the samples of one runtime only.
 //! - A sample finds messages with the bit: the time in the list is that of the bit.
 //! - The receiver clears the bit in the exchange by which it takes the messages. So a message that is posted later has
@@ -36,7 +36,7 @@ impl<T> Default for UnreadTimes<T> {
 
 impl<T: Copy> UnreadTimes<T> {
     /// A sample looks at the mailbox of the job at this address. Returns since when it is unread, if it is.
-    pub(crate) fn look(
+    pub(crate) fn check(
         &mut self,
         address: usize,
         state: &State,

@@ -8,7 +8,7 @@
 //! [detached](super::detached) ones, where it is judged by what the system says of it. The thread takes itself out when the
 //! run ends.
 //!
-//! Called by the loop of the thread ([`begin_run`], [`end_run`]), by its announcements, and by the monitor ([`look`]).
+//! Called by the loop of the thread ([`begin_run`], [`end_run`]), by its announcements, and by the monitor ([`check`]).
 
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ pub(super) fn must_look(shared: &Shared) -> bool {
 }
 
 /// Called by the monitor each round.
-pub(super) fn look(shared: &Shared) {
+pub(super) fn check(shared: &Shared) {
     let half = shared.config.stuck_after / 2;
     let mut long = Vec::new();
     shared.pool.look_at_visits(|pinned, visit, last| {

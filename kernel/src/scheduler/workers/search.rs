@@ -413,7 +413,7 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
         return false;
     }
     let mut batch = worker_loop.batch.take();
-    let found = reactor.look(&mut batch);
+    let found = reactor.poll(&mut batch);
     if found && !worker_loop.searching.get() {
         // This worker counts as a searcher from here on: it takes the first job that the events wake, so that job must
         // wake no other worker.

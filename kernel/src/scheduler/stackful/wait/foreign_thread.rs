@@ -64,7 +64,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
             // Other threads may steal what it forked, as if it did not compute.
             let _parked = cx.fork_wait();
             while !parker.is_woken() && !has_work() {
-                meanwhile.park();
+                meanwhile.park_thread();
             }
         }
     }));
@@ -80,7 +80,7 @@ impl Meanwhile<'_> {
         }
     }
 
-    fn park(self) {
+    fn park_thread(self) {
         match self {
             Meanwhile::RunsPinned => thread::park(),
             // No wake reports that the parts have begun to wait.

@@ -39,7 +39,7 @@ impl BlockingPool {
 
     /// Gives turns to closures that wait because others hold theirs for long, and reports or ends those that wait too
     /// long; reports operations that last. Called by the monitor each round.
-    pub(in crate::scheduler::threads) fn look(&self) -> Look {
+    pub(in crate::scheduler::threads) fn check(&self) -> Look {
         let is_any_abandoned = self.look_at_abandoned();
         let mut found = self.look_at_queue();
         found.is_soon |= is_any_abandoned;

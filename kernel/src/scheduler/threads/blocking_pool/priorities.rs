@@ -67,7 +67,7 @@ impl ClosureThread {
         held >= self.asked_at.max(bound / 2)
     }
 
-    fn look(&mut self, times: Option<ThreadTimes>, held: Duration, bound: Duration) {
+    fn check(&mut self, times: Option<ThreadTimes>, held: Duration, bound: Duration) {
         let runs = times.is_some_and(|times| !times.is_blocked);
         if runs == self.ran {
             self.computes = runs && held >= bound;
@@ -108,7 +108,7 @@ impl BlockingPool {
             // Not one that began meanwhile on the same thread.
             let is_due = running.thread.is_due(held, bound);
             if let Some(times) = times.get(&running.thread.number).filter(|_| is_due) {
-                running.thread.look(*times, held, bound);
+                running.thread.check(*times, held, bound);
             }
         }
         let running = inner.running.iter();
@@ -145,13 +145,13 @@ mod tests {
     fn a_closure_computes_if_it_ran_at_two_looks_the_second_beyond_the_bound() {
         let mut thread = ClosureThread::new(0);
         assert!(!thread.is_due(BOUND / 4, BOUND) && thread.is_due(BOUND / 2, BOUND));
-        thread.look(Some(COMPUTING), BOUND / 2, BOUND);
+        thread.check(Some(COMPUTING), BOUND / 2, BOUND);
         assert!(!thread.is_due(BOUND - BOUND / 4, BOUND) && thread.is_due(BOUND, BOUND));
-        thread.look(Some(BLOCKED), BOUND, BOUND);
+        thread.check(Some(BLOCKED), BOUND, BOUND);
         assert!(!thread.is_due(BOUND, BOUND) && thread.is_due(2 * BOUND, BOUND));
-        thread.look(Some(COMPUTING), 2 * BOUND, BOUND);
+        thread.check(Some(COMPUTING), 2 * BOUND, BOUND);
         assert!(!thread.computes);
-        thread.look(Some(COMPUTING), 4 * BOUND, BOUND);
+        thread.check(Some(COMPUTING), 4 * BOUND, BOUND);
         assert!(thread.computes && thread.is_due(8 * BOUND, BOUND));
     }
 
@@ -159,19 +159,19 @@ mod tests {
     fn a_closure_that_computed_counts_no_longer_when_it_was_found_blocked_twice() {
         let mut thread = ClosureThread::new(0);
         for held in [BOUND, 2 * BOUND] {
-            thread.look(Some(COMPUTING), held, BOUND);
+            thread.check(Some(COMPUTING), held, BOUND);
         }
         assert!(thread.computes);
-        thread.look(Some(BLOCKED), 4 * BOUND, BOUND);
+        thread.check(Some(BLOCKED), 4 * BOUND, BOUND);
         assert!(thread.computes, "it may have been a page fault");
-        thread.look(Some(COMPUTING), 8 * BOUND, BOUND);
-        thread.look(Some(BLOCKED), 16 * BOUND, BOUND);
+        thread.check(Some(COMPUTING), 8 * BOUND, BOUND);
+        thread.check(Some(BLOCKED), 16 * BOUND, BOUND);
         assert!(thread.computes);
-        thread.look(Some(BLOCKED), 32 * BOUND, BOUND);
+        thread.check(Some(BLOCKED), 32 * BOUND, BOUND);
         assert!(!thread.computes);
-        thread.look(Some(COMPUTING), 10 * RARELY, BOUND);
+        thread.check(Some(COMPUTING), 10 * RARELY, BOUND);
         assert!(!thread.is_due(20 * RARELY - BOUND, BOUND));
-        thread.look(Some(COMPUTING), 20 * RARELY, BOUND);
+        thread.check(Some(COMPUTING), 20 * RARELY, BOUND);
         assert!(thread.computes);
         assert!(!thread.is_due(21 * RARELY - BOUND, BOUND));
         assert!(thread.is_due(21 * RARELY, BOUND));

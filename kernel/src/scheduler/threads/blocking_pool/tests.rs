@@ -62,10 +62,10 @@ fn a_look_starts_no_threads_beside_those_on_their_way() {
         let pool = pool(64, held);
         assert_eq!(push(&pool), Queued::NeedsThread(1));
         assert_eq!(push(&pool), Queued::NeedsThread(2));
-        assert_eq!(pool.look().starts, [0; 0]);
+        assert_eq!(pool.check().starts, [0; 0]);
         // One could not start.
         pool.not_started();
-        assert_eq!(pool.look().starts, [3]);
+        assert_eq!(pool.check().starts, [3]);
         assert_eq!(pool.threads(), 2);
     }
 }
@@ -100,6 +100,6 @@ fn an_operation_for_which_a_thread_is_on_its_way_gets_its_turn_however_late() {
     let pool = pool(1, 1);
     assert_eq!(push(&pool), Queued::NeedsThread(1));
     let_wait(&pool, TURN_IS_LATE);
-    pool.look();
+    pool.check();
     assert_eq!(pool.calls(), (0, 1));
 }

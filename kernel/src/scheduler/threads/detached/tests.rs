@@ -15,8 +15,8 @@ fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
     let (threads, listed) = retaken(&testing::job(), BOUND);
     threads.end(listed);
     assert!(threads.is_any_unreported());
-    assert_eq!(threads.look(BOUND).overdue.len(), 1);
-    assert!(threads.look(BOUND).overdue.is_empty());
+    assert_eq!(threads.check(BOUND).overdue.len(), 1);
+    assert!(threads.check(BOUND).overdue.is_empty());
     assert!(!threads.is_any_unreported());
 }
 
@@ -24,17 +24,17 @@ fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
 fn a_retaken_job_that_announces_that_it_blocks_before_a_look_is_reported() {
     let (threads, listed) = retaken(&testing::job(), BOUND);
     assert!(threads.announce(listed));
-    let overdue = threads.look(BOUND).overdue;
+    let overdue = threads.check(BOUND).overdue;
     assert_eq!(overdue.len(), 1);
     assert!(overdue[0].held >= BOUND);
-    assert!(threads.look(BOUND).overdue.is_empty());
+    assert!(threads.check(BOUND).overdue.is_empty());
 }
 
 #[test]
 fn a_run_that_is_excused_is_watched_as_one_that_begins_unless_it_has_announced_that_it_blocks() {
     let job = testing::job();
     let (threads, listed) = retaken(&job, BOUND);
-    let found = |bound| threads.look(bound).overdue.len();
+    let found = |bound| threads.check(bound).overdue.len();
     assert_eq!(found(BOUND), 1);
     threads.excuse(&job);
     assert!(threads.is_any_unreported());
@@ -74,7 +74,7 @@ fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_
         if ends_before_the_look {
             threads.end(listed);
         }
-        let overdue = threads.look(BOUND).overdue;
+        let overdue = threads.check(BOUND).overdue;
         assert_eq!(overdue.len(), 1);
         assert_eq!(overdue[0].code, RunningCode::PanicHook);
     }
@@ -87,11 +87,11 @@ fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
     let (threads, listed) = retaken(&job, Duration::ZERO);
     // Whether or not this look finds the bound exceeded.
     job.header().end_panic_hook();
-    let mut overdue = threads.look(10_000 * BOUND).overdue;
+    let mut overdue = threads.check(10_000 * BOUND).overdue;
     assert!(overdue.is_empty());
     threads.end(listed);
     lock(&threads.ended)[0].held = BOUND;
-    overdue = threads.look(BOUND).overdue;
+    overdue = threads.check(BOUND).overdue;
     assert_eq!(overdue[0].code, RunningCode::Own);
 }
 
@@ -102,11 +102,11 @@ fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
         job.header().begin_panic_hook();
         let (threads, listed) = retaken(&job, BOUND);
         if !ends_before_the_look {
-            assert_eq!(threads.look(BOUND).overdue.len(), 1);
+            assert_eq!(threads.check(BOUND).overdue.len(), 1);
         }
         threads.end_panic_hook(listed, &job, BOUND);
         assert!(!job.header().is_in_panic_hook());
-        let overdue = threads.look(BOUND).overdue;
+        let overdue = threads.check(BOUND).overdue;
         assert_eq!(overdue.len(), usize::from(ends_before_the_look));
         assert!(
             overdue
@@ -114,7 +114,7 @@ fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
                 .all(|overdue| overdue.code == RunningCode::PanicHook)
         );
         lock(&threads.threads)[0].run.since = Instant::now().checked_sub(BOUND).unwrap();
-        let overdue = threads.look(BOUND).overdue;
+        let overdue = threads.check(BOUND).overdue;
         assert!(overdue.len() == 1 && overdue[0].code == RunningCode::Own);
         // It was reported as stuck. A hook later in the same run changes nothing.
         job.header().begin_panic_hook();
@@ -184,7 +184,7 @@ fn as_many_senders_as_cores_keep_their_priority_while_they_send() {
         }
         // It has no core.
         for _ in 0..100 {
-            threads.look(BOUND);
+            threads.check(BOUND);
             threads.lower_if_crowded(beside, |_| Some(2_000));
             assert_eq!(lowered().collect::<Vec<_>>(), [false, true]);
         }
@@ -204,12 +204,12 @@ fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
     thread.run.job.header().note_cancelled();
     let threads = DetachedThreads::new(1);
     lock(&threads.threads).push(thread);
-    assert!(threads.look(10_000 * BOUND).unended.is_empty());
+    assert!(threads.check(10_000 * BOUND).unended.is_empty());
     assert!(threads.is_any_unreported());
     lock(&threads.threads)[0].ends = Instant::now().checked_sub(BOUND);
-    let unended = threads.look(BOUND).unended;
+    let unended = threads.check(BOUND).unended;
     assert!(unended.len() == 1 && unended[0].has_come);
-    assert!(threads.look(BOUND).unended.is_empty());
+    assert!(threads.check(BOUND).unended.is_empty());
     assert!(!threads.is_any_unreported());
     assert!(threads.pending_kills().is_empty());
 }
@@ -223,7 +223,7 @@ fn look_at_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<D
         is_blocked: true,
     };
     let _asks = thread.begin_look(held, BOUND);
-    thread.look(Some(times), held, &mut round);
+    thread.check(Some(times), held, &mut round);
     let hooks = round.long_hooks.iter().map(|hook| hook.held);
     (round.overdue.len(), hooks.collect())
 }
@@ -307,13 +307,13 @@ fn a_job_that_announces_directly_behind_a_reported_panic_hook_is_not_reported() 
     let job = testing::job();
     job.header().begin_panic_hook();
     let (threads, listed) = retaken(&job, BOUND);
-    assert_eq!(threads.look(BOUND).overdue.len(), 1);
+    assert_eq!(threads.check(BOUND).overdue.len(), 1);
     assert!(!threads.announce(listed), "the hook itself announces");
     // As a short one does.
     job.header().end_panic_hook();
     assert!(threads.announce(listed));
     assert!(!threads.is_any_unreported());
-    assert!(threads.look(BOUND).overdue.is_empty());
+    assert!(threads.check(BOUND).overdue.is_empty());
 }
 
 /// The monitor may sleep, because a warning has told of the hook.
@@ -345,6 +345,6 @@ fn what_a_thread_does_behind_a_reported_panic_hook_is_asked_at_the_look_that_fin
     let bound = 10_000 * BOUND;
     thread.run.since = Instant::now().checked_sub(2 * bound).unwrap();
     lock(&threads.threads).push(thread);
-    assert!(threads.look(bound).overdue.is_empty());
+    assert!(threads.check(bound).overdue.is_empty());
     assert!(threads.is_any_unreported());
 }

@@ -40,7 +40,7 @@ pub(in crate::scheduler::threads) enum FoundCode {
 
 impl HookWatch {
     /// A look, which has found `seen`.
-    pub(in crate::scheduler::threads) fn look(&mut self, seen: SeenHook) -> FoundCode {
+    pub(in crate::scheduler::threads) fn check(&mut self, seen: SeenHook) -> FoundCode {
         match (seen, *self) {
             (SeenHook::New | SeenHook::Again, HookWatch::Nothing) => FoundCode::Hook,
             (SeenHook::Again, _) => FoundCode::ReportedHook,

@@ -42,7 +42,7 @@ fn blocked(ran_ms: u64) -> ThreadTimes {
 fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -> Round {
     let mut round = Round::new(BOUND);
     let _asks = thread.begin_look(held, BOUND);
-    thread.look(now, held, &mut round);
+    thread.check(now, held, &mut round);
     round
 }
 
@@ -97,7 +97,7 @@ fn a_panic_hook_that_begins_during_a_look_is_not_reported_in_the_place_of_the_jo
     let mut round = Round::new(BOUND);
     assert!(thread.begin_look(2 * BOUND, BOUND));
     thread.run.job.header().begin_panic_hook();
-    thread.look(Some(computing(7)), 2 * BOUND, &mut round);
+    thread.check(Some(computing(7)), 2 * BOUND, &mut round);
     let codes: Vec<_> = round.overdue.iter().map(|it| it.code).collect();
     assert_eq!(codes, [RunningCode::Own]);
 }
@@ -114,7 +114,7 @@ fn a_thread_whose_reported_panic_hook_ends_during_a_look_is_judged_at_the_next_o
     let mut round = Round::new(BOUND);
     assert!(!thread.begin_look(3 * BOUND, BOUND));
     assert!(thread.end_panic_hook(BOUND).is_none());
-    thread.look(None, 3 * BOUND, &mut round);
+    thread.check(None, 3 * BOUND, &mut round);
     assert_eq!((round.busy, round.overdue.len()), (1, 0));
     let round = look(&mut thread, Some(computing(14)), 4 * BOUND);
     assert!(round.overdue.len() == 1 && round.overdue[0].code == RunningCode::Own);
@@ -124,7 +124,7 @@ fn a_thread_whose_reported_panic_hook_ends_during_a_look_is_judged_at_the_next_o
 fn a_thread_that_is_listed_during_a_look_is_judged_at_the_next_one() {
     let mut thread = in_quarantine();
     let mut round = Round::new(BOUND);
-    thread.look(None, 2 * BOUND, &mut round);
+    thread.check(None, 2 * BOUND, &mut round);
     assert_eq!((round.busy, round.overdue.len()), (1, 0));
     let round = look(&mut thread, Some(computing(7)), 2 * BOUND);
     assert_eq!(round.overdue.len(), 1);

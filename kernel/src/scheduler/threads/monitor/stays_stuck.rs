@@ -35,7 +35,7 @@ impl StaysStuck {
     /// `running`: the job, if the owner is still in it, and its panic hook. A job that runs a panic hook is looked at again until its own code is
     /// found to run: only a warning of a hook that blocks goes to stderr, and what the job does behind the hook is reported
     /// as its own.
-    pub(super) fn look(
+    pub(super) fn check(
         &mut self,
         shared: &Shared,
         running: Option<(JobRef, SeenHook)>,
@@ -55,7 +55,7 @@ impl StaysStuck {
         }
         let name = LateName::of(job.header());
         let retake = Retake::Refused;
-        let found = self.hook.look(hook);
+        let found = self.hook.check(hook);
         if found != FoundCode::Own {
             self.look_at = held + bound;
         }

@@ -208,7 +208,7 @@ fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
         job.header().end_panic_hook();
         let listed = ListedRun::OfThread(shared.thread_number());
         shared.detached.end(listed);
-        let overdue = shared.detached.look(BOUND).overdue;
+        let overdue = shared.detached.check(BOUND).overdue;
         let codes: Vec<RunningCode> = overdue.iter().map(|overdue| overdue.code).collect();
         assert_eq!(codes, [RunningCode::PanicHook]);
     });
@@ -286,35 +286,35 @@ fn only_what_a_thread_ran_since_a_later_look_counts_and_one_is_blocked_at_two_lo
     let blocked = |ran_ms: u64| times(ran_ms, true);
     let ran = |ran| Holding::Ran(Duration::from_millis(ran));
     let mut watched = Watched::new(RunWord::NONE);
-    assert_eq!(watched.look(computing(1)), Holding::Blocked, "no file");
+    assert_eq!(watched.check(computing(1)), Holding::Blocked, "no file");
     watched.times = computing(1);
-    assert_eq!(watched.look(computing(1)), Holding::Unknown);
+    assert_eq!(watched.check(computing(1)), Holding::Unknown);
     // The system tells a part of it late.
-    assert_eq!(watched.look(computing(9)), Holding::Unknown);
-    assert_eq!(watched.look(computing(9)), ran(0));
-    assert_eq!(watched.look(computing(13)), ran(4));
-    assert_eq!(watched.look(blocked(13)), Holding::Unknown);
-    assert_eq!(watched.look(blocked(14)), Holding::Unknown);
-    assert_eq!(watched.look(blocked(14)), Holding::Blocked);
+    assert_eq!(watched.check(computing(9)), Holding::Unknown);
+    assert_eq!(watched.check(computing(9)), ran(0));
+    assert_eq!(watched.check(computing(13)), ran(4));
+    assert_eq!(watched.check(blocked(13)), Holding::Unknown);
+    assert_eq!(watched.check(blocked(14)), Holding::Unknown);
+    assert_eq!(watched.check(blocked(14)), Holding::Blocked);
     // It blocks in short steps.
     let mut watched = Watched::new(RunWord::NONE);
     watched.times = computing(1);
-    let looks = [2, 3, 4, 5].map(|ran| watched.look(blocked(ran)));
+    let looks = [2, 3, 4, 5].map(|ran| watched.check(blocked(ran)));
     let unknown = [Holding::Unknown; 3];
     assert_eq!((&looks[..3], looks[3]), (&unknown[..], Holding::Blocked));
     // It was blocked at the first look.
     let mut watched = Watched::new(RunWord::NONE);
     watched.times = blocked(1);
-    assert_eq!(watched.look(blocked(1)), Holding::Blocked);
+    assert_eq!(watched.check(blocked(1)), Holding::Blocked);
 }
 
 #[test]
 fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
     let mut watched = Watched::new(RunWord::NONE);
     let many = 10_000;
-    assert!(!watched.sends_after(many).look(many, None));
+    assert!(!watched.sends_after(many).check(many, None));
     watched.sends = Some(Sends::at_first(0));
-    assert!(watched.sends_after(many).look(many, None));
+    assert!(watched.sends_after(many).check(many, None));
 }
 
 /// Where no spare thread is left.
@@ -324,7 +324,7 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
         let is_due_after = |job: &JobRef, pause| {
             let (mut stays_stuck, held) = (StaysStuck::default(), BOUND);
             assert!(stays_stuck.is_due(held));
-            stays_stuck.look(
+            stays_stuck.check(
                 shared,
                 Some((job.clone(), job.header().see_panic_hook())),
                 held,
@@ -353,7 +353,7 @@ fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_
             let mut look = |held| {
                 assert!(stays_stuck.is_due(held));
                 let running = (job.clone(), job.header().see_panic_hook());
-                stays_stuck.look(shared, Some(running), held);
+                stays_stuck.check(shared, Some(running), held);
                 stays_stuck.is_due(1000 * held)
             };
             job.header().begin_panic_hook();

@@ -22,7 +22,7 @@ pub(super) struct Watched {
     pub(super) since: Instant,
     /// What the system reported of the thread at the first look. The system reports late how long a thread has run, so
     /// time from before this run may be missing there. Therefore a look in the second half of `stuck_after` replaces
-    /// this, once: the first that finds that the thread has run since ([`Watched::look`]).
+    /// this, once: the first that finds that the thread has run since ([`Watched::check`]).
     pub(super) times: Option<ThreadTimes>,
     /// Whether `times` is that of the later look.
     pub(super) is_settled: bool,
@@ -57,7 +57,7 @@ impl Watched {
     }
 
     /// The next look at the thread: what it does in the run.
-    pub(super) fn look(&mut self, now: Option<ThreadTimes>) -> Holding {
+    pub(super) fn check(&mut self, now: Option<ThreadTimes>) -> Holding {
         let holding = self.judge(now);
         self.blocks = holding == Holding::Blocked;
         holding
@@ -104,7 +104,7 @@ impl Watched {
     /// completed before this run cannot be told from what it completed in the run, so nothing shows that it sends.
     pub(super) fn sends_after(&self, operations: u32) -> Sends {
         let mut sends = self.sends.unwrap_or(Sends::at_first(operations));
-        sends.look(operations, None);
+        sends.check(operations, None);
         sends
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     if no_work && shared.trims.last() == worker_loop.trims_seen.get() {
         match &poller_guard {
             Some(poller_guard) => wait_in_poller(worker_loop, poller_guard, deadline, &mut batch),
-            None => park(worker_loop, deadline),
+            None => park_thread(worker_loop, deadline),
         }
     }
     // The poller lock first: a worker that is awake never holds it.
@@ -122,7 +122,7 @@ fn left(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) -> Option<Optio
     }
 }
 
-fn park(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) {
+fn park_thread(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) {
     while let Some(left) = left(worker_loop, deadline) {
         match left {
             None => thread::park(),
