@@ -2,6 +2,8 @@
 //!
 //! - The versions of trees are in their histories; see `History::fall_back`. Names and tags have no versions and are
 //!   changed in place. So the combiner keeps their former state until the change is durable.
+//! - The failure is noticed in `look_for_failure`; at the end of the group `fall_back_if_due` takes the newest durable
+//!   version of each tree from its history, and `publish.rs` shows them.
 //! - Readers see all of it at one instant, while the names and all histories are locked.
 //! - Bytes that were erased stay erased.
 

@@ -8,7 +8,8 @@
 //! others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very half.
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
-//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back.
+//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the bound
+//! keeps from all workers wakes the monitor (`look_around` in `join.rs`).
 
 #![allow(unsafe_code)]
 
