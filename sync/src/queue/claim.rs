@@ -205,6 +205,18 @@ impl<'a> Held<'a> {
         waker
     }
 
+    /// The same hold, for as long as the claim lives.
+    ///
+    /// # Safety
+    /// The claim lives as long as the result.
+    #[inline(always)]
+    pub(crate) unsafe fn extended<'b>(self) -> Held<'b> {
+        let claim = std::ptr::from_ref(self.0);
+        std::mem::forget(self);
+        // SAFETY: the caller's promise.
+        Held(unsafe { &*claim })
+    }
+
     /// Ends the wait in favour of the owner itself, which needs no wake: the waker stays, to be dropped with
     /// the claim, when no lock is held.
     pub(crate) fn win_own(self, offer: u32) {

@@ -109,6 +109,21 @@ impl<V> Offers<V> {
         }
     }
 
+    /// As [`Offers::accept`], for an offer without a value: the hold of its claim, and its number. The hold is good after
+    /// the list's lock was released, because the wait does not end before (*retracted*).
+    ///
+    /// # Safety
+    /// The caller wins the claim for that number, and does nothing else with it.
+    #[inline(always)]
+    pub(crate) unsafe fn accept_beyond<'a>(&mut self) -> Option<(Held<'a>, u32)> {
+        if self.is_empty() {
+            return None;
+        }
+        let Accepted { held, number, .. } = self.accept_one()?;
+        // SAFETY: *retracted*: the claim lives until it is won.
+        Some((unsafe { held.extended() }, number))
+    }
+
     /// As [`Offers::accept`], but only if `fits` is true for the first offer whose wait has not ended. The
     /// caller holds no claim.
     pub(crate) fn accept_if(

@@ -3,31 +3,24 @@
 //! - A send never waits. If the receiver is gone, the value comes back.
 //! - A receive waits for the value, or for the end of the sender.
 //! - The value stays in the oneshot until it is received, so a receive that is dropped loses nothing.
-//!
-//! The lock guards the offers of both parts, and whether a value is refused. The value needs none: `is_sent` hands it over.
 
 #![allow(unsafe_code)]
 
+mod state;
+
 use std::{
     fmt,
+    mem::ManuallyDrop,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use crate::{
     event::{Branch, Enrolled, Waiting, Won},
-    queue::{
-        list,
-        offer::{OfferNode, Offers},
-        serve::Served,
-        spin_lock::{SpinGuard, SpinLock},
-        ticket::Ticket,
-        wake::wake,
-    },
+    queue::{list, offer::OfferNode, ticket::Ticket},
     runtime::reason::{Kind, Reason},
-    sys::{AtomicU32, Ordering, UnsafeCell},
 };
+use state::{End, GONE, Locked, Oneshot, REFUSED, SENT};
 
 /// A sender and its receiver.
 ///
@@ -41,57 +34,18 @@ use crate::{
 ///
 /// There is no poisoning: a unit that panics drops its sender, and the receive then fails.
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Oneshot {
-        state: SpinLock::new(OneshotState {
-            is_refused: false,
-            receiver: Offers::new(),
-            sender: Offers::new(),
-        }),
-        is_sent: AtomicU32::new(0),
-        value: UnsafeCell::new(None),
-    });
-    let sender = Sender {
-        shared: Some(Arc::clone(&shared)),
-    };
-    (sender, Receiver { shared })
-}
-
-/// What both parts share.
-///
-/// # Safety
-/// *Handed*: the sender touches the value until it sets `is_sent`, and the receiver only after it has seen that. Each
-/// of them exists once, and gives exclusive access to one user at a time.
-struct Oneshot<T> {
-    state: SpinLock<OneshotState>,
-    /// Not zero: nothing (more) will be sent. Set once, under the lock, before a waiting receiver's claim is won.
-    is_sent: AtomicU32,
-    value: UnsafeCell<Option<T>>,
-}
-
-// SAFETY: *handed*: the value moves from one thread to another, and is never shared.
-unsafe impl<T: Send> Send for Oneshot<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Oneshot<T> {}
-
-struct OneshotState {
-    /// Nothing (more) will be received.
-    is_refused: bool,
-    receiver: Offers<()>,
-    sender: Offers<()>,
+    let (sender, receiver) = End::pair();
+    (Sender { end: sender }, Receiver { end: receiver })
 }
 
 /// The right to send.
 pub struct Sender<T> {
-    /// None while `send` uses the right up.
-    shared: Option<Arc<Oneshot<T>>>,
+    end: End<T>,
 }
-
-/// Why a sender has its part.
-const HAS_RIGHT: &str = "only a send takes it, and uses up the sender";
 
 /// The right to receive.
 pub struct Receiver<T> {
-    shared: Arc<Oneshot<T>>,
+    end: End<T>,
 }
 
 impl<T> Sender<T> {
@@ -99,38 +53,31 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// [`SendError`] with the value if the receiver is gone, or was closed.
-    pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
-        let shared = self.shared.take().expect(HAS_RIGHT);
-        let state = shared.state.lock();
-        if state.is_refused {
-            shared.end_sending(state);
+    pub fn send(self, value: T) -> Result<(), SendError<T>> {
+        let this = ManuallyDrop::new(self);
+        let locked = this.end.lock();
+        if locked.has(REFUSED) {
+            end_sending(&this.end, locked);
             return Err(SendError(value));
         }
-        {
-            let access = shared.value.get_mut();
-            // SAFETY: *handed*: this is the sender, and `is_sent` is not set.
-            *unsafe { access.deref() } = Some(value);
-        }
-        shared.end_sending(state);
+        // SAFETY: *handed*: this is the sender, and `SENT` is set below.
+        unsafe { this.end.put(value) };
+        end_sending(&this.end, locked);
         Ok(())
-    }
-
-    fn shared(&self) -> &Oneshot<T> {
-        self.shared.as_ref().expect(HAS_RIGHT)
     }
 
     /// Waits until the receiver is gone, or closed. An event. Cancel-safe.
     #[track_caller]
     pub fn closed(&mut self) -> Waiting<Refused<'_, T>> {
         Waiting::here(Refused {
-            shared: self.shared(),
+            shared: &self.end,
             node: OfferNode::with_slot(()),
         })
     }
 
     /// Whether a send fails.
     pub fn is_closed(&self) -> bool {
-        self.shared().state.lock().is_refused
+        self.end.is_refused()
     }
 }
 
@@ -142,7 +89,7 @@ impl<T> Receiver<T> {
     #[track_caller]
     pub fn receive(&mut self) -> Waiting<Receive<'_, T>> {
         Waiting::here(Receive {
-            shared: &self.shared,
+            shared: &self.end,
             node: OfferNode::with_slot(()),
         })
     }
@@ -153,7 +100,7 @@ impl<T> Receiver<T> {
     /// Why there is none.
     pub fn try_receive(&mut self) -> Result<T, TryReceiveError> {
         // SAFETY: this is the receiver, borrowed exclusively.
-        match unsafe { self.shared.receive() } {
+        match unsafe { receive(&self.end) } {
             Some(Ok(value)) => Ok(value),
             Some(Err(Closed)) => Err(TryReceiveError::Closed),
             None => Err(TryReceiveError::Empty),
@@ -162,79 +109,71 @@ impl<T> Receiver<T> {
 
     /// Refuses a value from now on. A value that was sent before can still be received.
     pub fn close(&mut self) {
-        let mut state = self.shared.state.lock();
-        state.is_refused = true;
-        let served = state.end_closed();
-        drop(state);
-        served.flatten().into_iter().for_each(wake);
+        let locked = self.end.lock();
+        wake(locked.end(REFUSED, |offers| &mut offers.sender));
     }
 }
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            shared.end_sending(shared.state.lock());
-        }
+        end_sending(&self.end, self.end.lock());
     }
+}
+
+/// The sender leaves: ends the receiver's wait, if there is one. The sender's end is not used again.
+#[inline(always)]
+fn end_sending<T>(end: &End<T>, locked: Locked<'_, T>) {
+    if locked.has(GONE) {
+        drop(locked);
+        // SAFETY: *ends*: the receiver has left, and so does the sender.
+        return unsafe { end.free() };
+    }
+    wake(locked.end(SENT, |offers| &mut offers.receiver));
 }
 
 impl<T> Drop for Receiver<T> {
-    fn drop(&mut self) {
-        // Without a sender nothing can be refused.
-        if !self.shared.is_sent() {
-            self.close();
-        }
-        // SAFETY: this is the receiver, borrowed exclusively.
-        let value = unsafe { self.shared.receive() };
-        // The value's destructor is user code: it runs without the lock.
-        drop(value);
-    }
-}
-
-impl<T> Oneshot<T> {
-    /// Nothing (more) will be sent: ends the receiver's wait.
     #[inline]
-    fn end_sending(&self, mut state: SpinGuard<'_, OneshotState>) {
-        // Release: pairs with the acquire in `is_sent`.
-        self.is_sent.store(1, Ordering::Release);
-        let served = state.end_receive();
-        drop(state);
-        served.flatten().into_iter().for_each(wake);
-    }
-
-    /// Whether nothing (more) will be sent.
-    #[inline(always)]
-    fn is_sent(&self) -> bool {
-        // Acquire: pairs with the release in `end_sending`, so the receiver sees the value.
-        self.is_sent.load(Ordering::Acquire) != 0
-    }
-
-    /// The value, or that none will come. None: wait.
-    ///
-    /// # Safety
-    /// The caller is the receiver, and has exclusive access to it.
-    #[inline(always)]
-    unsafe fn receive(&self) -> Option<Result<T, Closed>> {
-        if !self.is_sent() {
-            return None;
+    fn drop(&mut self) {
+        if !self.end.is_sent() && self.leave_first() {
+            return;
         }
-        let access = self.value.get_mut();
-        // SAFETY: *handed*: the caller is the receiver, and has seen `is_sent`.
-        let value = unsafe { access.deref() }.take();
-        Some(value.ok_or(Closed))
+        // SAFETY: *ends*: the sender has left, and so does the receiver. The value's destructor is user code: nothing is
+        // held.
+        unsafe { self.end.free() };
     }
 }
 
-impl OneshotState {
-    /// At most one unit waits for the value: a receive borrows the receiver exclusively.
-    fn end_receive(&mut self) -> Served {
-        Some(self.receiver.accept()?.win())
+impl<T> Receiver<T> {
+    /// Leaves before the sender, and ends its wait, if there is one. False: the sender has left meanwhile.
+    #[inline(never)]
+    fn leave_first(&self) -> bool {
+        let locked = self.end.lock();
+        if locked.has(SENT) {
+            return false;
+        }
+        wake(locked.end(REFUSED | GONE, |offers| &mut offers.sender));
+        true
     }
+}
 
-    /// At most one unit waits for the end, for the same reason.
-    fn end_closed(&mut self) -> Served {
-        Some(self.sender.accept()?.win())
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        crate::queue::wake::wake(waker);
     }
+}
+
+/// The value, or that none will come. None: wait.
+///
+/// # Safety
+/// The caller is the receiver, and has exclusive access to it.
+#[inline(always)]
+unsafe fn receive<T>(oneshot: &Oneshot<T>) -> Option<Result<T, Closed>> {
+    if !oneshot.is_sent() {
+        return None;
+    }
+    // SAFETY: *handed*: the caller is the receiver, and has seen `SENT`.
+    let value = unsafe { oneshot.take() };
+    Some(value.ok_or(Closed))
 }
 
 /// The event of [`Receiver::receive`].
@@ -254,7 +193,7 @@ impl<T> Branch for Receive<'_, T> {
 
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: a receive borrows the receiver exclusively.
-        match unsafe { self.shared.receive() } {
+        match unsafe { receive(self.shared) } {
             Some(received) => Poll::Ready(received),
             None => Poll::Pending,
         }
@@ -267,23 +206,23 @@ impl<T> Branch for Receive<'_, T> {
         _cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let (shared, node) = self.node();
-        let mut state = shared.state.lock();
+        let mut locked = shared.lock();
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
         // SAFETY: as in `attempt`.
-        if let Some(received) = unsafe { shared.receive() } {
+        if let Some(received) = unsafe { receive(shared) } {
             ticket.win(own);
             return Enrolled::Ready(received);
         }
-        state.receiver.leave(node, ticket);
+        locked.offers().receiver.leave(node, ticket);
         drop(own);
         Enrolled::Waits
     }
 
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         // SAFETY: as in `attempt`.
-        unsafe { self.shared.receive() }.unwrap_or(Err(Closed))
+        unsafe { receive(self.shared) }.unwrap_or(Err(Closed))
     }
 
     /// The value stays where it is.
@@ -292,7 +231,7 @@ impl<T> Branch for Receive<'_, T> {
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();
         if won.is_none() && node.is_bound() {
-            shared.state.lock().receiver.remove(node);
+            shared.lock().offers().receiver.remove(node);
         }
     }
 
@@ -322,7 +261,7 @@ impl<T> Branch for Refused<'_, T> {
     type Output = ();
 
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<()> {
-        match self.shared.state.lock().is_refused {
+        match self.shared.is_refused() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
@@ -335,15 +274,15 @@ impl<T> Branch for Refused<'_, T> {
         _cx: &mut Context<'_>,
     ) -> Enrolled<()> {
         let (shared, node) = self.node();
-        let mut state = shared.state.lock();
+        let mut locked = shared.lock();
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
-        if state.is_refused {
+        if locked.has(REFUSED) {
             ticket.win(own);
             return Enrolled::Ready(());
         }
-        state.sender.leave(node, ticket);
+        locked.offers().sender.leave(node, ticket);
         drop(own);
         Enrolled::Waits
     }
@@ -355,7 +294,7 @@ impl<T> Branch for Refused<'_, T> {
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();
         if won.is_none() && node.is_bound() {
-            shared.state.lock().sender.remove(node);
+            shared.lock().offers().sender.remove(node);
         }
     }
 
