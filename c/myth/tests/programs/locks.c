@@ -16,10 +16,10 @@ static void *counts(void *argument) {
   return argument;
 }
 
+static myth_uncond_t release;
 static void *holds(void *argument) {
   CHECK(myth_mutex_lock(&mutex) == 0);
-  CHECK(myth_uncond_signal((myth_uncond_t *)argument) == 0);
-  CHECK(myth_usleep(30000) == 0);
+  CHECK(myth_uncond_signal((myth_uncond_t *)argument) == 0 && myth_uncond_wait(&release) == 0);
   CHECK(myth_mutex_unlock(&mutex) == 0);
   return NULL;
 }
@@ -51,7 +51,7 @@ static void mutexes(void) {
   CHECK(myth_uncond_wait(&held) == 0);
   struct timespec past = in_ms(0), late = in_ms(60000);
   CHECK(myth_mutex_timedlock(&mutex, &past) == ETIMEDOUT);
-  CHECK(myth_mutex_timedlock(&mutex, NULL) == EINVAL);
+  CHECK(myth_mutex_timedlock(&mutex, NULL) == EINVAL && myth_uncond_signal(&release) == 0);
   CHECK(myth_mutex_timedlock(&mutex, &late) == 0 && myth_mutex_unlock(&mutex) == 0);
   CHECK(myth_join(holder, NULL) == 0);
   /* A free mutex is locked whatever the deadline. */
@@ -196,7 +196,11 @@ static void readers_and_writers(void) {
     CHECK(myth_rwlock_timedwrlock(&rwlock, &soon) == ETIMEDOUT && has_passed(soon));
     CHECK(myth_rwlock_trywrlock(&rwlock) == EBUSY && myth_rwlock_destroy(&rwlock) == EBUSY);
     myth_thread_t writer = myth_create(write_once, NULL);
-    CHECK(myth_usleep(10000) == 0);
+    /* Until the writer waits, which shows only where it keeps readers out. */
+    while (kind != MYTH_RWLOCK_PREFER_READER && myth_rwlock_tryrdlock(&rwlock) == 0) {
+      CHECK(myth_rwlock_unlock(&rwlock) == 0);
+      myth_yield();
+    }
     myth_thread_t reader = myth_create(try_to_read, NULL);
     void *entered, *left;
     CHECK(myth_join(reader, &entered) == 0);
