@@ -14,9 +14,9 @@ const FIRST: Duration = Duration::from_millis(100);
 
 /// When each sleep ended, and how late.
 #[derive(Debug, Default)]
-pub struct Ticks(Vec<(Instant, Duration)>);
+pub struct TickLog(Vec<(Instant, Duration)>);
 
-impl Ticks {
+impl TickLog {
     /// The sleep that was due at `due` has ended now, which is returned.
     pub fn add(&mut self, due: Instant) -> Instant {
         let at = Instant::now();
@@ -56,7 +56,7 @@ mod tests {
             let at = begin + Duration::from_millis(at);
             (at, Duration::from_millis(late))
         };
-        let ticks = Ticks(vec![
+        let ticks = TickLog(vec![
             tick(5, 900),
             tick(60, 50),
             tick(120, 2),
@@ -67,6 +67,6 @@ mod tests {
         let values: Vec<f64> = figures.unwrap().iter().map(|(_, value)| *value).collect();
         // Four ticks of 5 ms fit into the last 20 ms.
         assert_eq!(values, [3.0, 75.0, 50.0, 50.0]);
-        assert_eq!(Ticks::default().figures(begin, false), None);
+        assert_eq!(TickLog::default().figures(begin, false), None);
     }
 }

@@ -22,7 +22,7 @@ use super::offender::{OffenderKind, Offenders};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
-use crate::programs::ticks::{CALM, TICK, Ticks};
+use crate::programs::ticks::{CALM, TICK, TickLog};
 
 /// The number of pingers if it is not given.
 const PINGERS: usize = 1_000;
@@ -195,9 +195,9 @@ impl Drop for SmallFile {
     }
 }
 
-/// Ticks for `length`. Each tick reads the file, if there is one, and looks up a name.
-async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<Ticks> {
-    let mut ticks = Ticks::default();
+/// TickLog for `length`. Each tick reads the file, if there is one, and looks up a name.
+async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<TickLog> {
+    let mut ticks = TickLog::default();
     let end = Instant::now() + length;
     loop {
         let due = Instant::now() + TICK;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::programs::quantile::milliseconds;
-use common::programs::ticks::{CALM, TICK, Ticks};
+use common::programs::ticks::{CALM, TICK, TickLog};
 use common::{Call, Offender, REST, Stall, compute_for, fail, per, print_metrics};
 
 use crate::system::{Arrival, Mailbox, Outbox, Tasks};
@@ -68,7 +68,7 @@ async fn stall<S: Offences>(stall: Stall) {
         S::start(ticker);
         begin
     };
-    let (ticks, exchanged, running): (Ticks, u64, Duration) =
+    let (ticks, exchanged, running): (TickLog, u64, Duration) =
         S::told(told).await.expect("the ticker does not panic");
     let figures = ticks.figures(begin, stall.is_burst);
     let mut metrics = figures.unwrap_or_else(|| fail("The ticker never ticked."));
@@ -79,16 +79,16 @@ async fn stall<S: Offences>(stall: Stall) {
     print_metrics(&metrics);
 }
 
-/// Ticks for `length`; a tick that a file holds up ends with the run.
+/// TickLog for `length`; a tick that a file holds up ends with the run.
 async fn tick<S: Offences>(
     length: Duration,
     pairs: Pairs,
     offender: Offender,
-) -> (Ticks, u64, Duration) {
+) -> (TickLog, u64, Duration) {
     let exchanged = |pair: &Exchanged| pair.0.load(Ordering::Relaxed);
     let total = || pairs.iter().map(exchanged).sum::<u64>();
     let (clock, before) = (Instant::now(), total());
-    let mut ticks = Ticks::default();
+    let mut ticks = TickLog::default();
     while clock.elapsed() < length {
         let due = Instant::now() + TICK;
         S::pause(TICK).await;
