@@ -195,7 +195,7 @@ impl Drop for SmallFile {
     }
 }
 
-/// TickLog for `length`. Each tick reads the file, if there is one, and looks up a name.
+/// Ticks for `length`. Each tick reads the file, if there is one, and looks up a name.
 async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<TickLog> {
     let mut ticks = TickLog::default();
     let end = Instant::now() + length;

@@ -79,7 +79,7 @@ async fn stall<S: Offences>(stall: Stall) {
     print_metrics(&metrics);
 }
 
-/// TickLog for `length`; a tick that a file holds up ends with the run.
+/// Ticks for `length`; a tick that a file holds up ends with the run.
 async fn tick<S: Offences>(
     length: Duration,
     pairs: Pairs,
