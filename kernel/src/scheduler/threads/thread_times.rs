@@ -1,4 +1,4 @@
-//! What the system reports about a thread: how long it ran, and whether it is blocked.
+//! What the system reports about a thread: how long it ran, and whether it is blocked. A fuzz target reads it, too.
 
 use std::{
     fs::File,
@@ -26,19 +26,25 @@ impl ThreadTimes {
     /// nothing.
     pub(super) fn of(number: u32) -> Option<ThreadTimes> {
         let mut content = [0; CONTENT];
-        let times = read_of(number, "schedstat", &mut content)?;
-        let ran = str::from_utf8(times).ok()?.split_whitespace().next()?;
-        let ran = ran.parse().ok()?;
-        let stat = read_of(number, "stat", &mut content)?;
-        // The state is the first word after the name, which is in parentheses and may contain parentheses. A name need
-        // not be text.
-        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-        let state = stat[name_end + 1..].trim_ascii_start().first()?;
-        Some(ThreadTimes {
-            ran: Duration::from_nanos(ran),
-            is_blocked: *state != b'R',
-        })
+        let ran = parse_ran(read_of(number, "schedstat", &mut content)?)?;
+        let is_blocked = parse_is_blocked(read_of(number, "stat", &mut content)?)?;
+        Some(ThreadTimes { ran, is_blocked })
     }
+}
+
+/// The time on a core, from a `schedstat`.
+pub(super) fn parse_ran(schedstat: &[u8]) -> Option<Duration> {
+    let ran = str::from_utf8(schedstat).ok()?.split_whitespace().next()?;
+    ran.parse().ok().map(Duration::from_nanos)
+}
+
+/// Whether the thread waits for anything but a core, from a `stat`.
+pub(super) fn parse_is_blocked(stat: &[u8]) -> Option<bool> {
+    // The state is the first word after the name, which is in parentheses and may contain parentheses. A name need not
+    // be text.
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let state = stat[name_end + 1..].trim_ascii_start().first()?;
+    Some(*state != b'R')
 }
 
 /// The beginning of a file about the thread with this id.
