@@ -153,7 +153,10 @@ fn free_of(class: usize, block: Block) {
 /// The class of a block, unless it comes from the program's allocator.
 #[inline(always)]
 fn class_of(layout: Layout) -> Option<usize> {
-    let is_pooled = layout.size() <= LARGEST && layout.align() <= STEP && layout.size() > 0;
+    // A slab is aligned to 16, so if the size of its blocks is a multiple of that, they are, too.
+    let is_aligned =
+        layout.align() <= STEP || layout.align() == 16 && layout.size().is_multiple_of(16);
+    let is_pooled = layout.size() <= LARGEST && is_aligned && layout.size() > 0;
     (is_pooled && !cfg!(weald_plain_alloc)).then(|| (layout.size() - 1) / STEP)
 }
 
