@@ -161,9 +161,15 @@ impl Tree {
         value: &Bytes,
     ) -> Result<(), EditError> {
         self.must_have(node)?;
+        self.put_there(node, name, value);
+        Ok(())
+    }
+
+    /// Puts an attribute of a node that is there.
+    #[inline]
+    pub(crate) fn put_there(&mut self, node: NodeId, name: &str, value: &Bytes) {
         self.records
             .change_attributes(node, |attributes| attributes.put_bytes(name, value));
-        Ok(())
     }
 
     pub(crate) fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {

@@ -124,7 +124,8 @@ impl Attributes {
     #[inline(always)]
     pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
         let mut packed = Draft::EMPTY;
-        if self.is_empty() && packed.push_attribute(name.as_bytes(), value).is_some() {
+        let is_all = self.is_empty() || self.is_only(name);
+        if is_all && packed.push_attribute(name.as_bytes(), value).is_some() {
             self.0 = Item::Plain(packed.finish());
         } else {
             self.put_among(name, value);
@@ -139,6 +140,17 @@ impl Attributes {
         } else {
             self.put_listed(name, value.clone());
         }
+    }
+
+    /// Whether there is one attribute, which has this name and is packed.
+    #[inline]
+    fn is_only(&self, name: &str) -> bool {
+        let Item::Plain(packed) = &self.0 else {
+            return false;
+        };
+        let mut all = Raw::Packed(packed.bytes());
+        let first = all.next();
+        first.is_some_and(|(known, _)| known == name.as_bytes()) && matches!(all, Raw::Packed([]))
     }
 
     fn put_among(&mut self, name: &str, value: &[u8]) {

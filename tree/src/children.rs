@@ -5,6 +5,8 @@
 //! long list shares its chunks with other versions. The order is that of the order keys; the caller of
 //! [`Children::insert`] keeps it.
 
+use std::cmp::Ordering;
+
 use triomphe::ThinArc;
 
 use crate::id::NodeId;
@@ -86,9 +88,16 @@ impl Children {
             }
             Self::List(rope) => rope.insert(at, id),
             _ => {
-                let before = (0..at).filter_map(|at| self.get(at));
-                let after = (at..self.len()).filter_map(|at| self.get(at));
-                *self = Self::from_list(&before.chain([id]).chain(after).collect::<Vec<_>>());
+                let listing = self.listing();
+                let with = (0..listing.len() + 1).map(|place| match place.cmp(&at) {
+                    Ordering::Less => listing.at(place),
+                    Ordering::Equal => id,
+                    Ordering::Greater => listing.at(place - 1),
+                });
+                *self = match listing.len() < FEW {
+                    true => Self::Few(ThinArc::from_header_and_iter((), with)),
+                    false => Self::List(Rope::new(with)),
+                };
             }
         }
     }
@@ -155,6 +164,12 @@ impl<'a> Listing<'a> {
             Self::Few(ids) => ids.get(at).copied(),
             Self::List(rope) => rope.get(at),
         }
+    }
+
+    /// The id at a position, which must exist.
+    #[inline]
+    fn at(self, at: usize) -> NodeId {
+        self.get(at).expect("the position is in the list")
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = NodeId> + use<'a> {

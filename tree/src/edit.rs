@@ -12,13 +12,16 @@ use std::cell::{OnceCell, RefCell};
 use crate::apply::Origin;
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
+use crate::deferred::Deferred;
 use crate::error::EditError;
 use crate::id::NodeId;
 use crate::insert_position::InsertPosition;
 use crate::key::OrderKey;
 use crate::node::Node;
 use crate::operation::{Operation, Where};
+use crate::radix::Radix;
 use crate::script::{self, Read, Script};
+use crate::steps::Steps;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -42,7 +45,7 @@ pub struct Edit {
     /// The working version, without the deferred operation.
     tree: Tree,
     deferred: Option<Deferred>,
-    operations: Vec<Operation>,
+    operations: Steps,
     /// `None` if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
     /// The nodes that were spliced in or deleted.
@@ -51,21 +54,13 @@ pub struct Edit {
     newest: Option<(NodeId, InsertPosition)>,
 }
 
-/// The only operation on the list, which was checked and not yet carried out.
-struct Deferred {
-    /// The insert position of the node, if it adds one.
-    to: Option<InsertPosition>,
-    /// The working version for reads, boxed because few edits need it.
-    seen: OnceCell<Box<Tree>>,
-}
-
 impl Tree {
     /// A private working version that starts from this one.
     pub fn edit(&self) -> Edit {
         Edit {
             tree: self.clone(),
             deferred: None,
-            operations: Vec::new(),
+            operations: Steps::default(),
             reads: Some(RefCell::new(Vec::new())),
             moved: 0,
             newest: None,
@@ -124,6 +119,18 @@ impl Edit {
         let steps = self.steps();
         let reads = self.reads.map(RefCell::into_inner);
         (self.tree, Script::new(self.operations, reads, steps))
+    }
+
+    /// The finished version, which leaves the edit: from then on the edit has no nodes, and only tells what was done. An edit
+    /// that is large and stays where it is needs no copy for that.
+    #[inline]
+    pub fn take_version(&mut self) -> Tree {
+        let tree = self.own();
+        Tree {
+            records: std::mem::replace(&mut tree.records, Radix::new()),
+            ids: tree.ids.clone(),
+            ..*tree
+        }
     }
 
     /// The script alone, to be replayed on another version. A deferred operation is not carried out.
@@ -415,35 +422,11 @@ impl Edit {
     fn defer(&mut self, to: Option<InsertPosition>) {
         let seen = OnceCell::new();
         self.deferred = Some(Deferred { to, seen });
-        self.operations.reserve_exact(1); // It often stays the only one.
     }
 
     fn record(&self, read: impl FnOnce() -> Read) {
         if let Some(reads) = &self.reads {
             reads.borrow_mut().push(read());
-        }
-    }
-}
-
-impl Deferred {
-    /// Carries out the only operation, in the version in which it was checked.
-    fn carry_out(&self, operations: &[Operation], tree: &mut Tree) {
-        match (operations, &self.to) {
-            (
-                [
-                    Operation::Add {
-                        node, attributes, ..
-                    },
-                ],
-                Some(to),
-            ) => {
-                tree.add(*node, to, attributes.clone());
-            }
-            ([operation], None) => {
-                let possible = tree.apply(operation, Origin::Edit);
-                possible.expect("it was checked in this version");
-            }
-            _ => unreachable!("at most one operation is deferred"),
         }
     }
 }

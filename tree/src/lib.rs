@@ -49,8 +49,10 @@ mod apply;
 mod error;
 mod insert_position;
 mod operation;
+mod steps;
 
 // An edit, and what it leaves for other versions.
+mod deferred;
 mod edit;
 mod replay;
 mod script;

@@ -19,12 +19,13 @@ use crate::error::EditError;
 use crate::id::NodeId;
 use crate::node::Node;
 use crate::operation::Operation;
+use crate::steps::Steps;
 use crate::tree::Tree;
 
 /// The operations of an edit, and what it relied on.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    operations: Vec<Operation>,
+    operations: Steps,
     /// `None` if the edit was blind.
     reads: Option<Vec<Read>>,
     steps: u64,
@@ -49,7 +50,7 @@ pub enum Read {
 }
 
 impl Script {
-    pub(crate) fn new(operations: Vec<Operation>, reads: Option<Vec<Read>>, steps: u64) -> Self {
+    pub(crate) fn new(operations: Steps, reads: Option<Vec<Read>>, steps: u64) -> Self {
         Self {
             operations,
             reads,
@@ -100,7 +101,7 @@ impl Script {
     /// The error of the first operation that the head does not allow.
     pub fn replay(&mut self, head: &Tree) -> Result<Tree, EditError> {
         let mut tree = head.clone();
-        for operation in &mut self.operations {
+        for operation in self.operations.iter_mut() {
             let used = tree.apply(operation, Origin::Edit)?;
             operation.place_at(used);
         }
