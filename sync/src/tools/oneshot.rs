@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+mod spare;
 mod state;
 
 use std::{

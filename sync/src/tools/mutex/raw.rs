@@ -116,6 +116,10 @@ impl RawMutex {
     #[inline(always)]
     pub(crate) fn try_lock(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
+        // The common case apart: its exchange has a constant in place of what was loaded, and need not wait for the load.
+        if word == 0 {
+            return self.exchange(0, me());
+        }
         word & OWNER == 0 && self.exchange(word, word | me())
     }
 

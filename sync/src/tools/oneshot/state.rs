@@ -10,6 +10,7 @@
 
 use std::{marker::PhantomData, ops::Deref, ptr::NonNull, task::Waker};
 
+use super::spare;
 use crate::{
     queue::offer::Offers,
     sys::{AtomicU32, MutPtr, Ordering, UnsafeCell, relax},
@@ -73,7 +74,7 @@ impl<T> End<T> {
     /// Both ends of a new oneshot.
     #[inline(always)]
     pub(super) fn pair() -> (End<T>, End<T>) {
-        let oneshot = Box::new(Oneshot {
+        let oneshot = Oneshot::allocate(Oneshot {
             word: AtomicU32::new(0),
             offers: UnsafeCell::new(EndOffers {
                 receiver: Offers::new(),
@@ -81,7 +82,6 @@ impl<T> End<T> {
             }),
             value: UnsafeCell::new(None),
         });
-        let oneshot = NonNull::from(Box::leak(oneshot));
         let end = || End {
             oneshot,
             values: PhantomData,
@@ -95,7 +95,7 @@ impl<T> End<T> {
     /// *Ends*: the other end has left, and the caller's end does not use the block again.
     pub(super) unsafe fn free(&self) {
         // SAFETY: the caller's promise.
-        drop(unsafe { Box::from_raw(self.oneshot.as_ptr()) });
+        unsafe { Oneshot::free(self.oneshot) };
     }
 }
 
@@ -110,6 +110,41 @@ impl<T> Deref for End<T> {
 }
 
 impl<T> Oneshot<T> {
+    /// Whether the block is one of those that threads keep.
+    const IS_SPARE: bool = size_of::<Oneshot<T>>() <= spare::LAYOUT.size()
+        && align_of::<Oneshot<T>>() <= spare::LAYOUT.align();
+
+    #[inline(always)]
+    fn allocate(oneshot: Oneshot<T>) -> NonNull<Oneshot<T>> {
+        if !Self::IS_SPARE {
+            return NonNull::from(Box::leak(Box::new(oneshot)));
+        }
+        let block = spare::take().cast::<Oneshot<T>>();
+        // SAFETY: the block is new, and has room.
+        unsafe { block.write(oneshot) };
+        block
+    }
+
+    /// # Safety
+    /// It came from `allocate`, and is not used again.
+    unsafe fn free(oneshot: NonNull<Oneshot<T>>) {
+        /// Gives a block back, even if the value's destructor panics.
+        struct Block(NonNull<u8>);
+        impl Drop for Block {
+            fn drop(&mut self) {
+                // SAFETY: the caller's promise.
+                unsafe { spare::give(self.0) };
+            }
+        }
+        if !Self::IS_SPARE {
+            // SAFETY: the caller's promise.
+            return drop(unsafe { Box::from_raw(oneshot.as_ptr()) });
+        }
+        let _block = Block(oneshot.cast());
+        // SAFETY: the caller's promise.
+        unsafe { oneshot.drop_in_place() };
+    }
+
     #[inline(always)]
     pub(super) fn lock(&self) -> Locked<'_, T> {
         let mut word = self.word.load(Ordering::Relaxed) & !LOCKED;
