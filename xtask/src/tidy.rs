@@ -42,7 +42,7 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 15] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 16] = [
         crates::check,
         circles::check,
         roots::check,
