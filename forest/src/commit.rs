@@ -61,18 +61,8 @@ impl Commit {
     }
 
     fn new(shared: Arc<Shared>, action: Action) -> Self {
-        let request = CommitRequest {
-            action,
-            id: None,
-            bytes: Bytes::new(&[]),
-            lease: None,
-            level: None,
-            overtaken: 0,
-        };
-        Self {
-            shared,
-            request: Ok(request),
-        }
+        let request = Ok(CommitRequest::new(action));
+        Self { shared, request }
     }
 
     /// The commit of edits of several trees: all are made, or none, and readers see all or none.
@@ -102,7 +92,8 @@ impl Commit {
     /// asks for.
     pub fn id(mut self, id: CommitId) -> Self {
         if let Ok(request) = &mut self.request {
-            request.id = Some((id, request.action.digest()));
+            let digest = request.action.digest();
+            request.terms().id = Some((id, digest));
         }
         self
     }
@@ -115,7 +106,7 @@ impl Commit {
                 .request
                 .and(Err(CommitError::TooManyBytes(bytes.len())));
         } else if let Ok(request) = &mut self.request {
-            request.bytes = Bytes::new(bytes);
+            request.terms().bytes = Some(Bytes::new(bytes));
         }
         self
     }
@@ -129,15 +120,17 @@ impl Commit {
             let asked = level;
             self.request = self.request.and(Err(CommitError::Level { asked, most }));
         } else if let Ok(request) = &mut self.request {
-            request.level = Some(level);
+            request.terms().level = Some(level);
         }
         self
     }
 
     /// Commits under a write lease.
     pub(crate) fn under(mut self, lease: Option<u64>) -> Self {
-        if let Ok(request) = &mut self.request {
-            request.lease = lease;
+        if let Ok(request) = &mut self.request
+            && lease.is_some()
+        {
+            request.terms().lease = lease;
         }
         self
     }

@@ -304,7 +304,7 @@ impl Forest {
                 stats.versions += history.kept().len() as u64;
                 history.newest().clone()
             };
-            let indexes = newest.indexes.all().iter();
+            let indexes = newest.all_indexes().all().iter();
             stats.indexes += indexes.len() as u64;
             stats.index_keys += indexes.map(|index| index.keys.len() as u64).sum::<u64>();
         }

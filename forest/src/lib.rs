@@ -47,6 +47,7 @@ mod state {
     pub(crate) mod forest_journal;
     pub(crate) mod happenings;
     pub(crate) mod history;
+    mod kept;
     pub(crate) mod reentrancy;
     pub(crate) mod root;
     pub(crate) mod stats;

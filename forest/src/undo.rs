@@ -174,7 +174,7 @@ impl Forest {
                 }
                 Err(error) => return Err(error),
             };
-            match root.beside.as_deref() {
+            match root.beside().map(|beside| &**beside) {
                 None => return Ok(vec![tree]),
                 Some(Beside::Trees(numbers)) => {
                     let mut states = states;

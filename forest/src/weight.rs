@@ -48,7 +48,7 @@ impl Weight {
 
     fn add(&mut self, root: &Root, seen: &mut HashSet<usize>) {
         self.trees.add(&root.tree);
-        for index in root.indexes.all() {
+        for index in root.all_indexes().all() {
             index.keys.chunks(&mut |address, bytes| {
                 let is_new = seen.insert(address);
                 self.index_bytes += if is_new { bytes } else { 0 };

@@ -37,8 +37,8 @@ impl Combiner {
             erasure.ids.dedup();
         }
         let (id, digest) = id.unzip();
-        if let Prepared::Nothing(head) = prepared {
-            return self.accept_nothing(forest, (id, digest), head.commit);
+        if let Prepared::Nothing(head, left) = prepared {
+            return self.accept_nothing(forest, (id, digest), (head.commit, left));
         }
         let commit = self.stamp(forest, id);
         let mut progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
@@ -89,26 +89,30 @@ impl Combiner {
         &mut self,
         forest: &ForestState,
         (id, digest): (Option<CommitId>, Option<Digest>),
-        head: Committed,
+        (head, left): (Committed, Garbage),
     ) -> Served {
         self.ids += 1;
         let id = id.unwrap_or(forest.nth_id(self.ids));
         let receipt = Committed { id, ..head };
         match self.outstanding.at(head.version.number) {
             Some(at) => Served::Later(at, Outcome::Nothing(receipt, digest)),
-            None => Served::Done(self.answer_nothing(receipt, digest)),
+            None => Served::Done(self.answer_nothing((receipt, digest), left)),
         }
     }
 
     /// Answers a commit that changed nothing, once the version that it left as it was is visible.
-    fn answer_nothing(&mut self, receipt: Committed, digest: Option<Digest>) -> Answer {
+    fn answer_nothing(
+        &mut self,
+        (receipt, digest): (Committed, Option<Digest>),
+        left: Garbage,
+    ) -> Answer {
         // Another one with the same id may have been answered since it was asked for.
         if let Some(digest) = digest
             && self.commit_ids.get(receipt.id).is_none()
         {
             self.commit_ids.add(receipt, digest);
         }
-        Answer::Committed(Ok(receipt), Garbage::NONE)
+        Answer::Committed(Ok(receipt), left)
     }
 
     /// What a commit waits for before it is applied, if so much is at risk that it must be durable first.
@@ -276,7 +280,9 @@ impl Combiner {
             let receipt = |commit| Answer::Committed(Ok(commit), Garbage::NONE);
             let answer = match outcome {
                 Outcome::Own => answer.take().unwrap_or_else(|| receipt(commit)),
-                Outcome::Nothing(commit, digest) => self.answer_nothing(commit, digest),
+                Outcome::Nothing(commit, digest) => {
+                    self.answer_nothing((commit, digest), Garbage::NONE)
+                }
                 Outcome::Found(answer) => answer,
             };
             self.answers.push((pending, answer));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::combiner::Combiner;
 use super::new_versions::{Made, NewRoot};
+use super::prepare::ErasableParts;
 use super::request::{Answer, Garbage};
 use super::rollback::{Before, TagBefore};
 use crate::journal::{Digest, Position};
@@ -124,13 +125,11 @@ impl Combiner {
 /// a moment is left to the author.
 #[inline]
 fn own(forest: &ForestState, at: (u64, u64), (new, garbage): (NewRoot, &mut Garbage)) -> RootRef {
-    if new.blobs.is_empty() && new.references.is_empty() {
-        return new.root;
-    }
-    forest.blobs.commit(&new.blobs);
-    let noting = forest.blobs.note(at, new.references);
-    if noting.is_some() || !new.blobs.is_empty() {
-        *garbage = Garbage::of((std::mem::take(garbage), noting, new.blobs));
+    if let Some(erasable) = new.erasable {
+        let ErasableParts { blobs, references } = *erasable;
+        forest.blobs.commit(&blobs);
+        let noting = forest.blobs.note(at, references);
+        *garbage = Garbage::of((std::mem::take(garbage), noting, blobs));
     }
     new.root
 }

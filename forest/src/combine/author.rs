@@ -157,8 +157,8 @@ impl Overtaken {
 impl Restored {
     fn after((head, number): (RootRef, u64), root: &Root, recording: Recording) -> Self {
         let indexes = head
-            .indexes
-            .restored(&head.tree, (&root.tree, &root.indexes));
+            .all_indexes()
+            .restored(&head.tree, (&root.tree, root.all_indexes()));
         // A record refers to no older version, which may be gone when it is replayed.
         let difference = || encode::edit(number, &head.tree.operations_to(&root.tree), &[]);
         Self {
@@ -171,7 +171,7 @@ impl Restored {
     /// Whether it was made for this head, or for one that makes no difference.
     pub(crate) fn fits(&self, head: &RootRef) -> bool {
         match self.piece {
-            None => self.indexes.are_of_same(&head.indexes),
+            None => self.indexes.are_of_same(head.all_indexes()),
             Some(_) => RootRef::is(&self.head, head),
         }
     }
@@ -227,7 +227,10 @@ impl TreeEdit {
             return;
         }
         edit.carry_out();
-        if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || recording == Recording::On {
+        if edit.steps() > FEW_STEPS
+            || !self.base.all_indexes().is_empty()
+            || recording == Recording::On
+        {
             let base = self.base.0.clone();
             self.finish(base, recording);
         }
@@ -240,16 +243,17 @@ impl TreeEdit {
             Work::Edit(edit) => edit.finish(),
             Work::Script(_) => unreachable!("an edit is finished once"),
         };
-        self.finished_as((head, tree), script, recording);
+        self.work = Work::Script(script);
+        self.finished_as((head, tree), recording);
     }
 
-    fn finished_as(&mut self, (head, tree): (RootRef, Tree), script: Script, recording: Recording) {
+    fn finished_as(&mut self, (head, tree): (RootRef, Tree), recording: Recording) {
         let number = self.state.number;
-        let piece = recording.then(|| encode::edit(number, script.operations(), &self.blobs));
-        let indexes = head.indexes.after(script.operations(), (&head.tree, &tree));
-        let references = references_in(script.operations());
-        let last_id = last_id_in(script.operations());
-        self.work = Work::Script(script);
+        let operations = self.work.operations();
+        let piece = recording.then(|| encode::edit(number, operations, &self.blobs));
+        let indexes = head.all_indexes().after(operations, (&head.tree, &tree));
+        let references = references_in(operations);
+        let last_id = last_id_in(operations);
         self.finished = Some(Box::new(Finished {
             head,
             tree,
@@ -284,11 +288,18 @@ impl TreeEdit {
             self.finish(head, recording);
             return Ok(());
         }
+        let tree = self.rebase(&head)?;
+        self.finished_as((head, tree), recording);
+        Ok(())
+    }
+
+    /// The head with the edit's operations, if what the edit relied on is unchanged there.
+    pub(crate) fn rebase(&mut self, head: &Root) -> Result<Tree, Box<Conflict>> {
         let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
         let mut script = work.into_script();
-        let tree = rebase((&self.state, &self.base), &mut script, &head)?;
-        self.finished_as((head, tree), script, recording);
-        Ok(())
+        let rebased = rebase((&self.state, &self.base), &mut script, head);
+        self.work = Work::Script(script);
+        rebased
     }
 
     /// Whether its author has made the version that follows this head.
@@ -309,7 +320,7 @@ impl TreeEdit {
         let steps = if self.base.number() != head.number() {
             self.work
                 .steps_to_rebase(head.steps.saturating_sub(self.base.steps))
-        } else if head.indexes.is_empty() && matches!(self.work, Work::Edit(_)) {
+        } else if head.all_indexes().is_empty() && matches!(self.work, Work::Edit(_)) {
             0
         } else {
             self.work.steps()
@@ -325,7 +336,7 @@ pub(crate) fn last_id_in(operations: &[Operation]) -> u64 {
 }
 
 /// The head with the operations of a script, if what the script relied on is unchanged there.
-pub(crate) fn rebase(
+fn rebase(
     (state, base): (&TreeState, &Root),
     script: &mut Script,
     head: &Root,

@@ -15,6 +15,8 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
+use weald_tree::Bytes;
+
 use super::at_risk::AtRisk;
 use super::commit_ids::CommitIds;
 use super::outstanding::{Outcome, Queue};
@@ -318,7 +320,7 @@ impl Combiner {
     fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Served {
         let done = |answer| Served::Done(answer);
         let is_create = commit.action.is_create();
-        if let Some((id, digest)) = commit.id
+        if let Some((id, digest)) = commit.id()
             && let Some((first, known)) = self.commit_ids.get(id)
         {
             let garbage = Garbage::of(commit);
@@ -332,7 +334,7 @@ impl Combiner {
             });
         }
         if !self.outstanding.is_empty() {
-            if let Some((id, digest)) = commit.id
+            if let Some((id, digest)) = commit.id()
                 && let Some((at, known)) = self.outstanding.find(id)
             {
                 if digest == known {
@@ -354,12 +356,14 @@ impl Combiner {
             let error = CommitError::Journal(forest.refusal());
             return done(Answer::refused((error, Garbage::of(commit)), is_create));
         }
-        let id = commit.id;
+        let id = commit.id();
         let leases = self.leases_of(&commit);
         let publisher = &self.publisher;
         match (Preparation { forest, publisher }).prepare(commit.action) {
             Ok(prepared) => {
-                let served = self.accept(forest, prepared, (id, commit.bytes));
+                let bytes = commit.terms.and_then(|terms| terms.bytes);
+                let bytes = bytes.unwrap_or_else(|| Bytes::new(&[]));
+                let served = self.accept(forest, prepared, (id, bytes));
                 self.end_leases(leases);
                 served
             }

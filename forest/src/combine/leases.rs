@@ -66,7 +66,7 @@ impl Combiner {
 
     /// The leases under which a commit is made: the numbers of the trees, and the number of the leases.
     pub(super) fn leases_of(&self, commit: &CommitRequest) -> Option<(Vec<u64>, u64)> {
-        let lease_number = commit.lease?;
+        let lease_number = commit.lease()?;
         let trees = commit.action.trees().map(|state| state.number);
         Some((trees.collect(), lease_number))
     }
@@ -104,7 +104,8 @@ impl Combiner {
         requests
             .iter()
             .for_each(|request| self.write_leases.take_over(request, now));
-        (commit.lease, commit.overtaken) = (Some(lease_number), commit.overtaken + 1);
+        commit.terms().lease = Some(lease_number);
+        commit.overtaken += 1;
         let submitter = Weak::clone(&self.submitter);
         let leases = HeldLeases {
             requests,

@@ -20,25 +20,18 @@ impl Made {
         (commit, bytes): (Committed, Bytes),
     ) -> Option<(Self, Garbage)> {
         let root = |state: &TreeState, new: NewTree, beside: Option<Arc<Beside>>| {
-            let root = Root::new(state.number, new.content, commit, bytes.clone());
-            let root = root.with_beside(beside);
-            let (blobs, references, last_id) = (new.blobs, new.references, new.last_id);
-            // The operations refer to the bytes, which go with the last reference.
-            let garbage = match blobs.is_empty() {
-                true => NewTree::garbage(new.script, new.held),
-                false => Garbage::of((new.script, new.held)),
-            };
+            let root = Root::new(state.number, new.content, (commit, bytes.clone()), beside);
             let root = RootRef::new(root);
-            let new = NewRoot {
+            let (erasable, last_id) = (new.erasable, new.last_id);
+            let made = NewRoot {
                 root,
-                blobs,
-                references,
+                erasable,
                 last_id,
             };
-            (new, garbage)
+            (made, new.left)
         };
         Some(match prepared {
-            Prepared::Nothing(_) => return None,
+            Prepared::Nothing(..) => return None,
             Prepared::One(state, new) => {
                 let (root, garbage) = root(&state, new, None);
                 (Self::One(state, root), garbage)
@@ -60,7 +53,7 @@ impl Made {
                 let number = commit.version.number;
                 let (tree, references) = *tree;
                 let content = (tree.numbered(number), Indexes::default(), 0);
-                let first = RootRef::new(Root::new(number, content, commit, bytes));
+                let first = RootRef::new(Root::new(number, content, (commit, bytes), None));
                 let state = Arc::new(TreeState::new(number, Arc::clone(&name), first));
                 (Self::Create(name, state, references), Garbage::NONE)
             }

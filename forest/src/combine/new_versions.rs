@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::content::erasable::{Blob, BlobId, Place, Referred};
+use super::prepare::ErasableParts;
+use crate::content::erasable::{BlobId, Place, Referred};
 use crate::content::shelves::find;
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
@@ -34,10 +35,10 @@ impl Made {
                 .collect()
         };
         match self {
-            Self::One(state, new) => of(state, &new.references),
+            Self::One(state, new) => of(state, new.references()),
             Self::Many(all) => {
                 let all = all.iter();
-                all.flat_map(|(state, new)| of(state, &new.references))
+                all.flat_map(|(state, new)| of(state, new.references()))
                     .collect()
             }
             Self::Create(_, state, references) => of(state, references),
@@ -46,12 +47,17 @@ impl Made {
     }
 }
 
-/// A version, and the erasable bytes that come with it.
+/// A version, and what comes with it.
 pub(crate) struct NewRoot {
     pub(crate) root: RootRef,
-    pub(crate) blobs: Vec<Blob>,
-    /// The references that it brings.
-    pub(crate) references: Vec<Referred>,
+    pub(crate) erasable: Option<Box<ErasableParts>>,
     /// The greatest id of a node that it brings; 0, if it brings none.
     pub(crate) last_id: u64,
+}
+
+impl NewRoot {
+    fn references(&self) -> &[Referred] {
+        let erasable = self.erasable.as_ref();
+        erasable.map_or(&[], |erasable| &erasable.references)
+    }
 }

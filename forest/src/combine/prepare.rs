@@ -8,9 +8,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use weald_tree::{Script, Tree};
+use weald_tree::Tree;
 
-use super::author::{FEW_STEPS, last_id_in, rebase};
+use super::author::{FEW_STEPS, last_id_in};
 use super::publish::Publisher;
 use super::request::{Action, Garbage, Piece, Restored, TreeEdit, Work};
 use crate::content::erasable::{Blob, Referred};
@@ -25,8 +25,8 @@ use crate::state::tree::TreeState;
 
 /// A commit that is possible.
 pub(crate) enum Prepared {
-    /// It changes nothing; this is the root of the tree.
-    Nothing(RootRef),
+    /// It changes nothing; this is the root of the tree, and what is left of the request.
+    Nothing(RootRef, Garbage),
     One(Arc<TreeState>, NewTree),
     Many(Vec<(Arc<TreeState>, NewTree)>),
     Create(Arc<str>, Box<(Tree, Vec<Referred>)>, Option<Piece>),
@@ -42,17 +42,21 @@ pub(crate) enum Prepared {
 pub(crate) struct NewTree {
     /// The nodes, the indexes, and the steps up to this version.
     pub(crate) content: (Tree, Indexes, u64),
-    pub(crate) blobs: Vec<Blob>,
-    /// The references that it brings.
-    pub(crate) references: Vec<Referred>,
+    pub(crate) erasable: Option<Box<ErasableParts>>,
     /// The greatest id of a node that it brings; 0, if it brings none.
     pub(crate) last_id: u64,
-    /// What an edit did; `None`, if this is no edit.
-    pub(crate) script: Option<Script>,
     /// The part for the journal, if there is one.
     piece: Option<Piece>,
-    /// An older version that the commit held, and that may be freed with it.
-    pub(crate) held: RootRef,
+    /// The edit, or an older version that the commit held.
+    pub(crate) left: Garbage,
+    /// Whether it is of an edit that did nothing.
+    is_idle: bool,
+}
+
+/// What few versions bring beside nodes.
+pub(crate) struct ErasableParts {
+    pub(crate) blobs: Vec<Blob>,
+    pub(crate) references: Vec<Referred>,
 }
 
 /// A commit that is not made.
@@ -106,8 +110,8 @@ impl Preparation<'_> {
             Action::Restore(state, root, restored) => self.prepare_restore(state, root, restored),
             Action::AddIndex(state, base, mut index) => {
                 let head = self.publisher.head(&state);
-                if head.indexes.get(&index.attribute).is_some() {
-                    return Ok(Prepared::Nothing(head));
+                if head.all_indexes().get(&index.attribute).is_some() {
+                    return Ok(Prepared::Nothing(head, Garbage::NONE));
                 }
                 if head.steps.saturating_sub(base.steps) > FEW_STEPS {
                     let action = Action::AddIndex(state, base, index);
@@ -115,19 +119,14 @@ impl Preparation<'_> {
                 }
                 index.update(&base.tree, &head.tree);
                 let piece = self.piece(|| encode::add_index(state.number, &index.attribute));
-                let content = (head.tree.clone(), head.indexes.with(index), head.steps);
+                let content = (
+                    head.tree.clone(),
+                    head.all_indexes().with(index),
+                    head.steps,
+                );
                 Ok(Prepared::One(state, NewTree::new(content, piece, base)))
             }
-            Action::DropIndex(state, attribute) => {
-                let head = self.publisher.head(&state);
-                if head.indexes.get(&attribute).is_none() {
-                    return Ok(Prepared::Nothing(head));
-                }
-                let indexes = head.indexes.without(&attribute);
-                let content = (head.tree.clone(), indexes, head.steps);
-                let piece = self.piece(|| encode::drop_index(state.number, &attribute));
-                Ok(Prepared::One(state, NewTree::new(content, piece, head)))
-            }
+            Action::DropIndex(state, attribute) => Ok(self.prepare_drop(state, &attribute)),
             Action::Erase(_, place) => {
                 // A journal may still have what no version has any longer.
                 if self.forest.journal.is_none() && !self.forest.blobs.are_at(&place) {
@@ -151,7 +150,18 @@ impl Preparation<'_> {
         }
     }
 
-    fn prepare_one(&self, edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
+    fn prepare_drop(&self, state: Arc<TreeState>, attribute: &str) -> Prepared {
+        let head = self.publisher.head(&state);
+        if head.all_indexes().get(attribute).is_none() {
+            return Prepared::Nothing(head, Garbage::NONE);
+        }
+        let indexes = head.all_indexes().without(attribute);
+        let content = (head.tree.clone(), indexes, head.steps);
+        let piece = self.piece(|| encode::drop_index(state.number, attribute));
+        Prepared::One(state, NewTree::new(content, piece, head))
+    }
+
+    fn prepare_one(&self, mut edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&edit.state);
         if edit.is_large_on(&head, self.forest.recording()) {
             return Err(Unprepared::Overtaken(
@@ -160,11 +170,13 @@ impl Preparation<'_> {
             ));
         }
         let state = Arc::clone(&edit.state);
-        let new = self.merge(*edit, &head)?;
-        if new.is_idle() {
-            return Ok(Prepared::Nothing(head));
+        let merged = self.merge(&mut edit, &head);
+        let left = Garbage::of_edit(edit);
+        match merged {
+            Ok(new) if new.is_idle => Ok(Prepared::Nothing(head, left)),
+            Ok(new) => Ok(Prepared::One(state, NewTree { left, ..new })),
+            Err(error) => Err(Unprepared::Refused(error, left)),
         }
-        Ok(Prepared::One(state, new))
     }
 
     fn prepare_many(
@@ -182,18 +194,20 @@ impl Preparation<'_> {
             return Err(Unprepared::Overtaken(Action::Edits(first, rest), heads));
         }
         let mut versions = Vec::with_capacity(heads.len());
-        for (edit, head) in std::iter::once(*first).chain(rest).zip(&heads) {
+        for (mut edit, head) in std::iter::once(*first).chain(rest).zip(&heads) {
             let state = Arc::clone(&edit.state);
-            let new = self.merge(edit, head)?;
+            let new = self.merge(&mut edit, head)?;
             // A tree that was only read gets no new version; the reads are checked like any others.
-            if !new.is_idle() {
-                versions.push((state, new));
+            if !new.is_idle {
+                let left = Garbage::of(edit);
+                versions.push((state, NewTree { left, ..new }));
             }
         }
         if versions.is_empty() {
             // At the newest head's number each of these trees has its own, and that commit is accepted after theirs.
             let newest = heads.into_iter().max_by_key(|head| head.number());
-            return Ok(Prepared::Nothing(newest.expect("a commit has an edit")));
+            let newest = newest.expect("a commit has an edit");
+            return Ok(Prepared::Nothing(newest, Garbage::NONE));
         }
         Ok(Prepared::Many(versions))
     }
@@ -223,46 +237,44 @@ impl Preparation<'_> {
     /// The next version of an edit's tree. It is the version that its author finished, or the edit's own version if its
     /// base is still the newest. Otherwise it is the newest version with the edit's operations applied to it, if what
     /// the edit relied on has not changed.
-    fn merge(&self, edit: TreeEdit, head: &RootRef) -> Result<NewTree, CommitError> {
-        let is_finished = edit.is_finished_on(head);
+    fn merge(&self, edit: &mut TreeEdit, head: &RootRef) -> Result<NewTree, CommitError> {
         let is_overtaken = edit.base.number() != head.number();
         if is_overtaken {
             self.forest.stats.rebased();
         }
-        let (mut piece, mut indexes, mut references, mut last_id) = (None, None, None, None);
-        let (tree, script) = match edit.work {
-            work if is_finished => {
-                let finished = *edit.finished.expect("it is finished on the head");
-                (piece, indexes) = (finished.piece, Some(finished.indexes));
-                (references, last_id) = (Some(finished.references), Some(finished.last_id));
-                (finished.tree, work.into_script())
-            }
-            Work::Edit(own) if !is_overtaken => own.finish(),
-            work => {
-                let mut script = work.into_script();
-                let tree = rebase((&edit.state, &edit.base), &mut script, head)?;
-                (tree, script)
-            }
+        let steps = head.steps + edit.work.steps();
+        if edit.is_finished_on(head)
+            && let Some(finished) = edit.finished.take()
+        {
+            let blobs = std::mem::take(&mut edit.blobs);
+            return Ok(NewTree {
+                content: (finished.tree, finished.indexes, steps),
+                erasable: ErasableParts::of(blobs, finished.references),
+                last_id: finished.last_id,
+                piece: finished.piece,
+                left: Garbage::NONE,
+                is_idle: edit.work.operations().is_empty(),
+            });
+        }
+        let tree = match &mut edit.work {
+            Work::Edit(own) if !is_overtaken => own.take_version(),
+            _ => edit.rebase(head)?,
         };
-        let made = || {
-            let operations = script.operations();
-            head.indexes.after(operations, (&head.tree, &tree))
+        let operations = edit.work.operations();
+        let indexes = head.all_indexes().after(operations, (&head.tree, &tree));
+        let piece = self.piece(|| encode::edit(edit.state.number, operations, &edit.blobs));
+        let references = match self.forest.blobs.were_used() {
+            true => references_in(operations),
+            false => Vec::new(),
         };
-        let indexes = indexes.unwrap_or_else(made);
-        let steps = head.steps + script.steps();
+        let (last_id, is_idle) = (last_id_in(operations), operations.is_empty());
         Ok(NewTree {
             content: (tree, indexes, steps),
-            piece: piece.or_else(|| {
-                self.piece(|| encode::edit(edit.state.number, script.operations(), &edit.blobs))
-            }),
-            blobs: edit.blobs,
-            references: references.unwrap_or_else(|| match self.forest.blobs.were_used() {
-                true => references_in(script.operations()),
-                false => Vec::new(),
-            }),
-            last_id: last_id.unwrap_or_else(|| last_id_in(script.operations())),
-            script: Some(script),
-            held: edit.base.0,
+            erasable: ErasableParts::of(std::mem::take(&mut edit.blobs), references),
+            last_id,
+            piece,
+            left: Garbage::NONE,
+            is_idle,
         })
     }
 
@@ -297,30 +309,26 @@ impl NewTree {
     fn new(content: (Tree, Indexes, u64), piece: Option<Piece>, held: RootRef) -> Self {
         Self {
             content,
-            blobs: Vec::new(),
-            references: Vec::new(),
+            erasable: None,
             last_id: 0,
-            script: None,
             piece,
-            held,
+            left: Garbage::of(held),
+            is_idle: false,
         }
     }
 
-    /// What is left over when the version is made, if it may take long to free.
-    pub(crate) fn garbage(script: Option<Script>, held: RootRef) -> Garbage {
-        let script = script.filter(|script| script.steps() > FEW_STEPS);
-        // The last holder of a version frees it.
-        let is_last = RootRef::is_alone(&held);
-        if script.is_none() && !is_last {
-            return Garbage::NONE;
-        }
-        Garbage::of((script, held))
+    fn blobs(&self) -> &[Blob] {
+        self.erasable
+            .as_ref()
+            .map_or(&[], |erasable| &erasable.blobs)
     }
+}
 
-    /// Whether an edit did nothing.
-    fn is_idle(&self) -> bool {
-        let script = self.script.as_ref();
-        script.is_some_and(|script| script.operations().is_empty())
+impl ErasableParts {
+    #[inline]
+    fn of(blobs: Vec<Blob>, references: Vec<Referred>) -> Option<Box<Self>> {
+        let is_some = !blobs.is_empty() || !references.is_empty();
+        is_some.then(|| Box::new(Self { blobs, references }))
     }
 }
 
@@ -328,9 +336,9 @@ impl Prepared {
     /// The erasable bytes that come with it.
     pub(crate) fn blobs(&self) -> Cow<'_, [Blob]> {
         match self {
-            Self::One(_, new) => Cow::Borrowed(&new.blobs),
+            Self::One(_, new) => Cow::Borrowed(new.blobs()),
             Self::Many(versions) => {
-                let all = versions.iter().flat_map(|(_, new)| &new.blobs);
+                let all = versions.iter().flat_map(|(_, new)| new.blobs());
                 Cow::Owned(all.cloned().collect())
             }
             _ => Cow::Borrowed(&[]),
@@ -349,7 +357,7 @@ impl Prepared {
     pub(crate) fn pieces(&self) -> Vec<Piece> {
         let small = |bytes: Vec<u8>| vec![Arc::new(bytes)];
         match self {
-            Self::Nothing(_) => Vec::new(),
+            Self::Nothing(..) => Vec::new(),
             Self::One(_, new) => new.piece.iter().cloned().collect(),
             Self::Many(versions) => {
                 let pieces = versions.iter().filter_map(|(_, new)| new.piece.clone());

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::rollback::TagBefore;
 use super::unaccepted::Unaccepted;
 use crate::state::deferred::Deferred;
-use crate::state::root::{Beside, Joint, Root, RootRef};
+use crate::state::root::{Beside, Joint, RootRef};
 use crate::state::stats::Counts;
 use crate::state::tree::TreeState;
 
@@ -157,17 +157,9 @@ impl Publisher {
 
 /// The root in a slot while several trees change from their old versions to their new ones.
 fn joint((before, after): (&RootRef, &RootRef), is_visible: &Arc<AtomicBool>) -> RootRef {
-    RootRef::new(Root {
-        tree_number: after.tree_number,
-        tree: after.tree.clone(),
-        commit: after.commit,
-        bytes: after.bytes.clone(),
-        indexes: after.indexes.clone(),
-        steps: after.steps,
-        beside: Some(Arc::new(Beside::Joint(Joint {
-            before: before.clone(),
-            after: after.clone(),
-            is_visible: Arc::clone(is_visible),
-        }))),
-    })
+    RootRef::new(after.with_beside(Beside::Joint(Joint {
+        before: before.clone(),
+        after: after.clone(),
+        is_visible: Arc::clone(is_visible),
+    })))
 }

@@ -38,19 +38,57 @@ pub(crate) enum Request {
     Checkpoint,
 }
 
-/// One commit.
+/// One commit. It is moved a lot, so what few commits have is behind a pointer.
 pub(crate) struct CommitRequest {
     pub(crate) action: Action,
+    pub(crate) terms: Option<Box<RequestTerms>>,
+    /// How often it was given back to its author because it was large and overtaken.
+    pub(crate) overtaken: u32,
+}
+
+/// How a commit is to be made, unless in the usual way.
+#[derive(Default)]
+pub(crate) struct RequestTerms {
     /// The id that its author gave it, and the digest of what it does.
     pub(crate) id: Option<(CommitId, Digest)>,
-    pub(crate) bytes: Bytes,
+    /// What its author attached to it.
+    pub(crate) bytes: Option<Bytes>,
     /// The number of the write leases under which it is made.
     pub(crate) lease: Option<u64>,
     /// The level that it must have reached before it is acknowledged; `None` for the usual one of the
     /// forest.
     pub(crate) level: Option<Level>,
-    /// How often it was given back to its author because it was large and overtaken.
-    pub(crate) overtaken: u32,
+}
+
+impl CommitRequest {
+    #[inline]
+    pub(crate) fn new(action: Action) -> Self {
+        Self {
+            action,
+            terms: None,
+            overtaken: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> Option<(CommitId, Digest)> {
+        self.terms.as_ref()?.id
+    }
+
+    #[inline]
+    pub(crate) fn lease(&self) -> Option<u64> {
+        self.terms.as_ref()?.lease
+    }
+
+    #[inline]
+    pub(crate) fn level(&self) -> Option<Level> {
+        self.terms.as_ref()?.level
+    }
+
+    /// The terms, to be changed.
+    pub(crate) fn terms(&mut self) -> &mut RequestTerms {
+        self.terms.get_or_insert_default()
+    }
 }
 
 /// What a commit does.
@@ -166,16 +204,21 @@ impl Drop for HeldLeases {
     }
 }
 
-/// What a commit leaves behind, which may be large; its author frees it. It is one word, because answers are moved a
-/// lot.
+/// What a commit leaves behind, which may be large; its author frees it.
 #[derive(Default)]
-pub(crate) struct Garbage(Option<Box<Box<dyn Any + Send>>>);
+pub(crate) struct Garbage(Option<Box<dyn Any + Send>>);
 
 impl Garbage {
     pub(crate) const NONE: Self = Self(None);
 
     pub(crate) fn of(left: impl Any + Send) -> Self {
-        Self(Some(Box::new(Box::new(left))))
+        Self(Some(Box::new(left)))
+    }
+
+    /// An edit that is over, with its operations and its base.
+    #[inline]
+    pub(crate) fn of_edit(edit: Box<TreeEdit>) -> Self {
+        Self(Some(edit))
     }
 
     pub(crate) fn is_none(&self) -> bool {

@@ -10,8 +10,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use weald_tree::Bytes;
-
 use super::author::Beforehand;
 use super::bring_back::bring_back;
 use super::combiner::Served;
@@ -46,14 +44,17 @@ enum Stage {
     /// The journal has no room for the commit.
     Crowded(Later<'static, Room>, Option<Request>),
     /// The journal reads back the bytes to which the commit refers.
-    Reading(
-        Later<'static, Result<(), CommitError>>,
-        Option<CommitRequest>,
-    ),
+    Reading(Later<'static, Result<(), CommitError>>, Option<Request>),
     Waiting(Arc<Pending>),
     /// The commit is visible, and has not reached its level.
     Reaching(Later<'static, Durability>, Option<Answer>),
     Over,
+}
+
+/// What a commit waits for before its request.
+enum Wait {
+    Reading(Later<'static, Result<(), CommitError>>),
+    Crowded(Later<'static, Room>),
 }
 
 impl Submission {
@@ -84,9 +85,14 @@ impl Submission {
         if let Err(error) = self.shared.forest.reentrancy.must_be_outside() {
             return Some(Answer::Committed(Err(error), Garbage::NONE));
         }
-        if let Request::Commit(mut commit) = request {
-            commit = self.make_ready(commit, waker)?;
-            request = Request::Commit(commit);
+        if let Request::Commit(commit) = &mut request
+            && let Some(wait) = self.make_ready(commit, waker)
+        {
+            self.stage = match wait {
+                Wait::Reading(bytes) => Stage::Reading(bytes, Some(request)),
+                Wait::Crowded(room) => Stage::Crowded(room, Some(request)),
+            };
+            return None;
         }
         let Shared { forest, list } = &*self.shared;
         let pending = match list.take() {
@@ -139,10 +145,10 @@ impl Submission {
 }
 
 impl Submission {
-    /// Does what the author does for a commit before the request; `None`, if there is something to wait for.
-    fn make_ready(&mut self, mut commit: CommitRequest, waker: &Waker) -> Option<CommitRequest> {
+    /// Does what the author does for a commit before the request. Returns what there is to wait for.
+    fn make_ready(&mut self, commit: &mut CommitRequest, waker: &Waker) -> Option<Wait> {
         let Shared { forest, list } = &*self.shared;
-        self.level = commit.level.unwrap_or(forest.level);
+        self.level = commit.level().unwrap_or(forest.level);
         // If the combiner is taken, others come first. Then the thread that serves this request carries it out,
         // once, on the right version, unless the request is large.
         let edits = match list.looks_free() {
@@ -155,23 +161,17 @@ impl Submission {
         {
             match bytes.as_mut().poll(&mut Context::from_waker(waker)) {
                 Poll::Ready(read) => commit.refuse_unless(read),
-                Poll::Pending => {
-                    self.stage = Stage::Reading(bytes, Some(commit));
-                    return None;
-                }
+                Poll::Pending => return Some(Wait::Reading(bytes)),
             }
         }
         let bytes = commit.long_bytes();
         if bytes > 0 && !std::mem::replace(&mut self.has_asked_for_room, true) {
             match ask_for_room(forest, (bytes, &commit.changes(), &commit.blobs()), waker) {
                 Ok(room) => self.room = room,
-                Err(room) => {
-                    self.stage = Stage::Crowded(room, Some(Request::Commit(commit)));
-                    return None;
-                }
+                Err(room) => return Some(Wait::Crowded(room)),
             }
         }
-        Some(commit)
+        None
     }
 }
 
@@ -234,11 +234,13 @@ impl Future for Submission {
                 let request = request.take();
                 request.and_then(|request| this.begin(request, cx.waker()))
             }
-            Stage::Reading(bytes, commit) => {
+            Stage::Reading(bytes, request) => {
                 let read = ready!(bytes.as_mut().poll(cx));
-                commit.take().and_then(|mut commit| {
-                    commit.refuse_unless(read);
-                    this.begin(Request::Commit(commit), cx.waker())
+                request.take().and_then(|mut request| {
+                    if let Request::Commit(commit) = &mut request {
+                        commit.refuse_unless(read);
+                    }
+                    this.begin(request, cx.waker())
                 })
             }
             Stage::Waiting(pending) => pending.poll(cx.waker()).or_else(|| {
@@ -283,14 +285,10 @@ impl Drop for Submission {
 impl Shared {
     /// Submits a change that is not an edit.
     pub(crate) fn submit(self: &Arc<Self>, action: Action, level: Option<Level>) -> Submission {
-        let commit = CommitRequest {
-            action,
-            id: None,
-            bytes: Bytes::new(&[]),
-            lease: None,
-            level,
-            overtaken: 0,
-        };
+        let mut commit = CommitRequest::new(action);
+        if level.is_some() {
+            commit.terms().level = level;
+        }
         Submission::new(Arc::clone(self), Request::Commit(commit))
     }
 }

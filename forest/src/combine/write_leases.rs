@@ -50,7 +50,7 @@ impl WriteLeases {
         }
         let is_foreign = |number: &u64| {
             let lease = self.0.get(number);
-            lease.is_some_and(|lease| Some(lease.request.lease_number) != commit.lease)
+            lease.is_some_and(|lease| Some(lease.request.lease_number) != commit.lease())
         };
         let name = commit.action.named();
         let named = name.and_then(|name| forest.names().get(name).cloned());

@@ -27,6 +27,8 @@ pub(crate) struct Index {
 }
 
 impl Indexes {
+    pub(crate) const NONE: Self = Self(None);
+
     pub(crate) fn all(&self) -> &[Index] {
         self.0.as_ref().map_or(&[], |all| &all[..])
     }

@@ -125,10 +125,10 @@ impl Root {
     /// The values of the leading attribute, unless it has no index, or another index yields far fewer nodes.
     fn leading<'a>(&self, query: &'a Query) -> Option<&'a Values> {
         let values = leading(&query.condition)?;
-        self.indexes.get(&values.attribute)?;
+        self.all_indexes().get(&values.attribute)?;
         if let Condition::All(_) = &query.condition {
-            let of_leading = count(values, &self.indexes)?;
-            let least = candidates(&query.condition, &self.indexes)?;
+            let of_leading = count(values, self.all_indexes())?;
+            let least = candidates(&query.condition, self.all_indexes())?;
             if of_leading / FEWER > least {
                 return None;
             }
@@ -139,7 +139,7 @@ impl Root {
     /// Through the index of the leading attribute.
     fn in_order<'a>(&'a self, query: &'a Query) -> Option<Way<'a>> {
         let values = self.leading(query)?;
-        let keys = &self.indexes.get(&values.attribute)?.keys;
+        let keys = &self.all_indexes().get(&values.attribute)?.keys;
         let is_begun = |key: &Key| values.is_begun(&key.value);
         let is_over = |key: &Key| values.is_over(&key.value);
         let is_after = |key: &Key| query.is_after((Some(&key.value), key.node));
@@ -164,9 +164,9 @@ impl Root {
                 query.cut(&mut found);
             }
         };
-        if candidates(&query.condition, &self.indexes).is_some() {
+        if candidates(&query.condition, self.all_indexes()).is_some() {
             let mut ids = HashSet::new();
-            collect(&query.condition, &self.indexes, &mut ids);
+            collect(&query.condition, self.all_indexes(), &mut ids);
             let mut climb = query.climb();
             let nodes = ids.into_iter().filter_map(|id| self.tree.node(id));
             nodes
@@ -194,14 +194,17 @@ impl Root {
         // In order, the leading index is walked, although another one may yield slightly fewer nodes.
         let leading = self
             .leading(query)
-            .and_then(|values| count(values, &self.indexes));
-        let candidates = leading.or_else(|| candidates(&query.condition, &self.indexes));
+            .and_then(|values| count(values, self.all_indexes()));
+        let candidates = leading.or_else(|| candidates(&query.condition, self.all_indexes()));
         candidates.map_or(walk, through)
     }
 
     /// The attributes that have an index in this version, in the order in which the indexes were added.
     pub fn indexes(&self) -> impl Iterator<Item = &str> {
-        self.indexes.all().iter().map(|index| &*index.attribute)
+        self.all_indexes()
+            .all()
+            .iter()
+            .map(|index| &*index.attribute)
     }
 }
 

@@ -327,7 +327,7 @@ impl Making {
     fn root(&mut self, (tree, indexed): (Tree, &[String]), stamp: Stamp) -> RootRef {
         let before = self.last.take();
         let mut indexes = match &before {
-            Some(before) => before.indexes.updated(&before.tree, &tree),
+            Some(before) => before.all_indexes().updated(&before.tree, &tree),
             None => Indexes::default(),
         };
         for attribute in indexed {
@@ -350,8 +350,8 @@ impl Making {
             bytes,
             beside,
         } = stamp;
-        let root = Root::new(self.number, (tree, indexes, self.steps), commit, bytes);
-        let root = RootRef::new(root.with_beside(beside));
+        let content = (tree, indexes, self.steps);
+        let root = RootRef::new(Root::new(self.number, content, (commit, bytes), beside));
         self.last = Some(root.clone());
         root
     }

@@ -11,6 +11,7 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use super::deferred::Deferred;
+use super::kept::KeptRoots;
 use super::root::RootRef;
 use crate::error::VersionError;
 use crate::version::{CommitId, Version};
@@ -19,12 +20,7 @@ use crate::version::{CommitId, Version};
 const LARGE: u64 = 1000;
 
 pub(crate) struct History {
-    /// In the order of their numbers, the newest at the end; never empty.
-    roots: VecDeque<RootRef>,
-    first: Version,
-    first_commit: CommitId,
-    /// The number of the newest version that was let go.
-    gone: u64,
+    kept: KeptRoots,
     /// What most trees never have; a forest may have very many trees.
     rare: Option<Box<Rare>>,
 }
@@ -94,10 +90,7 @@ impl Tagged {
 impl History {
     pub(crate) fn new(first: RootRef) -> Self {
         Self {
-            first: first.version(),
-            first_commit: first.commit_id(),
-            gone: 0,
-            roots: VecDeque::from([first]),
+            kept: KeptRoots::One(first),
             rare: None,
         }
     }
@@ -105,15 +98,12 @@ impl History {
     /// One that was read back: the first version, all that are kept with the number of the newest that was let go, and
     /// the tags.
     pub(crate) fn recovered(
-        (first, first_commit): (Version, CommitId),
+        first: (Version, CommitId),
         (roots, gone): (VecDeque<RootRef>, u64),
         tags: BTreeMap<Arc<str>, Tagged>,
     ) -> Self {
         Self {
-            roots,
-            first,
-            first_commit,
-            gone,
+            kept: KeptRoots::recovered(first, (roots, gone)),
             rare: (!tags.is_empty()).then(|| {
                 Box::new(Rare {
                     latest: tags.values().map(Tagged::until).max(),
@@ -160,7 +150,7 @@ impl History {
 
     /// The version in which the tree was created.
     pub(crate) fn first(&self) -> Version {
-        self.first
+        self.kept.first().0
     }
 
     pub(crate) fn add(&mut self, root: RootRef) {
@@ -173,15 +163,14 @@ impl History {
             }
             rare.latest = Some(before);
         }
-        self.roots.push_back(root);
+        self.kept.add(root);
     }
 
     /// Lets the oldest versions go until `keep` are left. Those that may have to come back, because no version after
     /// them is `settled`, are no longer shown.
     pub(crate) fn shrink(&mut self, keep: usize, settled: u64, deferred: &mut Deferred) {
-        while self.roots.len() > keep.max(1) {
-            if let Some(root) = self.roots.pop_front() {
-                self.gone = root.number();
+        while self.kept.len() > keep.max(1) {
+            if let Some(root) = self.kept.let_go() {
                 if let Some(rare) = &mut self.rare
                     && rare.is_held(&root)
                 {
@@ -200,7 +189,7 @@ impl History {
             return;
         };
         while !rare.unsettled.is_empty() {
-            let next = rare.unsettled.get(1).unwrap_or(&self.roots[0]);
+            let next = rare.unsettled.get(1).unwrap_or_else(|| self.kept.oldest());
             let (number, steps) = (next.number(), next.steps);
             if number > settled {
                 return;
@@ -214,7 +203,7 @@ impl History {
     /// From now on, the versions that are kept, up to a number, stay known for a checkpoint that is being made.
     pub(crate) fn hold(&mut self, upto: u64) -> Hold {
         let hold = Hold {
-            gone: self.gone,
+            gone: self.kept.gone(),
             upto,
         };
         self.rare().holds.push(hold);
@@ -238,30 +227,15 @@ impl History {
     /// The versions that are kept, and those that are held.
     pub(crate) fn kept_and_held(&self) -> impl Iterator<Item = &RootRef> {
         let held = self.rare.as_ref().map_or(&[][..], |rare| &rare.held[..]);
-        held.iter().chain(&self.roots)
+        held.iter().chain(self.kept.iter())
     }
 
     /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
     /// the first one stays.
     pub(crate) fn fall_back(&mut self, number: u64) -> Vec<RootRef> {
-        let first_lost = self.roots.partition_point(|root| root.number() <= number);
-        let mut lost: Vec<_> = self.roots.drain(first_lost..).collect();
         let rare = self.rare.as_mut();
         let unsettled = rare.map(|rare| std::mem::take(&mut rare.unsettled));
-        let unsettled = unsettled.unwrap_or_default();
-        if self.roots.is_empty() {
-            let (mut settled, gone): (Vec<_>, Vec<_>) = unsettled
-                .into_iter()
-                .partition(|root| root.number() <= number);
-            lost.splice(0..0, gone);
-            let newest = settled.pop().unwrap_or_else(|| lost.remove(0));
-            self.gone = self.gone.min(newest.number() - 1);
-            self.roots.push_back(newest);
-            lost.extend(settled);
-        } else {
-            lost.extend(unsettled);
-        }
-        lost
+        self.kept.fall_back(number, unsettled.unwrap_or_default())
     }
 
     /// Sets a tag, in a commit of this time. Returns what it was before.
@@ -274,7 +248,7 @@ impl History {
         let number = tagged.root.number();
         tagged.until = match self.after(number) {
             // The next version was let go. Another tag keeps this one, and knows what there is to know.
-            _ if number < self.gone => {
+            _ if number < self.kept.gone() => {
                 let same = self.tags().values().filter(|it| it.root.number() == number);
                 let known = same.map(Tagged::until).max();
                 known.unwrap_or(tagged.root.time())
@@ -290,37 +264,35 @@ impl History {
 
     /// The id of the commit that created the tree.
     pub(crate) fn first_commit(&self) -> CommitId {
-        self.first_commit
+        self.kept.first().1
     }
 
     pub(crate) fn newest(&self) -> &RootRef {
-        self.roots.back().expect("the newest version is kept")
+        self.kept.newest()
     }
 
     pub(crate) fn oldest(&self) -> &RootRef {
-        self.roots.front().expect("the newest version is kept")
+        self.kept.oldest()
     }
 
     /// The number of the newest version that was let go; 0, if none was.
     pub(crate) fn gone(&self) -> u64 {
-        self.gone
+        self.kept.gone()
     }
 
     /// All versions that are kept without a gap, the oldest first.
     pub(crate) fn kept(&self) -> impl DoubleEndedIterator<Item = &RootRef> + ExactSizeIterator {
-        self.roots.iter()
+        self.kept.iter()
     }
 
     /// The tree as it was in a version of the forest. The caller has checked that this version exists.
     pub(crate) fn at(&self, asked: Version) -> Result<&RootRef, VersionError> {
-        if asked < self.first {
-            return Err(VersionError::NotCreated {
-                asked,
-                first: self.first,
-            });
+        let first = self.first();
+        if asked < first {
+            return Err(VersionError::NotCreated { asked, first });
         }
-        let behind = self.roots.partition_point(|root| root.version() <= asked);
-        let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
+        let behind = self.kept.count_while(|root| root.version() <= asked);
+        let kept = behind.checked_sub(1).and_then(|at| self.kept.get(at));
         let tagged = || self.tags().values().find(|tagged| tagged.was_in(asked));
         let tagged = || tagged().map(|tagged| &tagged.root);
         kept.or_else(tagged).ok_or(VersionError::TooOld {
@@ -344,8 +316,8 @@ impl History {
     }
 
     pub(crate) fn at_time(&self, time: SystemTime) -> Result<&RootRef, VersionError> {
-        let behind = self.roots.partition_point(|root| root.time() <= time);
-        let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
+        let behind = self.kept.count_while(|root| root.time() <= time);
+        let kept = behind.checked_sub(1).and_then(|at| self.kept.get(at));
         let was_then = |tagged: &&Tagged| tagged.root.time() <= time && time <= tagged.until;
         let tagged = || {
             let roots = self
@@ -362,8 +334,8 @@ impl History {
 
     /// The first version after a number, which is not below [`gone`](Self::gone).
     pub(crate) fn after(&self, number: u64) -> Option<&RootRef> {
-        let behind = self.roots.partition_point(|root| root.number() <= number);
-        self.roots.get(behind)
+        let behind = self.kept.count_while(|root| root.number() <= number);
+        self.kept.get(behind)
     }
 }
 

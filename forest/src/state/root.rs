@@ -28,14 +28,21 @@ pub struct Root {
     pub(crate) tree_number: u64,
     pub(crate) tree: Tree,
     pub(crate) commit: Committed,
-    pub(crate) bytes: Bytes,
-    pub(crate) indexes: Indexes,
     /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
     /// takes at most the difference of their steps.
     pub(crate) steps: u64,
-    /// What there is to say if it is one of several; `None`, if its commit has changed this tree alone.
-    pub(crate) beside: Option<Arc<Beside>>,
+    more: Option<Box<Extras>>,
 }
+
+/// What few versions have. Many versions are kept, so this takes a pointer in those that do not have it.
+struct Extras {
+    bytes: Bytes,
+    indexes: Indexes,
+    /// What there is to say if it is one of several; `None`, if its commit has changed this tree alone.
+    beside: Option<Arc<Beside>>,
+}
+
+static NO_INDEXES: Indexes = Indexes::NONE;
 
 /// What is beside a version. The versions that a commit made share this.
 pub(crate) enum Beside {
@@ -78,28 +85,52 @@ impl Root {
 
     /// The bytes that the author of the commit attached to it.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.more.as_ref().map_or(&[], |more| &more.bytes)
+    }
+
+    #[inline]
+    pub(crate) fn all_indexes(&self) -> &Indexes {
+        match &self.more {
+            None => &NO_INDEXES,
+            Some(more) => &more.indexes,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn beside(&self) -> Option<&Arc<Beside>> {
+        self.more.as_ref()?.beside.as_ref()
     }
 
     pub(crate) fn new(
         tree_number: u64,
         (tree, indexes, steps): (Tree, Indexes, u64),
-        commit: Committed,
-        bytes: Bytes,
+        (commit, bytes): (Committed, Bytes),
+        beside: Option<Arc<Beside>>,
     ) -> Self {
+        let is_usual = bytes.is_empty() && indexes.is_empty() && beside.is_none();
+        let more = || {
+            Box::new(Extras {
+                bytes,
+                indexes,
+                beside,
+            })
+        };
         Self {
             tree_number,
             tree,
             commit,
-            bytes,
-            indexes,
             steps,
-            beside: None,
+            more: (!is_usual).then(more),
         }
     }
 
-    pub(crate) fn with_beside(self, beside: Option<Arc<Beside>>) -> Self {
-        Self { beside, ..self }
+    /// The same root with another thing to say of those beside it.
+    pub(crate) fn with_beside(&self, beside: Beside) -> Self {
+        let content = (self.tree.clone(), self.all_indexes().clone(), self.steps);
+        let bytes = self.more.as_ref().map(|more| more.bytes.clone());
+        let bytes = bytes.unwrap_or_else(|| Bytes::new(&[]));
+        let beside = Some(Arc::new(beside));
+        Self::new(self.tree_number, content, (self.commit, bytes), beside)
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -128,7 +159,7 @@ impl Snapshot {
     #[inline]
     pub(crate) fn of(slot: &Slot<Root>) -> Self {
         let root = slot.load();
-        match root.beside.as_deref() {
+        match root.beside().map(|beside| &**beside) {
             Some(Beside::Joint(joint)) => Self(joint.meant().clone()),
             _ => Self(root),
         }
