@@ -1,17 +1,17 @@
 //! The kernel of Weald: jobs, what they wait for, and the scheduler that decides which job runs next, and where.
 //!
-//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
-//! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
-//! one, except through the tables at the end of this file: there the scheduler and the API call later layers (callbacks,
-//! forks, the runtime); the job and the reports call the scheduler, as when a runnable is dropped.
+//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a layer
+//! says what it is. A module imports from its own layer and from earlier ones in this list, never from a later one, except
+//! through the tables at the end of this file: there the scheduler and the API call later layers (callbacks, forks, the
+//! runtime); the job and the reports call the scheduler, as when a runnable is dropped.
 //!
-//! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else `post_to_any`
-//! (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from` (`scheduler::workers::worker`)
-//! → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
+//! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else
+//! `post_to_any` (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from`
+//! (`scheduler::workers::worker`) → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
-//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the
-//! descriptor of a socket and whether that is ready, and nothing of a connection. It knows only one
-//! thing of files and host names: calls on them may never return, so these get blocking threads of their own.
+//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the descriptor
+//! of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only that calls on
+//! them may never return, so these get blocking threads of their own.
 
 // On which platforms the kernel runs is in `build.rs`, which ends the build elsewhere.
 
@@ -54,8 +54,7 @@ mod stack {
     pub(crate) use switch::{SavedSp, switch};
 }
 
-// Panics: where they happened, and their payloads. Reports: what the kernel reports, how reports name a job, and the
-// thread that writes them.
+// Panics: where they happened, and their payloads. Reports: what they tell, how they name a job, the thread that writes.
 mod report;
 
 // The lock around a worker's core, and the queues of jobs and of sleeping workers.
@@ -134,9 +133,8 @@ mod reactor {
 //   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
-// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`);
-// - where a panic is reported if nobody takes the job's result: `workers::run` (`finish`); where the panic's message gets
-//   the job's name: `observe::panics`;
+// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it is
+//   reported if nobody takes the result: `workers::run` (`finish`); where its message gets a name: `observe::panics`;
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
 // - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`); where it
 //   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`), or by
@@ -446,6 +444,6 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         default_runtime: runtime::handle::default_shared,
     };
 
-/// By these the job and the reports call the scheduler.
+/// By these two the job and the reports call the scheduler.
 pub(crate) static JOB_UPCALLS: job::upcalls::JobUpcalls = scheduler::upcalls::OF_JOB;
 pub(crate) static REPORT_UPCALLS: report::upcalls::ReportUpcalls = scheduler::upcalls::OF_REPORTS;

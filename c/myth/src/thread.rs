@@ -212,7 +212,7 @@ pub(crate) fn create(
 fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
     // SAFETY: *three holds*: its creator has not stored its handle.
     let thread = unsafe { &*thread };
-    if handle.run_and_take().is_some() {
+    if handle.run_if_next().is_some() {
         return;
     }
     // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may have
@@ -329,7 +329,7 @@ pub(crate) unsafe fn join(
 fn wait_for(handle: &mut JoinHandle<()>, patience: Patience) -> Result<(), c_int> {
     match patience {
         Patience::ToTheEnd | Patience::Until(None) => {
-            if across(|| handle.run_and_take()).is_none() {
+            if across(|| handle.run_if_next()).is_none() {
                 // How its job ended is the runtime's affair.
                 let _ended = wait(handle);
             }

@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use super::combiner::Combiner;
-use super::new_versions::{Made, NewRoot};
-use super::prepare::ErasableParts;
+use super::new_versions::{ErasableParts, Made, NewRoot};
 use super::request::{Answer, Garbage};
 use super::rollback::{Before, TagBefore};
 use crate::journal::{Digest, Position};

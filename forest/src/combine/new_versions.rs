@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::prepare::ErasableParts;
-use crate::content::erasable::{BlobId, Place, Referred};
+use crate::content::erasable::{Blob, BlobId, Place, Referred};
 use crate::content::shelves::find;
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
@@ -53,6 +52,20 @@ pub(crate) struct NewRoot {
     pub(crate) erasable: Option<Box<ErasableParts>>,
     /// The greatest id of a node that it brings; 0, if it brings none.
     pub(crate) last_id: u64,
+}
+
+/// What few versions bring beside nodes.
+pub(crate) struct ErasableParts {
+    pub(crate) blobs: Vec<Blob>,
+    pub(crate) references: Vec<Referred>,
+}
+
+impl ErasableParts {
+    #[inline]
+    pub(crate) fn of(blobs: Vec<Blob>, references: Vec<Referred>) -> Option<Box<Self>> {
+        let is_some = !blobs.is_empty() || !references.is_empty();
+        is_some.then(|| Box::new(Self { blobs, references }))
+    }
 }
 
 impl NewRoot {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use weald_tree::Tree;
 
 use super::author::{FEW_STEPS, last_id_in};
+use super::new_versions::ErasableParts;
 use super::publish::Publisher;
 use super::request::{Action, Garbage, Piece, Restored, TreeEdit, Work};
 use crate::content::erasable::{Blob, Referred};
@@ -51,12 +52,6 @@ pub(crate) struct NewTree {
     pub(crate) left: Garbage,
     /// Whether it is of an edit that did nothing.
     is_idle: bool,
-}
-
-/// What few versions bring beside nodes.
-pub(crate) struct ErasableParts {
-    pub(crate) blobs: Vec<Blob>,
-    pub(crate) references: Vec<Referred>,
 }
 
 /// A commit that is not made.
@@ -321,14 +316,6 @@ impl NewTree {
         self.erasable
             .as_ref()
             .map_or(&[], |erasable| &erasable.blobs)
-    }
-}
-
-impl ErasableParts {
-    #[inline]
-    fn of(blobs: Vec<Blob>, references: Vec<Referred>) -> Option<Box<Self>> {
-        let is_some = !blobs.is_empty() || !references.is_empty();
-        is_some.then(|| Box::new(Self { blobs, references }))
     }
 }
 
