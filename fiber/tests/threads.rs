@@ -15,16 +15,19 @@ mod tools;
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use on_workers::on_workers;
 use tools::{Drops, Latch, until, watch};
 use weald_fiber::{self as thread, Builder, JoinError, Prefer};
-use weald_kernel::{Runtime, Wait};
+use weald_kernel::{
+    Runtime, Unit, Wait,
+    callback::{self, Owner, When},
+};
 
 #[test]
 fn a_join_returns_the_threads_result() {
@@ -50,6 +53,35 @@ fn threads_that_their_joiner_runs_count_as_ended() {
         .unwrap();
     let ended = runtime.metrics().ended;
     assert!((100..=101).contains(&ended), "{ended}");
+}
+
+/// Asks as whom the code of its destructor runs.
+struct AsWhom(Arc<AtomicU64>);
+
+impl Drop for AsWhom {
+    fn drop(&mut self) {
+        let number = Unit::current().map_or(0, |unit| unit.number());
+        self.0.store(number, Ordering::Relaxed);
+    }
+}
+
+/// A callback that ends with its thread: its destructor is user code, which runs as the thread, and not as the joiner.
+#[test]
+fn what_ends_with_a_thread_that_its_joiner_runs_ends_as_that_thread() {
+    on_workers(1, || {
+        // Its stack then lies ready for the next one.
+        thread::spawn(|| ()).join().unwrap();
+        let asked = Arc::new(AtomicU64::new(0));
+        let value = AsWhom(asked.clone());
+        let ends = thread::spawn(move || {
+            let far = When::At(Instant::now() + Duration::from_secs(3600));
+            callback::once(Owner::current(), far, move || drop(value)).detach();
+            Unit::current().unwrap().number()
+        });
+        let number = ends.join().unwrap();
+        until(|| asked.load(Ordering::Relaxed) != 0);
+        assert_eq!(asked.load(Ordering::Relaxed), number);
+    });
 }
 
 /// What a thread that its joiner runs leaves behind, once it has ended or while it waits.

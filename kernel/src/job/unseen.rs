@@ -19,6 +19,13 @@ use crate::{
 const OWN_AND_HANDLE: u32 = 2;
 
 impl Runnable {
+    /// Whether nobody knows the job except its joiner at this moment, and it has left nothing that its end must tell of.
+    #[inline(always)]
+    pub(crate) fn is_unseen(&self) -> bool {
+        // Relaxed: `end_unseen` decides.
+        self.header().refs.load(Ordering::Relaxed) == OWN_AND_HANDLE && self.header().is_untouched()
+    }
+
     /// Ends the job, whose output its joiner has taken, if nobody knows it except the joiner: gives up both references, and
     /// frees the block.
     ///

@@ -6,7 +6,7 @@
 //! Xiao: Parallel Concurrent ML, ICFP 2009.)
 //!
 //! States: HELD (by the owner at first; later by the owner or a partner, for a few instructions, under the
-//! lock of a tool), OPEN (not held), WON + number of the offer (for ever).
+//! lock of a tool, or, by an end of a oneshot, right after it), OPEN (not held), WON + number of the offer (for ever).
 //!
 //! Invariants:
 //! - The holder of a claim waits for no tool's inner lock (at most for the table in `holders`, whose users wait

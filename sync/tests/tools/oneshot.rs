@@ -9,6 +9,13 @@ use weald_sync::{
 
 use crate::hand::{hand, waiting};
 
+/// The ends of a value that must not move may move themselves.
+const _: () = {
+    const fn may_move<T: Unpin>() {}
+    may_move::<oneshot::Sender<std::marker::PhantomPinned>>();
+    may_move::<oneshot::Receiver<std::marker::PhantomPinned>>();
+};
+
 #[test]
 fn a_value_is_received_before_or_after() {
     let (sender, mut receiver) = oneshot::channel();

@@ -60,6 +60,13 @@ pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
             cx.begin_run(fiber.ptr(), budget);
             // SAFETY: one runner; the caller's promise.
             match unsafe { run(fiber.ptr().as_raw(), place) } {
+                FreshRun::Ended if !fiber.is_unseen() => {
+                    let own = tell_of_end(cx, fiber);
+                    cx.end_plain_nested(nested);
+                    restore(cx, before, 1);
+                    drop(own);
+                    return Joined::Taken;
+                }
                 FreshRun::Ended => {
                     cx.end_plain_nested(nested);
                     // SAFETY: the caller's promise, and it has taken the output.
@@ -101,7 +108,17 @@ fn wait(cx: &Context, mut fiber: Runnable) {
     cx.set_ending(ending);
 }
 
-/// The fiber has ended, and its joiner has taken the output.
+/// The fiber has ended, its joiner has taken the output, and others are to learn of the end: its exit hooks, its callbacks
+/// and its attachments are user code, which runs as the fiber, while the run word names it.
+#[cold]
+fn tell_of_end(cx: &Context, fiber: Runnable) -> impl Sized {
+    let ending = cx.set_ending(true);
+    let own = run::finish(fiber, None);
+    cx.set_ending(ending);
+    own
+}
+
+/// The fiber has ended, its joiner has taken the output, and nobody else knew it a moment ago.
 ///
 /// # Safety
 /// As [`run_if_next`].
@@ -113,7 +130,7 @@ unsafe fn end(cx: &Context, before: RunWord, fiber: Runnable) -> Joined {
     // SAFETY: the caller's promise.
     match unsafe { fiber.end_unseen() } {
         Ok(()) => Joined::Gone,
-        // A walk over all jobs has seen it.
+        // A walk over all jobs has seen it since. It has left nothing to tell of but a reference.
         Err(fiber) => {
             drop(run::finish(fiber, None));
             Joined::Taken

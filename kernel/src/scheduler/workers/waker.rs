@@ -162,7 +162,6 @@ pub(crate) fn is_own(waker: &Waker) -> bool {
 /// Wakes those of the wakers that `next` returns which [are own](is_own), and leaves the others in `foreign`. A thread that
 /// waits on this OS thread is queued without the way through [`ready`].
 pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
-    let mut cx = context::again();
     while let Some(waker) = next() {
         if !is_of_job(&waker) {
             match Parker::is_waker(&waker) {
@@ -176,17 +175,21 @@ pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Ve
         mem::forget(waker);
         if job.header().state.wake() == Owes::Schedule {
             // SAFETY: the state just granted it.
-            let woken = unsafe { Runnable::new(job.ptr()) };
-            match cx.pinned_here() {
-                Some(pinned) if woken.header().is_suspended_at(pinned) => pinned.push_own(woken),
-                _ => ready(woken),
-            }
+            queue_woken(unsafe { Runnable::new(job.ptr()) });
         }
         if let Some(last) = job.give_up() {
             free_caught(last);
-            // What was dropped is user code, which may have waited, and a fiber may have migrated meanwhile.
-            cx = context::again();
         }
+    }
+}
+
+/// In a frame of its own: what [`free_caught`] drops is user code, which may wait, so that a fiber migrates between two
+/// wakes. A frame that has read the thread's context must not do so again then.
+#[inline(never)]
+fn queue_woken(woken: Runnable) {
+    match context::here().pinned_here() {
+        Some(pinned) if woken.header().is_suspended_at(pinned) => pinned.push_own(woken),
+        _ => ready(woken),
     }
 }
 

@@ -70,6 +70,9 @@ unsafe impl<T: Send> Send for Oneshot<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Oneshot<T> {}
 
+// An end is a pointer: to move it does not move the value.
+impl<T> Unpin for End<T> {}
+
 impl<T> End<T> {
     /// Both ends of a new oneshot.
     #[inline(always)]
