@@ -48,6 +48,19 @@ fn join_all(runtime: &Runtime, jobs: Vec<JoinHandle<usize>>) {
     }
 }
 
+/// As [`burst`], but each announces that it blocks.
+fn announced_burst(runtime: &Runtime, blocker: &Blocker, count: usize) -> Vec<JoinHandle<usize>> {
+    (0..count)
+        .map(|n| {
+            let blocker = blocker.clone();
+            runtime.spawn(async move {
+                block_in_place(|| blocker.block());
+                n
+            })
+        })
+        .collect()
+}
+
 /// Other jobs, spawned after the burst, run to their ends while it lasts.
 fn others_run(runtime: &Runtime) {
     for _ in 0..1_000 {
@@ -80,6 +93,31 @@ fn more_blockers_than_spare_threads_stop_no_other_kind() {
         assert!(blocker.begun() < 10, "{} have a thread", blocker.begun());
         let wait = "further jobs of these kinds wait";
         until(|| !reports("weald::monitor", wait).is_empty());
+        blocker.open();
+        join_all(&runtime, jobs);
+    }
+}
+
+/// They are not reported, but those beyond an eighth of the spare threads put their kind into quarantine.
+#[test]
+fn more_announced_blockers_than_spare_threads_stop_no_other_kind() {
+    collect_reports();
+    for workers in [1, 2] {
+        let _watch = watch();
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .spare_threads(16)
+            .build()
+            .unwrap();
+        let blocker = Blocker::default();
+        let jobs = announced_burst(&runtime, &blocker, 100);
+        until(|| blocker.begun() >= 14);
+        others_run(&runtime);
+        assert!(blocker.begun() <= 16, "{} have a thread", blocker.begun());
+        flushed();
+        let mut stuck = reports("weald::monitor", "announced_burst");
+        stuck.retain(|report| report.text.contains("stuck_ms"));
+        assert_eq!(stuck.len(), 0, "{stuck:?}");
         blocker.open();
         join_all(&runtime, jobs);
     }

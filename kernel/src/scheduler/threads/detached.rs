@@ -158,6 +158,14 @@ impl DetachedThreads {
         found.is_some_and(|thread| thread.announce(&mut lock(&self.ended)))
     }
 
+    /// Whether the threads of the pool whose jobs have announced that they block, and not gone on since, are more than
+    /// `most`.
+    pub(super) fn announced_exceed(&self, most: usize) -> bool {
+        let threads = lock(&self.threads);
+        let is_announced = |it: &&DetachedThread| it.announced && it.run.cause != Cause::Visits;
+        threads.len() > most && threads.iter().filter(is_announced).count() > most
+    }
+
     /// The job of this run has done what it had announced. It is watched from now on, as a run that begins.
     /// `is_forking`: whether it is in a fork.
     pub(crate) fn end_announcement(&self, run: ListedRun, is_forking: bool) {

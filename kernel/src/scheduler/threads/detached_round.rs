@@ -1,7 +1,7 @@
 //! The part of the monitor's round that looks at the detached threads. It starts threads for the
 //! [quarantine]. It reports each job that exceeds `stuck_after` on a detached
 //! thread, unless the job computes in a fork, and each that does not end although it was asked to. Called by the
-//! monitor only.
+//! monitor only, except [`note_announced`].
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -112,9 +112,14 @@ pub(super) fn run_without_memory(shared: &Arc<Shared>) {
 
 /// How many more threads may run quarantined jobs: some threads are left for retaken workers.
 fn room_for_quarantine(shared: &Shared) -> usize {
-    let spare = shared.config.spare_threads;
-    let left = spare - quarantine::share_of_spare_threads(spare);
+    let left = left_for_workers(shared);
     shared.pool.free(shared).saturating_sub(left)
+}
+
+/// How many spare threads the quarantine leaves.
+fn left_for_workers(shared: &Shared) -> usize {
+    let spare = shared.config.spare_threads;
+    spare - quarantine::share_of_spare_threads(spare)
 }
 
 /// Starts threads for the jobs that wait in quarantine.
@@ -159,6 +164,18 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
     let counts = counts_in_fork && !job.header().is_part() && has_quarantine(shared);
     if counts || !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
+    }
+}
+
+/// The job has announced on a worker that it blocks, and its thread is detached. If such runs hold more than an eighth of
+/// the spare threads, this is an offence of the job's kind: otherwise a burst of them would take all of these threads. It
+/// is not reported, and the job is not told. Called by the job's thread, before another one gets the worker.
+pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
+    let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
+    let most = left_for_workers(shared).saturating_add(in_waits);
+    // The parts of a fork are few, and the job that waits for them must not wait for the quarantine.
+    if !job.header().is_forked() && shared.detached.announced_exceed(most) {
+        shared.suspects.note_offence(job.header(), Instant::now());
     }
 }
 

@@ -30,8 +30,11 @@
 //! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
 //! blocked threads for stuck sooner.
 //!
-//! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
-//! none it tests one byte per job.
+//! A burst of jobs that announce that they block offends without a report: see
+//! [`note_announced`](super::detached_round::note_announced).
+//!
+//! The monitor writes, and a thread whose job announces that it blocks. A worker's loop copies the suspects at a look
+//! ([`KnownSuspects`]), and while there are none it tests one byte per job.
 
 use std::{
     cell::{Cell, RefCell},
@@ -63,7 +66,7 @@ impl Suspects {
         self.suspects.load(Ordering::Relaxed) > 0
     }
 
-    /// `job` held its thread beyond the bound: its kind is suspect from now on. Called by the monitor.
+    /// `job` held its thread beyond the bound: its kind is suspect from now on. Any thread.
     pub(crate) fn note_offence(&self, job: &Header, now: Instant) {
         let offence = Offence {
             was_exempt: job.clear_proven(),

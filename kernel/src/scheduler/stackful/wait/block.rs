@@ -22,6 +22,7 @@ use crate::{
             wait::{is_unwinding, tell_if_survived, unwind_if_cancelled},
         },
         threads::{
+            detached_round,
             detached_run::{Activity, Cause, DetachedRun, ListedRun, RunningCode},
             pool::Handoff,
             senders::Sends,
@@ -50,10 +51,20 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// # })).unwrap();
 /// ```
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
-    let _announced = context::with(|cx| cx.job_ref()).map(hand_off_worker);
+    let job = context::with(|cx| cx.job_ref());
+    let _announced = job.map(|job| hand_off_worker(job, WhyHeld::Closure));
     // Inside a fork, another thread may take what this one might wait for.
     let _parked = context::again().fork_wait();
     f()
+}
+
+/// What a job is about to hold its thread for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhyHeld {
+    /// A closure of the user that may block.
+    Closure,
+    /// A wait. Its thread does not count against the bound of spare threads ([`Waiting`]).
+    Wait,
 }
 
 /// An announcement that the running job may block, until this is dropped. Only the outermost one counts.
@@ -89,7 +100,7 @@ fn end_announcement() {
 }
 
 /// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
-fn hand_off_worker(job: JobRef) -> Announced {
+fn hand_off_worker(job: JobRef, why: WhyHeld) -> Announced {
     if job.header().state.is_done() {
         // Others may wait for what is left to do at its end.
         job.header().extensions.tell_that_it_takes_long();
@@ -123,7 +134,7 @@ fn hand_off_worker(job: JobRef) -> Announced {
             return announce_detached(cx);
         };
         let run = DetachedRun {
-            job,
+            job: job.clone(),
             activity: Activity::Block,
             cause: Cause::Announced,
             since: Instant::now(),
@@ -132,6 +143,9 @@ fn hand_off_worker(job: JobRef) -> Announced {
         };
         shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
+        if why == WhyHeld::Closure {
+            detached_round::note_announced(&shared, &job);
+        }
         hand_off_or_orphan(&shared, handoff);
         true
     });
@@ -212,7 +226,7 @@ pub(super) fn hold_in_job<F: Future>(
         }
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
-        let _announced = hand_off_worker(job.clone());
+        let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
         park_in_job(&job, &parker, &mut held, gives_way);
     }
 }
