@@ -145,6 +145,14 @@ fn is_told_that_it_takes_long(runtime: &Runtime) {
     runtime.block_on(job).unwrap();
 }
 
+/// While the subscriber blocks, the drop of another runtime waits for it. The job has announced that.
+fn drops_a_runtime_in_a_job(runtime: &Runtime) {
+    let before = runtime.metrics().detached;
+    let drops = async { drop(Runtime::builder().workers(1).build().unwrap()) };
+    runtime.block_on(runtime.spawn(drops)).unwrap();
+    assert_eq!(runtime.metrics().detached, before);
+}
+
 fn a_subscriber_blocks() {
     let (release, released) = mpsc::channel::<()>();
     let (began, has_begun) = mpsc::channel();
@@ -165,6 +173,7 @@ fn a_subscriber_blocks() {
     drop((go_first, go_second));
     runtime.block_on(first).unwrap();
     runtime.block_on(second).unwrap();
+    drops_a_runtime_in_a_job(&runtime);
     // Ends, though the reports cannot be flushed.
     drop(runtime);
     assert!(has_begun.try_recv().is_err());

@@ -4,7 +4,8 @@
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
 //! refuses threads. It never ends: runtimes come and go, and the count of reports left out is written up to a second
 //! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
-//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at most.
+//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at most, and
+//! no second time for the same call.
 //!
 //! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
 
@@ -56,6 +57,10 @@ struct ReporterState {
     /// How many flushes were requested, and the number of the last one that ended.
     flushes: u64,
     flushed: u64,
+    /// How many entries the thread has taken.
+    taken: u64,
+    /// The entry, by its number, that kept the thread for the whole time of the last flush that gave up.
+    keeps: Option<u64>,
 }
 
 thread_local! {
@@ -175,17 +180,32 @@ impl<F: FnOnce()> Drop for CallAtDrop<F> {
     }
 }
 
+/// How a flush has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Nothing is left.
+    Over,
+    /// It has waited for [`FLUSH`].
+    GaveUp,
+    /// It did not wait, because the thread still has the entry for which another flush has given up.
+    Refused,
+}
+
 /// Waits until the reports made so far, and the counts of those left out, have reached their subscribers; for
-/// [`FLUSH`] at most. Any thread; within a subscriber it does nothing.
-pub(crate) fn flush() {
+/// [`FLUSH`] at most, and only once for a subscriber that blocks. Any thread; within a subscriber it does nothing.
+pub(crate) fn flush() -> Flush {
     let mut state = lock(&REPORTER.state);
     if IS_REPORTER.get() || !state.is_running {
-        return;
+        return Flush::Over;
     }
     state.queue.push_counts();
     if state.queue.is_empty() && !state.is_busy {
-        return;
+        return Flush::Over;
     }
+    if state.is_busy && state.keeps == Some(state.taken) {
+        return Flush::Refused;
+    }
+    let (was_busy, at_first) = (state.is_busy, state.taken);
     state.flushes += 1;
     let number = state.flushes;
     state.queue.push(QueueEntry::Flush(number));
@@ -194,11 +214,15 @@ pub(crate) fn flush() {
     while state.flushed < number {
         let left = give_up.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return;
+            if was_busy && state.is_busy && state.taken == at_first {
+                state.keeps = Some(at_first);
+            }
+            return Flush::GaveUp;
         }
         let waited = REPORTER.flushed.wait_timeout(state, left);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
+    Flush::Over
 }
 
 /// The default runtime is never dropped, so a program that uses no other is flushed when it exits.
@@ -206,7 +230,7 @@ fn flush_at_exit() {
     extern "C" fn at_exit() {
         // A forked child has no reporting thread, and the lock may have been held at the fork.
         if *PROCESS == rustix::process::getpid() {
-            flush();
+            let _end = flush();
         }
     }
     static PROCESS: LazyLock<rustix::process::Pid> = LazyLock::new(rustix::process::getpid);
@@ -238,6 +262,7 @@ fn next_entry() -> QueueEntry {
         let now = Instant::now();
         if let Some(entry) = state.queue.pop(now) {
             state.is_busy = true;
+            state.taken += 1;
             return entry;
         }
         let count_in = state
@@ -287,6 +312,9 @@ mod tests {
     use super::*;
     use crate::report::{data::Details, make_late};
 
+    /// Both tests hold the reporting thread.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     /// Names the thread that drops it.
     struct Dropped(mpsc::Sender<ThreadId>);
 
@@ -297,7 +325,29 @@ mod tests {
     }
 
     #[test]
+    fn only_the_first_flush_waits_for_a_subscriber_that_blocks() {
+        let _alone = lock(&ALONE);
+        let (took, taken) = mpsc::channel::<()>();
+        let (release, held) = mpsc::channel::<()>();
+        let origin = ReportOrigin::Callback("keeps".to_owned(), Location::caller());
+        make_late(ReportKind::PanicHookRuns, origin, move || {
+            let _heard = took.send(());
+            let _released = held.recv();
+            Details::new(None, String::new())
+        });
+        taken.recv().unwrap();
+        // The drop of a runtime in another test may have waited before.
+        assert_ne!(flush(), Flush::Over);
+        assert_eq!(flush(), Flush::Refused);
+        drop(release);
+        while flush() == Flush::Refused {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
     fn a_thread_without_user_code_drops_nothing_of_a_report_that_is_left_out_or_refused() {
+        let _alone = lock(&ALONE);
         let (dropped, drops) = mpsc::channel();
         // Of a kind that is never printed, because no subscriber is set here.
         let kind = || ReportKind::PanicHookRuns;
@@ -324,6 +374,6 @@ mod tests {
         let here = thread::current().id();
         assert!(drops.iter().take(2_050).all(|thread| thread != here));
         // The other tests find the queue empty.
-        flush();
+        let _end = flush();
     }
 }

@@ -23,6 +23,7 @@ use crate::{
         shutdown::{self, Drain, ShutdownReport},
     },
     scheduler::{
+        stackful::wait::block::block_in_place,
         threads::{monitor, pool::Handoff, serve},
         workers::{config::Config, shared::Shared, trim},
     },
@@ -54,7 +55,8 @@ use crate::{
 /// later. Without any, they go to stderr, one line each, in colour if stderr is a terminal and `NO_COLOR` is not set.
 /// The runtime keeps its subscriber until it is dropped. To silence reports, set a subscriber that discards them.
 ///
-/// The end of a runtime, and a normal exit of the program, wait for the reports made so far, for 200 ms at most.
+/// The end of a runtime, and a normal exit of the program, wait for the reports made so far, for 200 ms at most. If a
+/// subscriber blocks, only the first of them waits for it.
 ///
 /// ```
 /// let runtime = weald::Runtime::builder().workers(2).build()?;
@@ -296,15 +298,15 @@ impl Drop for Runtime {
             return;
         }
         let _reports = self.shared.subscriber.enter();
-        if !self.shared.is_stopped() {
-            let report = shutdown::run(
-                &self.shared,
-                self.shared.config.shutdown_deadline,
-                Drain::No,
-            );
-            report::shutdown(&report.not_stopped);
-        }
-        // A program that ends now still shows them.
-        report::flush();
+        // The flush waits for a subscriber, too.
+        block_in_place(|| {
+            if !self.shared.is_stopped() {
+                let deadline = self.shared.config.shutdown_deadline;
+                let report = shutdown::run(&self.shared, deadline, Drain::No);
+                report::shutdown(&report.not_stopped);
+            }
+            // A program that ends now still shows them.
+            let _end = report::flush();
+        });
     }
 }
