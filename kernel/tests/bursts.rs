@@ -12,10 +12,12 @@ mod reports;
 mod tools;
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     thread,
     time::{Duration, Instant},
 };
@@ -120,6 +122,67 @@ fn more_announced_blockers_than_spare_threads_stop_no_other_kind() {
         assert_eq!(stuck.len(), 0, "{stuck:?}");
         blocker.open();
         join_all(&runtime, jobs);
+    }
+}
+
+/// Two jobs of a type of their own.
+fn two_of_a_kind<const KIND: usize>(runtime: &Runtime, blocker: &Blocker) -> [JoinHandle<()>; 2] {
+    struct Blocks<const KIND: usize>(Blocker);
+    impl<const KIND: usize> Future for Blocks<KIND> {
+        type Output = ();
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            self.0.block();
+            Poll::Ready(())
+        }
+    }
+    [(); 2].map(|()| runtime.spawn(Blocks::<KIND>(blocker.clone())))
+}
+
+/// Each kind would cost a worker the bound, and a spare thread.
+#[test]
+fn blockers_of_very_many_kinds_stop_no_job_that_has_waited() {
+    macro_rules! two_of_each { ($($kind:literal)*) => { [$(two_of_a_kind::<$kind>),*] } }
+    let starts = two_of_each!(
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29
+        30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59
+        60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89
+    );
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .spare_threads(80)
+        .build()
+        .unwrap();
+    let (stop, runs) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let (stopped, counts) = (stop.clone(), runs.clone());
+    let other = runtime.spawn(async move {
+        while !stopped.load(Ordering::SeqCst) {
+            sleep(Duration::from_micros(100)).await;
+            counts.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let more_runs = || {
+        let before = runs.load(Ordering::SeqCst);
+        until(|| runs.load(Ordering::SeqCst) > before + 100);
+    };
+    more_runs();
+    let blocker = Blocker::default();
+    let jobs: Vec<_> = starts
+        .iter()
+        .flat_map(|start| start(&runtime, &blocker))
+        .collect();
+    // Seven eighths of the spare threads.
+    until(|| blocker.begun() >= 70);
+    more_runs();
+    assert!(blocker.begun() < 80, "{} have a thread", blocker.begun());
+    blocker.open();
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(other).unwrap();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
     }
 }
 

@@ -85,7 +85,7 @@ impl CurrentWork {
 
     pub(super) fn within(self, width: Width) -> JobKind {
         JobKind {
-            code: self.code,
+            code: Some(self.code),
             width,
         }
     }
@@ -108,23 +108,33 @@ pub(super) enum Width {
     Family(u64),
     /// All work that belongs to a family.
     Families,
+    /// All work, whatever its code.
+    All,
 }
 
 /// A kind of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobKind {
-    pub(super) code: Code,
+    /// None in the kind of all jobs.
+    pub(super) code: Option<Code>,
     pub(super) width: Width,
 }
 
 impl JobKind {
+    /// All jobs.
+    pub(super) const ALL: JobKind = JobKind {
+        code: None,
+        width: Width::All,
+    };
+
     pub(super) fn includes(self, work: CurrentWork) -> bool {
         let includes = match self.width {
             Width::Work(number) => number == work.number,
             Width::Family(family) => work.number != 0 && work.family == family,
             Width::Families => work.family != 0,
+            Width::All => true,
         };
-        includes && self.code == work.code
+        includes && self.code.is_none_or(|code| code == work.code)
     }
 }
 

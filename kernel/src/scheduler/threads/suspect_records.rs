@@ -2,7 +2,8 @@
 //!
 //! Kinds of one family become one suspect kind once some of them are suspect, and families likewise. From then on the
 //! offences of the whole are noted for it alone, apart from those of known work. So the records stay few, however many
-//! kinds a burst consists of.
+//! kinds of one code a burst consists of; and of codes a program has a limited number. Once kinds of very many codes are
+//! suspect, so are all fresh jobs.
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub(super) const WIDENING: usize = 4;
 /// So many suspect kinds without a family make all work of their code suspect that has a number and no family. They are
 /// more, because nothing says that such kinds have anything in common.
 pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
+/// So many codes with a suspect kind make all jobs suspect that are fresh ([`is_fresh`]).
+pub(super) const WIDENING_TO_ALL: usize = 16;
 /// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for
 /// them.
 const COUNTED_JOBS: usize = 64;
@@ -56,6 +59,7 @@ impl Suspect {
             // The job's short runs say nothing about work that it has just begun.
             Width::Work(_) => false,
             Width::Family(_) | Width::Families => work.is_known,
+            Width::All => return is_fresh(job, work),
         };
         self.is_strict || !is_exempt
     }
@@ -63,13 +67,29 @@ impl Suspect {
     /// Whether `job` must not run on a worker while these are the suspects.
     pub(super) fn is_among(suspects: impl Iterator<Item = Suspect> + Clone, job: &Header) -> bool {
         let code = Code::of(job);
-        let is_of_code = |suspect: Suspect| suspect.kind.code == code;
-        if !suspects.clone().any(is_of_code) {
+        let of_code = |suspect: &Suspect| suspect.kind.code.is_none_or(|it| it == code);
+        let mut suspects = suspects.filter(of_code).peekable();
+        if suspects.peek().is_none() {
             return false;
         }
         let work = CurrentWork::of(job);
-        let mut suspects = suspects;
-        suspects.any(|suspect| suspect.keeps(job, work))
+        let is_all = |suspect: &Suspect| suspect.kind == JobKind::ALL;
+        // Last, because it may note that the job is proven, which exempts it from others.
+        let is_kept = suspects
+            .clone()
+            .any(|it| !is_all(&it) && it.keeps(job, work));
+        is_kept || suspects.any(|it| is_all(&it) && it.keeps(job, work))
+    }
+}
+
+/// Whether nothing speaks for `job`, which does `work` of a code that need not have offended: it is not known work, and if
+/// it does not say what it does, it is not proven and has never waited.
+fn is_fresh(job: &Header, work: CurrentWork) -> bool {
+    // Noted, so that the answer is the same while the job runs.
+    job.prove_if_it_waited();
+    match work.number {
+        0 => !job.is_proven(),
+        _ => !work.is_known,
     }
 }
 
@@ -260,6 +280,7 @@ impl Records {
         if wide.is_none() {
             self.widen(work, offence, now);
         }
+        self.widen_to_all(now);
     }
 
     /// A job that did `work` had a long run.
@@ -276,6 +297,7 @@ impl Records {
                 ends_long: false,
             };
             self.widen(work, offence, now);
+            self.widen_to_all(now);
         }
         noted
     }
@@ -291,7 +313,7 @@ impl Records {
             _ => WIDENING,
         };
         let suspects = self.records.iter().filter(|record| record.is_suspect);
-        let suspects = suspects.filter(|record| record.kind.code == work.code);
+        let suspects = suspects.filter(|record| record.kind.code == Some(work.code));
         let of_family = suspects
             .clone()
             .filter(|it| it.family == work.family && it.kind.width != Width::Work(0));
@@ -310,6 +332,24 @@ impl Records {
                 ..offence
             });
         });
+    }
+
+    /// A job has offended: all fresh jobs are suspect, if kinds of very many codes are at this moment. So a few kinds that
+    /// go on offending do not keep them suspect.
+    fn widen_to_all(&mut self, now: Instant) {
+        if self.records.len() < WIDENING_TO_ALL {
+            return;
+        }
+        let mut codes: Vec<Code> = Vec::new();
+        let suspects = self.records.iter().filter(|record| record.is_suspect);
+        for code in suspects.filter_map(|record| record.kind.code) {
+            if !codes.contains(&code) {
+                codes.push(code);
+            }
+        }
+        if codes.len() >= WIDENING_TO_ALL {
+            self.change((JobKind::ALL, 0), now, |record| record.is_suspect = true);
+        }
     }
 
     fn find(&self, kind: JobKind) -> Option<&Record> {
@@ -342,10 +382,12 @@ impl Records {
         self.has_news |= self.records.len() < before;
     }
 
-    /// The records of suspect kinds whose time is half over.
+    /// The records of suspect kinds whose time is half over. Not that of all jobs: fresh ones would wait for as long as
+    /// others hold the threads of the quarantine.
     pub(super) fn due(&mut self, now: Instant) -> impl Iterator<Item = &mut Record> {
-        let is_due =
-            move |record: &&mut Record| record.is_suspect && record.is_old(MEMORY / 2, now);
+        let is_due = move |record: &&mut Record| {
+            record.is_suspect && record.kind != JobKind::ALL && record.is_old(MEMORY / 2, now)
+        };
         self.records.iter_mut().filter(is_due)
     }
 

@@ -20,6 +20,10 @@
 //! offends while a wide kind already keeps it from the workers, only the record of the wide kind notes the offence. So
 //! a burst leaves few records.
 //!
+//! A burst may consist of jobs of many codes, each of which would cost the others the bound, and a spare thread. So once
+//! kinds of very many codes are suspect, all *fresh* jobs are: those that are not proven and have never waited, and work
+//! that is not known.
+//!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach
 //! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or
 //! long run. If no thread is free for the quarantine, it stays suspect while one of its jobs holds a thread: its next
@@ -171,11 +175,16 @@ impl KnownSuspects {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
     use super::*;
     use crate::{
         job::{JobRef, testing, work_kind::WorkKind},
         scheduler::threads::suspect_records::{
-            EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_WITHOUT_FAMILY,
+            EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
         },
     };
 
@@ -267,6 +276,48 @@ mod tests {
         assert!(!suspects.includes(known.header()));
         suspects.expire(Instant::now() + MEMORY);
         assert!(!suspects.is_any());
+    }
+
+    /// A job whose code has this number.
+    fn of_code<const CODE: usize>() -> JobRef {
+        struct OfCode<const CODE: usize>;
+        impl<const CODE: usize> Future for OfCode<CODE> {
+            type Output = ();
+            fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+                Poll::Ready(())
+            }
+        }
+        let (runnable, job) = testing::job_of(OfCode::<CODE>);
+        runnable.into_ptr();
+        job
+    }
+
+    #[test]
+    fn fresh_jobs_of_all_codes_are_suspect_while_kinds_of_very_many_are() {
+        macro_rules! jobs_of { ($($code:literal)*) => { [$(of_code::<$code>()),*] } }
+        let offenders = jobs_of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+        assert_eq!(offenders.len(), WIDENING_TO_ALL);
+        let (suspects, fresh, begin) = (Suspects::default(), of_code::<0>(), Instant::now());
+        for offender in &offenders {
+            assert!(!suspects.includes(fresh.header()));
+            suspects.note_offence(offender.header(), begin);
+        }
+        assert!(suspects.includes(fresh.header()));
+        let (waited, known) = (of_code::<0>(), at_work(98, 7));
+        waited.header().set_waits_for(1);
+        assert!(!suspects.includes(waited.header()));
+        waited.header().set_waits_for(0);
+        assert!(!suspects.includes(waited.header()), "while it runs");
+        known.1.set_known(true);
+        assert!(!suspects.includes(known.0.header()));
+        // One code that goes on does not keep all others suspect.
+        for halves in 1..=4 {
+            let now = begin + halves * MEMORY / 2;
+            suspects.note_offence(offenders[0].header(), now);
+            suspects.expire(now);
+        }
+        assert!(!suspects.includes(fresh.header()));
+        assert!(suspects.includes(offenders[0].header()));
     }
 
     /// What keeps the looks at the records short.
