@@ -145,14 +145,6 @@ fn is_told_that_it_takes_long(runtime: &Runtime) {
     runtime.block_on(job).unwrap();
 }
 
-/// While the subscriber blocks, the drop of another runtime waits for it. The job has announced that.
-fn drops_a_runtime_in_a_job(runtime: &Runtime) {
-    let before = runtime.metrics().detached;
-    let drops = async { drop(Runtime::builder().workers(1).build().unwrap()) };
-    runtime.block_on(runtime.spawn(drops)).unwrap();
-    assert_eq!(runtime.metrics().detached, before);
-}
-
 fn a_subscriber_blocks() {
     let (release, released) = mpsc::channel::<()>();
     let (began, has_begun) = mpsc::channel();
@@ -173,12 +165,40 @@ fn a_subscriber_blocks() {
     drop((go_first, go_second));
     runtime.block_on(first).unwrap();
     runtime.block_on(second).unwrap();
-    drops_a_runtime_in_a_job(&runtime);
     // Ends, though the reports cannot be flushed.
     drop(runtime);
     assert!(has_begun.try_recv().is_err());
     drop(release);
     while !has_begun.recv().unwrap().contains("`the second`") {}
+}
+
+/// The drop of a runtime waits for the subscriber. The job has announced that, so it is not reported.
+fn a_runtime_is_dropped_while_a_subscriber_blocks() {
+    let (release, released) = mpsc::channel::<()>();
+    let (began, has_begun) = mpsc::channel();
+    let (began, released) = (Mutex::new(began), Mutex::new(released));
+    let runtime = reporting_to(move |text, _| {
+        let _unheard = began.lock().unwrap().send(text.to_owned());
+        let _gone = released.lock().unwrap().recv();
+    });
+    let (first, go_first) = blocker(&runtime, "the first");
+    assert!(has_begun.recv().unwrap().contains("`the first`"));
+    let other = Runtime::builder().workers(1).build().unwrap();
+    let drops = async move { drop(other) };
+    let dropper = runtime.block_on(async { Spawn::new().name("the dropper").spawn(drops) });
+    runtime.block_on(dropper).unwrap();
+    drop(release);
+    let (last, go_last) = blocker(&runtime, "the last");
+    loop {
+        let report = has_begun.recv().unwrap();
+        assert!(!report.contains("`the dropper`"), "{report}");
+        if report.contains("`the last`") {
+            break;
+        }
+    }
+    drop((go_first, go_last));
+    runtime.block_on(first).unwrap();
+    runtime.block_on(last).unwrap();
 }
 
 /// How many reports of panics a subscriber got, and how many were counted as left out.
@@ -343,6 +363,7 @@ fn child() {
     match case.as_str() {
         "panics" => a_subscriber_panics(),
         "blocks" => a_subscriber_blocks(),
+        "drops" => a_runtime_is_dropped_while_a_subscriber_blocks(),
         "flood" => a_flood(),
         "flood at the end" => a_flood_at_the_end(),
         "two floods" => a_flood_beside_another_subscriber(),
@@ -422,6 +443,11 @@ fn a_subscriber_that_panics_loses_its_reports_and_nothing_else() {
 #[test]
 fn a_subscriber_that_blocks_delays_reports_and_nothing_else() {
     assert!(lines(&run("blocks")).is_empty());
+}
+
+#[test]
+fn a_job_that_drops_a_runtime_while_a_subscriber_blocks_is_not_reported() {
+    run("drops");
 }
 
 #[test]
