@@ -199,8 +199,10 @@ impl Drop for BlocksWhenDropped {
     }
 }
 
-/// The job ends when nothing else refers to it: otherwise another unit, or nobody, would run the destructor. The next job
-/// comes when the destructor has begun, and it is released when it was reported: it may take no time otherwise.
+/// The job ends when nothing else refers to it: otherwise another unit, or nobody, would run the destructor. So a job of
+/// the only worker wakes it, and lets go of the waker before it runs. Should another thread get the worker in between, the
+/// destructor runs in that job, which has such a name, too. The next job comes when the destructor has begun, and it is
+/// released when it was reported: it may take no time otherwise.
 #[test]
 fn the_destructor_of_a_description_is_named_by_its_job_and_holds_up_no_other() {
     let _watch = watch();
@@ -215,7 +217,13 @@ fn the_destructor_of_a_description_is_named_by_its_job_and_holds_up_no_other() {
         described.described_by(description).spawn(ended)
     });
     job.detach();
-    ends.open();
+    // A report that is on its way refers to the description, too.
+    until(|| !runtime.waits().jobs.is_empty());
+    flushed();
+    runtime.block_on(async move {
+        let opens = Spawn::new().name("wakes what blocks at its end");
+        opens.spawn(async move { ends.open() }).detach();
+    });
     begins.recv().unwrap();
     let next = runtime.block_on(async {
         let named = Spawn::new().name("the next job");
