@@ -19,11 +19,15 @@ use std::{
 
 use blocker::Blocker;
 use tools::{runtime, until, watch};
-use weald_kernel::{Runtime, Unparker, block_on, park, sleep, spawn_local, yield_now};
+use weald_kernel::{
+    JoinError, Runtime, Spawn, Unparker, block_on, park, sleep, spawn, spawn_local, yield_now,
+};
 
 const CHILD: &str = "WEALD_CHILD";
 const BURST: &str = "many jobs panic at once";
 const FOREIGN: &str = "on a foreign thread";
+const TEST_RUNTIME: &str = "beside another panic on a test runtime";
+const ENDLESS: &str = "for a job on a test runtime";
 
 /// The hook is the program's, so each case runs in a process of its own. Does nothing in an ordinary run.
 #[test]
@@ -34,6 +38,8 @@ fn child() {
     match &*what {
         BURST => burst_of_hooks(),
         FOREIGN => panic_beside_a_hook_on_a_foreign_thread(),
+        TEST_RUNTIME => panics_beside_a_hook_on_a_test_runtime(),
+        ENDLESS => wait_in_a_hook_for_a_job_of_a_test_runtime(),
         _ => panic_beside_a_hook_in_a_job(what.contains("before")),
     }
     println!("survived");
@@ -114,6 +120,56 @@ fn burst_of_hooks() {
     for job in jobs {
         assert!(runtime.block_on(job).unwrap_err().is_panic());
     }
+}
+
+/// While the hook of the first one waits, the second one is due.
+fn panics_beside_a_hook_on_a_test_runtime() {
+    std::panic::set_hook(Box::new(|_| block_on(sleep(Duration::from_millis(100)))));
+    Runtime::test(3).block_on(async {
+        let first = spawn(async { panic!("first") });
+        let second = spawn(async {
+            sleep(Duration::from_millis(10)).await;
+            panic!("second")
+        });
+        let ended: [Result<(), JoinError>; 2] = [first.await, second.await];
+        assert!(
+            ended
+                .iter()
+                .all(|end| end.as_ref().is_err_and(JoinError::is_panic))
+        );
+        assert!(catch_unwind(|| panic!("in the main future")).is_err());
+    });
+}
+
+fn wait_in_a_hook_for_a_job_of_a_test_runtime() {
+    std::panic::set_hook(Box::new(|_| {
+        block_on(async { spawn(async {}).await.unwrap() })
+    }));
+    Runtime::test(3).block_on(async {
+        let fails = Spawn::new()
+            .name("fails")
+            .spawn(async { panic!("on purpose") });
+        let _failed: Result<(), JoinError> = fails.await;
+    });
+}
+
+#[test]
+fn a_panic_beside_a_hook_that_waits_on_a_test_runtime_ends_its_job_only() {
+    survives(TEST_RUNTIME);
+}
+
+#[test]
+fn a_hook_that_waits_for_a_job_of_a_test_runtime_ends_the_program_with_a_sentence() {
+    let _watch = watch();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["child", "--exact", "--nocapture"])
+        .env(CHILD, ENDLESS)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&child.stderr);
+    assert!(!child.status.success());
+    let sentence = "weald: the panic hook waits for another job, for `fails` spawned at kernel/tests/panic_hooks.rs:";
+    assert!(errors.contains(sentence), "{errors}");
 }
 
 fn survives(what: &str) {

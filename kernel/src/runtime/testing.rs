@@ -256,6 +256,22 @@ impl services::Driver for TestDriver {
             );
         }
     }
+
+    fn advance_until(&self, is_over: &dyn Fn() -> bool) -> bool {
+        // SAFETY: driver: `block_on` set the pointer, and this runs within it.
+        let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
+        let worker_loop = &driver.worker_loop;
+        worker_loop.restore_worker();
+        loop {
+            search::fire_timers(worker_loop);
+            if is_over() {
+                return true;
+            }
+            if !advance_time(worker_loop) && !await_reports(worker_loop) {
+                return false;
+            }
+        }
+    }
 }
 
 /// What the driver's loops share for the whole `block_on`: a stack that was suspended under one base resumes under

@@ -159,4 +159,8 @@ pub(crate) trait Driver: Sync {
     /// # Panics
     /// If nothing can run any longer.
     fn drive_until(&self, is_over: &dyn Fn() -> bool);
+
+    /// As [`drive_until`](Driver::drive_until), for code during which no job may run: only time advances, and
+    /// descriptors become ready. False if that does not end the wait.
+    fn advance_until(&self, is_over: &dyn Fn() -> bool) -> bool;
 }

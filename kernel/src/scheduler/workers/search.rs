@@ -29,6 +29,7 @@ use crate::{
     memory,
     queue::ring,
     reactor::ReadyBatch,
+    report,
     scheduler::workers::{
         ready,
         serve_end::ServeEnd,
@@ -127,6 +128,16 @@ fn share(worker_loop: &WorkerLoop<'_>) {
                 worker_loop.shared.wake_one();
             }
         }
+    }
+}
+
+/// Fires the timers of a test runtime's worker, which runs no job now.
+pub(crate) fn fire_timers(worker_loop: &WorkerLoop<'_>) {
+    let now = worker_loop.shared.clock.now();
+    worker_loop.last_look.set(now);
+    let mut first = FirstOfLook::of(worker_loop.shared, worker_loop.pinned);
+    if let Err(Revoked) = fire_due(worker_loop, &mut first) {
+        report::impossible("a test runtime's worker was retaken");
     }
 }
 

@@ -3,6 +3,7 @@
 //! The worker is handed to a spare thread first, so that no other job waits.
 
 use std::{
+    cell::OnceCell,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -19,7 +20,7 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
-            wait::{is_unwinding, tell_if_survived, unwind_if_cancelled},
+            wait::{is_unwinding, panic_hook, tell_if_survived, unwind_if_cancelled},
         },
         threads::{
             detached_round,
@@ -194,6 +195,7 @@ pub(super) fn hold_in_job<F: Future>(
     let parker = Parker::woken();
     let waker = parker.waker();
     let mut held = HeldWait::begin();
+    let in_hook = OnceCell::new();
     tell_if_survived(context::here());
     loop {
         unwind_if_cancelled(job.header());
@@ -215,7 +217,7 @@ pub(super) fn hold_in_job<F: Future>(
                 let header = job.header();
                 parker.is_woken() || !is_unwinding(header) && header.state.is_cancelled()
             };
-            FEATURES.driver.drive_until(&is_over);
+            panic_hook::drive_until(&in_hook, &is_over);
             continue;
         }
         if gives_way() {

@@ -19,7 +19,11 @@ use crate::{
             pinned::PinnedQueue,
             stack_context,
             visit_run::VisitRun,
-            wait::{Meanwhile, block::LOOK, panic_hook::is_in_panic_hook},
+            wait::{
+                Meanwhile,
+                block::LOOK,
+                panic_hook::{self, is_in_panic_hook},
+            },
         },
         threads::{blocking_threads, evict},
         workers::{context, shared::Shared},
@@ -51,7 +55,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
             }
             shared.process.assert_here();
             if FEATURES.driver.is_driving() {
-                FEATURES.driver.drive_until(&|| parker.is_woken());
+                panic_hook::drive_until(&hook, &|| parker.is_woken());
                 continue;
             }
             // On a stack of ours, there is another base further out, which runs the jobs pinned to this thread.

@@ -12,9 +12,18 @@
 //! Rejected: a wrapper around the hook that counts, because a hook that is set later replaces it; and the addresses of
 //! the frames, because nothing but their names tells which of them are the library's.
 //!
+//! On the thread that drives a test runtime, waits run the other jobs on top of their own stack. In a hook they only
+//! advance time ([`drive_until`]).
+//!
 //! A backtrace takes milliseconds. Callers ask once, and only where a wait has already held its thread for long.
 
-use std::{backtrace::Backtrace, thread};
+use std::{backtrace::Backtrace, cell::OnceCell, thread};
+
+use crate::{
+    FEATURES,
+    report::{self, LateName},
+    scheduler::workers::context,
+};
 
 /// Parts of the names of functions that are on the stack while a hook runs, and at no other time.
 const PANICS: [&str; 4] = [
@@ -37,6 +46,30 @@ pub(super) fn is_in_panic_hook() -> bool {
         Ok(Ok(names)) => may_be_in_hook(&names),
         _ => true,
     }
+}
+
+/// Advances a test runtime, on the thread that drives it, until `is_over`. Inside of a panic hook no job runs: if one
+/// panicked, the standard library would end the program. `in_hook` keeps the answer, because a backtrace takes long.
+///
+/// # Panics
+/// If nothing can run any longer. In a hook, that ends the program, with a sentence.
+#[cold]
+pub(super) fn drive_until(in_hook: &OnceCell<bool>, is_over: &dyn Fn() -> bool) {
+    if !thread::panicking() || !*in_hook.get_or_init(is_in_panic_hook) {
+        return FEATURES.driver.drive_until(is_over);
+    }
+    if FEATURES.driver.advance_until(is_over) {
+        return;
+    }
+    let job = context::here().job_ref();
+    let name = job.map_or_else(
+        || "the main future".to_owned(),
+        |job| LateName::of(job.header()).known().to_string(),
+    );
+    report::abort(format_args!(
+        "weald: the panic hook waits for another job, for {name}, and on a test runtime no job runs beside a panic \
+         hook: if it panicked, too, the standard library would end the program; aborting\n"
+    ));
 }
 
 fn may_be_in_hook(names: &str) -> bool {
