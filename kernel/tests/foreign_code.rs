@@ -28,8 +28,8 @@ use std::{
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{
-    AsUnit, Interest, IoSource, JoinError, JoinSet, Runtime, Unit, Wait, block_on, fork, is_in_job,
-    scope, sleep,
+    AsUnit, Interest, IoSource, JoinError, JoinSet, Runtime, Unit, Wait, block_on, catch_panic,
+    catch_panic_message, catch_unwinding, fork, is_in_job, scope, sleep,
 };
 
 /// Whether a call was made in a job, and the name of its thread.
@@ -425,6 +425,18 @@ fn a_cancel_that_is_raised_again_in_a_healthy_job_is_a_panic() {
             Err(other) => panic!("not a panic but: {other}"),
             Ok(()) => unreachable!(),
         }
+    });
+}
+
+#[test]
+fn a_cancel_that_is_raised_again_outside_of_jobs_is_a_panic() {
+    on_each(|runtime| {
+        let payloads = [(); 3].map(|()| caught_cancel(runtime));
+        let [first, second, third] = payloads;
+        assert_eq!(catch_panic(|| -> u8 { resume_unwind(first) }), None);
+        assert_eq!(catch_unwinding(|| -> u8 { resume_unwind(second) }), None);
+        let message = catch_panic_message(|| -> u8 { resume_unwind(third) }).unwrap_err();
+        assert!(message.contains("another job's cancel"), "{message}");
     });
 }
 

@@ -56,13 +56,15 @@ pub(crate) enum Polled {
 }
 
 /// Whether `payload` is for a cancel of the running job. User code may catch the payload of another job's cancel and
-/// raise it in a job that nobody cancelled. Outside of jobs it counts as the cancel of what was forked there.
+/// raise it in a job that nobody cancelled, or outside of jobs; but below a fork there it counts as the cancel of a part.
 pub(crate) fn is_own_cancel(payload: &Payload) -> bool {
+    let cx = context::again();
     payload::is_cancel(payload)
-        && context::again().job().is_none_or(|job| {
+        && match cx.job() {
             // SAFETY: the thread that runs a job keeps it alive.
-            unsafe { job.header() }.state.is_cancelled()
-        })
+            Some(job) => unsafe { job.header() }.state.is_cancelled(),
+            None => cx.thread_fork().is_some(),
+        }
 }
 
 /// Unwinds the running job because it is cancelled; the panic hook is not run.
