@@ -175,6 +175,7 @@ mod scheduler {
         pub(crate) mod blocking_pools;
         pub(crate) mod blocking_threads;
         mod crowd;
+        pub(crate) mod depending;
         pub(crate) mod detached;
         mod detached_end;
         pub(crate) mod detached_round;
@@ -246,6 +247,7 @@ mod api {
 
 // Observation: metrics, waiting jobs, stack overflows, panics.
 mod observe {
+    pub(crate) mod circles;
     pub(crate) mod metrics;
     pub(crate) mod overflow;
     pub(crate) mod panics;

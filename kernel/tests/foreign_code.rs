@@ -2,6 +2,7 @@
 //! its own, which is retaken and named like any other; and payloads that do not belong where they are raised.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/reports.rs"]
 mod reports;

@@ -7,12 +7,18 @@ mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use reports::{collect_reports, flushed, reports};
-use tools::{runtime, watch};
-use weald_kernel::{JobName, Runtime, Wait, Waits};
-use weald_sync::{Mutex, RwLock, channel, reason::Kind};
+use tools::{runtime, until, watch};
+use weald_kernel::{JobName, JoinHandle, Runtime, Wait, Waits, sleep, timeout};
+use weald_sync::{Barrier, Mutex, RwLock, channel, reason::Kind};
 
 /// Asks the runtime until exactly `jobs` jobs wait.
 fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
@@ -202,6 +208,107 @@ fn a_cycle_is_reported_once_without_being_asked_for() {
             .contains("nothing can run any longer: a job waits for itself")
     );
     job.cancel();
+}
+
+/// Two jobs, each of which holds what the other one wants; `name` is that of their locks.
+fn start_circle(runtime: &Runtime, name: &'static str) -> [JoinHandle<()>; 2] {
+    let (a, b) = (
+        Arc::new(Mutex::named(name, ())),
+        Arc::new(Mutex::named(name, ())),
+    );
+    let (left, right) = (Arc::new(Barrier::new(2)), [(a.clone(), b.clone()), (b, a)]);
+    right.map(|(first, second)| {
+        let both = left.clone();
+        runtime.spawn(async move {
+            let _first = first.lock().await;
+            both.wait().await;
+            drop(second.lock().await);
+        })
+    })
+}
+
+#[test]
+fn a_circle_is_reported_once_while_others_go_on() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let sleeps = runtime.spawn(sleep(Duration::from_secs(3_600)));
+    let reported = |name| reports("weald::waits", name);
+    // Once beside a job that sleeps, when the workers sleep too; then beside one that goes on.
+    let idle = start_circle(&runtime, "a circle beside a sleep");
+    until(|| !reported("a circle beside a sleep").is_empty());
+    let ticks = runtime.spawn(async {
+        loop {
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    let busy = start_circle(&runtime, "a circle beside ticks");
+    until(|| !reported("a circle beside ticks").is_empty());
+    // By the same samples, which have found the first one, too.
+    flushed();
+    for name in ["a circle beside a sleep", "a circle beside ticks"] {
+        let of_circle = reported(name);
+        assert_eq!(of_circle.len(), 1, "{of_circle:?}");
+        let text = &of_circle[0].text;
+        let begins = "a deadlock, while others go on: 2 jobs wait for each other: ";
+        assert!(text.contains(begins), "{text}");
+        assert!(text.contains("kernel/tests/waits.rs:"), "{text}");
+    }
+    for job in idle.iter().chain(&busy) {
+        job.cancel();
+    }
+    ticks.cancel();
+    sleeps.cancel();
+}
+
+/// A job that holds a lock, and polls a wait for it, in a poll of this kind.
+fn wait_for_own_lock(
+    runtime: &Runtime,
+    mut poll: impl FnMut(&mut Context<'_>, Pin<&mut dyn Future<Output = ()>>) + Send + 'static,
+) -> JoinHandle<()> {
+    runtime.spawn(async move {
+        let mutex = Mutex::named("a wait that may end", ());
+        let _once = mutex.lock().await;
+        let mut again = pin!(async { drop(mutex.lock().await) });
+        poll_fn(|cx| -> Poll<()> {
+            poll(cx, again.as_mut());
+            Poll::Pending
+        })
+        .await;
+    })
+}
+
+#[test]
+fn a_circle_that_may_end_for_another_reason_is_not_reported_while_others_go_on() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let hour = Duration::from_secs(3_600);
+    let mut limit = Box::pin(sleep(hour));
+    let jobs = [
+        // Another wait of the same job has a limit.
+        wait_for_own_lock(&runtime, move |cx, lock| {
+            assert!(limit.as_mut().poll(cx).is_pending());
+            assert!(lock.poll(cx).is_pending());
+        }),
+        // A set of futures polls this one, and not the others.
+        wait_for_own_lock(&runtime, |_, lock| {
+            let polled = lock.poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+        }),
+        runtime.spawn(async move {
+            let mutex = Mutex::named("a wait that may end", ());
+            let _once = mutex.lock().await;
+            drop(timeout(hour, mutex.lock()).await);
+        }),
+    ];
+    until(|| runtime.waits().jobs.len() == jobs.len());
+    let circle = start_circle(&runtime, "a circle that does not end");
+    until(|| !reports("weald::waits", "a circle that does not end").is_empty());
+    flushed();
+    let of_others = reports("weald::waits", "a wait that may end");
+    assert!(of_others.is_empty(), "{of_others:?}");
+    jobs.iter().chain(&circle).for_each(JoinHandle::cancel);
 }
 
 /// The line at which the one job that waits for `kind` does so.

@@ -59,7 +59,7 @@ impl Hooks for Clock {
         }))
     }
 
-    fn note(&self, _reason: Reason) {}
+    fn note(&self, _reason: Reason, _waker: &Waker) {}
 
     fn give_way(&self, waker: &Waker) {
         waker.wake_by_ref();

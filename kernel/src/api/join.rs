@@ -31,7 +31,7 @@ use crate::{
         stackful::nested::{self, Joined},
         workers::{
             cancel,
-            context::{self, note_wait},
+            context::{self, note_wait_of},
             run, shared,
             waker::kept,
         },
@@ -345,7 +345,7 @@ impl<T> Source for JoinHandle<T> {
             let former = job.header().extensions.lock().joiner.replace(waker);
             drop(former);
             if state.register_joiner() {
-                note_wait(self.reason());
+                note_wait_of(self.reason(), cx.waker());
                 return Poll::Pending;
             }
             let unused = job.header().extensions.lock().joiner.take();

@@ -87,8 +87,8 @@ impl Hooks for KernelHooks {
         }
     }
 
-    fn note(&self, reason: Reason) {
-        context::note_wait(reason);
+    fn note(&self, reason: Reason, waker: &Waker) {
+        context::note_wait_of(reason, waker);
     }
 
     fn note_site(&self, site: &'static Location<'static>) {

@@ -386,6 +386,18 @@ impl Header {
         self.set_waits_for(reason::word_at(word, site));
     }
 
+    /// Whether the job has noted a wait in this poll. Asked by its runner.
+    #[inline(always)]
+    pub(crate) fn has_noted_wait(&self) -> bool {
+        self.waits_for.load(Ordering::Relaxed) != 0
+    }
+
+    /// As [`waits_for`](Header::waits_for), if that is all that the job waits for.
+    pub(crate) fn waits_only_for(&self) -> Option<Reason> {
+        let word = self.waits_for.load(Ordering::Relaxed);
+        Reason::of_word(word).filter(|_| !reason::is_beside_others(word))
+    }
+
     /// The last [`set_waits_for`](Header::set_waits_for), if it names a reason.
     pub(crate) fn waits_for(&self) -> Option<Reason> {
         Reason::of_word(self.waits_for.load(Ordering::Relaxed))

@@ -6,21 +6,16 @@
 
 use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
-use weald_sync::{
-    holders,
-    reason::{Kind, Reason},
-};
+use weald_sync::reason::Reason;
 
 use crate::{
     job::JobRef,
-    observe::metrics::Metrics,
     report::{self, JobName, LateName},
-    scheduler::{threads::held_up, workers::shared::Shared},
+    scheduler::{
+        threads::{depending::holder_of, held_up},
+        workers::shared::Shared,
+    },
 };
-
-/// With more processes than this the monitor does not look for cycles: it would walk through all jobs each
-/// time the runtime falls idle. [`Runtime::waits`](crate::Runtime::waits) has no such limit.
-const MOST_PROCESSES: usize = 100_000;
 
 /// What the jobs of a runtime wait for, at about one moment; see
 /// [`Runtime::waits`](crate::Runtime::waits).
@@ -195,7 +190,7 @@ fn pending_kills(shared: &Shared, live: &[JobRef]) -> Vec<UnendedJob> {
 }
 
 /// The jobs of a cycle, in one sentence.
-fn sentence(cycle: Vec<&WaitingJob>) -> String {
+pub(super) fn sentence(cycle: Vec<&WaitingJob>) -> String {
     let links: Vec<String> = cycle.iter().map(ToString::to_string).collect();
     match cycle.len() {
         1 => format!("a job waits for itself: {}", links.concat()),
@@ -204,26 +199,26 @@ fn sentence(cycle: Vec<&WaitingJob>) -> String {
 }
 
 /// The wait-for graph among some jobs. Making it runs no user code.
-struct Graph<'a> {
-    waiting: Vec<WaitingNode<'a>>,
+pub(super) struct Graph<'a> {
+    pub(super) waiting: Vec<WaitingNode<'a>>,
     /// As [`Waits::cycles`].
-    cycles: Vec<Vec<usize>>,
+    pub(super) cycles: Vec<Vec<usize>>,
 }
 
 /// A job that waits, and the one that can end the wait, if it is known.
-struct WaitingNode<'a> {
-    job: &'a JobRef,
-    holder: Option<&'a JobRef>,
+pub(super) struct WaitingNode<'a> {
+    pub(super) job: &'a JobRef,
+    pub(super) holder: Option<&'a JobRef>,
 }
 
 /// A [`WaitingJob`] whose descriptions were not asked yet.
-struct LateWaiting {
-    job: LateName,
+pub(super) struct LateWaiting {
+    pub(super) job: LateName,
     holder: Option<LateName>,
 }
 
 impl WaitingNode<'_> {
-    fn named(&self) -> LateWaiting {
+    pub(super) fn named(&self) -> LateWaiting {
         LateWaiting {
             job: LateName::of(self.job.header()),
             holder: self.holder.map(|holder| LateName::of(holder.header())),
@@ -232,7 +227,7 @@ impl WaitingNode<'_> {
 }
 
 impl LateWaiting {
-    fn now(self) -> WaitingJob {
+    pub(super) fn now(self) -> WaitingJob {
         WaitingJob {
             reason: self.job.known().waits_for,
             job: self.job.now(),
@@ -242,7 +237,7 @@ impl LateWaiting {
 }
 
 impl<'a> Graph<'a> {
-    fn among(live: &'a [JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Graph<'a> {
+    pub(super) fn among(live: &'a [JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Graph<'a> {
         let addresses: HashMap<usize, &JobRef> =
             live.iter().map(|job| (address(job), job)).collect();
         let waiting: Vec<&JobRef> = live.iter().filter(|job| is_waiting(job)).collect();
@@ -284,18 +279,8 @@ fn address(job: &JobRef) -> usize {
     job.ptr().as_raw().as_ptr().addr()
 }
 
-/// The address of the job that can end the wait of `job`, if it is known.
-fn holder_of(job: &JobRef) -> Option<usize> {
-    let reason = job.header().waits_for()?;
-    match reason.kind {
-        Kind::End => Some(reason.object),
-        Kind::Mutex | Kind::RwLock => holders::holder(reason.object),
-        _ => None,
-    }
-}
-
 /// The cycles of a graph in which each node has at most one outgoing edge.
-fn cycles(edges: &[Option<usize>]) -> Vec<Vec<usize>> {
+pub(super) fn cycles(edges: &[Option<usize>]) -> Vec<Vec<usize>> {
     let mut walk_of = vec![0; edges.len()];
     let mut cycles = Vec::new();
     for start in 0..edges.len() {
@@ -334,38 +319,6 @@ impl fmt::Display for Waits {
         }
         Ok(())
     }
-}
-
-/// The cycles that the last round found, so that each is reported once. Owned by the monitor.
-#[derive(Default)]
-pub(crate) struct ReportedCycles(Vec<Vec<JobName>>);
-
-/// Reports new cycles, unless a pending timer could end a wait. Called by the monitor when every worker sleeps.
-pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
-    let metrics = Metrics::without_queues(shared);
-    if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
-        return;
-    }
-    // No other job is in a cycle.
-    let depends = |job: &JobRef| job.header().state.is_waiting() && holder_of(job).is_some();
-    let depending = shared.jobs_that(depends);
-    let graph = Graph::among(&depending, |_| true);
-    let mut now = Vec::new();
-    for cycle in &graph.cycles {
-        let jobs: Vec<_> = cycle
-            .iter()
-            .map(|&index| graph.waiting[index].named())
-            .collect();
-        let names: Vec<JobName> = jobs.iter().map(|it| it.job.known().clone()).collect();
-        if !reported.0.contains(&names) {
-            report::cycle(jobs[0].job.clone(), move || {
-                let jobs: Vec<_> = jobs.into_iter().map(LateWaiting::now).collect();
-                sentence(jobs.iter().collect())
-            });
-        }
-        now.push(names);
-    }
-    reported.0 = now;
 }
 
 #[cfg(test)]

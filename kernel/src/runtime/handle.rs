@@ -12,11 +12,7 @@ use crate::{
     api::mailbox::{LongMailbox, UnreadMailbox},
     api::sync_hooks,
     memory,
-    observe::{
-        metrics::Metrics,
-        overflow, panics,
-        waits::{self, Waits},
-    },
+    observe::{circles::Circles, metrics::Metrics, overflow, panics, waits::Waits},
     report,
     runtime::{
         builder::{BuildError, Builder},
@@ -110,9 +106,8 @@ impl Runtime {
                 BuildError::Thread(cause)
             })?;
         }
-        let mut reported = waits::ReportedCycles::default();
-        let report_cycles = move |shared: &Shared| waits::report_cycles(shared, &mut reported);
-        monitor::start(&runtime.shared, Box::new(report_cycles)).map_err(BuildError::Thread)?;
+        let circles = Box::new(Circles::default());
+        monitor::start(&runtime.shared, circles).map_err(BuildError::Thread)?;
         Ok(runtime)
     }
 

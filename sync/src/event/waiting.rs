@@ -7,7 +7,7 @@ use std::{
     mem::{ManuallyDrop, MaybeUninit},
     panic::Location,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use super::branch::{Branch, Enrolled, Won};
@@ -217,7 +217,7 @@ impl<B: Branch> Waiting<B> {
                 self.end(base);
                 Poll::Ready(output)
             }
-            None => self.pause(),
+            None => self.pause(cx.waker()),
         }
     }
 }
@@ -272,7 +272,7 @@ impl<B: Branch> Waiting<B> {
                 }
             }
         }
-        self.pause()
+        self.pause(cx.waker())
     }
 
     fn set_waker(&self, cx: &mut Context<'_>) {
@@ -291,11 +291,12 @@ impl<B: Branch> Waiting<B> {
 
     /// The end of a poll that completed nothing on its own.
     #[inline(always)]
-    fn pause(self: Pin<&mut Self>) -> Poll<B::Output> {
+    fn pause(self: Pin<&mut Self>, waker: &Waker) -> Poll<B::Output> {
         if let Some(winner) = self.claim().winner() {
             return Poll::Ready(self.finish_late(winner));
         }
-        hooks().note(self.branch.reason().at(self.site));
+        let reason = self.branch.reason().at(self.site);
+        hooks().note(reason, waker);
         Poll::Pending
     }
 

@@ -62,8 +62,9 @@ pub trait Hooks: Sync {
     /// A future that is ready at `deadline`, never earlier.
     fn alarm(&self, deadline: Instant) -> Alarm;
 
-    /// Notes what the calling unit waits for.
-    fn note(&self, reason: Reason);
+    /// Notes what the calling unit waits for. The wait was polled with `waker`: if that is not the unit's own, the unit
+    /// may wait for other things, too.
+    fn note(&self, reason: Reason, waker: &Waker);
 
     /// Notes the line at which the calling unit waits, unless the noted reason has one.
     fn note_site(&self, site: &'static Location<'static>) {
@@ -146,7 +147,7 @@ impl Hooks for Threads {
         thread_alarm(deadline)
     }
 
-    fn note(&self, _reason: Reason) {}
+    fn note(&self, _reason: Reason, _waker: &Waker) {}
 
     fn give_way(&self, waker: &Waker) {
         waker.wake_by_ref();

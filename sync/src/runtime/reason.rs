@@ -67,7 +67,8 @@ pub enum Kind {
     BlockingTurn,
 }
 
-const KINDS: [Kind; 24] = [
+/// Behind the kinds are the three whose waits have a holder once more, as those of [`beside_others`].
+const KINDS: [Kind; 27] = [
     Kind::Message,
     Kind::End,
     Kind::Time,
@@ -92,6 +93,9 @@ const KINDS: [Kind; 24] = [
     Kind::Future,
     Kind::Blocking,
     Kind::BlockingTurn,
+    Kind::End,
+    Kind::Mutex,
+    Kind::RwLock,
 ];
 
 impl fmt::Display for Kind {
@@ -283,6 +287,28 @@ pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
     word & !(u64::from(u16::MAX >> 1) << OBJECT_BITS) | u64::from(with_site) << OBJECT_BITS
 }
 
+/// The word of a wait that is perhaps not the only one of its unit: others may go on, or have a time limit. It names the
+/// same reason. Only words of waits that can have a holder differ.
+#[inline(always)]
+pub const fn beside_others(word: u64) -> u64 {
+    let kind = match word >> KIND_SHIFT {
+        END => 25,
+        MUTEX => 26,
+        RW_LOCK => 27,
+        kind => kind,
+    };
+    word & ((1 << KIND_SHIFT) - 1) | kind << KIND_SHIFT
+}
+
+const END: u64 = Kind::End as u64;
+const MUTEX: u64 = Kind::Mutex as u64;
+const RW_LOCK: u64 = Kind::RwLock as u64;
+
+/// Whether the word came from [`beside_others`], and is that of a wait that can have a holder.
+pub const fn is_beside_others(word: u64) -> bool {
+    word >> KIND_SHIFT > 24
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.text() {
@@ -317,6 +343,20 @@ mod tests {
         }
         assert_eq!(Reason::of_word(0), None);
         assert_eq!(Reason::of_word(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_wait_beside_others_names_the_same_reason() {
+        let object = 7_u64;
+        for kind in KINDS {
+            let reason = Reason::new(kind, &object).named(Name::new("one"));
+            let beside = beside_others(reason.to_word());
+            assert_eq!(Reason::of_word(beside), Some(reason));
+            assert_eq!(beside_others(beside), beside);
+            let has_holder = matches!(kind, Kind::End | Kind::Mutex | Kind::RwLock);
+            assert_eq!(is_beside_others(beside), has_holder);
+            assert!(!is_beside_others(reason.to_word()));
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@
 //!    exceed `stuck_after` there;
 //! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held up](super::held_up), and
 //!    looks at the [blocking pools](super::blocking_pools);
-//! 7. samples how long messages wait ([`super::queue_watch`]).
+//! 7. samples how long messages wait ([`super::queue_watch`]), and looks for circles of waits among what the sample
+//!    has found ([`super::depending`]).
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names the
 //! stuck run, adds the thread to the detached ones, clears the run word, and issues the next lease. Then
@@ -63,6 +64,7 @@ use crate::{
     scheduler::{
         threads::{
             blocking_threads, crowd,
+            depending::{self, CircleWatch},
             detached_round::{self, is_fork, note_offence},
             detached_run::{Activity, Cause, DetachedRun, RunningCode},
             held_up::{self, LastLook},
@@ -96,11 +98,11 @@ fn all_sleep(shared: &Shared) -> bool {
     shared.sleepers.sleeping() == shared.workers.len()
 }
 
-/// What the monitor does when every worker has slept for a while.
-pub(crate) type WhenQuiet = Box<dyn FnMut(&Shared) + Send>;
-
 /// Starts the monitor's thread.
-pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io::Result<()> {
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    mut circles: Box<dyn CircleWatch>,
+) -> std::io::Result<()> {
     let watched = shared.clone();
     let name = format!("{}-monitor", shared.config.name);
     let handle = thread::Builder::new()
@@ -113,7 +115,7 @@ pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io:
             priority::shorten_slices(watched.thread_number(), priority::of_this_thread());
             // A panic would be a bug, but without the monitor a job that is stuck would stop others for good.
             while let Err(payload) =
-                catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut when_quiet)))
+                catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut *circles)))
             {
                 report::monitor_panicked(&panic_message(payload.as_ref()));
                 std::mem::forget(payload);
@@ -124,7 +126,7 @@ pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io:
     Ok(())
 }
 
-fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
+fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
     let begin = |worker: &Worker| {
         let ring_watch = OverdueWatch::new(worker.thief.counts(), Instant::now());
         (Watched::new(worker.running()), ring_watch)
@@ -140,12 +142,19 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             false => 0,
         };
         if quiet > QUIET_ROUNDS {
-            when_quiet(shared);
-            shared.queues.sample_before_sleep(&shared.clock);
+            circles.look_when_quiet(shared);
+            let due = shared.queues.sample_before_sleep(&shared.clock);
+            depending::pass_on(shared, circles);
+            if circles.must_look_again() {
+                quiet = 0;
+                continue;
+            }
             let may_sleep = || is_quiet(shared) && !shared.is_stopped();
             // A fork that no worker may take wakes no worker, so its thread must wake the monitor itself.
             let alert = || shared.forks.alert_all();
-            shared.monitor.sleep_until_a_worker_wakes(alert, may_sleep);
+            shared
+                .monitor
+                .sleep_until_a_worker_wakes(alert, may_sleep, due);
         }
         hand_off_orphans(shared, memory);
         let taker = taker_of_round(shared, &watched);
@@ -170,7 +179,8 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             if held_up.report_at_times(shared) | blocking_threads::check(shared) {
                 quiet = 0;
             }
-            shared.queues.step(&shared.clock);
+            shared.queues.step(&shared.clock, circles.must_look_again());
+            depending::pass_on(shared, circles);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     sync::atomic::{AtomicBool, Ordering, fence},
     thread::{self, Thread},
+    time::{Duration, Instant},
 };
 
 use crate::sys::{Mutex, lock};
@@ -65,18 +66,24 @@ impl MonitorSleep {
         }
     }
 
-    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps. `alert` makes the forking threads
-    /// look whether the monitor sleeps, which they otherwise would not.
+    /// Sleeps while `is_quiet`, at most for `limit`, if there is one. Called by the monitor, when every worker sleeps.
+    /// `alert` makes the forking threads look whether the monitor sleeps, which they otherwise would not.
     pub(crate) fn sleep_until_a_worker_wakes(
         &self,
         alert: impl FnOnce(),
         is_quiet: impl Fn() -> bool,
+        limit: Option<Duration>,
     ) {
+        let end = limit.map(|limit| Instant::now() + limit);
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         alert();
         while self.asleep.load(Ordering::SeqCst) && is_quiet() {
-            thread::park();
+            match end.map(|end| end.saturating_duration_since(Instant::now())) {
+                None => thread::park(),
+                Some(Duration::ZERO) => break,
+                Some(left) => thread::park_timeout(left),
+            }
         }
         self.asleep.store(false, Ordering::SeqCst);
     }

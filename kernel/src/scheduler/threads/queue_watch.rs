@@ -9,8 +9,11 @@
 //!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
 //!
+//! The same walk collects the jobs that depend on others ([`super::depending`]), of which circles of waits are made.
+//!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
-//! take more than a hundredth of its time. It also samples before it sleeps, if that is quick. A call that asks for the
+//! take more than a hundredth of its time; and up to ten times as often while it must look again at a circle of waits. It
+//! also samples before it sleeps, if that is quick; else it sleeps only until a sample is due. A call that asks for the
 //! figures takes a sample itself if the last one is old.
 
 #![allow(unsafe_code)]
@@ -28,7 +31,11 @@ use crate::{
     job::{Header, JobRef, extensions::Backlog},
     memory::JobWalk,
     report::{self, LateName},
-    scheduler::threads::{queue_watch::post_counts::PostCounts, unread_times::UnreadTimes},
+    scheduler::threads::{
+        depending::{self, DependingJob},
+        queue_watch::post_counts::PostCounts,
+        unread_times::UnreadTimes,
+    },
     sys::{Mutex, MutexGuard, lock},
     timer::clock::{Clock, ClockKind},
 };
@@ -84,6 +91,8 @@ struct Samples {
     /// The sample that is under way.
     walk: Option<Walk>,
     figures: MailboxFigures,
+    /// What the last sample found, until the monitor has taken it.
+    depending: Option<Vec<DependingJob>>,
     last: Option<LastSample>,
 }
 
@@ -93,10 +102,19 @@ struct LastSample {
     took: Duration,
 }
 
+impl LastSample {
+    /// In how long [`Samples::is_due`].
+    fn is_due_in(&self, interval: Duration, share: u32) -> Duration {
+        let pause = interval.max(self.took * share);
+        pause.saturating_sub(self.ended.elapsed())
+    }
+}
+
 #[derive(Default)]
 struct Walk {
     jobs: JobWalk,
     figures: MailboxFigures,
+    depending: Vec<DependingJob>,
     took: Duration,
 }
 
@@ -127,6 +145,7 @@ impl QueueWatch {
                 unread: UnreadTimes::default(),
                 walk: None,
                 figures: MailboxFigures::default(),
+                depending: None,
                 last: None,
             }),
         }
@@ -137,13 +156,14 @@ impl QueueWatch {
         self.counts.count(address(job));
     }
 
-    /// Some steps of a sample, if one is due. Called by the monitor each round. The monitor does not wait for a whole
-    /// sample that another thread takes: stuck workers would wait, too.
-    pub(crate) fn step(&self, clock: &Clock) {
+    /// Some steps of a sample, if one is due. Called by the monitor each round; `soon` if it needs one. The monitor does
+    /// not wait for a whole sample that another thread takes: stuck workers would wait, too.
+    pub(crate) fn step(&self, clock: &Clock, soon: bool) {
         let Some(mut samples) = self.try_samples() else {
             return;
         };
-        if samples.walk.is_none() && !samples.is_due(INTERVAL, SHARE) {
+        let interval = if soon { FRESH } else { INTERVAL };
+        if samples.walk.is_none() && !samples.is_due(interval, SHARE) {
             return;
         }
         let mut jobs = Vec::new();
@@ -154,17 +174,29 @@ impl QueueWatch {
         }
     }
 
-    /// A whole sample, if it is due, or the last one was quick. Called by the monitor before it sleeps.
-    pub(crate) fn sample_before_sleep(&self, clock: &Clock) {
+    /// A whole sample, if it is due, or the last one was quick. Else returns how long it takes until one is due: the
+    /// monitor sleeps no longer, because what has happened since the last sample must be found. Called by the monitor
+    /// before it sleeps.
+    pub(crate) fn sample_before_sleep(&self, clock: &Clock) -> Option<Duration> {
         let Some(mut samples) = self.try_samples() else {
-            return;
+            return Some(INTERVAL);
         };
         let is_quick = |last: &LastSample| last.took <= QUICK;
         if samples.last.as_ref().is_none_or(is_quick) || samples.is_due(INTERVAL, SHARE) {
             samples.take(clock, None);
             drop(samples);
             name_long_channels(self.mailbox_mark);
+            return None;
         }
+        samples
+            .last
+            .as_ref()
+            .map(|last| last.is_due_in(INTERVAL, SHARE))
+    }
+
+    /// The jobs that depend on others, if a sample has ended since the last call. Called by the monitor.
+    pub(crate) fn take_depending(&self) -> Option<Vec<DependingJob>> {
+        self.try_samples()?.depending.take()
     }
 
     /// The figures. At most a tenth of a second old, or ten times as old as a sample takes, whichever is more. Any
@@ -207,7 +239,7 @@ impl QueueWatch {
 impl Samples {
     /// Whether the last sample is older than `interval`, and than `share` times what it took.
     fn is_due(&self, interval: Duration, share: u32) -> bool {
-        let is_old = |last: &LastSample| last.ended.elapsed() >= interval.max(last.took * share);
+        let is_old = |last: &LastSample| last.is_due_in(interval, share).is_zero();
         self.last.as_ref().is_none_or(is_old)
     }
 
@@ -244,6 +276,7 @@ impl Samples {
                 continue;
             }
             walk.figures.count_backlog(job);
+            depending::collect(job, &mut walk.depending);
             let (unread, mut is_new) = (&mut self.unread, false);
             let since = unread.check(address(job), &job.header().state, || {
                 is_new = true;
@@ -273,6 +306,7 @@ impl Samples {
             let walk = self.walk.take().unwrap_or_default();
             self.unread.end_sample();
             self.figures = walk.figures;
+            self.depending = Some(walk.depending);
             self.last = Some(LastSample {
                 ended: Instant::now(),
                 took: walk.took,
@@ -342,7 +376,7 @@ mod tests {
         let job = runtime.spawn(std::future::pending::<()>());
         let (watch, clock) = (QueueWatch::new(0, 1), Clock::new(ClockKind::Real));
         let sample = lock(&watch.samples);
-        watch.step(&clock);
+        watch.step(&clock, false);
         watch.sample_before_sleep(&clock);
         assert_eq!(watch.waited(job.job().unwrap(), &clock), None);
         drop(sample);

@@ -7,17 +7,20 @@
 
 mod budget;
 pub(crate) mod nested_run;
+mod noted_wait;
 mod plain_nested_run;
 mod poll_notes;
 mod stacks;
 mod work;
+
+pub use noted_wait::note_wait;
+pub(crate) use noted_wait::{note_site, note_wait_of};
 
 pub(crate) use crate::scheduler::workers::context::{nested_run::OuterRun, poll_notes::PollNotes};
 
 use std::{
     arch::asm,
     cell::Cell,
-    panic::Location,
     ptr::{self, NonNull},
     sync::Arc,
     task::Waker,
@@ -26,10 +29,7 @@ use std::{
 };
 
 use crate::scheduler::workers::context::nested_run::OuterRuns;
-use weald_sync::{
-    reason::Reason,
-    unit::{self, Unit},
-};
+use weald_sync::unit::{self, Unit};
 
 use crate::{
     biased_lock::Lease,
@@ -425,25 +425,4 @@ impl Drop for NestedRun<'_> {
         self.here.wanted_until.set(self.wanted_until);
         self.here.dropping.set(self.dropping);
     }
-}
-
-/// Notes what the running job waits for, for reports.
-#[inline(always)]
-pub fn note_wait(what: Reason) {
-    with(|cx| {
-        if let Some(job) = cx.job() {
-            // SAFETY: the thread that runs a job keeps it alive.
-            unsafe { job.header() }.set_waits_for(what.to_word_with_site());
-        }
-    });
-}
-
-/// Adds the line of the wait to what the running job waits for, unless it has one.
-pub(crate) fn note_site(site: &'static Location<'static>) {
-    with(|cx| {
-        if let Some(job) = cx.job() {
-            // SAFETY: as above.
-            unsafe { job.header() }.note_site(site);
-        }
-    });
 }

@@ -8,7 +8,10 @@ use crate::{
     job::{name::CallbackName, testing},
     scheduler::{
         stackful::pinned::PinnedQueue,
-        threads::{detached_run::ListedRun, monitor::stays_stuck::StaysStuck, panic_hook_end},
+        threads::{
+            depending::DependingJob, detached_run::ListedRun, monitor::stays_stuck::StaysStuck,
+            panic_hook_end,
+        },
         workers::{config::Config, context, worker::WorkerLoop},
     },
     timer::{clock::ClockKind, entry_queue::EntryQueue},
@@ -121,7 +124,9 @@ fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
         let sleeper = shared.clone();
         let monitor = thread::spawn(move || {
             sleeper.monitor.begin(thread::current());
-            sleeper.monitor.sleep_until_a_worker_wakes(|| (), || true);
+            sleeper
+                .monitor
+                .sleep_until_a_worker_wakes(|| (), || true, None);
         });
         until(|| shared.monitor.is_asleep());
         let set_shared = |shared| context::with(|cx| cx.set_shared(shared));
@@ -367,6 +372,21 @@ fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_
     }
 }
 
+struct Panics(mpsc::Sender<()>);
+
+impl CircleWatch for Panics {
+    fn look_when_quiet(&mut self, _shared: &Shared) {
+        self.0.send(()).unwrap();
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+
+    fn look_at(&mut self, _shared: &Shared, _depending: Vec<DependingJob>) {}
+
+    fn must_look_again(&self) -> bool {
+        false
+    }
+}
+
 #[test]
 fn a_panic_does_not_end_the_monitor() {
     let config = Config {
@@ -378,11 +398,7 @@ fn a_panic_does_not_end_the_monitor() {
         assert!(serve::hand_off(&shared, handoff).is_ok());
     }
     let (called, calls) = mpsc::channel();
-    let when_quiet = move |_: &Shared| {
-        called.send(()).unwrap();
-        std::panic::resume_unwind(Box::new("on purpose"));
-    };
-    start(&shared, Box::new(when_quiet)).unwrap();
+    start(&shared, Box::new(Panics(called))).unwrap();
     for _ in 0..3 {
         calls.recv().unwrap();
     }
