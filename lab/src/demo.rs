@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use weald::process::{self, Inbox};
 use weald::sync::Mutex;
-use weald::{JoinHandle, Runtime, Spawn, Waits};
+use weald::{JoinHandle, Runtime, Spawn};
 
 use crate::error::Error;
 use crate::programs::scenes::{SCENES, Scene, Ticks, due, offence};
@@ -219,13 +219,6 @@ impl Stage {
             self.note(&report.message);
             audience.told(at, &report.message)?;
         }
-        // Weald reports a deadlock unasked only when nothing else can run; here 10,000 processes can.
-        if self.begun.contains(&(Scene::Deadlock, false)) {
-            for sentence in cycles(&self.runtime.waits()) {
-                self.note(&sentence);
-                audience.told(at, &sentence)?;
-            }
-        }
         Ok(())
     }
 
@@ -255,22 +248,6 @@ fn start_deadlock() -> [JoinHandle<()>; 2] {
         Spawn::new().name(name).spawn(left),
         Spawn::new().name(other).spawn(right),
     ]
-}
-
-/// One sentence for each circle of jobs that wait for each other.
-fn cycles(waits: &Waits) -> Vec<String> {
-    let sentence = |cycle: &Vec<usize>| {
-        let links: Vec<String> = cycle
-            .iter()
-            .map(|&index| waits.jobs[index].to_string())
-            .collect();
-        format!(
-            "{} jobs wait for each other: {}",
-            links.len(),
-            links.join("; ")
-        )
-    };
-    waits.cycles.iter().map(sentence).collect()
 }
 
 /// How many of the ticks that are due in this time have come.
