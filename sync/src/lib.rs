@@ -14,6 +14,7 @@ mod seqlock;
 // Wait queues: waiters in a list under a spin lock. Whatever ends a wait wins its claim.
 mod queue {
     pub(crate) mod claim;
+    pub(crate) mod late;
     pub(crate) mod list;
     pub(crate) mod offer;
     pub(crate) mod serve;

@@ -167,6 +167,11 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
         self.first().settles_early() || self.rest().settles_early()
     }
 
+    #[inline(always)]
+    fn drops_early(&self) -> bool {
+        self.first().drops_early() || self.rest().drops_early()
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }

@@ -76,6 +76,11 @@ impl<T> Branch for Never<T> {
         false
     }
 
+    #[inline(always)]
+    fn drops_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }

@@ -105,6 +105,10 @@ impl<B: Branch> Branch for Option<B> {
         self.as_ref().is_some_and(B::settles_early)
     }
 
+    fn drops_early(&self) -> bool {
+        self.as_ref().is_some_and(B::drops_early)
+    }
+
     fn reason(&self) -> Reason {
         match self {
             Some(branch) => branch.reason(),

@@ -80,6 +80,12 @@ pub trait Branch {
         true
     }
 
+    /// Whether the branch must be dropped in a wait that one of its events ended before any was enrolled. If not, it is
+    /// forgotten there.
+    fn drops_early(&self) -> bool {
+        true
+    }
+
     /// The reason that is noted for the wait.
     fn reason(&self) -> Reason;
 }

@@ -35,7 +35,8 @@ pub struct Waiting<B: Branch> {
     stage: Stage,
     /// The line of the wait, if the call that created it knows it.
     site: Option<&'static Location<'static>>,
-    branch: B,
+    /// Dropped with the wait, unless that has nothing to do.
+    branch: ManuallyDrop<B>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -43,6 +44,8 @@ enum Stage {
     Fresh,
     /// It has a claim, and may have left offers.
     Waits,
+    /// By an event that was ready before any was enrolled.
+    EndedEarly,
     Ended,
 }
 
@@ -74,7 +77,7 @@ impl<B: Branch> Waiting<B> {
             claim: MaybeUninit::uninit(),
             stage: Stage::Fresh,
             site,
-            branch,
+            branch: ManuallyDrop::new(branch),
         }
     }
 
@@ -96,7 +99,7 @@ impl<B: Branch> Waiting<B> {
             claim: &mut this.claim,
             stage: &mut this.stage,
             // SAFETY: *pinned*.
-            branch: unsafe { Pin::new_unchecked(&mut this.branch) },
+            branch: unsafe { Pin::new_unchecked(&mut *this.branch) },
         }
     }
 
@@ -112,7 +115,7 @@ impl<B: Branch> Waiting<B> {
         let this = ManuallyDrop::new(self);
         // SAFETY: the branch is moved out of a value that is neither used nor dropped any longer; its other
         // fields own nothing yet.
-        unsafe { std::ptr::read(&raw const this.branch) }
+        unsafe { std::ptr::read(&raw const *this.branch) }
     }
 }
 
@@ -196,7 +199,7 @@ impl<B: Branch> Waiting<B> {
             stage, mut branch, ..
         } = self.parts();
         let output = std::task::ready!(branch.as_mut().attempt(base, cx));
-        *stage = Stage::Ended;
+        *stage = Stage::EndedEarly;
         if branch.settles_early() {
             branch.settle(Some(base));
         }
@@ -357,10 +360,26 @@ const NOBODY: u32 = u32::MAX / 2;
 impl<B: Branch> Drop for Waiting<B> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.stage != Stage::Ended {
-            // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
-            unsafe { Pin::new_unchecked(self) }.end_dropped();
+        // Nothing was enrolled, so nothing refers to the branch that is forgotten.
+        if self.stage == Stage::EndedEarly && !self.branch.drops_early() {
+            return;
         }
+        let this = BranchDropped(self);
+        if matches!(this.0.stage, Stage::Fresh | Stage::Waits) {
+            // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
+            unsafe { Pin::new_unchecked(&mut *this.0) }.end_dropped();
+        }
+    }
+}
+
+/// A wait whose branch is dropped with this, even if what comes before panics.
+struct BranchDropped<'a, B: Branch>(&'a mut Waiting<B>);
+
+impl<B: Branch> Drop for BranchDropped<'_, B> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: called once, by the drop of the wait, which uses the branch no more.
+        unsafe { ManuallyDrop::drop(&mut self.0.branch) };
     }
 }
 

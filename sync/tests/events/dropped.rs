@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use weald_sync::{Event, Mutex, Wait, after, channel, choose, of_future, one_of};
+use weald_sync::{Either, Event, Mutex, Wait, after, channel, choose, of_future, one_of};
 
 use crate::hand::hand;
 
@@ -87,6 +87,18 @@ fn a_choice_that_nobody_polled_has_taken_nothing() {
     sender.try_send(1).unwrap();
     drop(choose((receiver.receive(), receiver.receive())).sync());
     assert_eq!(receiver.try_receive(), Ok(1));
+}
+
+#[test]
+fn what_a_choice_that_was_ready_has_not_sent_is_dropped() {
+    let ((full, _from_full), (sender, receiver)) = (channel::bounded(1), channel::unbounded());
+    let value = Arc::new(());
+    assert_eq!(full.try_send(Arc::clone(&value)), Ok(()));
+    sender.try_send(1).unwrap();
+    let send = full.send(Arc::clone(&value));
+    let chosen = one_of((receiver.receive(), send)).wait();
+    assert!(matches!(chosen, Either::First(Ok(1))));
+    assert_eq!(Arc::strong_count(&value), 2, "one in the channel");
 }
 
 #[test]

@@ -13,40 +13,45 @@ use super::{
 };
 use crate::{
     event::{Branch, Enrolled, Won},
-    queue::{
-        offer::{Met, OfferNode},
-        ticket::Ticket,
-    },
+    queue::{late::LateNode, offer::Met, ticket::Ticket},
     runtime::reason::{Kind, Reason},
 };
 
 /// The event of [`Receiver::receive`](super::Receiver::receive).
 pub struct Receive<'a, T> {
-    channel: &'a Channel<T>,
-    /// Its slot receives the value that a sender hands over.
-    node: OfferNode<Option<T>>,
+    /// The channel, and a node whose slot receives the value that a sender hands over.
+    node: LateNode<'a, Channel<T>, Option<T>>,
 }
+
+const IS_LEFT: &str = "a receive that a sender ended has left an offer";
 
 impl<'a, T> Receive<'a, T> {
     #[inline(always)]
     pub(super) fn new(channel: &'a Channel<T>) -> Receive<'a, T> {
         Receive {
-            channel,
-            node: OfferNode::with_slot(None),
+            node: LateNode::new(channel),
         }
     }
 
     #[inline(always)]
-    fn node(self: Pin<&mut Self>) -> (&'a Channel<T>, Pin<&mut OfferNode<Option<T>>>) {
-        crate::queue::list::project(self, |this| (this.channel, &mut this.node))
+    fn channel(&self) -> &'a Channel<T> {
+        self.node.tool()
+    }
+
+    #[inline(always)]
+    fn node(self: Pin<&mut Self>) -> Pin<&mut LateNode<'a, Channel<T>, Option<T>>> {
+        // SAFETY: the node is pinned with the wait, and nothing else gives access to it.
+        unsafe { self.map_unchecked_mut(|this| &mut this.node) }
     }
 
     /// Takes the offer back, if no partner has taken it out.
     // Out of line, so that the end of a wait that has left no offer stays small.
     #[inline(never)]
     fn retract(self: Pin<&mut Self>) {
-        let (channel, node) = self.node();
-        channel.lock().receivers.remove(node);
+        let channel = self.channel();
+        if let Some(node) = self.node().node() {
+            channel.lock().receivers.remove(node);
+        }
     }
 }
 
@@ -55,7 +60,7 @@ impl<T> Branch for Receive<'_, T> {
 
     #[inline(always)]
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let received = self.channel.lock().receive();
+        let received = self.channel().lock().receive();
         match received {
             Received::Value(value, waker) => {
                 wake(waker);
@@ -72,7 +77,7 @@ impl<T> Branch for Receive<'_, T> {
         ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
-        let (channel, node) = self.node();
+        let channel = self.channel();
         let mut state = channel.lock();
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
@@ -95,7 +100,7 @@ impl<T> Branch for Receive<'_, T> {
                 Enrolled::Ready(value.ok_or(Closed))
             }
             Met::Nobody(own) => {
-                state.receivers.leave(node, ticket);
+                state.receivers.leave(self.node().write(None), ticket);
                 drop(own);
                 Enrolled::Waits
             }
@@ -103,14 +108,15 @@ impl<T> Branch for Receive<'_, T> {
     }
 
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
-        let (_, node) = self.node();
+        let node = self.node().node().expect(IS_LEFT);
         // SAFETY: `won` is *routed*: a partner has won the claim for this node.
         let left = unsafe { node.left_value(won) };
         left.slot.take().ok_or(Closed)
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {
-        let (channel, node) = self.node();
+        let channel = self.channel();
+        let node = self.node().node().expect(IS_LEFT);
         let mut state = channel.lock();
         let Some(value) = state.receivers.value(node).slot.take() else {
             return;
@@ -122,7 +128,7 @@ impl<T> Branch for Receive<'_, T> {
 
     #[inline(always)]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
-        if won.is_none() && self.node.is_bound() {
+        if won.is_none() && self.node.is_written() {
             self.retract();
         }
     }
@@ -132,7 +138,12 @@ impl<T> Branch for Receive<'_, T> {
         false
     }
 
+    #[inline(always)]
+    fn drops_early(&self) -> bool {
+        false
+    }
+
     fn reason(&self) -> Reason {
-        Reason::new(Kind::Receive, self.channel).named(self.channel.name())
+        Reason::new(Kind::Receive, self.channel()).named(self.channel().name())
     }
 }

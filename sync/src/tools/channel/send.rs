@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -135,6 +136,11 @@ impl<T> Branch for Send<'_, T> {
     #[inline(always)]
     fn settles_early(&self) -> bool {
         false
+    }
+
+    #[inline(always)]
+    fn drops_early(&self) -> bool {
+        mem::needs_drop::<T>()
     }
 
     fn reason(&self) -> Reason {
