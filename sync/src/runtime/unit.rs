@@ -19,8 +19,11 @@ pub struct Unit {
     operations: AtomicU32,
     /// What `operations` may reach in this poll; the difference is the budget that is left.
     limit: Cell<u32>,
-    /// The state of the thread's generator of random numbers; zero until the first one is drawn.
+    /// The state of the thread's own generator of random numbers, which is odd; zero until the first one is drawn,
+    /// and while they are drawn from a seed.
     random: Cell<u32>,
+    /// The state of the generator that repeats its numbers; zero if the thread uses its own.
+    seeded: Cell<u32>,
 }
 
 thread_local! {
@@ -30,6 +33,7 @@ thread_local! {
             operations: AtomicU32::new(0),
             limit: Cell::new(0),
             random: Cell::new(0),
+            seeded: Cell::new(0),
         }
     };
 }
@@ -54,24 +58,22 @@ pub fn current() -> usize {
 }
 
 /// A pseudo-random number below `below`, for fair choices.
+#[inline]
 pub(crate) fn random(below: u32) -> u32 {
     if cfg!(loom) {
         // A model is the same each time it runs.
         return 0;
     }
-    with(|unit| {
-        // Marsaglia's xorshift (2003); zero would stay zero, so the first state is the thread's address.
-        let mut x = unit.random.get();
-        if x == 0 {
-            let low = std::ptr::from_ref(unit).addr() & 0xffff_ffff;
-            x = u32::try_from(low).expect("it has 32 bits") | 1;
+    let x = with(|unit| match unit.random.get() {
+        0 => unit.draw_apart(),
+        state => {
+            // A product by a constant of Steele and Vigna (2021). Its high bits are the good ones, and they decide below.
+            let x = state.wrapping_mul(0x93d7_65dd);
+            unit.random.set(x);
+            x
         }
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        unit.random.set(x);
-        ((u64::from(x) * u64::from(below)) >> 32) as u32
-    })
+    });
+    ((u64::from(x) * u64::from(below)) >> 32) as u32
 }
 
 impl Unit {
@@ -117,7 +119,30 @@ impl Unit {
     /// From now on the thread draws its choices from `state`; returns the state before. A runtime whose runs repeat
     /// calls it when a run begins and when it ends. Zero: the next choice begins anew, with a state of the thread.
     pub fn set_random(&self, state: u32) -> u32 {
-        self.random.replace(state)
+        self.random.set(0);
+        self.seeded.replace(state)
+    }
+
+    /// A number from the seeded generator, or the first one of the thread's own.
+    #[cold]
+    fn draw_apart(&self) -> u32 {
+        let mut x = self.seeded.get();
+        let is_seeded = x != 0;
+        if !is_seeded {
+            // The count, lest a thread begin in the same way after each run that repeats.
+            let low = std::ptr::from_ref(self).addr() & 0xffff_ffff;
+            let low = u32::try_from(low).expect("it has 32 bits");
+            x = low.wrapping_add(self.operations()) | 1;
+        }
+        // Marsaglia's xorshift (2003); zero would stay zero.
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        match is_seeded {
+            true => self.seeded.set(x),
+            false => self.random.set(x | 1),
+        }
+        x
     }
 
     /// Takes the unit off the thread for a nested run: another unit will run on top of its stack. Returns
@@ -159,6 +184,29 @@ mod tests {
             seen.iter().all(|count| (700..1300).contains(count)),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn each_pair_of_numbers_is_drawn() {
+        let mut seen = [0; 64];
+        for _ in 0..64_000 {
+            seen[(random(8) * 8 + random(8)) as usize] += 1;
+        }
+        assert!(
+            seen.iter().all(|count| (800..1200).contains(count)),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn a_seed_gives_the_numbers_that_it_has_always_given() {
+        // The thread's own generator has begun.
+        random(3);
+        let before = with(|unit| unit.set_random(7));
+        let numbers = [(); 8].map(|()| random(1000));
+        with(|unit| unit.set_random(before));
+        assert_eq!(numbers, [0, 109, 903, 714, 664, 488, 60, 184]);
+        assert_ne!([(); 8].map(|()| random(1000)), numbers);
     }
 
     #[test]
