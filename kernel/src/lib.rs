@@ -129,8 +129,7 @@ mod reactor {
 //   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
 //   (`steal_stack_job`, which chooses the deque; `admits` decides whether the worker may steal there); an owner that
 //   waits for a stolen job calls it itself (`StolenJob::help`);
-// - where a stuck worker is retaken from its thread, which blocks or computes too long: `threads::monitor` (`observe`,
-//   `retake`, `revoke`), and where it is handed to a spare thread: `threads::serve` (`hand_off`);
+// - where a stuck worker is retaken: `threads::monitor` (`observe`, `retake`, `revoke`), handed on: `threads::serve`;
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
 // - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it is
@@ -175,7 +174,6 @@ mod scheduler {
         pub(crate) mod blocking_pools;
         pub(crate) mod blocking_threads;
         mod crowd;
-        pub(crate) mod depending;
         pub(crate) mod detached;
         mod detached_end;
         pub(crate) mod detached_round;
@@ -247,7 +245,6 @@ mod api {
 
 // Observation: metrics, waiting jobs, stack overflows, panics.
 mod observe {
-    pub(crate) mod circles;
     pub(crate) mod metrics;
     pub(crate) mod overflow;
     pub(crate) mod panics;
@@ -386,6 +383,7 @@ pub use api::{
     place::{poll_place, poll_place_after},
     scope::{Scope, scope},
     spawn::{Spawn, spawn, spawn_child, spawn_local},
+    sync_hooks::note_wait,
     time::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,
@@ -426,7 +424,7 @@ pub use scheduler::{
             wait_to_the_end, yield_with_stack,
         },
     },
-    workers::{config::available_workers, context::note_wait},
+    workers::config::available_workers,
 };
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};

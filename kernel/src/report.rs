@@ -337,22 +337,14 @@ pub(crate) fn shutdown(not_stopped: &[JobName]) {
     }
 }
 
-/// What the other jobs do while some wait for each other.
-#[derive(Clone, Copy)]
-pub(crate) enum Others {
-    Wait,
-    GoOn,
-}
-
 /// Jobs wait for each other; `sentence` says which, and the first of them is named.
 pub(crate) fn cycle(
     first: LateName,
-    others: Others,
+    begins: &'static str,
     sentence: impl FnOnce() -> String + Send + 'static,
 ) {
-    of_job_late(ReportKind::Cycle, first, move |_| match others {
-        Others::Wait => format!("nothing can run any longer: {}", sentence()),
-        Others::GoOn => format!("a deadlock, while others go on: {}", sentence()),
+    of_job_late(ReportKind::Cycle, first, move |_| {
+        format!("{begins}: {}", sentence())
     });
 }
 

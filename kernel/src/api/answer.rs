@@ -28,9 +28,10 @@ use std::{
 use weald_sync::reason::Reason;
 
 use crate::{
+    api::sync_hooks::note_wait,
     job::foreign_waker,
     memory::Owned,
-    scheduler::workers::{context::note_wait, waker},
+    scheduler::workers::waker,
     sys::{AtomicU8, Ordering},
 };
 

@@ -19,6 +19,7 @@ use std::{
     sync::Arc,
 };
 
+use crate::api::sync_hooks::note_wait;
 use crate::scheduler::{
     stackful::wait::{self, block::block_in_place},
     threads::{
@@ -26,7 +27,7 @@ use crate::scheduler::{
         blocking_threads,
     },
     workers::{
-        context::{self, note_wait},
+        context,
         shared::{self, Shared},
         waker::kept,
     },

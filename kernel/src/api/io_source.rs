@@ -18,6 +18,7 @@ use weald_sync::{
 };
 
 use crate::{
+    api::sync_hooks::note_wait,
     api::{
         io_operation::{IoWait, Operation, Ready},
         offload::ShutDown,
@@ -27,11 +28,7 @@ use crate::{
         slot::{Interest, Readiness, Seen, SourceSlot, Waiter},
         table::SharedSlot,
     },
-    scheduler::workers::{
-        context::{self, note_wait},
-        current,
-        waker::kept,
-    },
+    scheduler::workers::{context, current, waker::kept},
 };
 
 /// A watched file descriptor: a socket, a pipe, or anything else that `epoll` accepts.

@@ -19,6 +19,7 @@ use weald_sync::{
 
 use crate::{
     api::park::Unparker,
+    api::sync_hooks::note_wait_of,
     job::{
         Header, JobRef,
         body::{Failure, Outcome},
@@ -29,12 +30,7 @@ use crate::{
     report::{JobName, panic_message},
     scheduler::{
         stackful::nested::{self, Joined},
-        workers::{
-            cancel,
-            context::{self, note_wait_of},
-            run, shared,
-            waker::kept,
-        },
+        workers::{cancel, context, run, shared, waker::kept},
     },
 };
 

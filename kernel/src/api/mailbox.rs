@@ -27,6 +27,7 @@ use weald_sync::{
 };
 
 use crate::{
+    api::sync_hooks::note_wait,
     api::unit::Unit,
     job::{
         JobRef,
@@ -40,12 +41,7 @@ use crate::{
     report::JobName,
     scheduler::{
         threads::queue_watch::post_counts,
-        workers::{
-            cancel,
-            context::{self, note_wait},
-            ready::ready_and_true,
-            waker,
-        },
+        workers::{cancel, context, ready::ready_and_true, waker},
     },
 };
 

@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     FEATURES,
+    api::sync_hooks::note_wait,
     report::{self, panic_message},
     scheduler::{
         threads::{
@@ -16,7 +17,7 @@ use crate::{
             blocking_threads,
         },
         workers::{
-            context::{self, note_wait},
+            context,
             shared::{self, Shared},
             waker::kept,
         },

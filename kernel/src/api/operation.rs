@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     FEATURES,
+    api::sync_hooks::note_wait,
     api::{
         offload::{Output, Pending, ShutDown},
         time::sleep,
@@ -23,7 +24,7 @@ use crate::{
             blocking_pool::LASTS,
         },
         workers::{
-            context::{self, note_wait},
+            context,
             shared::{self, Shared},
             waker::kept,
         },

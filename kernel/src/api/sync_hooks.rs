@@ -4,6 +4,8 @@
 //! The hooks serve every thread. A thread that belongs to no runtime parks, and uses the system's clock, as if no
 //! hooks were installed.
 
+#![allow(unsafe_code)]
+
 use std::{
     any::Any,
     future::poll_fn,
@@ -15,7 +17,7 @@ use std::{
 
 use weald_sync::{
     hooks::{self, Alarm, FirstPoll, Hooks},
-    reason::Reason,
+    reason::{self, Reason},
 };
 
 use crate::{
@@ -88,11 +90,11 @@ impl Hooks for KernelHooks {
     }
 
     fn note(&self, reason: Reason, waker: &Waker) {
-        context::note_wait_of(reason, waker);
+        note_wait_of(reason, waker);
     }
 
     fn note_site(&self, site: &'static Location<'static>) {
-        context::note_site(site);
+        note_site(site);
     }
 
     fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
@@ -106,4 +108,43 @@ impl Hooks for KernelHooks {
     fn give_way(&self, waker: &Waker) {
         context::here().yield_run(waker);
     }
+}
+
+/// Notes what the running job waits for, for reports.
+#[inline(always)]
+pub fn note_wait(what: Reason) {
+    context::with(|cx| {
+        if let Some(job) = cx.job() {
+            let word = reason::beside_others(what.to_word_with_site());
+            // SAFETY: the thread that runs a job keeps it alive.
+            unsafe { job.header() }.set_waits_for(word);
+        }
+    });
+}
+
+/// As [`note_wait`], of a wait that was polled with `waker`. It is known to be the job's only one if the waker is the
+/// job's, and the job has noted none before in this poll.
+#[inline(always)]
+pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
+    context::with(|cx| {
+        if let Some(job) = cx.job() {
+            // SAFETY: as above.
+            let header = unsafe { job.header() };
+            let word = what.to_word_with_site();
+            header.set_waits_for(match waker::is_of(waker, job) && !header.has_noted_wait() {
+                true => word,
+                false => reason::beside_others(word),
+            });
+        }
+    });
+}
+
+/// Adds the line of the wait to what the running job waits for, unless it has one.
+fn note_site(site: &'static Location<'static>) {
+    context::with(|cx| {
+        if let Some(job) = cx.job() {
+            // SAFETY: as above.
+            unsafe { job.header() }.note_site(site);
+        }
+    });
 }

@@ -18,8 +18,8 @@ use weald_sync::{
 };
 
 use crate::{
+    api::sync_hooks::note_wait,
     scheduler::workers::config::FOREVER,
-    scheduler::workers::context::note_wait,
     scheduler::workers::{
         context, current,
         shared::{self, Shared},

@@ -4,6 +4,8 @@
 //! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
 //! ever, unless one of them is cancelled or has a deadline.
 
+pub(crate) mod circles;
+
 use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
@@ -12,7 +14,7 @@ use crate::{
     job::JobRef,
     report::{self, JobName, LateName},
     scheduler::{
-        threads::{depending::holder_of, held_up},
+        threads::{held_up, queue_watch::depending::holder_of},
         workers::shared::Shared,
     },
 };

@@ -12,7 +12,11 @@ use crate::{
     api::mailbox::{LongMailbox, UnreadMailbox},
     api::sync_hooks,
     memory,
-    observe::{circles::Circles, metrics::Metrics, overflow, panics, waits::Waits},
+    observe::{
+        metrics::Metrics,
+        overflow, panics,
+        waits::{Waits, circles::Circles},
+    },
     report,
     runtime::{
         builder::{BuildError, Builder},

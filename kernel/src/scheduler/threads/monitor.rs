@@ -27,7 +27,7 @@
 //! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held up](super::held_up), and
 //!    looks at the [blocking pools](super::blocking_pools);
 //! 7. samples how long messages wait ([`super::queue_watch`]), and looks for circles of waits among what the sample
-//!    has found ([`super::depending`]).
+//!    has found ([`circle_watch`]).
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names the
 //! stuck run, adds the thread to the detached ones, clears the run word, and issues the next lease. Then
@@ -45,6 +45,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod circle_watch;
 mod conditions;
 mod stays_stuck;
 mod watched;
@@ -64,11 +65,11 @@ use crate::{
     scheduler::{
         threads::{
             blocking_threads, crowd,
-            depending::{self, CircleWatch},
             detached_round::{self, is_fork, note_offence},
             detached_run::{Activity, Cause, DetachedRun, RunningCode},
             held_up::{self, LastLook},
             monitor::{
+                circle_watch::CircleWatch,
                 conditions::{Conditions, Taker, taker_of_round},
                 watched::{Holding, Watched},
             },
@@ -144,7 +145,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
         if quiet > QUIET_ROUNDS {
             circles.look_when_quiet(shared);
             let due = shared.queues.sample_before_sleep(&shared.clock);
-            depending::pass_on(shared, circles);
+            circle_watch::pass_on(shared, circles);
             if circles.must_look_again() {
                 quiet = 0;
                 continue;
@@ -180,7 +181,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
                 quiet = 0;
             }
             shared.queues.step(&shared.clock, circles.must_look_again());
-            depending::pass_on(shared, circles);
+            circle_watch::pass_on(shared, circles);
         }
     }
 }

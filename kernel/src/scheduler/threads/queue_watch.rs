@@ -9,7 +9,7 @@
 //!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
 //!
-//! The same walk collects the jobs that depend on others ([`super::depending`]), of which circles of waits are made.
+//! The same walk collects the jobs that depend on others ([`depending`]), of which circles of waits are made.
 //!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
 //! take more than a hundredth of its time; and up to ten times as often while it must look again at a circle of waits. It
@@ -18,6 +18,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod depending;
 pub(crate) mod post_counts;
 
 use std::{
@@ -32,8 +33,7 @@ use crate::{
     memory::JobWalk,
     report::{self, LateName},
     scheduler::threads::{
-        depending::{self, DependingJob},
-        queue_watch::post_counts::PostCounts,
+        queue_watch::{depending::DependingJob, post_counts::PostCounts},
         unread_times::UnreadTimes,
     },
     sys::{Mutex, MutexGuard, lock},

@@ -7,14 +7,10 @@
 
 mod budget;
 pub(crate) mod nested_run;
-mod noted_wait;
 mod plain_nested_run;
 mod poll_notes;
 mod stacks;
 mod work;
-
-pub use noted_wait::note_wait;
-pub(crate) use noted_wait::{note_site, note_wait_of};
 
 pub(crate) use crate::scheduler::workers::context::{nested_run::OuterRun, poll_notes::PollNotes};
 

@@ -9,8 +9,8 @@ use crate::{
     scheduler::{
         stackful::pinned::PinnedQueue,
         threads::{
-            depending::DependingJob, detached_run::ListedRun, monitor::stays_stuck::StaysStuck,
-            panic_hook_end,
+            detached_run::ListedRun, monitor::stays_stuck::StaysStuck, panic_hook_end,
+            queue_watch::depending::DependingJob,
         },
         workers::{config::Config, context, worker::WorkerLoop},
     },

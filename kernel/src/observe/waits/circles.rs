@@ -3,7 +3,7 @@
 //! *When nothing can run*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is a
 //! deadlock.
 //!
-//! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::depending)) finds the waits one
+//! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds the waits one
 //! after the other, so a circle in it may be none: each wait may have ended before the next one was found. A circle that
 //! two samples in a row have found is looked at again, several times at once. If it stands then, too, it is reported. A
 //! wait that may end for another reason, such as a time limit, is not in the sample. Nor is one of several waits that a
@@ -19,10 +19,13 @@ use crate::{
         metrics::Metrics,
         waits::{Graph, LateWaiting, WaitingNode, cycles, sentence},
     },
-    report::{self, Others},
+    report,
     scheduler::{
         stackful::pinned,
-        threads::depending::{CircleWatch, DependingJob, holder_of, only_holder_of},
+        threads::{
+            monitor::circle_watch::CircleWatch,
+            queue_watch::depending::{DependingJob, holder_of, only_holder_of},
+        },
         workers::shared::Shared,
     },
 };
@@ -34,6 +37,10 @@ const MOST_PROCESSES: usize = 100_000;
 /// How often in a row a circle must stand that two samples have found. Were it none, a job would have to leave its wait
 /// and begin it again between any two of these looks.
 const LOOKS: usize = 8;
+
+/// How the reports begin.
+const WHEN_QUIET: &str = "nothing can run any longer";
+const BESIDE_OTHERS: &str = "a deadlock, while others go on";
 
 /// The jobs of a circle, each of which waits for the next one; the one with the lowest address is first. Their blocks may
 /// be free, or belong to other jobs.
@@ -65,7 +72,7 @@ impl CircleWatch for Circles {
             let nodes = || cycle.iter().map(|&index| &graph.waiting[index]);
             let circle = from_lowest(nodes().map(|node| node.job.ptr()).collect());
             if !self.is_reported(&circle) {
-                report(nodes().map(WaitingNode::named).collect(), Others::Wait);
+                report(nodes().map(WaitingNode::named).collect(), WHEN_QUIET);
             }
             now.push(circle);
         }
@@ -145,15 +152,15 @@ fn report_if_it_stands(shared: &Shared, circle: &Circle) -> bool {
             let holder = Some(next);
             WaitingNode { job, holder }.named()
         });
-        report(named.collect(), Others::GoOn);
+        report(named.collect(), BESIDE_OTHERS);
     }
     // The monitor may have the last references.
     report::without_user_code(|| drop(jobs));
     stands
 }
 
-fn report(jobs: Vec<LateWaiting>, others: Others) {
-    report::cycle(jobs[0].job.clone(), others, move || {
+fn report(jobs: Vec<LateWaiting>, begins: &'static str) {
+    report::cycle(jobs[0].job.clone(), begins, move || {
         let jobs: Vec<_> = jobs.into_iter().map(LateWaiting::now).collect();
         sentence(jobs.iter().collect())
     });

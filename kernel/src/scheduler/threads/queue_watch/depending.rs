@@ -1,6 +1,6 @@
 //! The jobs that wait for a lock, or for the end of another job: those of which circles of waits are made.
 //!
-//! A sample of all jobs ([`super::queue_watch`]) collects them, in steps. The monitor then passes them to a [`CircleWatch`],
+//! A sample of all jobs ([`super`]) collects them, in steps. The monitor then passes them to a [`CircleWatch`](crate::scheduler::threads::monitor::circle_watch::CircleWatch),
 //! so that jobs that wait for each other are reported although others go on.
 
 use weald_sync::{
@@ -8,10 +8,7 @@ use weald_sync::{
     reason::{Kind, Reason},
 };
 
-use crate::{
-    job::{JobPtr, JobRef},
-    scheduler::workers::shared::Shared,
-};
+use crate::job::{JobPtr, JobRef};
 
 /// A sample collects no more than this many.
 const MOST: usize = 100_000;
@@ -22,25 +19,6 @@ pub(crate) struct DependingJob {
     pub(crate) job: JobPtr,
     /// The address of the other job, or of this one.
     pub(crate) holder: usize,
-}
-
-/// What looks for circles of waits. Called by the monitor.
-pub(crate) trait CircleWatch: Send {
-    /// Every worker has slept for a while.
-    fn look_when_quiet(&mut self, shared: &Shared);
-
-    /// A sample has found these jobs.
-    fn look_at(&mut self, shared: &Shared, depending: Vec<DependingJob>);
-
-    /// Whether a circle was seen once, so that the next sample decides whether it is one.
-    fn must_look_again(&self) -> bool;
-}
-
-/// Passes on what the last sample has found, once. Called by the monitor each round.
-pub(super) fn pass_on(shared: &Shared, circles: &mut dyn CircleWatch) {
-    if let Some(depending) = shared.queues.take_depending() {
-        circles.look_at(shared, depending);
-    }
 }
 
 /// Adds `job` to `found`, if it depends on a job.

@@ -1,0 +1,22 @@
+//! What looks for circles of waits, for the monitor: a feature of a later layer.
+
+use crate::scheduler::{threads::queue_watch::depending::DependingJob, workers::shared::Shared};
+
+/// What looks for circles of waits. Called by the monitor.
+pub(crate) trait CircleWatch: Send {
+    /// Every worker has slept for a while.
+    fn look_when_quiet(&mut self, shared: &Shared);
+
+    /// A sample has found these jobs.
+    fn look_at(&mut self, shared: &Shared, depending: Vec<DependingJob>);
+
+    /// Whether a circle was seen once, so that the next sample decides whether it is one.
+    fn must_look_again(&self) -> bool;
+}
+
+/// Passes on what the last sample has found, once. Called by the monitor each round.
+pub(super) fn pass_on(shared: &Shared, circles: &mut dyn CircleWatch) {
+    if let Some(depending) = shared.queues.take_depending() {
+        circles.look_at(shared, depending);
+    }
+}
