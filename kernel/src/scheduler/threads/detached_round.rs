@@ -174,7 +174,7 @@ pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
     let most = left_for_workers(shared).saturating_add(in_waits);
     // The parts of a fork are few, and the job that waits for them must not wait for the quarantine.
-    if !job.header().is_forked() && shared.detached.announced_exceed(most) {
+    if !job.header().is_part() && shared.detached.announced_exceed(most) {
         shared.suspects.note_offence(job.header(), Instant::now());
     }
 }
