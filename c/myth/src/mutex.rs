@@ -248,9 +248,13 @@ impl Mutex {
                 }
                 None => {}
             }
-            let state = self.state.fetch_and(!LOCKED, Release);
-            // A waiter may have come since the queue was empty. Whoever takes the mutex before us wakes it instead.
-            if state & WAITERS == 0 || !self.take_before_waiters() {
+            // It fails if a waiter has come since the queue was empty. The mutex is still ours then: had we freed it, others
+            // could have taken it, woken the waiter, and freed its memory before we look at it again.
+            if self
+                .state
+                .compare_exchange(LOCKED, 0, Release, Relaxed)
+                .is_ok()
+            {
                 return;
             }
         }
