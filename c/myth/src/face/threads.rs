@@ -373,8 +373,13 @@ unsafe fn create_all(many: Many) -> c_int {
     let id = Cell::new(NOBODY);
     let attributes = many.attributes.at(from).cast_const();
     // SAFETY: *valid*.
-    let attributes = unsafe { attributes.cast::<ThreadAttributes>().as_ref() };
+    let mut attributes = unsafe { attributes.cast::<ThreadAttributes>().as_ref() }.copied();
+    if let Some(attributes) = &mut attributes {
+        // It is joined below, and uses this frame until then.
+        attributes.detach_state = 0;
+    }
     let argument: *mut Many = &raw mut first;
+    let attributes = attributes.as_ref();
     let mut failed = guard(|| create(&id, attributes, Some(create_half), argument.cast()));
     // SAFETY: *valid*.
     let second_failed = unsafe { create_all(second) };

@@ -56,6 +56,15 @@ static void *square(void *argument) {
   return (void *)(n * n);
 }
 
+static int cubed;
+static void *cubes(void *argument) {
+  long n = *(long *)argument;
+  /* The helpers are still at work when their creator waits for them. */
+  for (int i = 0; i < 20; i++) myth_yield();
+  __atomic_add_fetch(&cubed, 1, __ATOMIC_RELAXED);
+  return (void *)(n * n * n);
+}
+
 static void *negate(void *argument) { return (void *)-*(long *)argument; }
 
 int main(void) {
@@ -133,6 +142,11 @@ int main(void) {
   CHECK(results[0] == (void *)25 && results[1] == (void *)-6);
   CHECK(myth_create_join_many_ex(NULL, NULL, square, arguments, NULL, 0, 0, sizeof arguments[0], 0, 2) == 0);
   CHECK(myth_create_join_many_ex(NULL, NULL, square, NULL, NULL, 0, 0, 0, 0, 0) == 0);
+  /* All are waited for, also if their attributes are those of detached threads. */
+  CHECK(myth_create_join_many_ex(NULL, &detached, cubes, &row[0].argument, &row[0].result, 0, 0, sizeof row[0],
+                                 sizeof row[0], MANY) == 0);
+  CHECK(cubed == MANY);
+  for (long i = 0; i < MANY; i++) CHECK(row[i].result == (void *)(i * i * i));
   CHECK(myth_create_join_many_ex(NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 1) == EINVAL);
   CHECK(myth_create_join_various_ex(NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 1) == EINVAL);
   myth_fini();
