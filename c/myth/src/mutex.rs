@@ -155,12 +155,12 @@ impl Mutex {
     }
 
     fn is_mine(&self) -> bool {
-        ptr::eq(self.owner.load(Relaxed), thread::current())
+        ptr::eq(self.owner.load(Relaxed), thread::settled())
     }
 
     fn note_owner(&self, count: u32) {
         if self.kind != NORMAL {
-            self.owner.store(thread::current().cast_mut(), Relaxed);
+            self.owner.store(thread::settled().cast_mut(), Relaxed);
             self.count.set(count);
         }
     }

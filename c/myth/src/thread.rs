@@ -32,7 +32,7 @@ use crate::{
     bind,
     keys::Values,
     machine::{self, Function, Place},
-    runtime::Global,
+    runtime::{self, Global},
     saved::{self, across},
     wait::wait,
 };
@@ -145,6 +145,13 @@ pub(crate) fn current() -> *const Thread {
         true => outside(),
         false => inside.cast(),
     }
+}
+
+/// [`current`], for what stays with the caller: if the runtime does not run, it starts, so that the caller, which then is
+/// another thread than before, is one of its threads already. If it cannot start, the caller stays what it is.
+pub(crate) fn settled() -> *const Thread {
+    let _refused = runtime::ensure();
+    current()
 }
 
 #[cold]

@@ -12,7 +12,7 @@
  *   may switch. (Compilers may keep the address of `errno` over a call; read it in a function that is not inlined if it
  *   matters.)
  * - Never switch: detach, self, equal, every _init and _destroy, trylock, unlock, signal, broadcast, join_counter_dec,
- *   keys, attributes, worker numbers. All others may.
+ *   keys, attributes, worker numbers, unless the call starts the runtime. All others may.
  * - Who may call: any thread, whether made by this library or by the system, unless a function says otherwise. The one that makes
  *   the first call becomes a thread of this library, until myth_fini. Any other thread of the system parks when it waits.
  * - A long jump must stay on one stack, and must not leave a function that this library has called. myth_exit and

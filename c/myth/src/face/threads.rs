@@ -195,7 +195,7 @@ extern "C" fn myth_setcancelstate(state: c_int, before: Option<&Cell<c_int>>) ->
             return Err(libc::EINVAL);
         }
         // SAFETY: the calling thread has not ended.
-        let was_disabled = unsafe { &*thread::current() }.disable_cancel(state == DISABLE);
+        let was_disabled = unsafe { &*thread::settled() }.disable_cancel(state == DISABLE);
         if let Some(before) = before {
             before.set(c_int::from(was_disabled));
         }
