@@ -23,7 +23,8 @@ use std::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
-    time::Instant,
+    thread as os_thread,
+    time::{Duration, Instant},
 };
 
 use weald_kernel::{JoinHandle, Spawn, is_in_job, timeout, with_fiber_word, yield_with_stack};
@@ -315,10 +316,7 @@ pub(crate) unsafe fn join(
     if this.has(DETACHED) {
         return Err(libc::EINVAL);
     }
-    while !this.has(STORED) {
-        // Its creator is about to store the handle, or has let it run first.
-        across(yield_with_stack);
-    }
+    wait_until_stored(this, patience)?;
     // SAFETY: *one joiner*.
     let handle = unsafe { &mut *this.handle.get() };
     let handle = handle.as_mut().ok_or(libc::EINVAL)?;
@@ -330,6 +328,23 @@ pub(crate) unsafe fn join(
     }
     // SAFETY: *three holds*: its job has ended, and the caller is the one that joins it.
     drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    Ok(())
+}
+
+/// Its creator is about to store the handle, or has let it run first; so it need not have ended.
+fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
+    /// How long an OS thread of the program sleeps, which cannot let others run.
+    const PAUSE: Duration = Duration::from_micros(50);
+    while !thread.has(STORED) {
+        match patience {
+            Patience::None => return Err(libc::EBUSY),
+            Patience::Until(Some(deadline)) if Instant::now() >= deadline => {
+                return Err(libc::EBUSY);
+            }
+            _ if is_in_job() => across(yield_with_stack),
+            _ => across(|| os_thread::sleep(PAUSE)),
+        }
+    }
     Ok(())
 }
 

@@ -141,6 +141,11 @@ fn threads() {
 }
 
 #[test]
+fn joins_by_threads_of_the_system() {
+    check("joins.c", &[]);
+}
+
+#[test]
 fn attributes() {
     check("attributes.c", &[]);
 }
