@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::Runtime;
+use weald_kernel::{Runtime, with_fiber_word};
 
 use crate::{
     bind, main_thread,
@@ -62,7 +62,7 @@ pub(crate) fn running() -> Option<&'static Global> {
 /// The runtime, which starts if it does not run.
 ///
 /// # Errors
-/// If the system refuses its OS threads.
+/// As [`start`].
 #[inline]
 pub(crate) fn ensure() -> Result<&'static Global, c_int> {
     match running() {
@@ -80,9 +80,13 @@ pub(crate) fn get() -> &'static Global {
 /// runs already.
 ///
 /// # Errors
-/// `EINVAL` if a setting is out of range, `EAGAIN` if the system refuses OS threads.
+/// `EINVAL` if a setting is out of range, `EAGAIN` if the system refuses OS threads, `ECANCELED` if the caller is a thread
+/// of a runtime that ends.
 #[cold]
 pub(crate) fn start(settings: Option<GlobalAttributes>) -> Result<&'static Global, c_int> {
+    if running().is_none() && is_one_of_ours() {
+        return Err(libc::ECANCELED);
+    }
     let changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(global) = running() {
         return Ok(global);
@@ -117,6 +121,11 @@ pub(crate) fn start(settings: Option<GlobalAttributes>) -> Result<&'static Globa
     let global = unsafe { &*global };
     main_thread::enter(global);
     Ok(global)
+}
+
+/// Whether the caller is a thread of this library, whose runtime may have ended.
+fn is_one_of_ours() -> bool {
+    with_fiber_word(|word| !word.get().is_null()).unwrap_or(false)
 }
 
 /// Ends the runtime. Threads that have not ended are ended in their waits; their memory is lost.

@@ -166,7 +166,8 @@ int myth_init(void);
 int myth_init_ex(myth_globalattr_t *attr);
 /* Ends the runtime, and gives the caller its OS thread back. Only the thread that started the runtime may call it; for
  * others it does nothing. Nothing else of this library may be in use. Threads that wait end there, as if cancelled, and
- * their identifiers are lost. Afterwards the runtime can be started again. */
+ * their identifiers are lost. Their destructors of keys run, and can no longer create threads (ECANCELED) or wait.
+ * Afterwards the runtime can be started again. */
 void myth_fini(void);
 
 /* In all of these NULL for `attr` means the settings of the next runtime. */

@@ -12,6 +12,7 @@ use std::{
 };
 
 use libc::pthread_key_t;
+use weald_kernel::is_in_job;
 
 use crate::{
     guard::{guard, guard_value},
@@ -37,7 +38,10 @@ extern "C" fn myth_key_delete(key: c_int) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn myth_setspecific(key: c_int, value: *const c_void) -> c_int {
     guard(|| {
-        runtime::ensure()?;
+        // A thread of a runtime that ends keeps values, too: its destructors run.
+        if !is_in_job() {
+            runtime::ensure()?;
+        }
         current().keys.set(key, value.cast_mut())
     })
 }

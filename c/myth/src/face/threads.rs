@@ -108,7 +108,10 @@ extern "C" fn myth_exit(result: *mut c_void) {
 
 #[unsafe(no_mangle)]
 extern "C" fn myth_self() -> *const Thread {
-    let current = || runtime::ensure().map_or(NOBODY, |_| thread::current());
+    let current = || match is_in_job() || runtime::ensure().is_ok() {
+        true => thread::current(),
+        false => NOBODY,
+    };
     guard_value(current, NOBODY)
 }
 

@@ -16,6 +16,24 @@ static void *waits(void *argument) {
   return argument;
 }
 
+/* At the end of the runtime a destructor is a thread's still, and starts no other runtime. */
+static myth_key_t key;
+static int begun, destroyed;
+static void *same(void *argument) { return argument; }
+static void destroys(void *value) {
+  myth_thread_t thread;
+  CHECK(value == &key && !myth_equal(myth_self(), NULL));
+  CHECK(myth_setspecific(key, NULL) == 0 && myth_getspecific(key) == NULL);
+  CHECK(myth_create_ex(&thread, NULL, same, NULL) == ECANCELED);
+  __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELAXED);
+}
+static void *keeps(void *argument) {
+  CHECK(myth_setspecific(key, &key) == 0);
+  __atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
+  myth_uncond_wait(&never);
+  return argument;
+}
+
 static int first_began;
 static void *begins(void *argument) {
   first_began = 1;
@@ -68,7 +86,11 @@ int main(void) {
   }
   /* Threads that wait for nothing do not keep it from ending. */
   for (int i = 0; i < 10; i++) CHECK(myth_create(waits, NULL) != NULL);
+  CHECK(myth_key_create(&key, destroys) == 0);
+  for (int i = 0; i < 10; i++) CHECK(myth_create(keeps, NULL) != NULL);
+  while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < 10) myth_yield();
   myth_fini();
+  CHECK(destroyed == 10 && myth_key_delete(key) == 0);
   CHECK(myth_init_ex(&attr) == 0);
   threads_run();
   /* No myth_fini: the program ends as it is. */
