@@ -67,6 +67,7 @@ impl GlobalAttributes {
 }
 
 impl ThreadAttributes {
+    /// Those of the next runtime.
     pub(crate) fn new() -> ThreadAttributes {
         let global = with_next(|next| *next);
         ThreadAttributes {

@@ -219,7 +219,8 @@ int myth_is_myth_worker(void);
 myth_thread_t myth_self(void);
 int myth_equal(myth_thread_t t1, myth_thread_t t2);
 
-/* `stackaddr` is kept, and without effect: stacks come from a pool. A stacksize of 0 means the runtime's. */
+/* The defaults are those of the runtime, or if none runs, of the next one. `stackaddr` is kept, and without effect: stacks
+ * come from a pool. A stacksize of 0 means the runtime's. */
 int myth_thread_attr_init(myth_thread_attr_t *attr);
 int myth_thread_attr_getdetachstate(const myth_thread_attr_t *attr, int *detachstate);
 int myth_thread_attr_setdetachstate(myth_thread_attr_t *attr, int detachstate);

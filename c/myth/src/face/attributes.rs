@@ -9,7 +9,7 @@ use std::{
     ffi::{c_int, c_void},
 };
 
-use crate::{guard::guard, settings::ThreadAttributes};
+use crate::{guard::guard, runtime, settings::ThreadAttributes};
 
 type Attributes<'a> = Option<&'a Cell<ThreadAttributes>>;
 
@@ -43,7 +43,12 @@ fn set(attributes: Attributes<'_>, change: impl FnOnce(&mut ThreadAttributes)) -
 extern "C" fn myth_thread_attr_init(attributes: Attributes<'_>) -> c_int {
     guard(|| {
         let attributes = attributes.ok_or(libc::EINVAL)?;
-        attributes.set(ThreadAttributes::new());
+        let mut new = ThreadAttributes::new();
+        if let Some(global) = runtime::running() {
+            new.stack_size = global.stack_size;
+            new.child_first = c_int::from(global.child_first);
+        }
+        attributes.set(new);
         Ok(())
     })
 }

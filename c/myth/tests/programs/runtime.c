@@ -78,7 +78,7 @@ int main(void) {
       CHECK(first_began && myth_join(thread, NULL) == 0);
     }
     myth_thread_attr_t later;
-    CHECK(myth_thread_attr_init(&later) == 0);
+    CHECK(myth_thread_attr_init(&later) == 0 && later.child_first == 1);
     later.child_first = 0;
     first_began = 0;
     CHECK(myth_create_ex(&thread, &later, begins, NULL) == 0 && !first_began);
@@ -91,8 +91,12 @@ int main(void) {
   while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < 10) myth_yield();
   myth_fini();
   CHECK(destroyed == 10 && myth_key_delete(key) == 0);
+  CHECK(myth_globalattr_set_stacksize(&attr, 196608) == 0 && myth_globalattr_set_child_first(&attr, 0) == 0);
   CHECK(myth_init_ex(&attr) == 0);
   threads_run();
+  /* The attributes of a thread are those of the runtime that runs. */
+  myth_thread_attr_t of_thread;
+  CHECK(myth_thread_attr_init(&of_thread) == 0 && of_thread.stacksize == 196608 && of_thread.child_first == 0);
   /* No myth_fini: the program ends as it is. */
   return 0;
 }
