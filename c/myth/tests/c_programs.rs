@@ -146,6 +146,13 @@ fn joins_by_threads_of_the_system() {
 }
 
 #[test]
+fn the_first_call_makes_a_thread_of_main() {
+    for call in ["recursive", "errorcheck", "cancel", "worker"] {
+        check("first.c", &[call]);
+    }
+}
+
+#[test]
 fn attributes() {
     check("attributes.c", &[]);
 }

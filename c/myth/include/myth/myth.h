@@ -234,7 +234,8 @@ int myth_thread_attr_setstack(myth_thread_attr_t *attr, void *stackaddr, size_t 
 /* The number of workers. */
 int myth_getconcurrency(void);
 int myth_get_num_workers(void);
-/* The worker that runs the caller, from 0; -1: none does. It may change at the next call that may switch. */
+/* The worker that runs the caller, from 0; -1: none does. It may change at the next call that may switch. As the first
+ * call of all, it starts the runtime. */
 int myth_get_worker_num(void);
 
 enum {

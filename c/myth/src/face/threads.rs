@@ -127,8 +127,12 @@ extern "C" fn myth_is_myth_worker() -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn myth_get_worker_num() -> c_int {
-    let number = worker_index().and_then(|index| c_int::try_from(index).ok());
-    number.unwrap_or(-1)
+    let number = || {
+        let _refused = runtime::ensure();
+        let number = worker_index().and_then(|index| c_int::try_from(index).ok());
+        number.unwrap_or(-1)
+    };
+    guard_value(number, -1)
 }
 
 #[unsafe(no_mangle)]
