@@ -204,7 +204,8 @@ int myth_tryjoin(myth_thread_t th, void **result);
 int myth_timedjoin(myth_thread_t th, void **result, const struct timespec *abstime);
 /* Calls func(args + i * arg_stride) for each i below nthreads, in up to as many threads, and waits for all. The result goes to
  * results + i * result_stride, the thread's identifier to ids + i * id_stride. `ids`, `attrs` and `results` may be NULL. A
- * thread may be given several calls. All are waited for, also with attributes of detached threads. */
+ * thread may be given several calls, so func must not end it: no myth_exit, and no myth_testcancel in a thread that is
+ * cancelled. All are waited for, also with attributes of detached threads. */
 int myth_create_join_many_ex(myth_thread_t *ids, myth_thread_attr_t *attrs, myth_func_t func, void *args, void *results,
                              size_t id_stride, size_t attr_stride, size_t arg_stride, size_t result_stride,
                              long nthreads);

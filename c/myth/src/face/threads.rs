@@ -273,7 +273,9 @@ impl Strided {
         let number = usize::try_from(number).unwrap_or(0);
         match self.first.is_null() {
             true => self.first,
-            false => self.first.wrapping_byte_add(number * self.stride),
+            false => self
+                .first
+                .wrapping_byte_add(number.wrapping_mul(self.stride)),
         }
     }
 }
