@@ -10,7 +10,7 @@ use std::{
     ffi::c_int,
     ptr,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{
             AtomicPtr,
             Ordering::{Acquire, Release},
@@ -23,6 +23,7 @@ use weald_kernel::{Runtime, with_fiber_word};
 
 use crate::{
     bind, main_thread,
+    saved::across,
     settings::{self, GlobalAttributes},
 };
 
@@ -91,6 +92,13 @@ pub(crate) fn start(settings: Option<GlobalAttributes>) -> Result<&'static Globa
     if let Some(global) = running() {
         return Ok(global);
     }
+    across(|| start_first(settings, changes))
+}
+
+fn start_first(
+    settings: Option<GlobalAttributes>,
+    changes: MutexGuard<'_, ()>,
+) -> Result<&'static Global, c_int> {
     let settings = settings.unwrap_or_else(|| settings::with_next(|next| *next));
     let workers = settings::worker_count(settings.workers);
     if workers > 1024 {

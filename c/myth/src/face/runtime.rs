@@ -9,6 +9,7 @@ use std::{cell::Cell, ffi::c_int};
 use crate::{
     guard::{guard, guard_value},
     runtime,
+    saved::across,
     settings::{self, GlobalAttributes},
 };
 
@@ -24,7 +25,7 @@ extern "C" fn myth_init_ex(attributes: Option<&GlobalAttributes>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn myth_fini() {
-    guard_value(runtime::end, ());
+    guard_value(|| across(runtime::end), ());
 }
 
 #[unsafe(no_mangle)]

@@ -40,6 +40,9 @@ static void *begins(void *argument) {
   return argument;
 }
 
+/* In a function of its own: the address of errno must not be kept over a call that switches. */
+__attribute__((noinline)) static int errno_is(int number) { return errno == number; }
+
 static void threads_run(void) {
   int cores = 0;
   myth_thread_t thread = myth_create(counts_cores, &cores);
@@ -48,7 +51,8 @@ static void threads_run(void) {
 
 int main(void) {
   /* The environment, which the test sets to 3. */
-  CHECK(myth_init() == 0 && myth_get_num_workers() == 3);
+  errno = 77;
+  CHECK(myth_init() == 0 && errno_is(77) && myth_get_num_workers() == 3);
   threads_run();
   myth_globalattr_t attr;
   CHECK(myth_globalattr_init(&attr) == 0 && attr.stacksize == 98304);
@@ -56,8 +60,9 @@ int main(void) {
   /* Without effect while it runs. */
   CHECK(myth_init_ex(&attr) == 0 && myth_get_num_workers() == 3);
   CHECK(myth_is_myth_worker() == 1 || getenv("ASAN_OPTIONS"));
+  errno = 78;
   myth_fini();
-  CHECK(myth_is_myth_worker() == 0);
+  CHECK(errno_is(78) && myth_is_myth_worker() == 0);
   myth_fini();
 
   CHECK(myth_globalattr_set_bind_workers(&attr, 1) == 0);
