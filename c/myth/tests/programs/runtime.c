@@ -42,6 +42,7 @@ static void *begins(void *argument) {
 
 /* In a function of its own: the address of errno must not be kept over a call that switches. */
 __attribute__((noinline)) static int errno_is(int number) { return errno == number; }
+__attribute__((noinline)) static void set_errno(int number) { errno = number; }
 
 static void threads_run(void) {
   int cores = 0;
@@ -51,7 +52,7 @@ static void threads_run(void) {
 
 int main(void) {
   /* The environment, which the test sets to 3. */
-  errno = 77;
+  set_errno(77);
   CHECK(myth_init() == 0 && errno_is(77) && myth_get_num_workers() == 3);
   threads_run();
   myth_globalattr_t attr;
@@ -60,7 +61,7 @@ int main(void) {
   /* Without effect while it runs. */
   CHECK(myth_init_ex(&attr) == 0 && myth_get_num_workers() == 3);
   CHECK(myth_is_myth_worker() == 1 || getenv("ASAN_OPTIONS"));
-  errno = 78;
+  set_errno(78);
   myth_fini();
   CHECK(errno_is(78) && myth_is_myth_worker() == 0);
   myth_fini();
