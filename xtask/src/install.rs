@@ -23,6 +23,9 @@ const INTERFACE: &str = "0";
 /// # Errors
 /// A sentence that names the step that failed.
 pub fn install(checkout: &Checkout, prefix: &Path) -> Result<(), String> {
+    if cfg!(target_feature = "crt-static") {
+        return Err("libmyth is for glibc: with musl there is no shared library.".to_owned());
+    }
     run(&mut checkout.cargo("build --release --locked -p weald-myth"))?;
     let prefix = std::path::absolute(prefix).map_err(|error| cannot("find", prefix, &error))?;
     let (built, source) = (

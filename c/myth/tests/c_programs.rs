@@ -5,6 +5,9 @@
 //!
 //! `cargo xtask soak --only c` runs them with `WEALD_C_CHECK=valgrind` and with `WEALD_C_CHECK=address-sanitizer`.
 
+// With musl there is no shared library, and the system's compiler would link the static one with glibc.
+#![cfg(not(target_feature = "crt-static"))]
+
 use std::{
     env,
     ffi::OsStr,
