@@ -61,7 +61,7 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         passed(smoke::judge(&output))
     });
     println!(
-        "Left out: `cargo xtask lint`, `msrv`, `fuzz` and `soak`, which need other programs, toolchains or time."
+        "Left out: `cargo xtask lint`, `msrv`, `platforms`, `fuzz` and `soak`, which need other programs, toolchains or time."
     );
     tally.finish()
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::Finding;
 use super::repository::{File, Repository};
@@ -98,6 +98,11 @@ fn with_included(repository: &Repository, page: &File) -> (String, Vec<usize>) {
 fn links(text: &str) -> Vec<(usize, String)> {
     let parsed = Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
     let links = parsed.filter_map(|(event, place)| match event {
+        // Its address is without `mailto:`.
+        Event::Start(Tag::Link {
+            link_type: LinkType::Email,
+            ..
+        }) => None,
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => Some((
             text[..place.start].matches('\n').count(),
             dest_url.into_string(),
@@ -137,8 +142,9 @@ fn linked(heading: &str) -> String {
     name.to_lowercase()
 }
 
-/// `folder` and a path relative to it; none if it leaves the repository.
+/// `folder` and a path relative to it, or if it begins with a slash, to the repository; none if it leaves the repository.
 fn joined(folder: &str, path: &str) -> Option<String> {
+    let folder = if path.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {
@@ -157,14 +163,14 @@ mod tests {
 
     #[test]
     fn links_to_files_headings_and_other_sites_pass() {
-        let page = "[a](docs/b.md) [b](docs/b.md#how-it-is-made-1) [c](#top) ![d](d.svg) [e](https://x.y/z) [f][g]\n\n# Top\n\n\
+        let page = "[a](docs/b.md) [b](docs/b.md#how-it-is-made-1) [c](#top) ![d](d.svg) <a@b.org> [e](https://x.y/z) [f][g]\n\n# Top\n\n\
                     ```\n[no](link.md)\n```\n`[no](link.md)`\n\n[g]: docs\n";
         MadeUp::new(&[
             ("a.md", page),
             ("d.svg", ""),
             (
                 "docs/b.md",
-                "# How it is `made`\n## How it is made?\n[a](../a.md#top)\n",
+                "# How it is `made`\n## How it is made?\n[a](../a.md#top) [a](/a.md#top)\n",
             ),
             ("docs/page.md", "[rust](crate::gone)\n"),
         ])
