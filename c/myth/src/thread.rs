@@ -333,7 +333,7 @@ pub(crate) unsafe fn join(
 
 /// Its creator is about to store the handle, or has let it run first; so it need not have ended.
 fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
-    /// How long an OS thread of the program sleeps, which cannot let others run.
+    /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
     while !thread.has(STORED) {
         match patience {
@@ -342,7 +342,7 @@ fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
                 return Err(libc::EBUSY);
             }
             _ if is_in_job() => across(yield_with_stack),
-            _ => across(|| os_thread::sleep(PAUSE)),
+            _ => across(|| os_thread::park_timeout(PAUSE)),
         }
     }
     Ok(())
