@@ -42,7 +42,8 @@ pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
 
-/// A key that is made while the program runs, of a value that each thread has its own copy of. Otherwise as [`LocalKey`].
+/// A key that is made while the program runs, of a value that each thread has its own copy of. Otherwise as
+/// [`LocalKey`].
 ///
 /// ```
 /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
@@ -125,8 +126,8 @@ impl fmt::Display for AccessError {
 
 impl std::error::Error for AccessError {}
 
-/// A thread's locals, in the order of their creation. Each is found by the address of its key, or by the number of a key
-/// made at run time.
+/// A thread's locals, in the order of their creation. Each is found by the address of its key, or by the number of a
+/// key made at run time.
 #[derive(Default)]
 struct Locals {
     list: Vec<(usize, Box<dyn Any>)>,

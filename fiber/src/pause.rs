@@ -19,11 +19,11 @@ pub enum Prefer {
     Local,
     /// A job of another worker, if there is one.
     Steal,
-    /// Only a job of this worker. If there is none, the caller continues at once, and spends a reduction; with none left it
-    /// yields as with `Fair`.
+    /// Only a job of this worker. If there is none, the caller continues at once, and spends a reduction; with none
+    /// left it yields as with `Fair`.
     LocalOnly,
-    /// Only a job of another worker: it runs first, and the caller goes to the end of this worker's queue. If there is none
-    /// to take, it is as with `LocalOnly`.
+    /// Only a job of another worker: it runs first, and the caller goes to the end of this worker's queue. If there is
+    /// none to take, it is as with `LocalOnly`.
     StealOnly,
 }
 
@@ -72,8 +72,9 @@ pub fn yield_now() {
 /// # });
 /// ```
 ///
-/// Where the stack cannot be suspended, as in a destructor while a panic unwinds, a yield holds the OS thread and hands the
-/// worker off, as [`yield_now`] does there. A loop of yields that find nothing does the same once its budget is used up.
+/// Where the stack cannot be suspended, as in a destructor while a panic unwinds, a yield holds the OS thread and hands
+/// the worker off, as [`yield_now`] does there. A loop of yields that find nothing does the same once its budget is
+/// used up.
 ///
 /// # Cancelling
 /// As [`yield_now`].

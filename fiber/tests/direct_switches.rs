@@ -1,8 +1,8 @@
 //! Threads that wait switch to one another without the loop between them: each end, panic and cancel in such a chain
 //! reaches its own join, and the order is that of the queue.
 //!
-//! No test here sees whether a direct switch takes place: no metric counts them, and by design nothing else differs. They
-//! would pass without any.
+//! No test here sees whether a direct switch takes place: no metric counts them, and by design nothing else differs.
+//! They would pass without any.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

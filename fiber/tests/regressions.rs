@@ -152,8 +152,8 @@ fn destructors_that_sleep_while_a_runtime_is_dropped() {
     assert_eq!(drops.count(), 20);
 }
 
-/// A scope of forks whose owner is cancelled drops the parts that have not begun. Until the last part is gone, the second
-/// one computes: if it waited, another runner would begin the last.
+/// A scope of forks whose owner is cancelled drops the parts that have not begun. Until the last part is gone, the
+/// second one computes: if it waited, another runner would begin the last.
 #[test]
 fn a_cancelled_scope_of_forks_begins_nothing_more() {
     struct Gone(Arc<AtomicBool>);

@@ -1,5 +1,5 @@
-//! How many bytes a version takes, and a small tree with its name in a forest: what the allocator has given out, with all
-//! slabs whose blocks are free given back.
+//! How many bytes a version takes, and a small tree with its name in a forest: what the allocator has given out, with
+//! all slabs whose blocks are free given back.
 //!
 //! ```sh
 //! cargo run --release -p weald-forest --example bytes

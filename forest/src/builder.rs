@@ -96,10 +96,10 @@ impl Builder {
         self
     }
 
-    /// A function that returns which unit of a runtime runs now (a fiber, for example). By default, and
-    /// where it returns `None`, the unit is the thread. A commit inside a closure of [`update`](crate::TreeHandle::update) is refused.
-    /// If several units share a thread, this function tells that closure from the units that run while the closure
-    /// waits. It is called on the caller's thread.
+    /// A function that returns which unit of a runtime runs now (a fiber, for example). By default, and where it
+    /// returns `None`, the unit is the thread. A commit inside a closure of [`update`](crate::TreeHandle::update) is
+    /// refused. If several units share a thread, this function tells that closure from the units that run while the
+    /// closure waits. It is called on the caller's thread.
     #[must_use]
     pub fn running(mut self, running: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.running = Box::new(running);

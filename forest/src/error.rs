@@ -67,7 +67,8 @@ pub enum CommitError {
          erase the attribute from which its value was copied, or copy that to one with a shorter name"
     )]
     NameTooLong(usize),
-    /// The commit has a reference to erasable bytes, from the history or copied byte by byte, and the bytes cannot be had.
+    /// The commit has a reference to erasable bytes, from the history or copied byte by byte, and the bytes cannot be
+    /// had.
     #[error(
         "the attribute `{name}` of the node {node} refers to erasable bytes of the history, {why}"
     )]
@@ -111,7 +112,8 @@ pub enum CommitError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LostBytes {
-    /// They were erased, or trimmed with the history from which the reference comes, or the reference is of another forest.
+    /// They were erased, or trimmed with the history from which the reference comes, or the reference is of another
+    /// forest.
     #[error(
         "which were erased or trimmed; delete the attribute from what is committed, or put its bytes again with `put_erasable`"
     )]
@@ -283,8 +285,8 @@ pub enum AppendError {
         /// The last position.
         current: Position,
     },
-    /// Another writer has taken over, or a file by which it would be known is gone, or this process was forked from the one
-    /// that opened it; this writer appends nothing more.
+    /// Another writer has taken over, or a file by which it would be known is gone, or this process was forked from the
+    /// one that opened it; this writer appends nothing more.
     #[error(
         "another program has opened it for writing and taken it over, or its file `lock` was removed or exchanged, as \
          with its directory, or this process was forked from the one that opened it; if there is another program, end \

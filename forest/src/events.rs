@@ -52,8 +52,8 @@ impl Forest {
         self.events_after(self.state().version_of(self.state().stats.newest()))
     }
 
-    /// [`events`](Self::events) since a version: first what has happened after it, and then what happens. So a reader that
-    /// keeps [`Events::last`], or the version of the last receipt, goes on where it was, even after the forest was
+    /// [`events`](Self::events) since a version: first what has happened after it, and then what happens. So a reader
+    /// that keeps [`Events::last`], or the version of the last receipt, goes on where it was, even after the forest was
     /// opened again.
     ///
     /// The newest 1000 are kept, and after an opening those that are in records after the checkpoint.

@@ -28,8 +28,8 @@ impl Forest {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// [`Node::get`] and the pictures and texts that a tree makes by itself know no forest: they have the 22 bytes of the
-    /// reference. [`draw`](Self::draw) and [`export`](Self::export) have what it refers to.
+    /// [`Node::get`] and the pictures and texts that a tree makes by itself know no forest: they have the 22 bytes of
+    /// the reference. [`draw`](Self::draw) and [`export`](Self::export) have what it refers to.
     pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
         node.get(name).map(|value| self.state().blobs.value(value))
     }
@@ -63,9 +63,9 @@ impl Forest {
     /// one is `{"erased": "1763780000"}`, in seconds since 1970. One whose bytes another forest has is
     /// `{"elsewhere": "erasable"}`.
     ///
-    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits those without bytes.
-    /// [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can be put
-    /// with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
+    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits those without
+    /// bytes. [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can
+    /// be put with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
     pub fn export(&self, node: Node<'_>) -> String {
         self.export_pieces(node).collect()
     }

@@ -58,8 +58,8 @@ impl Forest {
         self.create_from(name, Tree::new())
     }
 
-    /// Creates a tree with these nodes. A tree that is created from a version of another one is a tree of its own: nodes of
-    /// both have the same numbers, but an edit of one refuses an [id](NodeId) that the other gave out.
+    /// Creates a tree with these nodes. A tree that is created from a version of another one is a tree of its own:
+    /// nodes of both have the same numbers, but an edit of one refuses an [id](NodeId) that the other gave out.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -85,8 +85,8 @@ impl Forest {
         })
     }
 
-    /// The tree with this name, which is created with one node if there is none. If the future is dropped after its first
-    /// poll, the tree may have been created.
+    /// The tree with this name, which is created with one node if there is none. If the future is dropped after its
+    /// first poll, the tree may have been created.
     ///
     /// # Errors
     /// As [`create`](Self::create), except `Taken`.
@@ -175,8 +175,8 @@ impl Forest {
     /// ```
     ///
     /// # Errors
-    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase); [`CommitError::NothingToErase`] also if no commit has this
-    /// number yet.
+    /// Those of [`TreeHandle::erase`](crate::TreeHandle::erase); [`CommitError::NothingToErase`] also if no commit has
+    /// this number yet.
     pub fn erase_in(&self, tree: u64, node: NodeId, name: &str) -> Requested<Committed> {
         let place = (tree, node, name.into());
         let forest = Arc::clone(&self.0);

@@ -4,12 +4,11 @@
 //!
 //! Absent: runtimes, files, and the representation of a tree (`weald-tree`).
 
-// To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
-// `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
-// `combine/at_risk` → `combine/apply` → `combine/publish` → `state/deferred`; and, until it is durable,
-// `combine/submission/reaching` (`poll_level`) → `state/forest_journal` (`when_reached`) → the journal's `when_reached`,
-// which waits on its `journal/mark` (`when`), until the journal raises that (`raise`). `weald-journal` has the part
-// between.
+// To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` → `combine/publication_list` →
+// `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) → `combine/at_risk` → `combine/apply` →
+// `combine/publish` → `state/deferred`; and, until it is durable, `combine/submission/reaching` (`poll_level`) →
+// `state/forest_journal` (`when_reached`) → the journal's `when_reached`, which waits on its `journal/mark` (`when`),
+// until the journal raises that (`raise`). `weald-journal` has the part between.
 //
 // To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and then
 // `note_opening` in `recover/open`, which appends the record of the opening.

@@ -156,8 +156,8 @@ impl TreeHandle {
     /// it. A tag that exists moves. A tag has 1 to 1024 bytes of UTF-8, none of them a control character.
     ///
     /// # Errors
-    /// [`NameError::InvalidTag`], if the text is no tag; [`VersionError`], if the version is not kept, or no longer when
-    /// the commit is made; those of a commit.
+    /// [`NameError::InvalidTag`], if the text is no tag; [`VersionError`], if the version is not kept, or no longer
+    /// when the commit is made; those of a commit.
     pub fn tag(&self, tag: &str, version: Version) -> Requested<Committed> {
         let (tag, root) = (valid_tag(tag), self.kept_at(version));
         self.request(move |state| {

@@ -42,8 +42,9 @@ impl TreeHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// It takes whatever commit was the tree's newest at that version, perhaps another person's. For the commit of a receipt and
-    /// no other there is [`revert_commit`](Self::revert_commit); for all trees of a commit, [`Forest::revert`].
+    /// It takes whatever commit was the tree's newest at that version, perhaps another person's. For the commit of a
+    /// receipt and no other there is [`revert_commit`](Self::revert_commit); for all trees of a commit,
+    /// [`Forest::revert`].
     ///
     /// # Errors
     /// [`VersionError`]: the version does not exist, or it or the one before is not kept. The first version of a tree
@@ -55,8 +56,8 @@ impl TreeHandle {
     /// [`revert`](Self::revert) of the commit that has this receipt; `None`, if that commit has not changed this tree.
     ///
     /// # Errors
-    /// As [`revert`](Self::revert). If the tree has let go the versions of that time, it is not known whether the commit
-    /// changed it, so that is the error [`TooOld`](VersionError::TooOld), and not `None`.
+    /// As [`revert`](Self::revert). If the tree has let go the versions of that time, it is not known whether the
+    /// commit changed it, so that is the error [`TooOld`](VersionError::TooOld), and not `None`.
     pub fn revert_commit(&self, receipt: &Committed) -> Result<Option<Edit>, VersionError> {
         let seen = self.seen_by(receipt)?;
         Ok(seen.map(|seen| self.inverse(&seen)))
@@ -133,8 +134,8 @@ impl Forest {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Of the trees that still exist, all are reverted or none: half of a transfer taken back would create money.
-    /// A tree that was deleted has no edit and no error; where half would be wrong, look whether there are as many edits
+    /// Of the trees that still exist, all are reverted or none: half of a transfer taken back would create money. A
+    /// tree that was deleted has no edit and no error; where half would be wrong, look whether there are as many edits
     /// as your commit had trees. To take back what still can be, ask each of the trees in
     /// [`changed_by`](Self::changed_by) for its [`TreeHandle::revert_commit`].
     ///
@@ -151,9 +152,9 @@ impl Forest {
     /// each tree.
     ///
     /// # Errors
-    /// [`VersionError`]: the version does not exist; or `TooOld`, if no remaining tree knows the commit, and one has let
-    /// go the versions of that time. After an opening from a checkpoint, a commit before the checkpoint is known only by each
-    /// of its trees, so there one tree that has let go those versions is enough for that error.
+    /// [`VersionError`]: the version does not exist; or `TooOld`, if no remaining tree knows the commit, and one has
+    /// let go the versions of that time. After an opening from a checkpoint, a commit before the checkpoint is known
+    /// only by each of its trees, so there one tree that has let go those versions is enough for that error.
     pub fn changed_by(&self, receipt: &Committed) -> Result<Vec<TreeHandle>, VersionError> {
         // All of one moment, so that none is missed because it is renamed meanwhile.
         let states = self.state().trees();

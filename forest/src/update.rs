@@ -54,8 +54,8 @@ pub enum UpdateError<E> {
 }
 
 impl<E> UpdateError<E> {
-    /// Whether the update may have failed because its twin, a run of the same request, has committed since it began: the
-    /// closure has seen that commit, or has lost to it.
+    /// Whether the update may have failed because its twin, a run of the same request, has committed since it began:
+    /// the closure has seen that commit, or has lost to it.
     pub(crate) fn may_be_of_twin(&self) -> bool {
         matches!(
             self,

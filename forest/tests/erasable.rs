@@ -358,7 +358,8 @@ fn an_export_can_be_imported_without_what_was_erased() {
     assert_eq!(taken, [(again.root().id(), title.0, title.1)]);
 }
 
-/// A record is duplicated, and the copy gets a value of its own, in one commit: so no version has the first value there.
+/// A record is duplicated, and the copy gets a value of its own, in one commit: so no version has the first value
+/// there.
 #[test]
 fn what_replaces_a_copied_reference_in_the_same_commit_is_erased_alone() {
     let changes: [fn(&mut weald_forest::Edit, NodeId); 3] = [

@@ -95,7 +95,8 @@ fn an_index_shares_long_values(forest: &Forest) {
     forest.delete("wide").wait().unwrap();
 }
 
-/// What a forest says that it weighs is what is live: nodes of many versions, long values, an index and erasable values.
+/// What a forest says that it weighs is what is live: nodes of many versions, long values, an index and erasable
+/// values.
 fn a_weight_is_what_is_live() {
     let before = live();
     let forest = Forest::builder().keep(500).build();

@@ -235,7 +235,8 @@ fn a_tag_is_read_back_though_fewer_versions_are_kept() {
     ));
 }
 
-/// What is tagged and untagged while a checkpoint is written may be lost with the power; what was tagged before may not.
+/// What is tagged and untagged while a checkpoint is written may be lost with the power; what was tagged before may
+/// not.
 #[test]
 fn a_checkpoint_has_the_tags_of_its_moment() {
     let journal = MemoryJournal::new();
@@ -374,8 +375,8 @@ fn check_versions(journal: &MemoryJournal, forest: &Forest, [first, last, next]:
     assert_eq!(tree.edit_from(&old).base().version(), last);
 }
 
-/// A reference is gone from all versions that a forest keeps, and comes back from a snapshot, or from a version that another
-/// forest keeps. Nothing was erased, so the value is there even after the records were replayed.
+/// A reference is gone from all versions that a forest keeps, and comes back from a snapshot, or from a version that
+/// another forest keeps. Nothing was erased, so the value is there even after the records were replayed.
 #[test]
 fn a_value_whose_reference_comes_back_is_there_again() {
     for (is_restored, checkpoints) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1)] {

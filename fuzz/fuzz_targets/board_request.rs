@@ -175,8 +175,8 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// Brings a board in. If it is taken, it leaves with all messages, and arrives again under another name. Returns whether
-/// it was taken.
+/// Brings a board in. If it is taken, it leaves with all messages, and arrives again under another name. Returns
+/// whether it was taken.
 fn arrive(address: SocketAddr, key: &str, import: &Import<'_>) -> bool {
     let sent = lines(import);
     let (status, _) = post(address, "/api/import", key, &sent);

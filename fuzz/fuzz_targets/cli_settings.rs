@@ -1,5 +1,5 @@
-//! A file with the settings of a board: a failure says what is wrong; what is read is within its bounds, and an option wins
-//! over it.
+//! A file with the settings of a board: a failure says what is wrong; what is read is within its bounds, and an option
+//! wins over it.
 //!
 //! The files of the program are compiled in here, because a program is no library.
 

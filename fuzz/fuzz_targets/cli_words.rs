@@ -66,8 +66,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// What is to be found is the node that has just that attribute; and if only the beginning is said, even one whose value
-/// is longer.
+/// What is to be found is the node that has just that attribute; and if only the beginning is said, even one whose
+/// value is longer.
 fn finds(text: &str, query: &Query) {
     static TREE: OnceLock<TreeHandle> = OnceLock::new();
     let tree = TREE.get_or_init(|| {

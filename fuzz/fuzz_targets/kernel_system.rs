@@ -1,5 +1,5 @@
-//! What the system says about a thread and about the cores that a program may use: what is said comes back, and all else
-//! is no answer.
+//! What the system says about a thread and about the cores that a program may use: what is said comes back, and all
+//! else is no answer.
 //!
 //! The files of the kernel are compiled in here, because they are no part of its interface.
 

@@ -4,8 +4,8 @@ use std::{io, time::Duration};
 
 use weald_net::{is_exhausted, is_final};
 
-/// After this many failures in a row there is a pause: a listener of one's own may fail for good, and would take all of a
-/// worker. They need not follow at once: a server to which nobody else comes may have as many in a day.
+/// After this many failures in a row there is a pause: a listener of one's own may fail for good, and would take all of
+/// a worker. They need not follow at once: a server to which nobody else comes may have as many in a day.
 const MANY: u32 = 16;
 /// How long a [`Remedy::Pause`] is.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);

@@ -1,7 +1,8 @@
 //! What a connection is doing, as bits. Its [`Activity`](crate::activity::Activity) changes them.
 
-/// Set while the service works on a request, and until hyper drops the response's body. Also while the connection gets its
-/// clone of the service or drops it, and for a request that is foreseen: one that has arrived and waits in quarantine.
+/// Set while the service works on a request, and until hyper drops the response's body. Also while the connection gets
+/// its clone of the service or drops it, and for a request that is foreseen: one that has arrived and waits in
+/// quarantine.
 pub(crate) const IN_FLIGHT: u8 = 1;
 /// Set when bytes were written but have not all been sent.
 pub(crate) const UNFLUSHED: u8 = 2;

@@ -37,8 +37,8 @@ impl<S: Clone + Send + 'static> Drop for LeavingService<S> {
     }
 }
 
-/// What an idle connection has left at its end. It is dropped after the socket, and gives the permit back before it drops
-/// the service, so that a destructor that blocks keeps no new client waiting.
+/// What an idle connection has left at its end. It is dropped after the socket, and gives the permit back before it
+/// drops the service, so that a destructor that blocks keeps no new client waiting.
 pub(crate) struct Remains<S: Clone + Send + 'static>(Option<(ConnectionPermit, LeavingService<S>)>);
 
 impl<S: Clone + Send + 'static> Remains<S> {

@@ -6,13 +6,13 @@
 // `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
 // connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
 // service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
-// closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what is
-// written and not yet sent: answers to requests that came together leave together), `closing` (how a connection ends: a
-// reset must not destroy an unread answer), `description` (names in reports).
+// closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what
+// is written and not yet sent: answers to requests that came together leave together), `closing` (how a connection
+// ends: a reset must not destroy an unread answer), `description` (names in reports).
 //
-// After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced by
-// `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its
-// service goes in `leaving`.
+// After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced
+// by `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its service goes in
+// `leaving`.
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod accept_failures;

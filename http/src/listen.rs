@@ -10,11 +10,11 @@ pub trait Listen: Send + Sync + 'static {
     /// The socket below its streams.
     type Transport: Transport;
 
-    /// Waits for the next connection, and returns it with the address of its client, if there is one. No
-    /// connection may be lost if another event is chosen. After an error that says that descriptors or memory
-    /// are used up ([`is_exhausted`](weald_net::is_exhausted)) the next wait must pause before it accepts. An error that
-    /// says that the listener will never accept again ([`is_final`](weald_net::is_final)) ends the server; any other one
-    /// concerns that one connection, and many in a row are reported, with a pause after each sixteenth.
+    /// Waits for the next connection, and returns it with the address of its client, if there is one. No connection may
+    /// be lost if another event is chosen. After an error that says that descriptors or memory are used up
+    /// ([`is_exhausted`](weald_net::is_exhausted)) the next wait must pause before it accepts. An error that says that
+    /// the listener will never accept again ([`is_final`](weald_net::is_final)) ends the server; any other one concerns
+    /// that one connection, and many in a row are reported, with a pause after each sixteenth.
     fn next(
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>

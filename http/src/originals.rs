@@ -3,8 +3,8 @@
 //! A service need not be `Sync`, so one thread at a time may clone an instance; and a clone may block, or wait with its
 //! stack. So:
 //! - an instance is taken while it is cloned, and comes back whatever becomes of the clone;
-//! - a connection that took the last one adds one, after it has got its own clone. So if clones are slow, there are soon as
-//!   many instances as clones at the same time;
+//! - a connection that took the last one adds one, after it has got its own clone. So if clones are slow, there are
+//!   soon as many instances as clones at the same time;
 //! - an idle connection that ends gives its own instance back if no other is left. So if as many clones as there are
 //!   instances never end, new connections wait only until another one ends.
 //!

@@ -55,7 +55,8 @@ pub(crate) const FAILED: &str = "500 Internal Server Error";
 /// That of the answer to a client for which there is no instance of the service.
 pub(crate) const UNAVAILABLE: &str = "503 Service Unavailable";
 
-/// An answer that hyper does not write: without a body, and the connection closes. It must have a date (RFC 9110, 6.6.1).
+/// An answer that hyper does not write: without a body, and the connection closes. It must have a date (RFC 9110,
+/// 6.6.1).
 pub(crate) fn answer(status: &str) -> Vec<u8> {
     let date = httpdate::fmt_http_date(SystemTime::now());
     let head = format!(

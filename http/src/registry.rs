@@ -2,8 +2,8 @@
 //! close when there are too many.
 //!
 //! A *permit* is held as long as a socket, even after the connection was upgraded and has left the list. The limit is
-//! on permits. A connection that was idle gives up its permit with its socket, before the destructor of its clone of the
-//! service runs, and stays in the list until that has ended.
+//! on permits. A connection that was idle gives up its permit with its socket, before the destructor of its clone of
+//! the service runs, and stays in the list until that has ended.
 //!
 //! At the limit the connection that has been idle longest is ordered to drain, so that idle clients never keep new ones
 //! out. The order in which connections fall idle is counted and not timed, because nothing here reads a clock. A
@@ -311,8 +311,8 @@ impl Registry {
         connections.iter().for_each(|activity| activity.wake());
     }
 
-    /// Orders every remaining connection to close now, and returns what each was doing. Those that linger have sent their
-    /// last answer, and a close now would be a reset; they end with their clients, or by their limit.
+    /// Orders every remaining connection to close now, and returns what each was doing. Those that linger have sent
+    /// their last answer, and a close now would be a reset; they end with their clients, or by their limit.
     pub(crate) fn stop(&self) -> Vec<Unfinished> {
         let mut remaining = self.all();
         remaining.retain(|activity| !activity.is_lingering());
@@ -341,8 +341,8 @@ impl Entry {
         ConnectionPermit(Some(self.registry.clone()))
     }
 
-    /// The connection gets its clone of the service. Under the lock, so that it is not asked to make room after that: it
-    /// could not, if the clone blocks.
+    /// The connection gets its clone of the service. Under the lock, so that it is not asked to make room after that:
+    /// it could not, if the clone blocks.
     pub(crate) fn opens(&self) {
         self.registry
             .change(|table| table.connections[self.key].begin_opening());
@@ -394,8 +394,8 @@ impl Drop for Entry {
 }
 
 impl ConnectionPermit {
-    /// Gives the permit back, and with it the place of its connection, which drops its clone of the service next. At once,
-    /// so that the server neither takes that connection for one that is about to make room nor counts its permit.
+    /// Gives the permit back, and with it the place of its connection, which drops its clone of the service next. At
+    /// once, so that the server neither takes that connection for one that is about to make room nor counts its permit.
     pub(crate) fn leave(mut self, activity: &Activity) {
         self.give_back(|| {
             activity.begin_ending();

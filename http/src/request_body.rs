@@ -137,8 +137,8 @@ impl Drop for RequestBody {
         let Some(OwnReading(reading)) = &self.reading else {
             return;
         };
-        // If the body is malformed, hyper may have told only this end of it, and the answer must say that the connection
-        // closes. What has arrived is at most one frame.
+        // If the body is malformed, hyper may have told only this end of it, and the answer must say that the
+        // connection closes. What has arrived is at most one frame.
         let cx = &mut Context::from_waker(Waker::noop());
         while !reading.has_ended() && !reading.has_failed() {
             match Pin::new(&mut self.incoming).poll_frame(cx) {

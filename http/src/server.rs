@@ -43,10 +43,10 @@ use crate::{
 /// Each connection is a job, which clones the service once for itself and once for each request. A clone that blocks
 /// delays only its own connection, because another instance is left. But until the first clone has ended there is no
 /// other instance; nor is there one while as many clones block as there are instances, until an idle connection ends.
-/// Connections that come meanwhile wait as long as a client may take to send a head, and are then answered with 503, which is reported. When
-/// clones block or compute again and again, the next ones are made in quarantine, and one that has to wait for a thread
-/// there has no such limit, as a request has none; those that wait for an instance have.
-/// The clone for a request counts as a part of it, so one that blocks or computes makes its route suspect.
+/// Connections that come meanwhile wait as long as a client may take to send a head, and are then answered with 503,
+/// which is reported. When clones block or compute again and again, the next ones are made in quarantine, and one that
+/// has to wait for a thread there has no such limit, as a request has none; those that wait for an instance have. The
+/// clone for a request counts as a part of it, so one that blocks or computes makes its route suspect.
 ///
 /// If the service panics or fails before it has responded, its client gets a 500, and the connection continues. If it
 /// does so later, the connection ends. A client that speaks HTTP/1.0 gets a reset at any end before that of the body,
@@ -137,11 +137,11 @@ impl<L, S, U> Server<L, S, U> {
     }
 
     /// How many connections there may be at once, upgraded ones included. At the limit, and when the program has no
-    /// descriptor left, the connection that has been idle longest is closed for each new one. Its clone of the service is
-    /// dropped afterwards, outside of this limit: destructors that block do not keep new clients waiting, and their number
-    /// has no bound. While all are busy, one more is accepted and waits, and others wait in the system's queue. That is
-    /// reported after a second, and again only after a client has found room sooner. Default: seven eighths of the
-    /// program's descriptor limit.
+    /// descriptor left, the connection that has been idle longest is closed for each new one. Its clone of the service
+    /// is dropped afterwards, outside of this limit: destructors that block do not keep new clients waiting, and their
+    /// number has no bound. While all are busy, one more is accepted and waits, and others wait in the system's queue.
+    /// That is reported after a second, and again only after a client has found room sooner. Default: seven eighths of
+    /// the program's descriptor limit.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self

@@ -79,8 +79,8 @@ struct Held {
     waiter: Option<Waker>,
 }
 
-/// Whether the bytes are empty lines, or parts of some. Between two requests they are none of the next (RFC 9112, 2.2): some
-/// clients send one after a body.
+/// Whether the bytes are empty lines, or parts of some. Between two requests they are none of the next (RFC 9112, 2.2):
+/// some clients send one after a body.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }

@@ -1,17 +1,18 @@
 //! A large record is written *ahead*: its changes are on the medium before it has its number, in segments whose heads
 //! are not written yet.
 //!
-//! Once the record is appended, a short first frame with its head goes into the segment where the others are, and the heads
-//! of its segments make the rest of it real. So those who commit meanwhile, or behind it, do not wait for its bytes.
+//! Once the record is appended, a short first frame with its head goes into the segment where the others are, and the
+//! heads of its segments make the rest of it real. So those who commit meanwhile, or behind it, do not wait for its
+//! bytes.
 //!
 //! - A segment without a head has not begun, so until then an opening finds nothing of it.
 //! - Its segments follow the current segment, or the one after that. Until the record is appended or given up, no other
 //!   record gets a place in its segments or behind them.
 //! - It is written frame by frame. Between two frames, whatever others wait for is prepared first.
-//! - If it is given up, its segments are removed, and others get new ones: what is written to the old ones later may be lost
-//!   with the power, and the frames from before would be valid.
-//! - Nothing of it counts until the record is appended. So a disk that is full while it is written refuses commits, and ends
-//!   nothing.
+//! - If it is given up, its segments are removed, and others get new ones: what is written to the old ones later may be
+//!   lost with the power, and the frames from before would be valid.
+//! - Nothing of it counts until the record is appended. So a disk that is full while it is written refuses commits, and
+//!   ends nothing.
 //! - Only the thread that prepares segments writes ahead (`prepare.rs`).
 
 use std::collections::VecDeque;

@@ -22,8 +22,8 @@ const ERASURE: usize = 8 + 8 + 4;
 /// What sealing adds.
 const TAG: usize = 16;
 
-/// What opens a blob. It is at one place in memory, which is overwritten when the last holder goes: a holder that is moved or
-/// cloned leaves no copy.
+/// What opens a blob. It is at one place in memory, which is overwritten when the last holder goes: a holder that is
+/// moved or cloned leaves no copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BlobKey(Arc<Zeroizing<[u8; 32]>>);
 
@@ -65,7 +65,8 @@ pub(crate) struct Sealing {
     pub(crate) key: BlobKey,
     /// How many bytes of it are in a part.
     part: usize,
-    /// The bodies of the first frames, as far as its author has sealed it. Without them a frame is sealed when it is written.
+    /// The bodies of the first frames, as far as its author has sealed it. Without them a frame is sealed when it is
+    /// written.
     sealed: Arc<Vec<Vec<u8>>>,
 }
 

@@ -80,8 +80,8 @@ impl<'a> BlobReader<'a> {
         }
     }
 
-    /// Gives the bytes of many blobs, in the order in which they lie in the journal; none for those without a key, and, if they
-    /// are skipped in the medium of this name, for those that are damaged.
+    /// Gives the bytes of many blobs, in the order in which they lie in the journal; none for those without a key, and,
+    /// if they are skipped in the medium of this name, for those that are damaged.
     pub(crate) fn read_all(
         &mut self,
         asked: Vec<(BlobId, Option<KeyEntry>)>,

@@ -55,8 +55,8 @@ pub(crate) enum RecordBody {
 }
 
 impl Body {
-    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied. Blobs that their author
-    /// has sealed are taken from `sealed`.
+    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied. Blobs that their
+    /// author has sealed are taken from `sealed`.
     pub(crate) fn of(
         record: &Record<'_>,
         (short, most): (usize, usize),

@@ -91,8 +91,8 @@ mod tests {
 
     type Sent = Later<'static, Result<Position, AppendError>>;
 
-    /// Whether a record was accepted. If the journal is about to end sooner, that may be what answers, so the answer is given
-    /// back.
+    /// Whether a record was accepted. If the journal is about to end sooner, that may be what answers, so the answer is
+    /// given back.
     fn before_closing(journal: &DiskJournal, mut answer: Sent) -> Result<bool, Sent> {
         let mut cx = Context::from_waker(Waker::noop());
         loop {

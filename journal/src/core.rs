@@ -1,10 +1,11 @@
-//! What the threads of a journal (`threads.rs`) do: write, sync, prepare the next segment. No call of the medium is made
-//! under the lock of the state, so `append` never waits for the medium. The locks of the syncs, of the keys and of the
-//! note may be held during such a call.
+//! What the threads of a journal (`threads.rs`) do: write, sync, prepare the next segment. No call of the medium is
+//! made under the lock of the state, so `append` never waits for the medium. The locks of the syncs, of the keys and of
+//! the note may be held during such a call.
 //!
 //! 1. `append` (`disk_journal.rs`) gives a record its place, and wakes a thread, unless one is writing or is about to
 //!    look for work.
-//! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is *buffered*.
+//! 2. A thread, or an author that leads (`lead.rs`), takes everything that has a place, and writes it: it is
+//!    *buffered*.
 //! 3. A thread syncs everything that was written: it is *durable*.
 //!
 //! Any failure and any short write ends the journal: nothing more is written to its files, and the outcome of what
@@ -237,8 +238,8 @@ impl Core {
         erased.map_err(|error| Failure::Medium("erasing", error))
     }
 
-    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now, even if the medium
-    /// panics: a checkpoint that fails does not end the journal.
+    /// Changes the keys, uses up this much of the promised room, and notes how much room there is now, even if the
+    /// medium panics: a checkpoint that fails does not end the journal.
     pub(crate) fn change_keys<T>(
         &self,
         taken: u64,

@@ -17,11 +17,12 @@ use crate::read_only_journal::ReadOnlyJournal;
 
 /// A forest on disk. A clone is the same forest.
 ///
-/// A commit is acknowledged when it is durable, unless it asks for less ([`Commit::level`](weald_forest::Commit::level)).
-/// When the last clone and the last handle of its trees go, everything is written and synced, and the lock is given back.
-/// That has happened when the drop of the last clone returns, if the handles of trees went before; otherwise it may happen
-/// a moment later, on a thread of the journal or of an author. Keep a clone for as long as there are commits: with handles of
-/// trees alone they are kept as well, but no checkpoint is put by itself, and nothing is trimmed.
+/// A commit is acknowledged when it is durable, unless it asks for less
+/// ([`Commit::level`](weald_forest::Commit::level)). When the last clone and the last handle of its trees go,
+/// everything is written and synced, and the lock is given back. That has happened when the drop of the last clone
+/// returns, if the handles of trees went before; otherwise it may happen a moment later, on a thread of the journal or
+/// of an author. Keep a clone for as long as there are commits: with handles of trees alone they are kept as well, but
+/// no checkpoint is put by itself, and nothing is trimmed.
 ///
 /// ```
 /// use weald::block_on;
@@ -60,8 +61,8 @@ impl DiskForest {
     }
 
     /// Opens the forest that a journal has, with these settings: `builder` has those of the forest, and the journal was
-    /// opened with its own ([`DiskJournal::open_on`]). Dropping the future loses nothing; without another clone of the journal
-    /// it also closes the journal.
+    /// opened with its own ([`DiskJournal::open_on`]). Dropping the future loses nothing; without another clone of the
+    /// journal it also closes the journal.
     ///
     /// # Errors
     /// [`OpenForestError::Recover`]; [`OpenForestError::Journal`], if no thread can be started.
@@ -80,12 +81,13 @@ impl DiskForest {
         })
     }
 
-    /// The forest as it was at any moment within the kept history, even before it was opened; by default all of the history
-    /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It
-    /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for. Cancel-safe.
+    /// The forest as it was at any moment within the kept history, even before it was opened; by default all of the
+    /// history is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See
+    /// [`ReadOnlyForest::at`]. It reads what is durable, beside the writers; a version that is visible and not yet
+    /// durable is waited for. Cancel-safe.
     ///
-    /// Trees, nodes and values may be taken from there into this forest. With a reference to an erasable value its bytes come
-    /// back, and can be erased again. If they were erased or trimmed, the commit is refused with
+    /// Trees, nodes and values may be taken from there into this forest. With a reference to an erasable value its
+    /// bytes come back, and can be erased again. If they were erased or trimmed, the commit is refused with
     /// [`CommitError::Bytes`](weald_forest::CommitError::Bytes): delete the attribute from what is taken.
     ///
     /// # Errors
@@ -165,10 +167,10 @@ impl DiskForest {
         self.kept.journal.close();
     }
 
-    /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. That happens by itself when
-    /// enough was committed, see [`Settings::checkpoint_after`](crate::Settings::checkpoint_after). Others commit meanwhile. The
-    /// thread that polls does the work, which grows with the nodes of all kept versions that they do not share. Cancel-safe: a
-    /// future that is dropped has put no checkpoint.
+    /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. That happens by itself
+    /// when enough was committed, see [`Settings::checkpoint_after`](crate::Settings::checkpoint_after). Others commit
+    /// meanwhile. The thread that polls does the work, which grows with the nodes of all kept versions that they do not
+    /// share. Cancel-safe: a future that is dropped has put no checkpoint.
     ///
     /// # Errors
     /// [`CheckpointError`]. The one before is still there then.

@@ -101,8 +101,8 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// Whether the bytes are wrong, missing, or in a sector that cannot be read, so that a later try would find the same. Any
-    /// other failure, such as too many open files, says nothing about them.
+    /// Whether the bytes are wrong, missing, or in a sector that cannot be read, so that a later try would find the
+    /// same. Any other failure, such as too many open files, says nothing about them.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Damaged(_) => true,

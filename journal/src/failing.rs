@@ -1,4 +1,5 @@
-//! How a journal ends before it is closed: the medium has failed, another writer has taken over, or this is a forked child.
+//! How a journal ends before it is closed: the medium has failed, another writer has taken over, or this is a forked
+//! child.
 //!
 //! After every operation on the medium, and before its result counts, the caller asks whether this is still the newest
 //! writer.
@@ -16,22 +17,22 @@ use crate::next_step::State;
 use crate::waiting::Due;
 
 impl Core {
-    /// Whether this is a child that was forked from the process that opened the journal. The files, the places in them and the
-    /// threads are the parent's.
+    /// Whether this is a child that was forked from the process that opened the journal. The files, the places in them
+    /// and the threads are the parent's.
     pub(crate) fn is_forked(&self) -> bool {
         self.pid != process::id()
     }
 
-    /// A wait in such a child would be for threads that are not there. Each wait calls this, and not each append, because
-    /// it asks the system: only an append that finds no place does.
+    /// A wait in such a child would be for threads that are not there. Each wait calls this, and not each append,
+    /// because it asks the system: only an append that finds no place does.
     pub(crate) fn refuse_if_forked(&self) {
         if self.is_forked() {
             self.end(AppendError::Fenced);
         }
     }
 
-    /// Does something with the medium. A panic in it is a failure like any other: nobody may wait for ever. A writer that was
-    /// overtaken finds files missing, and fails because of that.
+    /// Does something with the medium. A panic in it is a failure like any other: nobody may wait for ever. A writer
+    /// that was overtaken finds files missing, and fails because of that.
     pub(crate) fn caught<T>(
         &self,
         doing: &'static str,
@@ -88,8 +89,8 @@ impl Core {
         }
     }
 
-    /// The state after something was done. After a failure it takes nothing any more from here on, and not only when that
-    /// was told: what another thread wrote meanwhile would count, behind what is missing.
+    /// The state after something was done. After a failure it takes nothing any more from here on, and not only when
+    /// that was told: what another thread wrote meanwhile would count, behind what is missing.
     pub(crate) fn state_after(&self, outcome: &Result<(), Failure>) -> MutexGuard<'_, State> {
         let mut state = self.state();
         if let Err(failure) = outcome {

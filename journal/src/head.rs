@@ -47,8 +47,8 @@ impl Head {
         bytes
     }
 
-    /// The number of the format, if these bytes begin with a head of a later one: all formats have it in the same place, and
-    /// the check, too.
+    /// The number of the format, if these bytes begin with a head of a later one: all formats have it in the same
+    /// place, and the check, too.
     pub(crate) fn unknown_format(bytes: &[u8]) -> Option<u8> {
         let bytes: &[u8; HEAD as usize] = bytes.first_chunk()?;
         let check = u32::from_le_bytes(*bytes[124..].first_chunk()?);

@@ -1,9 +1,10 @@
-//! A test: authors who write, and threads that write, sync and prepare, take turns at every operation of the medium, in an
-//! order that a seed chooses; and at any of these operations the power goes off, or one fails.
+//! A test: authors who write, and threads that write, sync and prepare, take turns at every operation of the medium, in
+//! an order that a seed chooses; and at any of these operations the power goes off, or one fails.
 //!
-//! - Each party is a thread, and only the one that has the turn runs. It gives the turn away before and after each operation
-//!   of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
-//! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable even after the loss of power.
+//! - Each party is a thread, and only the one that has the turn runs. It gives the turn away before and after each
+//!   operation of the medium, and wherever it would wait. So a seed is one interleaving, and can be run again.
+//! - Whatever was acknowledged must be there: what was buffered after a kill, what was durable even after the loss of
+//!   power.
 
 mod stepped;
 mod turns;

@@ -2,9 +2,9 @@
 //!
 //! - A key is durable before the record that brings its blob, and gone from every file before the record that erases it
 //!   is acknowledged.
-//! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one, and
-//!   overwrites the old one with zeros. The old one is the spare file from then on. A key is taken only if both files have
-//!   room for it ([`Keys::free`]).
+//! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one,
+//!   and overwrites the old one with zeros. The old one is the spare file from then on. A key is taken only if both
+//!   files have room for it ([`Keys::free`]).
 //! - Erasing needs no further open file either: both stay open, and the directory is searched only after something
 //!   failed.
 
@@ -181,7 +181,8 @@ impl Keys {
             .retain(|id, entry| !erased.has((*id, entry.at), Some(&entry.attribute)));
     }
 
-    /// Forgets what lies in segments that are about to be removed. The files still have it, until they are written again.
+    /// Forgets what lies in segments that are about to be removed. The files still have it, until they are written
+    /// again.
     pub(crate) fn forget_in(&mut self, segments: &[SegmentId]) {
         let before = self.entries.len();
         self.entries
@@ -195,8 +196,8 @@ impl Keys {
         self.is_stale |= !ids.is_empty();
     }
 
-    /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was forgotten,
-    /// now or when it could not be written.
+    /// Forgets what lies before a position and is not asked for any more; returns whether a file may have what was
+    /// forgotten, now or when it could not be written.
     pub(crate) fn trim(&mut self, upto: Position, keep: &HashSet<BlobId>) -> bool {
         let before = self.entries.len();
         let kept = &self.kept;

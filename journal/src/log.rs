@@ -1,6 +1,7 @@
 //! The end of the journal in memory: which place the next frame gets, and the bytes that are not written yet.
 //!
-//! - A record has its place, and so its position, before anything is written: this is arithmetic, and waits for nothing.
+//! - A record has its place, and so its position, before anything is written: this is arithmetic, and waits for
+//!   nothing.
 //! - A place lies in a segment that is prepared. A record for which there is no room waits in `waiting.rs`, and all
 //!   after it, or is refused; nothing of it was written then.
 //! - A record longer than [`SHORT`] is handed over, and not copied.

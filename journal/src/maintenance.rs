@@ -69,8 +69,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes durable what was accepted until now. The pieces of a checkpoint are made while others commit, and may miss what
-    /// later commits have replaced: if these were lost with the power, so was that.
+    /// Makes durable what was accepted until now. The pieces of a checkpoint are made while others commit, and may miss
+    /// what later commits have replaced: if these were lost with the power, so was that.
     fn settle(&self) -> io::Result<()> {
         let last = {
             let mut state = self.state();
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// Removes the segments that have nothing behind a position, except those with erasable bytes that are asked for, and
-    /// the checkpoints of positions before it.
+    /// Removes the segments that have nothing behind a position, except those with erasable bytes that are asked for,
+    /// and the checkpoints of positions before it.
     pub(crate) fn trim(&self, upto: Position) -> Result<(), CheckpointError> {
         let _one_at_a_time = self
             .checkpoints
@@ -110,8 +110,8 @@ impl Core {
             return Err(CheckpointError::NoCheckpoint);
         };
         self.must_have_the_files()?;
-        // Blobs to which a later version refers are in the oldest checkpoint that is left, or came with a later record, or
-        // were brought back from the history, and then later checkpoints have them.
+        // Blobs to which a later version refers are in the oldest checkpoint that is left, or came with a later record,
+        // or were brought back from the history, and then later checkpoints have them.
         let blobs = checkpoint::blobs(&*self.medium, journal, oldest);
         let blobs = blobs.map_err(|error| CheckpointError::Failed(error.to_string()))?;
         let mut blobs: HashSet<BlobId> = blobs.into_iter().collect();

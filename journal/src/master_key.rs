@@ -23,7 +23,8 @@ pub(crate) const TAG: usize = 16;
 /// How many bytes of a file are looked at for a master key.
 const LONGEST: usize = 1024;
 
-/// A key of 256 bits, which is overwritten when it is dropped. See [`Settings::master_key`](crate::Settings::master_key).
+/// A key of 256 bits, which is overwritten when it is dropped. See
+/// [`Settings::master_key`](crate::Settings::master_key).
 ///
 /// ```
 /// use weald::block_on;

@@ -123,8 +123,8 @@ pub(crate) fn keys(
     Ok(keys)
 }
 
-/// Makes a new key file of what is left, if there was one, and destroys the others; and makes sure that erasing needs no
-/// room.
+/// Makes a new key file of what is left, if there was one, and destroys the others; and makes sure that erasing needs
+/// no room.
 pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()> {
     if keys.number() > 0 {
         keys.rewrite(medium)?;

@@ -5,8 +5,8 @@
 //!   then a thread leaves the batch to the author, and looks soon.
 //! - A thread that is about to write yields once first if the last batch was large: then more commits go into one
 //!   write.
-//! - A short batch that is only to be durable is put off while a sync goes on, and then for the writers that this sync has
-//!   woken (`regroup.rs`): so they share one write and one sync.
+//! - A short batch that is only to be durable is put off while a sync goes on, and then for the writers that this sync
+//!   has woken (`regroup.rs`): so they share one write and one sync.
 //! - A sync is due when somebody waits for it, when much was written since the last sync, or when nothing was appended
 //!   for a while.
 
@@ -141,7 +141,8 @@ impl State {
         self.begin_write()
     }
 
-    /// Whether the batch waits for the end of a sync, or for writers that are expected to join it. Nobody else waits for it.
+    /// Whether the batch waits for the end of a sync, or for writers that are expected to join it. Nobody else waits
+    /// for it.
     fn is_put_off(&self) -> bool {
         let is_long = self.log.batch.bytes > leading::SHORT;
         let is_asked = self.leading.is_asked(Position::default()) || !self.waiting.is_empty();
@@ -254,8 +255,8 @@ impl State {
             .flatten()
     }
 
-    /// What the author of a record with this many bytes waits for, unless there is room, or will be none. With a number, if
-    /// its changes are written ahead.
+    /// What the author of a record with this many bytes waits for, unless there is room, or will be none. With a
+    /// number, if its changes are written ahead.
     pub(crate) fn ask_for_room(
         &mut self,
         bytes: usize,
@@ -304,8 +305,8 @@ impl State {
         (is_asked_for && !self.is_full).then_some(Preparation::Segment)
     }
 
-    /// Takes places for what is to be written ahead, unless that is done, or its author is gone. If there are none, the author is
-    /// let in without.
+    /// Takes places for what is to be written ahead, unless that is done, or its author is gone. If there are none, the
+    /// author is let in without.
     pub(crate) fn begin_ahead(&mut self) -> Option<Due> {
         if self.log.ahead.is_some() {
             return None;

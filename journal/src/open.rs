@@ -118,8 +118,8 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     ))
 }
 
-/// The segments with the bytes to which the newest checkpoint refers must be there, even if the records around them were
-/// trimmed: without them no opening could show the forest.
+/// The segments with the bytes to which the newest checkpoint refers must be there, even if the records around them
+/// were trimmed: without them no opening could show the forest.
 fn must_have_segments(medium: &dyn Medium, found: &Found, keys: &Keys) -> Result<(), Unreadable> {
     let (Some(journal), Some(at)) = (found.journal, found.checkpoint) else {
         return Ok(());
@@ -179,11 +179,12 @@ fn random() -> u128 {
     half() << 64 | half()
 }
 
-/// The first segment, the head that all segments of this opening have in common, and how long the first one is, if that is
-/// another length.
+/// The first segment, the head that all segments of this opening have in common, and how long the first one is, if that
+/// is another length.
 type Begun = (Box<dyn MediumFile>, Head, Option<u32>);
 
-/// Makes the key file and the first segment. On a full disk they get the reserve's room, and the segment is a short one.
+/// Makes the key file and the first segment. On a full disk they get the reserve's room, and the segment is a short
+/// one.
 fn begin_with_keys(
     medium: &dyn Medium,
     keys: &mut Keys,
@@ -241,8 +242,8 @@ fn begin_segment(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumF
 }
 
 /// Cuts off what is behind the ends of the last opening's segments, from that of the newest checkpoint on. Those before
-/// it may be many, and are full. Only those in front of a record that was written ahead are not: they are cut as well. The
-/// new segment's head is durable, so nothing behind the ends is read any more.
+/// it may be many, and are full. Only those in front of a record that was written ahead are not: they are cut as well.
+/// The new segment's head is durable, so nothing behind the ends is read any more.
 fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> {
     debug_assert!(
         found.end.segment.epoch < epoch,

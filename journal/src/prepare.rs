@@ -80,8 +80,8 @@ impl Core {
         due
     }
 
-    /// Refuses what waits, and gives back the room that was prepared for it, except for the next segment. An author that was
-    /// let in before is told so.
+    /// Refuses what waits, and gives back the room that was prepared for it, except for the next segment. An author
+    /// that was let in before is told so.
     fn refuse(&self, (refusal, error): (AppendError, &io::Error), let_in: Option<Due>) {
         let (due, unused) = {
             let mut state = self.state();

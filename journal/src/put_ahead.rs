@@ -12,13 +12,13 @@ use crate::item::Item;
 use crate::log::Log;
 use crate::place::{Place, SegmentId};
 
-/// Others keep the rest of the current segment. If that is less than one part in so many of a segment, they have the next
-/// one as well.
+/// Others keep the rest of the current segment. If that is less than one part in so many of a segment, they have the
+/// next one as well.
 const IN_FRONT: u32 = 4;
 
 impl Log {
-    /// What an author asks for whose record changes this; `None`, if that is too short to be written ahead: it is written as
-    /// quickly as others can wait for.
+    /// What an author asks for whose record changes this; `None`, if that is too short to be written ahead: it is
+    /// written as quickly as others can wait for.
     pub(crate) fn ask_ahead(&self, number: u64, changes: &[Arc<Vec<u8>>]) -> Option<Asked> {
         let bytes = changes.iter().map(|piece| piece.len()).sum();
         let begin = Place {
@@ -96,8 +96,8 @@ impl Log {
         if self.batch.items.is_empty() {
             self.put_mark();
         }
-        // It is in the segment in front, because a record begins in a segment or goes on from the one before. Behind it comes the
-        // rest, so it may take what is left to records that erase.
+        // It is in the segment in front, because a record begins in a segment or goes on from the one before. Behind it
+        // comes the rest, so it may take what is left to records that erase.
         let last = self.last_usable();
         let is_there = self.cursor.segment.index == last;
         let next = || self.next_segment(self.cursor, last);

@@ -242,8 +242,8 @@ impl ReadOnlyJournal {
         needed.all(|name| present.binary_search(&name).is_ok())
     }
 
-    /// Reads the heads of all segments. No opening and no reading of records needs those of old segments, unless the newest
-    /// checkpoint is lost.
+    /// Reads the heads of all segments. No opening and no reading of records needs those of old segments, unless the
+    /// newest checkpoint is lost.
     ///
     /// # Errors
     /// [`OpenError::Damaged`], [`OpenError::Failed`].

@@ -1,7 +1,8 @@
 //! Finds out what a journal has when it is opened: where its records end, and whether anything is damaged.
 //!
-//! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` and `check_the_rest` change nothing; `make_durable` writes again what was
-//! found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs` (`begin_segment`).
+//! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` and `check_the_rest` change nothing; `make_durable`
+//! writes again what was found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs`
+//! (`begin_segment`).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -310,8 +311,8 @@ fn highest_mark_in(place: Place, bytes: &[u8]) -> Place {
     highest
 }
 
-/// Reads what `find` has not: the newest checkpoint, and the records between it and the last opening. The forest reads them
-/// later, when the cut is made; but damage is to be found before anything changes.
+/// Reads what `find` has not: the newest checkpoint, and the records between it and the last opening. The forest reads
+/// them later, when the cut is made; but damage is to be found before anything changes.
 pub(crate) fn check_the_rest(
     medium: &Arc<dyn Medium>,
     found: &mut Found,

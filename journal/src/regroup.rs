@@ -1,8 +1,8 @@
 //! How long a sync is put off for the writers that the last one woke: decisions only.
 //!
-//! A writer that waits until its commit is durable mostly commits again when it is woken. If the next sync began with the
-//! first that comes, it would serve few of them, and the others would wait for the sync after that. So there would be many
-//! syncs, and many wake-ups of threads around them.
+//! A writer that waits until its commit is durable mostly commits again when it is woken. If the next sync began with
+//! the first that comes, it would serve few of them, and the others would wait for the sync after that. So there would
+//! be many syncs, and many wake-ups of threads around them.
 //!
 //! - Nobody is waited for longer than a sync takes, and never longer than [`LONGEST`].
 //! - A single writer is not waited for: the first that comes is the one, and its batch is written at once.
@@ -51,8 +51,8 @@ impl Regroup {
         self.begun = Some(now);
     }
 
-    /// The sync has ended, and those that wait for positions up to this one are about to be woken. Others have records that
-    /// were not written yet when it began.
+    /// The sync has ended, and those that wait for positions up to this one are about to be woken. Others have records
+    /// that were not written yet when it began.
     pub(crate) fn end_sync(&mut self, now: Instant, upto: Position) {
         let took = self
             .begun

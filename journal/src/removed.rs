@@ -1,6 +1,6 @@
-//! Blobs whose segments are gone when a journal is opened: removed by a trim that ended before it came to their keys, or
-//! lost. The journal forgets the former, so that it promises nobody that they stay. It goes on to know the latter, so that the
-//! loss shows where they are asked for.
+//! Blobs whose segments are gone when a journal is opened: removed by a trim that ended before it came to their keys,
+//! or lost. The journal forgets the former, so that it promises nobody that they stay. It goes on to know the latter,
+//! so that the loss shows where they are asked for.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -19,8 +19,8 @@ use crate::recover::Found;
 
 /// Forgets the blobs that a trim has removed.
 ///
-/// A trim removes no blob to which a checkpoint that it leaves refers, and none that was brought back from the history. So what
-/// one of the checkpoints or a record behind the newest one refers to is lost, if it is gone.
+/// A trim removes no blob to which a checkpoint that it leaves refers, and none that was brought back from the history.
+/// So what one of the checkpoints or a record behind the newest one refers to is lost, if it is gone.
 pub(crate) fn forget_removed(
     medium: &Arc<dyn Medium>,
     found: &Found,

@@ -1,6 +1,6 @@
-//! What an author waits for before it appends: room, and what can be done for its record while others commit. A large record
-//! is written ahead (`ahead.rs`), and large erasable bytes are sealed, here, by their author. So nobody waits for that behind
-//! the record.
+//! What an author waits for before it appends: room, and what can be done for its record while others commit. A large
+//! record is written ahead (`ahead.rs`), and large erasable bytes are sealed, here, by their author. So nobody waits
+//! for that behind the record.
 
 use std::future::poll_fn;
 use std::sync::Arc;

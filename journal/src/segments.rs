@@ -187,8 +187,8 @@ impl Segments {
         }
         let ends = chain.known_ends().filter(|end| end.segment >= from);
         let mut due: Vec<_> = ends.map(|end| (end.segment, end.offset)).collect();
-        // The files of earlier openings were cut. All files of this opening have their full length, including those that
-        // were only prepared; only the last one may not be whole yet.
+        // The files of earlier openings were cut. All files of this opening have their full length, including those
+        // that were only prepared; only the last one may not be whole yet.
         let last_opening: Vec<_> = self.ids.range(first.max(from)..).copied().collect();
         let mut capacity = 0;
         for id in &last_opening {
@@ -227,8 +227,8 @@ fn read_head(file: &dyn MediumFile, id: SegmentId) -> Result<Option<Head>, Unrea
     }
 }
 
-/// Reads the heads of segments of a journal: an opening reads those before the newest checkpoint's own segment only if that
-/// checkpoint is lost.
+/// Reads the heads of segments of a journal: an opening reads those before the newest checkpoint's own segment only if
+/// that checkpoint is lost.
 pub(crate) fn check_heads(
     medium: &dyn Medium,
     (journal, segments): (u128, Vec<SegmentId>),

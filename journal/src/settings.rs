@@ -62,7 +62,8 @@ impl Settings {
     }
 
     /// The length of a segment in bytes, from 1 KiB to 1 GiB; by default 16 MiB. The next one is filled with zeros
-    /// beforehand, so an open journal has that much more on the disk than it needs; closing it and the next opening give it back.
+    /// beforehand, so an open journal has that much more on the disk than it needs; closing it and the next opening
+    /// give it back.
     ///
     /// # Panics
     /// If it is less or more.
@@ -98,19 +99,19 @@ impl Settings {
         self
     }
 
-    /// After how many bytes of records a [`DiskForest`](crate::DiskForest) puts a checkpoint by itself, on a thread of its
-    /// own; by default 64 MiB, and at least twice the length of the checkpoint before. Each opening counts as a 1,024th of
-    /// these bytes at least. An opening that finds twice as many, because the programs before ended before a checkpoint was
-    /// put, puts it before it returns. So the time of an opening is bounded by the length of a checkpoint, and by these
-    /// bytes. `None` for never.
+    /// After how many bytes of records a [`DiskForest`](crate::DiskForest) puts a checkpoint by itself, on a thread of
+    /// its own; by default 64 MiB, and at least twice the length of the checkpoint before. Each opening counts as a
+    /// 1,024th of these bytes at least. An opening that finds twice as many, because the programs before ended before a
+    /// checkpoint was put, puts it before it returns. So the time of an opening is bounded by the length of a
+    /// checkpoint, and by these bytes. `None` for never.
     #[must_use]
     pub fn checkpoint_after(mut self, bytes: Option<u64>) -> Self {
         self.checkpoint = bytes.map(|bytes| bytes.max(1));
         self
     }
 
-    /// How many bytes of history stay on the medium, about; by default all of it, for ever. What is older is removed when
-    /// a checkpoint was put by itself. The versions that the forest keeps, and those with tags, stay in any case.
+    /// How many bytes of history stay on the medium, about; by default all of it, for ever. What is older is removed
+    /// when a checkpoint was put by itself. The versions that the forest keeps, and those with tags, stay in any case.
     #[must_use]
     pub fn history_bytes(mut self, bytes: u64) -> Self {
         self.history.bytes = Some(bytes);
@@ -126,8 +127,8 @@ impl Settings {
         self
     }
 
-    /// The key that seals the keys of erasable bytes, and that lies elsewhere; by default there is none, and they lie open
-    /// in the key file. Opening seals those that are open. Without the master key no opening succeeds then.
+    /// The key that seals the keys of erasable bytes, and that lies elsewhere; by default there is none, and they lie
+    /// open in the key file. Opening seals those that are open. Without the master key no opening succeeds then.
     #[must_use]
     pub fn master_key(mut self, key: MasterKey) -> Self {
         self.masters.current = Some(key);
@@ -142,10 +143,11 @@ impl Settings {
         self
     }
 
-    /// The forest opens without erasable values that are damaged or missing in the segments, or in a part that the medium
-    /// cannot read (`EIO`); otherwise one of them keeps it closed. They read as erased, the log names their files, and
-    /// [`Stats::unreadable_blobs`](weald_forest::Stats) counts them. Nothing is removed: the next opening looks again, so put
-    /// the files back, or erase the values, where they are or where a reference was copied to. Openings for reading do the same.
+    /// The forest opens without erasable values that are damaged or missing in the segments, or in a part that the
+    /// medium cannot read (`EIO`); otherwise one of them keeps it closed. They read as erased, the log names their
+    /// files, and [`Stats::unreadable_blobs`](weald_forest::Stats) counts them. Nothing is removed: the next opening
+    /// looks again, so put the files back, or erase the values, where they are or where a reference was copied to.
+    /// Openings for reading do the same.
     #[must_use]
     pub fn skip_damaged_values(mut self) -> Self {
         self.skips_damaged = true;

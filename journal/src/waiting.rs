@@ -152,8 +152,8 @@ impl Waiting {
         self.ask(Want::Room(bytes))
     }
 
-    /// Joins them, to have the changes of the record written ahead, if they are long enough for that. With the number of what
-    /// is written then.
+    /// Joins them, to have the changes of the record written ahead, if they are long enough for that. With the number
+    /// of what is written then.
     pub(crate) fn ask_ahead(
         &mut self,
         changes: &[Arc<Vec<u8>>],

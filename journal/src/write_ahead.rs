@@ -8,8 +8,8 @@ use crate::medium::write_whole;
 use crate::waiting::Due;
 
 impl Core {
-    /// Writes the next frame of a large record ahead. With the last one, its author is let in: the caller tells it, once the
-    /// preparation has ended.
+    /// Writes the next frame of a large record ahead. With the last one, its author is let in: the caller tells it,
+    /// once the preparation has ended.
     pub(crate) fn write_ahead(&self) -> Result<Option<Due>, Failure> {
         self.must_be_newest()?;
         let (mut due, frame) = {
@@ -26,8 +26,8 @@ impl Core {
         Ok(due)
     }
 
-    /// Removes what was written ahead in vain. An author that still waits for it appends its record as if it had not asked: the
-    /// caller tells it, once the preparation has ended.
+    /// Removes what was written ahead in vain. An author that still waits for it appends its record as if it had not
+    /// asked: the caller tells it, once the preparation has ended.
     pub(crate) fn remove_ahead(&self) -> Result<Option<Due>, Failure> {
         self.must_be_newest()?;
         let given_up = {

@@ -60,7 +60,8 @@ fn soak_checkpoints_that_overlap_keep_no_history_in_memory() {
         .collect();
     block_on(edit.commit()).unwrap();
 
-    // Each checkpoint begins before the one before it has ended, and needs all versions that are kept then. Some are put.
+    // Each checkpoint begins before the one before it has ended, and needs all versions that are kept then. Some are
+    // put.
     let mut older = block_on(Forest::checkpoint(&forest)).unwrap();
     let mut round = |number: usize| {
         for node in &nodes {

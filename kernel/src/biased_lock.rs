@@ -28,8 +28,8 @@
 //! Invariant: nothing that runs inside locks again, blocks, or runs user code.
 //!
 //! Known flaw: if the system preempts an owner while it is inside, foreign threads wait for it, up to some
-//! milliseconds. If it preempts a foreign thread, the owner waits; so a detached thread, which may have a low priority, starts
-//! its timers without the lock (docs/decisions/0033-a-foreign-timer-arrives.md).
+//! milliseconds. If it preempts a foreign thread, the owner waits; so a detached thread, which may have a low priority,
+//! starts its timers without the lock (docs/decisions/0033-a-foreign-timer-arrives.md).
 
 #![allow(unsafe_code)]
 
@@ -60,11 +60,11 @@ pub(crate) enum OwnerFence {
 /// A lock that is biased to the thread with the current lease. See the head of this file.
 ///
 /// # Safety
-/// *Owner*: a thread enters with a lease that this lock has issued to it and that it has not given back, and while it is
-/// not inside already; otherwise there could be two `&mut` to the value. The lock issues a lease to one thread at a time:
-/// the one that the worker is given to. The thread keeps it in its context and in its worker loop, where it stands beside
-/// the worker, and copies of it do not leave the thread. That a thread is not inside follows from the invariant at
-/// the head of this file; in a debug build each entry checks it.
+/// *Owner*: a thread enters with a lease that this lock has issued to it and that it has not given back, and while it
+/// is not inside already; otherwise there could be two `&mut` to the value. The lock issues a lease to one thread at a
+/// time: the one that the worker is given to. The thread keeps it in its context and in its worker loop, where it
+/// stands beside the worker, and copies of it do not leave the thread. That a thread is not inside follows from the
+/// invariant at the head of this file; in a debug build each entry checks it.
 pub(crate) struct BiasedLock<T> {
     /// The number of the current lease, and the bits `FOREIGN` and `FENCED`. Written under `foreign`.
     word: AtomicUsize,

@@ -1,17 +1,17 @@
 //! The kernel of Weald: jobs, what they wait for, and the scheduler that decides which job runs next, and where.
 //!
-//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a layer
-//! says what it is. A module imports from its own layer and from earlier ones in this list, never from a later one, except
-//! through the tables at the end of this file: there the scheduler and the API call later layers (callbacks, forks, the
-//! runtime); the job and the reports call the scheduler, as when a runnable is dropped.
+//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
+//! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
+//! one, except through the tables at the end of this file: there the scheduler and the API call later layers
+//! (callbacks, forks, the runtime); the job and the reports call the scheduler, as when a runnable is dropped.
 //!
 //! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else
 //! `post_to_any` (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from`
 //! (`scheduler::workers::worker`) → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
-//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the descriptor
-//! of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only that calls on
-//! them may never return, so these get blocking threads of their own.
+//! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the
+//! descriptor of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only
+//! that calls on them may never return, so these get blocking threads of their own.
 
 // On which platforms the kernel runs is in `build.rs`, which ends the build elsewhere.
 
@@ -54,7 +54,7 @@ mod stack {
     pub(crate) use switch::{SavedSp, switch};
 }
 
-// Panics: where they happened, and their payloads. Reports: what they tell, how they name a job, the thread that writes.
+// Panics: where they happened, and their payloads. Reports: what they tell, and the thread that writes them.
 mod report;
 
 // The lock around a worker's core, and the queues of jobs and of sleeping workers.
@@ -132,12 +132,12 @@ mod reactor {
 // - where a stuck worker is retaken: `threads::monitor` (`observe`, `retake`, `revoke`), handed on: `threads::serve`;
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
-// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it is
-//   reported if nobody takes the result: `workers::run` (`finish`); where its message gets a name: `observe::panics`;
+// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it
+//   is reported if nobody takes the result: `workers::run` (`finish`); where it gets a name: `observe::panics`;
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
-// - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`); where it
-//   is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`), or by
-//   another fiber in `stackful::direct`;
+// - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`);
+//   where it is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber`
+//   (`Fiber::run`), or by another fiber in `stackful::direct`;
 // - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
 //   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
 // - where a job may run: `stackful::placement`.
@@ -275,9 +275,9 @@ pub mod fork {
     #![doc = include_str!("fork/page.md")]
 
     // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure),
-    // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and `root_fork` (to which fork a deque
-    // belongs), `forking_job` (which job runs the fork), `fork_deques` (where thieves look), `root_job` and `cancel`
-    // (how a cancel reaches forks), and `depth` (deep recursion).
+    // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and
+    // `root_fork` (to which fork a deque belongs), `forking_job` (which job runs the fork), `fork_deques` (where
+    // thieves look), `root_job` and `cancel` (how a cancel reaches forks), and `depth` (deep recursion).
     //
     // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`; and chains of adapters:
     // `items`, whose sources are `collections` and `indexed`, and whose `steps` are iterators. `scope` forks any number

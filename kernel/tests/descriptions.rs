@@ -199,10 +199,10 @@ impl Drop for BlocksWhenDropped {
     }
 }
 
-/// The job ends when nothing else refers to it: otherwise another unit, or nobody, would run the destructor. So a job of
-/// the only worker wakes it, and lets go of the waker before it runs. Should another thread get the worker in between, the
-/// destructor runs in that job, which has such a name, too. The next job comes when the destructor has begun, and it is
-/// released when it was reported: it may take no time otherwise.
+/// The job ends when nothing else refers to it: otherwise another unit, or nobody, would run the destructor. So a job
+/// of the only worker wakes it, and lets go of the waker before it runs. Should another thread get the worker in
+/// between, the destructor runs in that job, which has such a name, too. The next job comes when the destructor has
+/// begun, and it is released when it was reported: it may take no time otherwise.
 #[test]
 fn the_destructor_of_a_description_is_named_by_its_job_and_holds_up_no_other() {
     let _watch = watch();

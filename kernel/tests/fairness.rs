@@ -486,8 +486,8 @@ fn a_job_that_another_thread_wakes_waits_for_no_round_of_the_ring() {
     crowd.end(&runtime);
 }
 
-/// At each look a timer is due. This holds by the limit of jobs between two looks: it would fail if a look came after each
-/// first job, not without the mechanism of the first job.
+/// At each look a timer is due. This holds by the limit of jobs between two looks: it would fail if a look came after
+/// each first job, not without the mechanism of the first job.
 #[test]
 fn jobs_whose_timers_are_due_starve_no_ring() {
     let _watch = watch();
@@ -512,7 +512,8 @@ fn jobs_whose_timers_are_due_starve_no_ring() {
     }
 }
 
-/// Both timers come due while a third job computes, so one look finds both. The first job's stack waits, so it is pinned.
+/// Both timers come due while a third job computes, so one look finds both. The first job's stack waits, so it is
+/// pinned.
 #[test]
 fn a_pinned_job_whose_timer_is_due_runs_before_the_job_of_a_later_timer() {
     let _watch = watch();

@@ -1,5 +1,5 @@
-//! The bound of root forks that compute at once: those whose threads wait or are blocked do not count, and what they have
-//! pushed is stolen although as many others compute as there are workers.
+//! The bound of root forks that compute at once: those whose threads wait or are blocked do not count, and what they
+//! have pushed is stolen although as many others compute as there are workers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -201,8 +201,8 @@ fn a_job_that_was_cancelled_before_it_forks_unwinds_at_a_wait_in_a_half() {
     });
 }
 
-/// While the first half computes, the only worker takes nothing. While the destructor waits, a thread takes the oldest half
-/// that it may take, until it has the destructor's.
+/// While the first half computes, the only worker takes nothing. While the destructor waits, a thread takes the oldest
+/// half that it may take, until it has the destructor's.
 fn cancel_beside_a_half_that_has_not_begun(unwind: impl Fn() + Send + Sync + 'static) {
     let _watch = watch();
     let runtime = runtime(1);
@@ -245,8 +245,8 @@ fn no_half_begins_that_an_unwinding_at_a_wait_drops() {
     cancel_beside_a_half_that_has_not_begun(|| Latch::default().wait());
 }
 
-/// The job waits in a destructor, so there is room for one more to compute. This takes a half of the stolen half, which has
-/// not noticed the cancel yet.
+/// The job waits in a destructor, so there is room for one more to compute. This takes a half of the stolen half, which
+/// has not noticed the cancel yet.
 #[test]
 fn a_cancel_reaches_what_is_stolen_while_it_unwinds_the_job_that_forked_first() {
     let _watch = watch();

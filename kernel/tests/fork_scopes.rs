@@ -301,7 +301,8 @@ fn more_parts_than_workers_may_block_their_threads_for_the_last_one() {
     });
 }
 
-/// The first two parts are noted as blocked, and then wait; only after that the body spawns the part that they wait for.
+/// The first two parts are noted as blocked, and then wait; only after that the body spawns the part that they wait
+/// for.
 #[test]
 fn parts_that_blocked_their_threads_and_then_wait_get_what_is_spawned_later() {
     let _watch = watch();

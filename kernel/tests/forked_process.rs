@@ -1,5 +1,5 @@
-//! A process that was forked has none of the runtime's threads: it may drop the runtime, which ends nothing, and is told
-//! that it cannot use it.
+//! A process that was forked has none of the runtime's threads: it may drop the runtime, which ends nothing, and is
+//! told that it cannot use it.
 
 #![allow(
     unsafe_code,
@@ -35,8 +35,8 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Forks the process. Zero in the new one, which must end by [`end_with`].
 fn fork() -> libc::pid_t {
-    // SAFETY: the new process has only the calling thread, and ends itself. Its allocator works, since the C library sees to
-    // that; no other thread holds the locks that a panic takes.
+    // SAFETY: the new process has only the calling thread, and ends itself. Its allocator works, since the C library
+    // sees to that; no other thread holds the locks that a panic takes.
     let forked = unsafe { libc::fork() };
     assert!(forked >= 0, "the system forks no process");
     forked

@@ -1,5 +1,5 @@
-//! The system gives no thread: a worker that has none keeps its timers and descriptors, and the next thread that is free
-//! serves it.
+//! The system gives no thread: a worker that has none keeps its timers and descriptors, and the next thread that is
+//! free serves it.
 //!
 //! A program of its own, because its allocator refuses what the runtime tries to get before it starts a thread.
 

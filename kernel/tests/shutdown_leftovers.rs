@@ -79,8 +79,8 @@ fn hold_in_callback(held: impl Send + 'static) {
     callback::once(Owner::runtime(), later, move || drop(held)).detach();
 }
 
-/// The names of the leftovers in the report. There are at least this many leftovers; on a busy machine the threads for them
-/// may not have begun, and then the report only counts them.
+/// The names of the leftovers in the report. There are at least this many leftovers; on a busy machine the threads for
+/// them may not have begun, and then the report only counts them.
 fn names(report: &ShutdownReport, least: usize) -> Vec<&str> {
     let names = report.not_stopped.iter();
     let names: Vec<_> = names.map(|named| named.name.as_deref().unwrap()).collect();

@@ -1,5 +1,5 @@
-//! The programs that fork and join, the clients of servers, and what workloads are measured with, written once for Weald and
-//! its rivals.
+//! The programs that fork and join, the clients of servers, and what workloads are measured with, written once for
+//! Weald and its rivals.
 //!
 //! Invariant: nothing here depends on a particular system or on any other module of this crate, because the
 //! rivals' workspace includes these files by path. So all systems in Rust run the same source, and their

@@ -65,8 +65,8 @@ struct Page<'a> {
 /// Held while a page takes the place of the one before.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Writes the page to a file, which holds either the page of before or this one at any moment. What is no file, such as a
-/// pipe, gets only the page that has all rows.
+/// Writes the page to a file, which holds either the page of before or this one at any moment. What is no file, such as
+/// a pipe, gets only the page that has all rows.
 pub fn write(source: Source<'_>, path: &Path) -> Result<(), Error> {
     // A link stays.
     let at = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -17,8 +17,8 @@
 //! return stop no other. Such calls have a bound of their own
 //! ([`held_operations`](weald_kernel::Builder::held_operations)). Beyond that bound, a call that has waited for a
 //! second in which none returned fails with [`ResourceBusy`](io::ErrorKind::ResourceBusy), which contains a
-//! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job, or
-//! outside of jobs with the line that asked.
+//! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job,
+//! or outside of jobs with the line that asked.
 
 use std::{
     fs::{self, DirEntry, Metadata},

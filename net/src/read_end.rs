@@ -3,7 +3,8 @@
 //! Invariants:
 //! - A file with readiness is read through the reactor; any other, such as a regular file on standard input, on a
 //!   thread that may block.
-//! - No bytes and no error are lost by a wait that is dropped or not chosen: what was read stays here until it is taken.
+//! - No bytes and no error are lost by a wait that is dropped or not chosen: what was read stays here until it is
+//!   taken.
 
 use std::{
     fmt, fs,
@@ -87,7 +88,8 @@ impl ReadEnd {
     /// Reads the bytes that are available, at least one, into `buffer`. Zero means the end: nobody can write any
     /// longer; or that `buffer` is empty, and then the read does not wait.
     ///
-    /// Cancel-safe. In a choice bytes are taken only if this event is chosen, and an error is met again by the next read.
+    /// Cancel-safe. In a choice bytes are taken only if this event is chosen, and an error is met again by the next
+    /// read.
     ///
     /// # Errors
     /// Errors from the operating system.

@@ -51,8 +51,8 @@ fn start(address: SocketAddr) -> io::Result<net::TcpStream> {
 }
 
 impl TcpStream {
-    /// Connects to `address`; for the name of a host there is [`Connector`](crate::Connector). Set a deadline with `TcpStream::connect(address).within(duration)`: the system
-    /// itself gives up only after minutes.
+    /// Connects to `address`; for the name of a host there is [`Connector`](crate::Connector). Set a deadline with
+    /// `TcpStream::connect(address).within(duration)`: the system itself gives up only after minutes.
     ///
     /// Cancel-safe: dropping the wait closes the socket.
     ///
@@ -188,9 +188,9 @@ impl RawListener for net::TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at `address`, such as `"127.0.0.1:8080".parse()?`. Port 0 picks a free port. The address may have been in use a moment ago
-    /// (`SO_REUSEADDR`). For other options, create the socket with the standard library or `socket2`, and
-    /// use [`from_std`](TcpListener::from_std).
+    /// Listens at `address`, such as `"127.0.0.1:8080".parse()?`. Port 0 picks a free port. The address may have been
+    /// in use a moment ago (`SO_REUSEADDR`). For other options, create the socket with the standard library or
+    /// `socket2`, and use [`from_std`](TcpListener::from_std).
     ///
     /// # Errors
     /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse).

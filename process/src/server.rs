@@ -4,8 +4,8 @@
 //! [`Accept`]; so no enum of messages is needed, and a request that a server does not answer does not compile. All else
 //! that comes to it, such as notices of monitors and messages of timers, is an [info](Server::info).
 //!
-//! A request is a call (`address.rs`), which the loop here receives (`serve`, `receive`) and `message.rs` answers (`run`), by
-//! the server's own function, under the deadline of the caller.
+//! A request is a call (`address.rs`), which the loop here receives (`serve`, `receive`) and `message.rs` answers
+//! (`run`), by the server's own function, under the deadline of the caller.
 //!
 //! Steps of a server: [`Server::begin`], then for each message one of its functions, whose [`Step`] says what is next,
 //! and at last [`Server::end`]. They run in the server's process, one at a time. A panic in one of them ends the

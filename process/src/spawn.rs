@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// What the body of a process makes when it is called: a future. Every future is one; this trait has a name of its own so
-/// that the compiler can say what to write.
+/// What the body of a process makes when it is called: a future. Every future is one; this trait has a name of its own
+/// so that the compiler can say what to write.
 #[diagnostic::on_unimplemented(
     message = "the body of this process is not `async`",
     label = "it returns `{Self}`, which is no future",

@@ -8,9 +8,9 @@
 //! they are linked, ends the supervisor, and so does the order of another supervisor to shut down. All other exit
 //! signals are ignored, because a start function may have linked a unit and then failed.
 //!
-//! A restart: the exit signal comes to `supervise`; `children.rs` notes the end, and finds out which children start again
-//! (`ended`, `restart`, `start_due`); `units.rs` calls the start function of the child's spec (`launch`). After too many
-//! restarts the supervisor gives up ([`GaveUp`]), which is reported.
+//! A restart: the exit signal comes to `supervise`; `children.rs` notes the end, and finds out which children start
+//! again (`ended`, `restart`, `start_due`); `units.rs` calls the start function of the child's spec (`launch`). After
+//! too many restarts the supervisor gives up ([`GaveUp`]), which is reported.
 
 pub(crate) mod address;
 pub(crate) mod children;

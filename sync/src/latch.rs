@@ -48,8 +48,8 @@ impl<V> Latch<V> {
         &mut self.value
     }
 
-    /// Sets the latch, and wakes all waiters: first those whose wakers are the runtime's, then those of other executors,
-    /// each in the order of their arrival. Called once, by a caller that holds no lock.
+    /// Sets the latch, and wakes all waiters: first those whose wakers are the runtime's, then those of other
+    /// executors, each in the order of their arrival. Called once, by a caller that holds no lock.
     pub(crate) fn set(&self, value: V) {
         let is_first = self.value.set(value).is_ok();
         assert!(is_first, "a latch is set once");

@@ -13,9 +13,9 @@ use crate::event::Event;
 /// select! { wait; pattern = event => handler }   // waits with the stack
 /// ```
 ///
-/// An event is any [`Event`]; an `Option` of one is, too, and `None` leaves its arm out. `&mut handle` of a job, thread or
-/// process is one, and a future becomes one by [`of_future`](crate::of_future), or with a [`Kept`](crate::Kept). The event
-/// expressions are evaluated from left to right, then guards run, then one event is chosen as by
+/// An event is any [`Event`]; an `Option` of one is, too, and `None` leaves its arm out. `&mut handle` of a job, thread
+/// or process is one, and a future becomes one by [`of_future`](crate::of_future), or with a [`Kept`](crate::Kept). The
+/// event expressions are evaluated from left to right, then guards run, then one event is chosen as by
 /// [`choose`](crate::choose). All others are gone when the handler runs. The handlers are part of the caller's own
 /// function, so `?`, `break`, `return` and `.await` mean what they mean there. They have one type, which is the type of
 /// the whole. A pattern must match every output: it is `Ok(value)` only if an error is impossible. With `else` the

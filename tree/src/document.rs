@@ -9,9 +9,9 @@
 //! | `key` | of a member of an object its name |
 //!
 //! So every document comes back as it was, except for the space between its parts and the way in which its strings are
-//! escaped: numbers keep their digits, members keep their order, half a surrogate pair (`"\ud800"`) stays half a pair, and
-//! a name that comes twice comes twice again. A tree of any shape is written by [`Node::to_json`](crate::Node::to_json)
-//! instead.
+//! escaped: numbers keep their digits, members keep their order, half a surrogate pair (`"\ud800"`) stays half a pair,
+//! and a name that comes twice comes twice again. A tree of any shape is written by
+//! [`Node::to_json`](crate::Node::to_json) instead.
 //!
 //! Reader and writer keep the open values in a list of their own, so only memory bounds the depth.
 

@@ -1,8 +1,8 @@
 //! An edit: a private version that is changed in place, and the list of the operations and reads done on it.
 //!
 //! - The edit owns what it has copied once, and changes it in place from then on; freezing costs nothing.
-//! - A first operation that adds a node or puts an attribute is checked and listed, but carried out only with the second
-//!   one, or when the caller asks for the working version: an edit of one operation may never need that version.
+//! - A first operation that adds a node or puts an attribute is checked and listed, but carried out only with the
+//!   second one, or when the caller asks for the working version: an edit of one operation may never need that version.
 //! - The list of operations and reads is data: it can be checked against another version and applied there
 //!   without the code that made it (see [`Script`]).
 //! - A refused operation changes nothing and is not on the list.
@@ -121,8 +121,8 @@ impl Edit {
         (self.tree, Script::new(self.operations, reads, steps))
     }
 
-    /// The finished version, which leaves the edit: from then on the edit has no nodes, and only tells what was done. An edit
-    /// that is large and stays where it is needs no copy for that.
+    /// The finished version, which leaves the edit: from then on the edit has no nodes, and only tells what was done.
+    /// An edit that is large and stays where it is needs no copy for that.
     #[inline]
     pub fn take_version(&mut self) -> Tree {
         let tree = self.own();
@@ -171,8 +171,8 @@ impl Edit {
     /// Adds a node.
     ///
     /// # Errors
-    /// `Missing`, if the node that `at` names is not there; `OtherTree`, if another tree gave out its id; `IsRoot`, if that
-    /// node has no siblings; `NoIdLeft`, if none is left.
+    /// `Missing`, if the node that `at` names is not there; `OtherTree`, if another tree gave out its id; `IsRoot`, if
+    /// that node has no siblings; `NoIdLeft`, if none is left.
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
@@ -205,7 +205,8 @@ impl Edit {
     /// Adds a subtree that was built separately. It costs a sixteenth of adding its nodes one by one.
     ///
     /// # Errors
-    /// As [`add`](Self::add); `ForeignSubtree`, if it has ids of another tree; `AlreadyThere`, if it was spliced in before.
+    /// As [`add`](Self::add); `ForeignSubtree`, if it has ids of another tree; `AlreadyThere`, if it was spliced in
+    /// before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let at = self.tree.own_place(at)?;
         let tree = self.own();
@@ -285,7 +286,8 @@ impl Edit {
     /// Deletes an attribute.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id; `NoAttribute`, if it has none.
+    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id; `NoAttribute`, if it has
+    /// none.
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
         let node = self.tree.own_id(node)?;
         self.own().delete_attribute(node, name)?;

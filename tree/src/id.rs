@@ -20,9 +20,9 @@ pub(crate) const LEAF_BITS: u32 = 4;
 /// The address of a node: the same in every version, until the node is deleted.
 ///
 /// While a program runs, an id also remembers the tree that gave it out, and an edit of another tree refuses it. An id
-/// that is made of a number alone is taken for one of any tree, and so is one of a subtree that is not yet in a tree. What
-/// it remembers has 14 bits, so an id of another tree is not always recognized; and trees of two forests are told apart
-/// only if they have different numbers.
+/// that is made of a number alone is taken for one of any tree, and so is one of a subtree that is not yet in a tree.
+/// What it remembers has 14 bits, so an id of another tree is not always recognized; and trees of two forests are told
+/// apart only if they have different numbers.
 ///
 /// The word holds the number. If the highest bit is set, the next is the kind of the mark, 14 bits are the mark, and 48
 /// are the number.
@@ -33,8 +33,8 @@ const IS_MARKED: u64 = 1 << 63;
 const KIND: u64 = 1 << 62;
 const NUMBER: u64 = (1 << 48) - 1;
 
-/// What tells the ids of one tree from those of others: the upper bits of an id, or nothing. Two trees may have the same
-/// mark; then an id of the other one is not recognized.
+/// What tells the ids of one tree from those of others: the upper bits of an id, or nothing. Two trees may have the
+/// same mark; then an id of the other one is not recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
@@ -158,12 +158,12 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// The end of the ids that an operation or a list of records from elsewhere may bring. A source that has passed them all
-/// still has more ids below [`OWN_END`] than any program lives to take.
+/// The end of the ids that an operation or a list of records from elsewhere may bring. A source that has passed them
+/// all still has more ids below [`OWN_END`] than any program lives to take.
 pub(crate) const FOREIGN_END: u64 = 1 << 61;
 
-/// The end of the ids that a source gives out, and so of those that a record may hold. A source that has come so far gives
-/// out no more: an id that a record may not hold is in no commit.
+/// The end of the ids that a source gives out, and so of those that a record may hold. A source that has come so far
+/// gives out no more: an id that a record may not hold is in no commit.
 pub(crate) const OWN_END: u64 = 1 << 62;
 
 /// The id source of one tree, shared by all its versions, edits and builders.
@@ -217,8 +217,8 @@ impl Ids {
         self.0.next.load(Ordering::Relaxed).min(OWN_END) - 1
     }
 
-    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. If fewer are left,
-    /// it gives out none at all.
+    /// Gives out none of the next `more` ids, because an earlier source may have given them out already. If fewer are
+    /// left, it gives out none at all.
     pub fn skip(&self, more: u64) {
         let after = |next: u64| Some(next.saturating_add(more).min(OWN_END));
         let skipped = self

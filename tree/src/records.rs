@@ -187,8 +187,8 @@ impl Subtree {
         Ok(Self::of(Tree::from_records(ids.clone(), records)?))
     }
 
-    /// As above, for what an edit of this tree brought, read from a journal: its ids may be any that the tree's source had
-    /// given out by then, even ones that this source does not know yet.
+    /// As above, for what an edit of this tree brought, read from a journal: its ids may be any that the tree's source
+    /// had given out by then, even ones that this source does not know yet.
     ///
     /// # Errors
     /// [`RecordsError`], if they describe no tree.

@@ -71,8 +71,8 @@ impl Tree {
         self.ids.is(&other.ids)
     }
 
-    /// The same version, for a tree that was read from where it has this number. Its ids, and those of the versions that
-    /// are made from it, are then known to be of the tree with this number, wherever that is read.
+    /// The same version, for a tree that was read from where it has this number. Its ids, and those of the versions
+    /// that are made from it, are then known to be of the tree with this number, wherever that is read.
     #[must_use]
     pub fn numbered(mut self, number: u64) -> Self {
         self.root = self.root.marked(Mark::of_tree(number));

@@ -1,7 +1,7 @@
 //! Notes on disk, with undo, redo, history, and the notes as they were: what was undone stays in the history.
 //!
-//! `cargo run -p weald --example notes -- DIR add milk`, and then `edit 2 "oat milk"`, `undo`, `redo`, `delete 2`, `list`,
-//! `history`, `history 2`, `as-of 60` (seconds ago) or `as-of VERSION`
+//! `cargo run -p weald --example notes -- DIR add milk`, and then `edit 2 "oat milk"`, `undo`, `redo`, `delete 2`,
+//! `list`, `history`, `history 2`, `as-of 60` (seconds ago) or `as-of VERSION`
 
 use std::{
     error::Error,

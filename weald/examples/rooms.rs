@@ -1,7 +1,7 @@
 //! A chat server over TCP: a room that panics is started again with its members, and no other room notices.
 //!
-//! `cargo run -p weald --example rooms`, and `nc localhost 7100`: the first line is your name; then `/join ROOM`, `/panic`,
-//! or what you say
+//! `cargo run -p weald --example rooms`, and `nc localhost 7100`: the first line is your name; then `/join ROOM`,
+//! `/panic`, or what you say
 
 use std::{
     collections::BTreeMap, error::Error, net::SocketAddr, num::NonZeroU32, sync::Arc,

@@ -1,6 +1,7 @@
 //! The routine `cargo xtask book`: builds the pages of the book with mdBook.
 //!
-//! Its listings are not tested here but by `cargo test`: they are the documentation tests of the crate in `book/listings`.
+//! Its listings are not tested here but by `cargo test`: they are the documentation tests of the crate in
+//! `book/listings`.
 
 use std::process::ExitCode;
 

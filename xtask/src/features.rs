@@ -1,5 +1,5 @@
-//! Checks the Cargo features of the crate `weald`: it and its tests build with none of them, and with each alone, without a
-//! warning; and a program that has processes only needs few packages.
+//! Checks the Cargo features of the crate `weald`: it and its tests build with none of them, and with each alone,
+//! without a warning; and a program that has processes only needs few packages.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The models: tests of the kernel, of `sync` and of `memory` that loom runs through every interleaving.
 //!
-//! They are the files `src/models/*.rs` of those crates, here built with `--cfg loom`. A file whose tests did not run is
-//! an error, because a model that never runs proves nothing.
+//! They are the files `src/models/*.rs` of those crates, here built with `--cfg loom`. A file whose tests did not run
+//! is an error, because a model that never runs proves nothing.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The routine `cargo xtask platforms`: builds and tests for the other platforms that Weald supports.
 //!
 //! - A step whose target, linker or emulator is missing is skipped with a sentence, unless `--strict` forbids it.
-//! - The emulator runs the instructions of aarch64 on this machine's processor, so it does not show what a weaker order of
-//!   memory would do; the models do.
+//! - The emulator runs the instructions of aarch64 on this machine's processor, so it does not show what a weaker order
+//!   of memory would do; the models do.
 
 use std::process::{Command, ExitCode};
 
@@ -40,8 +40,8 @@ const PLATFORMS: [Platform; 2] = [
         linker: "aarch64-linux-gnu-gcc",
         emulator: &["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
         debian: "gcc-aarch64-linux-gnu qemu-user",
-        // Left out is what the emulator cannot do: to run a test as a second program, to filter its own calls of the system,
-        // and to tell how the time of a thread was spent.
+        // Left out is what the emulator cannot do: to run a test as a second program, to filter its own calls of the
+        // system, and to tell how the time of a thread was spent.
         commands: &[
             ("check", "--workspace --exclude xtask"),
             (

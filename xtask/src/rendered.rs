@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 /// How many items have an example on their page. Raise it when there are more.
 const WITH_EXAMPLES: usize = 188;
 
-/// Parts of links that are not ours. rustdoc repeats the documentation of traits of `tracing` and `futures-io` on pages of
-/// our types, where it cannot resolve their links: Rust paths, and a page of `tracing`. A path in our own documentation
-/// that cannot be resolved is a warning. The last is in a script.
+/// Parts of links that are not ours. rustdoc repeats the documentation of traits of `tracing` and `futures-io` on pages
+/// of our types, where it cannot resolve their links: Rust paths, and a page of `tracing`. A path in our own
+/// documentation that cannot be resolved is a warning. The last is in a script.
 const FOREIGN: [&str; 3] = ["::", "dispatcher#", "${"];
 
 /// Judges the pages in `documentation`, which is the `doc` of a target directory, and prints the count.

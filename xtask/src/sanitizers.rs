@@ -136,8 +136,8 @@ pub(crate) fn address_sanitizer(
     passed(&mut command, "AddressSanitizer", limit)
 }
 
-/// Runs the programs in C and C++ that test the C libraries, watched by `tool`. The sanitizer is that of the C compiler: it
-/// sees what the programs do with their own memory and with that of the libraries.
+/// Runs the programs in C and C++ that test the C libraries, watched by `tool`. The sanitizer is that of the C
+/// compiler: it sees what the programs do with their own memory and with that of the libraries.
 pub(crate) fn c_programs(checkout: &Checkout, tool: &str, limit: &Limit) -> Outcome {
     if tool == "valgrind" && !succeeds(checkout.command("valgrind --version")) {
         let sentence = "valgrind is missing; install it as the system provides it.";

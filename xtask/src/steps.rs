@@ -88,7 +88,8 @@ impl Tally {
         });
     }
 
-    /// Prints a line for each step, their count, and then why steps failed. The routine fails if a step failed or none passed.
+    /// Prints a line for each step, their count, and then why steps failed. The routine fails if a step failed or none
+    /// passed.
     pub fn finish(self) -> ExitCode {
         println!("=== summary");
         print!("{}", self.lines());

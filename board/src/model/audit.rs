@@ -5,8 +5,8 @@
 //!   in the log; an entry without an outcome was interrupted.
 //! - Measures are taken one after the other. One that is sent again with its token finds its entry: if that was done,
 //!   nothing is done again; if it was refused or interrupted, it is taken now, and the entry gets its outcome.
-//! - An entry names the board by its tree, the message by its number, and a protected name by its node, so that what was
-//!   interrupted is completed though the address or the name is gone. It has neither the title of a board nor the
+//! - An entry names the board by its tree, the message by its number, and a protected name by its node, so that what
+//!   was interrupted is completed though the address or the name is gone. It has neither the title of a board nor the
 //!   text of a message. The name of a person and the reason are erasable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -186,8 +186,8 @@ impl Boards {
         self.conclude(noted, outcome).await
     }
 
-    /// Waits until no other measure is being taken, and looks whether the log has this one: a measure against `of`, with
-    /// texts that can be erased.
+    /// Waits until no other measure is being taken, and looks whether the log has this one: a measure against `of`,
+    /// with texts that can be erased.
     ///
     /// # Errors
     /// [`BoardError::TokenUsed`], if it was sent before with other texts.

@@ -139,7 +139,8 @@ impl BoardAt {
         self.newest.is_some()
     }
 
-    /// Whether it was read from the disk, with all other boards of its moment. They stay in memory as long as this does.
+    /// Whether it was read from the disk, with all other boards of its moment. They stay in memory as long as this
+    /// does.
     pub fn is_from_disk(&self) -> bool {
         matches!(self.source, Source::Past(..))
     }

@@ -106,8 +106,8 @@ impl Boards {
     }
 
     /// All boards as they were in a version, without those that are deleted by now; so a list that has several pages
-    /// does not shift while others write. A board that memory no longer has in that version is shown as it is: to read the
-    /// disk takes the time of all boards, too much for a list of names.
+    /// does not shift while others write. A board that memory no longer has in that version is shown as it is: to read
+    /// the disk takes the time of all boards, too much for a list of names.
     ///
     /// # Errors
     /// [`BoardError::NoVersion`], if the version does not exist.

@@ -122,8 +122,8 @@ impl Boards {
         }
     }
 
-    /// Deletes what interruptions had left when the forest was opened. On a full disk that waits: the boards can be read
-    /// meanwhile, and it is done after the next commit that the disk takes.
+    /// Deletes what interruptions had left when the forest was opened. On a full disk that waits: the boards can be
+    /// read meanwhile, and it is done after the next commit that the disk takes.
     pub(crate) async fn forget_interim(&self) -> Result<(), BoardError> {
         let trees = self.0.store.trees();
         let mut left = self.0.left.lock().await;

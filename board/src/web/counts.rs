@@ -13,7 +13,8 @@ pub(crate) const BOUNDS: [u64; 8] = [
 pub(crate) struct Counts {
     /// Answers by the first digit of their status.
     by_class: [AtomicU64; 6],
-    /// Answers by duration: each counter has those above the bound before it, up to its own; the last has all longer ones.
+    /// Answers by duration: each counter has those above the bound before it, up to its own; the last has all longer
+    /// ones.
     by_duration: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }

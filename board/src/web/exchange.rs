@@ -18,7 +18,8 @@ use super::lines;
 use super::problem::Problem;
 use super::streams::Taken;
 
-/// The most bytes of one line of a board that arrives. A message with the longest text has fewer, however it is written.
+/// The most bytes of one line of a board that arrives. A message with the longest text has fewer, however it is
+/// written.
 const MAX_LINE: usize = 128 << 10;
 /// How many bytes leave at once, or a message more.
 const CHUNK: usize = 32 << 10;
@@ -52,8 +53,8 @@ pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
     Ok(response)
 }
 
-/// `POST /api/import`, by a moderator: it brings names and times of others. The board is read as it comes, and may be as
-/// large as the disk allows.
+/// `POST /api/import`, by a moderator: it brings names and times of others. The board is read as it comes, and may be
+/// as large as the disk allows.
 pub(crate) async fn import(ask: Arc<Ask>, body: Body) -> Answer {
     let who = ask.must_moderate_by_key()?;
     let boards = &ask.app.boards;

@@ -1,7 +1,7 @@
 //! What is asked for most is answered without a look at the addresses: the newest topics of a board, for programs.
 //!
-//! Invariant: the answer is the one that the address would give. Whatever is not plain, such as a query, a deleted board
-//! or a mistake, is left to the address.
+//! Invariant: the answer is the one that the address would give. Whatever is not plain, such as a query, a deleted
+//! board or a mistake, is left to the address.
 
 use std::sync::LazyLock;
 

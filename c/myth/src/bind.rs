@@ -2,8 +2,8 @@
 //!
 //! Worker *n* is bound to the core that is at place *n* of the list, which begins anew when it is at its end. A thread
 //! that begins on an OS thread binds that, unless it is bound already. The list is that of `MYTH_CPU_LIST`, without the
-//! cores that the program may not use: numbers and ranges, `0,4-8,10-20:2`. As in MassiveThreads, a range leaves out its
-//! end.
+//! cores that the program may not use: numbers and ranges, `0,4-8,10-20:2`. As in MassiveThreads, a range leaves out
+//! its end.
 
 #![allow(unsafe_code)]
 

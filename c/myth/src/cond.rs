@@ -28,8 +28,8 @@ impl Cond {
     /// Unlocks `mutex`, waits until somebody signals, and locks it again.
     ///
     /// # Errors
-    /// `EPERM` if the caller has not locked the mutex, `ETIMEDOUT` if the deadline passed first. In the second case it has
-    /// the mutex again.
+    /// `EPERM` if the caller has not locked the mutex, `ETIMEDOUT` if the deadline passed first. In the second case it
+    /// has the mutex again.
     pub(crate) fn wait(&self, mutex: &Mutex, deadline: Option<Instant>) -> Result<(), c_int> {
         let node = Node::new(0);
         let mut unlocked = Err(libc::EPERM);

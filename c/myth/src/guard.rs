@@ -1,7 +1,7 @@
 //! What every function of the face does around its code: no panic crosses into C.
 //!
-//! A panic here is a mistake in this library, or its runtime ends and unwinds a wait. The first becomes an error code. The
-//! second ends the thread, at its call of the library: the frames of C above it are left as they are.
+//! A panic here is a mistake in this library, or its runtime ends and unwinds a wait. The first becomes an error code.
+//! The second ends the thread, at its call of the library: the frames of C above it are left as they are.
 
 use std::{
     ffi::c_int,

@@ -1,8 +1,8 @@
 //! What threads keep under keys that are made while the program runs.
 //!
-//! A key is a number. If it is deleted and made again, values that were kept under it before count as none. When a thread
-//! ends that has ever kept a value, the destructors of all keys up to the highest that it has room for are called, also for
-//! NULL, as in MassiveThreads: runtimes such as that of SML# count on it. Each is called once.
+//! A key is a number. If it is deleted and made again, values that were kept under it before count as none. When a
+//! thread ends that has ever kept a value, the destructors of all keys up to the highest that it has room for are
+//! called, also for NULL, as in MassiveThreads: runtimes such as that of SML# count on it. Each is called once.
 
 #![allow(unsafe_code)]
 

@@ -1,11 +1,11 @@
 //! Three steps that no language has: a call that a later jump can end, that jump, and a switch to another stack.
 //!
-//! `myth_exit` ends a thread from anywhere in its code: it jumps to where the thread's function was called, as a long jump
-//! inside one stack. The switch is for one thread of the program only, its first: [`crate::main_thread`] makes a thread of
-//! Weald of it. All other threads are switched by the kernel.
+//! `myth_exit` ends a thread from anywhere in its code: it jumps to where the thread's function was called, as a long
+//! jump inside one stack. The switch is for one thread of the program only, its first: [`crate::main_thread`] makes a
+//! thread of Weald of it. All other threads are switched by the kernel.
 //!
-//! The three share one layout: the registers that a function must preserve are on the stack, and the saved stack pointer
-//! is the address of the lowest.
+//! The three share one layout: the registers that a function must preserve are on the stack, and the saved stack
+//! pointer is the address of the lowest.
 
 #![allow(unsafe_code)]
 

@@ -9,16 +9,16 @@
 //!   leave    OS thread M:  [ idle ] ──► [ main ]                 worker:  fiber [ carry ], which ends
 //! ```
 //!
-//! The kernel knows a fiber with a small stack, whose code has switched to another stack; when it suspends the fiber, it
-//! saves a stack pointer that is in the stack of `main`. If the program ends without a call of `myth_fini`, `main` returns
-//! on a worker's OS thread, and `exit` ends the others.
+//! The kernel knows a fiber with a small stack, whose code has switched to another stack; when it suspends the fiber,
+//! it saves a stack pointer that is in the stack of `main`. If the program ends without a call of `myth_fini`, `main`
+//! returns on a worker's OS thread, and `exit` ends the others.
 //!
-//! Not under AddressSanitizer, which knows the bounds of each thread's stack: there `main` stays an OS thread, which parks
-//! when it waits. So does every other OS thread of the program that calls this library.
+//! Not under AddressSanitizer, which knows the bounds of each thread's stack: there `main` stays an OS thread, which
+//! parks when it waits. So does every other OS thread of the program that calls this library.
 //!
 //! # Safety
-//! - *One place*: the code of `main` is suspended at one place, which one thread resumes: the fiber after `enter`, the OS
-//!   thread after `leave`. The flag and the spawn hand it over.
+//! - *One place*: the code of `main` is suspended at one place, which one thread resumes: the fiber after `enter`, the
+//!   OS thread after `leave`. The flag and the spawn hand it over.
 //! - *One caller*: `enter` runs once for each runtime, and `leave` on the thread that `enter` has made.
 
 #![allow(unsafe_code)]

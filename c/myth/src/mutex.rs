@@ -1,11 +1,11 @@
 //! The mutex.
 //!
-//! A free mutex is taken by the first that asks: one that was handed over would be idle until its new owner runs. A waiter
-//! that was passed over eight times has it handed over, so none starves.
+//! A free mutex is taken by the first that asks: one that was handed over would be idle until its new owner runs. A
+//! waiter that was passed over eight times has it handed over, so none starves.
 //!
-//! The state has two bits. `WAITERS` is set by a waiter before it enters the queue, and cleared under the queue's lock by
-//! an owner that finds the queue empty. An unlock clears `LOCKED` as its last access to the mutex, so whoever takes the
-//! mutex then may also free its memory, if nobody waits.
+//! The state has two bits. `WAITERS` is set by a waiter before it enters the queue, and cleared under the queue's lock
+//! by an owner that finds the queue empty. An unlock clears `LOCKED` as its last access to the mutex, so whoever takes
+//! the mutex then may also free its memory, if nobody waits.
 
 use std::{
     cell::Cell,
@@ -248,8 +248,8 @@ impl Mutex {
                 }
                 None => {}
             }
-            // It fails if a waiter has come since the queue was empty. The mutex is still ours then: had we freed it, others
-            // could have taken it, woken the waiter, and freed its memory before we look at it again.
+            // It fails if a waiter has come since the queue was empty. The mutex is still ours then: had we freed it,
+            // others could have taken it, woken the waiter, and freed its memory before we look at it again.
             if self
                 .state
                 .compare_exchange(LOCKED, 0, Release, Relaxed)

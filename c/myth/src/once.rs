@@ -20,8 +20,8 @@ pub(crate) struct Once(AtomicI32);
 
 const _: () = assert!(size_of::<Once>() == 4);
 
-/// Threads that wait for a function that another one calls, for all `Once` of the program: they have no room for a queue,
-/// and the wait is rare.
+/// Threads that wait for a function that another one calls, for all `Once` of the program: they have no room for a
+/// queue, and the wait is rare.
 static WAITERS: Queue = Queue::new();
 
 impl Once {

@@ -1,16 +1,16 @@
 //! A queue of waiting threads in one word, which is zero when it is empty.
 //!
-//! C programs have the objects of this library in their own memory, for which MassiveThreads sets the sizes; some are never
-//! initialised, and some are never destroyed. So a queue allocates nothing, and zero is an empty one. The word is the
-//! address of the last node of a ring, with a lock bit. The lock is held for a few instructions, in which no
-//! thread switches. Instead of nodes the word may have a number (for [`crate::uncond`]).
+//! C programs have the objects of this library in their own memory, for which MassiveThreads sets the sizes; some are
+//! never initialised, and some are never destroyed. So a queue allocates nothing, and zero is an empty one. The word is
+//! the address of the last node of a ring, with a lock bit. The lock is held for a few instructions, in which no thread
+//! switches. Instead of nodes the word may have a number (for [`crate::uncond`]).
 //!
 //! # Safety
 //! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after a waker has
 //!   marked the node as woken, or after the wait has taken it out itself, under the lock.
 //! - *Locked*: only code that holds the lock touches the links of a node in the queue.
-//! - *Taken*: who has taken a node out under the lock owns its links, its waker and its note, until it marks the node as
-//!   woken, as its last access.
+//! - *Taken*: who has taken a node out under the lock owns its links, its waker and its note, until it marks the node
+//!   as woken, as its last access.
 
 #![allow(unsafe_code)]
 

@@ -77,12 +77,12 @@ pub(crate) fn get() -> &'static Global {
     ensure().unwrap_or_else(|_| panic!("the runtime for the wait could not start"))
 }
 
-/// Starts the runtime with `settings`, or those of the program, and makes a thread of it of the caller. Does nothing if it
-/// runs already.
+/// Starts the runtime with `settings`, or those of the program, and makes a thread of it of the caller. Does nothing if
+/// it runs already.
 ///
 /// # Errors
-/// `EINVAL` if a setting is out of range, `EAGAIN` if the system refuses OS threads, `ECANCELED` if the caller is a thread
-/// of a runtime that ends.
+/// `EINVAL` if a setting is out of range, `EAGAIN` if the system refuses OS threads, `ECANCELED` if the caller is a
+/// thread of a runtime that ends.
 #[cold]
 pub(crate) fn start(settings: Option<GlobalAttributes>) -> Result<&'static Global, c_int> {
     if running().is_none() && is_one_of_ours() {

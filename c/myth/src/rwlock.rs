@@ -1,8 +1,8 @@
 //! The lock for many readers or one writer.
 //!
-//! Who unlocks it hands it over: to the first writer that waits, or to the first reader and the readers right behind it. By
-//! default a reader also enters while writers wait, as the default kind of MassiveThreads says; the two kinds that prefer
-//! writers let it wait behind them.
+//! Who unlocks it hands it over: to the first writer that waits, or to the first reader and the readers right behind
+//! it. By default a reader also enters while writers wait, as the default kind of MassiveThreads says; the two kinds
+//! that prefer writers let it wait behind them.
 
 use std::{
     cell::Cell,
@@ -137,7 +137,8 @@ impl RwLock {
         may_enter
     }
 
-    /// Lets those enter that wait and may. Wakes them after the lock of the queue was given up: they may free the memory.
+    /// Lets those enter that wait and may. Wakes them after the lock of the queue was given up: they may free the
+    /// memory.
     fn hand_over(&self, mut queue: Locked<'_>) {
         let mut entered = Taken::NONE;
         while let Some(note) = queue.first_note() {

@@ -1,9 +1,9 @@
 //! What belongs to an OS thread, and that a C or C++ program expects to keep over a switch: `errno`, and the exceptions
 //! that are being handled.
 //!
-//! A thread of this library switches only inside of a call of this library, so the calls that may switch save both before,
-//! and restore them after, on whichever OS thread the caller resumes. The kernel knows nothing of it. A new thread begins
-//! without either.
+//! A thread of this library switches only inside of a call of this library, so the calls that may switch save both
+//! before, and restore them after, on whichever OS thread the caller resumes. The kernel knows nothing of it. A new
+//! thread begins without either.
 //!
 //! The state of exceptions is that of the Itanium ABI: the list of caught exceptions and the number of those in flight
 //! (`__cxa_get_globals`). Without the C++ runtime in the program its function is a weak symbol, which is null.

@@ -9,8 +9,8 @@
 //! | `MYTH_BIND_WORKERS` | whether each worker stays on one core | 0 |
 //! | `MYTH_CPU_LIST` | the cores for that ([`crate::bind`]) | those that the program may use |
 //!
-//! MassiveThreads binds its workers by default. Ours sleep when they have nothing to do, and the system then finds a free
-//! core for whatever else runs.
+//! MassiveThreads binds its workers by default. Ours sleep when they have nothing to do, and the system then finds a
+//! free core for whatever else runs.
 
 use std::{
     env,

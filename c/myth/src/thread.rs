@@ -1,10 +1,10 @@
 //! A thread: what C knows as `myth_thread_t`, from its start to its join.
 //!
-//! A thread is a migrating fiber of the kernel, and a block of its own that stays until the thread is joined, or has been
-//! detached and has ended. With one worker, a new thread runs at once, in the middle of its creator's run, until it waits
-//! or ends: child first, as programs for MassiveThreads expect. With several workers it goes to the front of the queue,
-//! from where other workers steal it. Its creator goes on, and begins it itself when it joins it or waits. (MassiveThreads
-//! begins the child there, too, and lets others steal its creator.)
+//! A thread is a migrating fiber of the kernel, and a block of its own that stays until the thread is joined, or has
+//! been detached and has ended. With one worker, a new thread runs at once, in the middle of its creator's run, until
+//! it waits or ends: child first, as programs for MassiveThreads expect. With several workers it goes to the front of
+//! the queue, from where other workers steal it. Its creator goes on, and begins it itself when it joins it or waits.
+//! (MassiveThreads begins the child there, too, and lets others steal its creator.)
 //!
 //! # Safety
 //! - *Three holds*: the block is freed by whoever sets the last of `STORED`, `DETACHED` and `ENDED`, or by the one that
@@ -148,8 +148,8 @@ pub(crate) fn current() -> *const Thread {
     }
 }
 
-/// [`current`], for what stays with the caller: if the runtime does not run, it starts, so that the caller, which then is
-/// another thread than before, is one of its threads already. If it cannot start, the caller stays what it is.
+/// [`current`], for what stays with the caller: if the runtime does not run, it starts, so that the caller, which then
+/// is another thread than before, is one of its threads already. If it cannot start, the caller stays what it is.
 pub(crate) fn settled() -> *const Thread {
     let _refused = runtime::ensure();
     current()
@@ -223,8 +223,8 @@ fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
     if handle.run_if_next().is_some() {
         return;
     }
-    // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may have
-    // to wait for others, too, which were woken before.
+    // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may
+    // have to wait for others, too, which were woken before.
     while !thread.has(BEGUN) {
         yield_with_stack();
     }

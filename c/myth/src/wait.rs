@@ -1,8 +1,8 @@
 //! How a thread waits: until its node in a queue is woken, until a future is ready, or until a deadline.
 //!
-//! A thread of this library suspends its stack; any other OS thread of the program parks. Only a shutdown cancels a wait
-//! ([`crate::runtime::end`]): the wait then unwinds as far as the function that C has called, which ends the thread
-//! ([`crate::guard`]).
+//! A thread of this library suspends its stack; any other OS thread of the program parks. Only a shutdown cancels a
+//! wait ([`crate::runtime::end`]): the wait then unwinds as far as the function that C has called, which ends the
+//! thread ([`crate::guard`]).
 
 use std::{
     future::poll_fn,
@@ -36,8 +36,8 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     })
 }
 
-/// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait. Waits until
-/// the node is woken.
+/// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait. Waits
+/// until the node is woken.
 pub(crate) fn wait_in(queue: &Queue, node: &Node, enqueue: impl FnOnce(&Node) -> bool) {
     let node = Enqueued {
         queue,

@@ -1,7 +1,7 @@
 //! Programs in C and C++, compiled with our header and linked with both libraries, do what the header says.
 //!
-//! Every function of the header occurs in one of them. The programs check themselves: they end with a sentence and a signal
-//! if something is not as it should be. Without a C++ compiler the programs in C++ are left out.
+//! Every function of the header occurs in one of them. The programs check themselves: they end with a sentence and a
+//! signal if something is not as it should be. Without a C++ compiler the programs in C++ are left out.
 //!
 //! `cargo xtask soak --only c` runs them with `WEALD_C_CHECK=valgrind` and with `WEALD_C_CHECK=address-sanitizer`.
 

@@ -15,8 +15,8 @@ use super::records::{each, failed, removed};
 use super::text;
 use crate::output::print;
 
-/// Reads everything: the head of each segment, each record and the nodes in it, all checkpoints, all erasable values that are kept; and makes the
-/// forest a second time, of all records, to compare it with what the checkpoint has.
+/// Reads everything: the head of each segment, each record and the nodes in it, all checkpoints, all erasable values
+/// that are kept; and makes the forest a second time, of all records, to compare it with what the checkpoint has.
 pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     let journal = opened.0.journal();
     journal

@@ -120,8 +120,8 @@ impl Combiner {
     }
 }
 
-/// From now on the forest has what a version brings: erasable bytes, and references to them. Work that takes longer than
-/// a moment is left to the author.
+/// From now on the forest has what a version brings: erasable bytes, and references to them. Work that takes longer
+/// than a moment is left to the author.
 #[inline]
 fn own(forest: &ForestState, at: (u64, u64), (new, garbage): (NewRoot, &mut Garbage)) -> RootRef {
     if let Some(erasable) = new.erasable {

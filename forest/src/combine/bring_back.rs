@@ -1,6 +1,7 @@
-//! Erasable bytes to which a commit refers and that memory has let go: before the request, its author reads them back from
-//! the journal. So a reference that was taken from the history is in the newest version what it was there. If the journal does
-//! not have the bytes any more, or cannot read them, the commit is refused: acknowledged, it would show something else.
+//! Erasable bytes to which a commit refers and that memory has let go: before the request, its author reads them back
+//! from the journal. So a reference that was taken from the history is in the newest version what it was there. If the
+//! journal does not have the bytes any more, or cannot read them, the commit is refused: acknowledged, it would show
+//! something else.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -42,8 +43,8 @@ pub(crate) fn bring_back(
     }))
 }
 
-/// First there is a shelf, so that an erasure that comes meanwhile finds it. It stays if the bytes cannot be read: then the next
-/// commit that refers to them tries again.
+/// First there is a shelf, so that an erasure that comes meanwhile finds it. It stays if the bytes cannot be read: then
+/// the next commit that refers to them tries again.
 async fn read(
     journal: &dyn Journal,
     (blobs, id): (&Blobs, BlobId),

@@ -59,7 +59,8 @@ impl Combiner {
         }
     }
 
-    /// Looks whether the journal has failed. If it has, the group ends with [`fall_back_if_due`](Self::fall_back_if_due).
+    /// Looks whether the journal has failed. If it has, the group ends with
+    /// [`fall_back_if_due`](Self::fall_back_if_due).
     pub(super) fn look_for_failure(&mut self, forest: &ForestState) {
         let (Some(journal), None) = (&forest.journal, forest.fall()) else {
             return;

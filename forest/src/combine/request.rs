@@ -239,8 +239,8 @@ pub(crate) struct TreeMoment {
     pub(crate) coming: Vec<RootRef>,
 }
 
-/// What is visible at one moment. The versions are in the histories of the trees, up to this one, even if the trees let them
-/// go meanwhile.
+/// What is visible at one moment. The versions are in the histories of the trees, up to this one, even if the trees let
+/// them go meanwhile.
 pub(crate) struct Moment {
     pub(crate) version: Version,
     pub(crate) time: SystemTime,

@@ -1,9 +1,10 @@
-//! What edits bring to the store of erasable bytes. The author does all that grows with it, before the commit or after; in
-//! the right to commit a mark is set, and a list is linked in.
+//! What edits bring to the store of erasable bytes. The author does all that grows with it, before the commit or after;
+//! in the right to commit a mark is set, and a list is linked in.
 //!
 //! - Bytes are put into the store by the edit ([`Blobs::bring`]). If it is not committed, they go with its references.
-//! - References that were copied are noted, so that the bytes can be erased wherever they are. If they are many, the commit
-//!   leaves them in a list, in which an erasure looks as well, and its author notes them one by one ([`Noting`]).
+//! - References that were copied are noted, so that the bytes can be erased wherever they are. If they are many, the
+//!   commit leaves them in a list, in which an erasure looks as well, and its author notes them one by one
+//!   ([`Noting`]).
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -70,8 +71,8 @@ impl Blobs {
         }
     }
 
-    /// References that a commit of this number brought to a tree: what they refer to can be erased there, too. If they are
-    /// many, the caller drops the rest of the work outside the right to commit.
+    /// References that a commit of this number brought to a tree: what they refer to can be erased there, too. If they
+    /// are many, the caller drops the rest of the work outside the right to commit.
     pub(crate) fn note(
         self: &Arc<Self>,
         (tree, number): (u64, u64),
@@ -235,8 +236,8 @@ mod tests {
                     Step::Erase(tree, node, own) => {
                         let name = if own { "own" } else { "copy" };
                         let place: Place = (tree, NodeId::new(node).unwrap(), name.into());
-                        // Bytes that only the history has stay known until the history is trimmed. So they are noted again
-                        // after an erasure, which changes nothing.
+                        // Bytes that only the history has stay known until the history is trimmed. So they are noted
+                        // again after an erasure, which changes nothing.
                         let only_there = |id: &BlobId| id.0 == 0 || !later.held.contains_key(id);
                         if later.blobs.ids_at(&place).iter().any(only_there) {
                             later.noting.clear();

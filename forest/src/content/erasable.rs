@@ -3,9 +3,9 @@
 //! - A reference is a value of 22 bytes whose beginning no text has. The id in it cannot be guessed, so a
 //!   reference cannot be forged.
 //! - Erasing removes the bytes from the store, so every version, snapshot and export reads `Erased`.
-//! - The edit that refers to bytes puts them into the store, and its commit makes them the forest's (see `brought`). They
-//!   stay until they are erased, or until no version has the reference any longer, neither in the forest nor with a
-//!   reader: each reference in a tree has a [`Holder`], which is dropped with the last clone of the reference.
+//! - The edit that refers to bytes puts them into the store, and its commit makes them the forest's (see `brought`).
+//!   They stay until they are erased, or until no version has the reference any longer, neither in the forest nor with
+//!   a reader: each reference in a tree has a [`Holder`], which is dropped with the last clone of the reference.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,8 @@ pub enum Value<'a> {
     Erasable(ErasableBytes),
     /// An erasable value that was erased.
     Erased {
-        /// When; or of the newest commit, if it was erased after the moment that is shown, or the journal cannot read it.
+        /// When; or of the newest commit, if it was erased after the moment that is shown, or the journal cannot read
+        /// it.
         when: SystemTime,
     },
     /// A reference to bytes that this forest does not have: another forest has them; or the history has them, and the
@@ -71,8 +72,8 @@ pub(crate) fn may_refer(bytes: &[u8]) -> bool {
     bytes.contains(&MARK[0]) && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// The erasable bytes to which a record refers. The references are found by how their bytes begin, so nothing of the record is
-/// decoded.
+/// The erasable bytes to which a record refers. The references are found by how their bytes begin, so nothing of the
+/// record is decoded.
 pub fn references_in(record: &[u8]) -> impl Iterator<Item = BlobId> + '_ {
     record.windows(LEN).filter_map(referred)
 }
@@ -191,8 +192,8 @@ impl Blobs {
         drop(gone); // Large bytes are freed after the lock.
     }
 
-    /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred. Returns them: to
-    /// overwrite and to free them takes long if they are many.
+    /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred. Returns
+    /// them: to overwrite and to free them takes long if they are many.
     #[must_use]
     pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) -> Vec<ErasableBytes> {
         let mut gone = Vec::new();
@@ -286,8 +287,8 @@ impl Blobs {
 
 /// Reading a forest back.
 impl Blobs {
-    /// Blobs stay until they are [swept](Self::sweep): a record may bring back a reference that no kept version had meanwhile,
-    /// because its author took it from a snapshot or restored a version that this forest does not keep.
+    /// Blobs stay until they are [swept](Self::sweep): a record may bring back a reference that no kept version had
+    /// meanwhile, because its author took it from a snapshot or restored a version that this forest does not keep.
     pub(crate) fn to_recover() -> Self {
         let blobs = Self::keeping_copies();
         blobs.write().keeps_unheld = true;

@@ -1,5 +1,5 @@
-//! Erasable bytes in memory: whoever has the last clone, and wherever it is dropped, they are overwritten then. So the type
-//! sees to it, and no place that drops them has to.
+//! Erasable bytes in memory: whoever has the last clone, and wherever it is dropped, they are overwritten then. So the
+//! type sees to it, and no place that drops them has to.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl From<&[u8]> for ErasableBytes {
 }
 
 impl From<Vec<u8>> for ErasableBytes {
-    /// The vector is copied and overwritten, because a vector that is made a slice may move, and leave its bytes behind.
+    /// The vector is copied and overwritten, because a vector that is made a slice may move, and leave its bytes
+    /// behind.
     fn from(mut bytes: Vec<u8>) -> Self {
         let copied = Self::from(&bytes[..]);
         bytes.zeroize();

@@ -1,8 +1,8 @@
-//! Every reference that comes into a tree has a holder of this forest, wherever it comes from: from another attribute, from
-//! a snapshot, or from a forest of a past moment, whose holders are its own.
+//! Every reference that comes into a tree has a holder of this forest, wherever it comes from: from another attribute,
+//! from a snapshot, or from a forest of a past moment, whose holders are its own.
 //!
-//! A forest with a journal holds references to bytes that it does not know as well. Before the commit, its author reads these
-//! bytes back from the history ([`missing`](Blobs::missing)).
+//! A forest with a journal holds references to bytes that it does not know as well. Before the commit, its author reads
+//! these bytes back from the history ([`missing`](Blobs::missing)).
 
 use std::sync::{Arc, PoisonError};
 
@@ -37,8 +37,8 @@ impl Blobs {
         held.iter().fold(attributes, with)
     }
 
-    /// The same for a tree. If all its references have holders of this forest already, it stays what it is, and shares its
-    /// nodes.
+    /// The same for a tree. If all its references have holders of this forest already, it stays what it is, and shares
+    /// its nodes.
     pub(crate) fn tree_held(self: &Arc<Self>, tree: Tree) -> Tree {
         if !self.were_used()
             || !tree

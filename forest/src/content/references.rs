@@ -38,8 +38,8 @@ fn listed(found: Brought) -> Vec<Referred> {
     all.map(|((node, name), id)| (node, name, id)).collect()
 }
 
-/// The references that operations bring, copied ones included, except those that a later one of the operations replaces:
-/// what no version ever had is not erased with an attribute.
+/// The references that operations bring, copied ones included, except those that a later one of the operations
+/// replaces: what no version ever had is not erased with an attribute.
 pub(crate) fn references_in(operations: &[Operation]) -> Vec<Referred> {
     let mut found = Brought::new();
     for step in operations {

@@ -105,7 +105,8 @@ pub(super) enum Content {
     Erased(SystemTime),
     /// They are in the journal, and not read back yet.
     Absent,
-    /// The journal has them and cannot read them. They read as erased at this time; they can still be erased, and copied.
+    /// The journal has them and cannot read them. They read as erased at this time; they can still be erased, and
+    /// copied.
     Unreadable(SystemTime),
 }
 

@@ -212,16 +212,17 @@ pub trait Journal: Send + Sync + 'static {
     fn append(&self, record: &Record<'_>) -> Result<Appended, AppendError>;
 
     /// What an author waits for before its commit is taken up, because the medium is slower than the authors; `None`,
-    /// while there is room. An author is asked to wait once for room as such, with 0 `bytes`, and once more if its record
-    /// will have many bytes: those who commit later would wait behind it for the room that it lacks, and for its bytes.
+    /// while there is room. An author is asked to wait once for room as such, with 0 `bytes`, and once more if its
+    /// record will have many bytes: those who commit later would wait behind it for the room that it lacks, and for its
+    /// bytes.
     ///
-    /// The `changes` are then what [`Record::changes`] will be, unless the commit is overtaken, so the journal may write
-    /// them beforehand. There are none if that is not known, or if the record brings erasable bytes. These are the `blobs`, for
-    /// which something can be done beforehand as well. The author holds the [`Room`] until the record was taken, or never will
-    /// be.
+    /// The `changes` are then what [`Record::changes`] will be, unless the commit is overtaken, so the journal may
+    /// write them beforehand. There are none if that is not known, or if the record brings erasable bytes. These are
+    /// the `blobs`, for which something can be done beforehand as well. The author holds the [`Room`] until the record
+    /// was taken, or never will be.
     ///
-    /// That a future is ready promises no room; a record for which there is none after all is refused or waits. Dropping
-    /// the future loses nothing.
+    /// That a future is ready promises no room; a record for which there is none after all is refused or waits.
+    /// Dropping the future loses nothing.
     fn when_room(
         &self,
         bytes: usize,
@@ -272,8 +273,8 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::Failed`].
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>>;
 
-    /// The same for many ids, each of which is given to `take` once, in an order that suits the journal. A forest that is
-    /// recovered asks for all erasable bytes that it has.
+    /// The same for many ids, each of which is given to `take` once, in an order that suits the journal. A forest that
+    /// is recovered asks for all erasable bytes that it has.
     ///
     /// # Errors
     /// [`ReadError::Failed`]; some may have been given before.
@@ -297,11 +298,12 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::Failed`].
     fn has_blob(&self, id: BlobId) -> Later<'_, Result<bool, ReadError>>;
 
-    /// Keeps bytes until the journal is closed: a commit is about to refer to them, with a reference from the history, and
-    /// the forest no longer has them. All checkpoints that are put until then refer to them, whatever the forest
-    /// says, because the history from the former checkpoint on has that commit. Answers for which attribute the bytes were
-    /// brought, with the number of its tree; `None`, if [`blob`](Self::blob) gives no bytes. A forest that is recovered asks
-    /// again for all to which a record since the checkpoint refers, and which neither the checkpoint nor a record since brings.
+    /// Keeps bytes until the journal is closed: a commit is about to refer to them, with a reference from the history,
+    /// and the forest no longer has them. All checkpoints that are put until then refer to them, whatever the forest
+    /// says, because the history from the former checkpoint on has that commit. Answers for which attribute the bytes
+    /// were brought, with the number of its tree; `None`, if [`blob`](Self::blob) gives no bytes. A forest that is
+    /// recovered asks again for all to which a record since the checkpoint refers, and which neither the checkpoint nor
+    /// a record since brings.
     ///
     /// # Errors
     /// [`ReadError::Failed`].

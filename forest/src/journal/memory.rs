@@ -164,7 +164,8 @@ impl MemoryJournal {
             .for_each(|(sent, error)| sent.answer(Err(error)));
     }
 
-    /// Loses the answer to the oldest record that waits, which was stored or not. If not, those behind it are not either.
+    /// Loses the answer to the oldest record that waits, which was stored or not. If not, those behind it are not
+    /// either.
     pub fn lose_answer(&self, is_stored: bool) {
         if is_stored {
             if let Some((sent, _)) = self.keep_next() {

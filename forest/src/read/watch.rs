@@ -39,7 +39,8 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// Memory no longer has the commits after the version. `DiskForest::commits_after` has them, if the forest is on disk.
+    /// Memory no longer has the commits after the version. `DiskForest::commits_after` has them, if the forest is on
+    /// disk.
     #[error(
         "the commits after that version are no longer kept in memory; a forest on disk has them with \
          `DiskForest::commits_after`. Or begin with version {oldest}, and read its tree first"

@@ -1,5 +1,5 @@
-//! What a record tells besides the versions that it makes: of names, tags and erasures, as the watches of the forest were
-//! told when it was made (`combine/forest_events.rs`), and which trees its commit has changed.
+//! What a record tells besides the versions that it makes: of names, tags and erasures, as the watches of the forest
+//! were told when it was made (`combine/forest_events.rs`), and which trees its commit has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -74,8 +74,8 @@ impl Builder {
                 needed.entry(tree).or_default().insert(version.number);
             }
         };
-        // References that a commit took from the history, to bytes that were let go before the checkpoint. Also those that
-        // no version has any more: the history from the checkpoint on has the commit.
+        // References that a commit took from the history, to bytes that were let go before the checkpoint. Also those
+        // that no version has any more: the history from the checkpoint on has the commit.
         let mut brought_back = std::mem::take(&mut recovery.brought_back);
         brought_back.extend(recovery.blobs.unknown());
         for id in brought_back {
@@ -123,8 +123,8 @@ impl Builder {
         let state = state.go_on(openings, (blobs, happenings));
         let state = state.ok_or(RecoverError::Exhausted("incarnations"))?;
         for (number, recovered) in trees {
-            // Each opening since the newest version of the tree may have given out ids that were lost. What those before
-            // the checkpoint have skipped is in it.
+            // Each opening since the newest version of the tree may have given out ids that were lost. What those
+            // before the checkpoint have skipped is in it.
             let known = recovered.newest().max(checkpoint);
             let before = state.openings.partition_point(|last| last.number < known);
             let lost = LOST.saturating_mul((state.openings.len() - before) as u64);
@@ -133,7 +133,8 @@ impl Builder {
                 tree: number,
                 error,
             })?;
-            // Now all versions are known, so the skipped ids are behind theirs. If fewer are left, the tree gets no new nodes.
+            // Now all versions are known, so the skipped ids are behind theirs. If fewer are left, the tree gets no new
+            // nodes.
             ids.skip(lost);
             let tree = TreeState::of(number, Arc::clone(&name), history);
             let tree = Arc::new(tree);

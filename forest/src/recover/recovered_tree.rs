@@ -175,8 +175,8 @@ impl RecoveredTree {
         self.base_stamp.commit.version.number
     }
 
-    /// Sets a tag in a commit of this time; `false`, if the version was passed and is not kept. Then the tag is none, so
-    /// that this reading keeps nothing for it that the next one will not keep.
+    /// Sets a tag in a commit of this time; `false`, if the version was passed and is not kept. Then the tag is none,
+    /// so that this reading keeps nothing for it that the next one will not keep.
     pub(super) fn tag(&mut self, tag: &str, given: Version, now: SystemTime) -> bool {
         let Some((number, until)) = self.version_at(given, now) else {
             self.untag(tag);

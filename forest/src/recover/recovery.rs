@@ -38,8 +38,8 @@ pub(super) struct Recovery {
     /// complete.
     pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
-    /// Blobs to which records refer, and which neither the checkpoint nor an earlier record brings: they were brought back from
-    /// the history.
+    /// Blobs to which records refer, and which neither the checkpoint nor an earlier record brings: they were brought
+    /// back from the history.
     pub(super) brought_back: BTreeSet<BlobId>,
     pub(super) trees: BTreeMap<u64, RecoveredTree>,
     /// The number of the tree of a checkpoint whose versions are being read.

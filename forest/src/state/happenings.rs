@@ -1,8 +1,8 @@
 //! What happens to trees besides their versions: names, tags and erasures. The newest are kept for watches, including
 //! those that begin later and ask for what came since a version.
 //!
-//! The combiner adds an entry before it applies a commit. A reader gets only entries whose number is visible, so it finds
-//! what they are about; and it gets all of them, because an entry is there before its number is visible.
+//! The combiner adds an entry before it applies a commit. A reader gets only entries whose number is visible, so it
+//! finds what they are about; and it gets all of them, because an entry is there before its number is visible.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

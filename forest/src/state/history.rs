@@ -31,8 +31,8 @@ struct Rare {
     /// Versions that were let go, although one of them may be the newest that the medium has. There are few unless the
     /// medium is far behind, and none if no medium can lose commits.
     unsettled: VecDeque<RootRef>,
-    /// The checkpoints of this tree that are being made, and the versions that were let go meanwhile and that one of them
-    /// needs: a tag may be given to one, and a checkpoint that is put later must have it.
+    /// The checkpoints of this tree that are being made, and the versions that were let go meanwhile and that one of
+    /// them needs: a tag may be given to one, and a checkpoint that is put later must have it.
     holds: Vec<Hold>,
     held: Vec<RootRef>,
     tags: BTreeMap<Arc<str>, Tagged>,
@@ -57,8 +57,8 @@ pub(crate) struct Tagged {
     /// The version of the forest that was given the tag; the tree's own may be older.
     pub(crate) given: Version,
     pub(crate) root: RootRef,
-    /// The last time at which the tree is known to have had this root as its newest; before that of the root, if the next
-    /// version has the same time.
+    /// The last time at which the tree is known to have had this root as its newest; before that of the root, if the
+    /// next version has the same time.
     until: SystemTime,
 }
 
@@ -210,8 +210,9 @@ impl History {
         hold
     }
 
-    /// Ends a [`hold`](Self::hold). Returns the versions that no other checkpoint needs, which the caller drops when it holds no lock. If they
-    /// stayed for as long as there is any other one, checkpoints that overlap would keep the whole history.
+    /// Ends a [`hold`](Self::hold). Returns the versions that no other checkpoint needs, which the caller drops when it
+    /// holds no lock. If they stayed for as long as there is any other one, checkpoints that overlap would keep the
+    /// whole history.
     #[must_use]
     pub(crate) fn end_hold(&mut self, hold: Hold) -> Vec<RootRef> {
         let rare = self.rare();

@@ -1,7 +1,7 @@
 //! The versions that a history keeps without a gap, the newest at the end; never empty.
 //!
-//! Very many trees may have one version each, so the list, and what there is to remember of versions that are not on it,
-//! exist from the second version on.
+//! Very many trees may have one version each, so the list, and what there is to remember of versions that are not on
+//! it, exist from the second version on.
 
 use std::collections::VecDeque;
 
@@ -112,8 +112,8 @@ impl KeptRoots {
         }
     }
 
-    /// Takes back all versions after a number, and returns them with what is left of `unsettled`, which were let go before
-    /// the others. If none is left, because the tree was created later, the first one stays.
+    /// Takes back all versions after a number, and returns them with what is left of `unsettled`, which were let go
+    /// before the others. If none is left, because the tree was created later, the first one stays.
     pub(crate) fn fall_back(&mut self, number: u64, unsettled: VecDeque<RootRef>) -> Vec<RootRef> {
         let Self::Many(many) = self else {
             return Vec::new(); // It is the first one, and nothing was let go.

@@ -1,5 +1,5 @@
-//! What a connection does with its instance of the service: it waits for one to clone, gets its clone, and drops it in the
-//! end. The kernel and reports tell these from requests.
+//! What a connection does with its instance of the service: it waits for one to clone, gets its clone, and drops it in
+//! the end. The kernel and reports tell these from requests.
 
 use std::sync::atomic::Ordering;
 

@@ -28,12 +28,12 @@ use crate::{
 /// requests of one route block or compute for too long, others of that route run in quarantine; and when several routes
 /// do, so do all requests whose routes are not known to be served without delay.
 ///
-/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which the service is called. With HTTP/1
-/// the job of the connection has the name, in place of a name of its own, until the next request begins. The body of the
-/// answer is a part of the request: one that blocks or computes makes its route suspect.
+/// A stream of HTTP/2 is a job, which has the name from its first poll on, and in which the service is called. With
+/// HTTP/1 the job of the connection has the name, in place of a name of its own, until the next request begins. The
+/// body of the answer is a part of the request: one that blocks or computes makes its route suspect.
 ///
-/// The clone for a request is made in the job of the connection, before the request has its name, so it must be cheap: one
-/// that blocks holds up all streams of its connection, and is none of its route's.
+/// The clone for a request is made in the job of the connection, before the request has its name, so it must be cheap:
+/// one that blocks holds up all streams of its connection, and is none of its route's.
 ///
 /// Make one for each server, and pass a clone to hyper for each connection:
 ///

@@ -119,8 +119,8 @@ fn clones_that_block_delay_only_their_own_connections_and_are_named() {
     });
 }
 
-/// No time limit ends the one that waits. The one that leaves its instance goes by itself, or is given up in the middle of
-/// an answer.
+/// No time limit ends the one that waits. The one that leaves its instance goes by itself, or is given up in the middle
+/// of an answer.
 #[test]
 fn if_as_many_clones_as_there_are_instances_never_end_a_connection_that_ends_leaves_its_own() {
     for is_given_up in [false, true] {
@@ -299,8 +299,8 @@ fn connections_that_wait_for_an_instance_keep_their_limit_while_the_quarantine_i
     }));
 }
 
-/// No time limit ends them. Those that wait longest have sent their requests; they are two, because a client that waits for
-/// room asks again after a second.
+/// No time limit ends them. Those that wait longest have sent their requests; they are two, because a client that waits
+/// for room asks again after a second.
 #[test]
 fn a_connection_that_waits_for_an_instance_makes_room_unless_a_request_has_arrived() {
     run(2, async {

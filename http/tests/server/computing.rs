@@ -24,9 +24,9 @@ fn word(number: usize) -> String {
     letters.collect()
 }
 
-/// Each request of a burst is of another path, as of a route `/users/{name}`. There are far fewer threads than requests, so
-/// if each held up a worker, nobody would be served. In the last case they are of many families, so that all requests are
-/// suspect that the server does not know well.
+/// Each request of a burst is of another path, as of a route `/users/{name}`. There are far fewer threads than
+/// requests, so if each held up a worker, nobody would be served. In the last case they are of many families, so that
+/// all requests are suspect that the server does not know well.
 #[test]
 fn others_are_served_while_paths_of_one_family_block() {
     for [path, more] in [["/users/", ""], ["/", ""], ["/", "/cart"]] {

@@ -245,8 +245,8 @@ fn busy_connections_are_left_and_the_new_one_waits_for_one_that_falls_idle() {
     });
 }
 
-/// They hold the places, and no request is to blame. A connection that is asked to make room before it has read the part
-/// of a head may do so: then the third client has a place, and the test begins again.
+/// They hold the places, and no request is to blame. A connection that is asked to make room before it has read the
+/// part of a head may do so: then the third client has a place, and the test begins again.
 #[test]
 fn clients_that_have_sent_a_part_of_a_head_are_reported_as_such() {
     run(2, async {

@@ -408,7 +408,8 @@ impl Service<Request<RequestBody>> for Uncloneable {
     }
 }
 
-/// The first clone is the connection's, the second is for later connections, and the next ones are those of its requests.
+/// The first clone is the connection's, the second is for later connections, and the next ones are those of its
+/// requests.
 #[test]
 fn a_panic_of_the_clone_for_a_request_is_answered() {
     run(2, async {

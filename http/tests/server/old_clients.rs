@@ -1,5 +1,5 @@
-//! A client of HTTP/1.0 takes the end of the connection for that of a body whose length was not told. So any other end is
-//! a reset.
+//! A client of HTTP/1.0 takes the end of the connection for that of a body whose length was not told. So any other end
+//! is a reset.
 
 use std::{convert::Infallible, io, time::Duration};
 

@@ -2,14 +2,16 @@
 //! byte of one request is ever taken for another.
 //!
 //! All cases of its commit 95bc6a9 are there that are a server's to answer. Those left out ask for a service: one that
-//! reads cookies (`COOK-ECHO`, `COOK-MULTI-HEADER`, `COOK-PARSED-…`) or keeps dates and tags of what it serves (`CAP-…`).
+//! reads cookies (`COOK-ECHO`, `COOK-MULTI-HEADER`, `COOK-PARSED-…`) or keeps dates and tags of what it serves
+//! (`CAP-…`).
 //!
 //! Each line of `probe.txt` is `name | recommended | ours | bytes | why`. Recommended are the statuses that the probe
 //! accepts, `close` if it accepts a connection that closes without an answer, and `once` if it accepts one that closes
-//! after a single answer, because only a second one would show that the server was deceived. Ours is the status of each answer, or
-//! `close`, then `+` if the connection serves another request afterwards. Where ours is not recommended, the line says
-//! why. In the bytes, `\r`, `\n`, `\t`, `\0`, `\\` and `\xNN` are escapes, `{x*9}` is nine times `x`, and `{end}` ends
-//! what the client sends; without it a request for `/end` follows, so that the connection ends in any case.
+//! after a single answer, because only a second one would show that the server was deceived. Ours is the status of each
+//! answer, or `close`, then `+` if the connection serves another request afterwards. Where ours is not recommended, the
+//! line says why. In the bytes, `\r`, `\n`, `\t`, `\0`, `\\` and `\xNN` are escapes, `{x*9}` is nine times `x`, and
+//! `{end}` ends what the client sends; without it a request for `/end` follows, so that the connection ends in any
+//! case.
 
 use std::net::Shutdown;
 

@@ -366,8 +366,8 @@ fn place_of(journal: &DiskJournal, appended: Result<Appended, AppendError>) -> O
     }
 }
 
-/// Records are written ahead, appended and given up at random, and the power is cut at any operation: what is found is a
-/// beginning of what was accepted, with all that was durable.
+/// Records are written ahead, appended and given up at random, and the power is cut at any operation: what is found is
+/// a beginning of what was accepted, with all that was durable.
 fn cut(seed: u64) {
     let mut random = Random(seed);
     let disk = SimulatedDisk::new();

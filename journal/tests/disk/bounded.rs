@@ -1,4 +1,5 @@
-//! An opening reads what is behind the newest checkpoint, and no more, however many openings and segments there were before.
+//! An opening reads what is behind the newest checkpoint, and no more, however many openings and segments there were
+//! before.
 
 use weald_forest::journal::{Appended, Journal, Position};
 use weald_journal::{DiskJournal, ReadOnlyJournal, SimulatedDisk, Work};
@@ -9,7 +10,8 @@ use crate::records::{
     all, append, bytes, flush, is_durable, must_append, open, put_checkpoint, small,
 };
 
-/// Opens a copy for writing, and another one for reading; returns how many files they opened and how many bytes they read.
+/// Opens a copy for writing, and another one for reading; returns how many files they opened and how many bytes they
+/// read.
 fn read_by_openings(disk: &SimulatedDisk) -> [(usize, usize); 2] {
     let (writer, reader) = (Counted::after_kill(disk), Counted::after_kill(disk));
     drop(DiskJournal::open_on(writer.clone(), small()).unwrap());

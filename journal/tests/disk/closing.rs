@@ -1,5 +1,5 @@
-//! A journal with threads is closed while its thread that prepares is within a call of the medium, or by a waker that this
-//! thread runs.
+//! A journal with threads is closed while its thread that prepares is within a call of the medium, or by a waker that
+//! this thread runs.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};

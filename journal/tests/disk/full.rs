@@ -141,8 +141,8 @@ fn a_record_that_is_too_long_for_the_disk_gives_back_what_was_prepared_for_it() 
     assert_eq!(all(&open(&disk.after_power_cut(1)).unwrap()).len(), 20);
 }
 
-/// Appends a record that needs more segments than there is room for, after this operation was told to fail. Returns the number
-/// of the operation with which the first of the segments that were prepared for it is removed.
+/// Appends a record that needs more segments than there is room for, after this operation was told to fail. Returns the
+/// number of the operation with which the first of the segments that were prepared for it is removed.
 fn refuse_a_long_record(
     (disk, journal): (&SimulatedDisk, &DiskJournal),
     fails: Option<u64>,

@@ -231,7 +231,8 @@ fn what_a_refused_preparation_has_left_is_replaced_at_one_instant() {
     }
 }
 
-/// Files of prepared segments may be left when their room could not be given back, and when their names could not be synced.
+/// Files of prepared segments may be left when their room could not be given back, and when their names could not be
+/// synced.
 #[test]
 fn closing_leaves_no_gap_in_front_of_what_a_refused_preparation_has_left() {
     let full: Hook = || Err(io::Error::from_raw_os_error(28));

@@ -1,4 +1,5 @@
-//! Wakers that panic, with a payload whose destructor panics too: the threads of a journal live on, and wake the others.
+//! Wakers that panic, with a payload whose destructor panics too: the threads of a journal live on, and wake the
+//! others.
 
 use std::task::{Context, Poll, Waker};
 

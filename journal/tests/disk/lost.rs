@@ -1,5 +1,5 @@
-//! A directory that lacks files, or the ends of files, as after a copy that was interrupted: a crash never leaves one, so
-//! opening says what is damaged, and changes nothing. And what is cut off on purpose is not missed.
+//! A directory that lacks files, or the ends of files, as after a copy that was interrupted: a crash never leaves one,
+//! so opening says what is damaged, and changes nothing. And what is cut off on purpose is not missed.
 
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};

@@ -1,5 +1,5 @@
-//! Erasable values that come back from a forest of a past moment, long after memory has let them go: they are what they were,
-//! at once, after each opening, and behind checkpoints and trims.
+//! Erasable values that come back from a forest of a past moment, long after memory has let them go: they are what they
+//! were, at once, after each opening, and behind checkpoints and trims.
 
 use pollster::block_on;
 use weald_forest::journal::Journal;

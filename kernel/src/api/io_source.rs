@@ -90,8 +90,8 @@ impl<R> Done<R> {
     }
 }
 
-/// Whether `error`, or one of its sources, says that the runtime of a watched descriptor or of an offloaded call has shut
-/// down.
+/// Whether `error`, or one of its sources, says that the runtime of a watched descriptor or of an offloaded call has
+/// shut down.
 pub fn is_runtime_gone(error: &io::Error) -> bool {
     let mut reason = error
         .get_ref()

@@ -324,7 +324,8 @@ fn poll_several(
     poll_links(job, links, cx)
 }
 
-/// The general case of a receive: a chain with marks, a used-up budget, a foreign receiver, or the wish for several messages.
+/// The general case of a receive: a chain with marks, a used-up budget, a foreign receiver, or the wish for several
+/// messages.
 #[inline(never)]
 fn poll_links(
     job: &JobRef,

@@ -96,8 +96,8 @@ impl Scope {
         }
     }
 
-    /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end. A child
-    /// that shuts the runtime down does not count: it ends only afterwards.
+    /// Whether the runtime of all children is stopping: it then ends them itself, and names those that do not end. A
+    /// child that shuts the runtime down does not count: it ends only afterwards.
     fn runtime_is_gone(&self) -> bool {
         let is_gone = |id| shared::find(id).is_none_or(|shared| shared.is_stopped());
         // Out of the lock: the last reference to a runtime drops values of the user.

@@ -1,7 +1,7 @@
 //! Waiting for time: sleep, timeout, interval.
 //!
-//! Deadlines are rounded up to the next 1/64 ms, so no wait ends early. Waits are capped at a hundred years. On the test
-//! runtime time is virtual: it advances only when nothing can run, by whole milliseconds.
+//! Deadlines are rounded up to the next 1/64 ms, so no wait ends early. Waits are capped at a hundred years. On the
+//! test runtime time is virtual: it advances only when nothing can run, by whole milliseconds.
 
 #![allow(unsafe_code)]
 
@@ -46,8 +46,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::until(deadline.min(now() + FOREVER))
 }
 
-/// A future that is ready at its deadline, and an event; see [`sleep`]. Works under any executor; outside of a runtime it uses
-/// the timers of the default runtime.
+/// A future that is ready at its deadline, and an event; see [`sleep`]. Works under any executor; outside of a runtime
+/// it uses the timers of the default runtime.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     deadline: Instant,
@@ -88,9 +88,9 @@ impl Sleep {
     }
 
     /// As a poll, for a deadline that is the limit of another wait and mostly not reached: nothing looks at the clock
-    /// before the timer has fired. So a deadline that has passed before the first poll is noticed by the timer, when the
-    /// worker next looks at its timers. A look at the clock costs more than arming and disarming the timer. The caller
-    /// waits for something else in the first place, so this notes no wait.
+    /// before the timer has fired. So a deadline that has passed before the first poll is noticed by the timer, when
+    /// the worker next looks at its timers. A look at the clock costs more than arming and disarming the timer. The
+    /// caller waits for something else in the first place, so this notes no wait.
     pub fn poll_limit(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_fired() {
             return self.poll(cx);

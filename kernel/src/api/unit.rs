@@ -34,8 +34,8 @@ impl UnitPlace {
     }
 }
 
-/// Whether the calling thread serves a worker at this moment. If so, the monitor gives the worker to another thread when a
-/// job holds this one, and then calls [`Attachment::takes_long`]. If not, both may already have happened.
+/// Whether the calling thread serves a worker at this moment. If so, the monitor gives the worker to another thread
+/// when a job holds this one, and then calls [`Attachment::takes_long`]. If not, both may already have happened.
 pub fn serves_worker() -> bool {
     let cx = context::again();
     let Some((worker, lease)) = cx.worker() else {
@@ -140,11 +140,11 @@ impl Unit {
         context::again().note_panic();
     }
 
-    /// Calls `code`, which is the unit's but is due elsewhere, such as at the end of another unit, in a job of its own in
-    /// the unit's runtime. So it is watched, holds up nobody, and reports name it `what` and the unit's name. A panic is
-    /// reported. A shutdown ends a wait in it, as in any job. If `code` has not begun by then, it is called all the same, and
-    /// its first wait ends at once. If the runtime has stopped, threads for what is left call it; if it is gone, the calling
-    /// one does.
+    /// Calls `code`, which is the unit's but is due elsewhere, such as at the end of another unit, in a job of its own
+    /// in the unit's runtime. So it is watched, holds up nobody, and reports name it `what` and the unit's name. A
+    /// panic is reported. A shutdown ends a wait in it, as in any job. If `code` has not begun by then, it is called
+    /// all the same, and its first wait ends at once. If the runtime has stopped, threads for what is left call it; if
+    /// it is gone, the calling one does.
     pub fn call_apart(&self, what: &str, code: impl FnOnce() + Send + 'static) {
         let header = self.0.header();
         let known = LateName::of(header).known().clone();

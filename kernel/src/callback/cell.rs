@@ -294,8 +294,8 @@ impl CallbackPtr {
     }
 
     /// # Safety
-    /// As [`head`](CallbackPtr::head), and the caller has the closure to itself. A closure that runs once is gone
-    /// after the call. `calls` are the callback's: a runner reads them once, because the compiler would read them again after
+    /// As [`head`](CallbackPtr::head), and the caller has the closure to itself. A closure that runs once is gone after
+    /// the call. `calls` are the callback's: a runner reads them once, because the compiler would read them again after
     /// each change of the phase.
     #[inline(always)]
     pub(super) unsafe fn run(self, calls: &Calls) -> Next {

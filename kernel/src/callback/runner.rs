@@ -234,8 +234,8 @@ impl Runner {
 /// Finishes a run: arms the callback for another round, or ends it.
 ///
 /// # Safety
-/// The caller has just run `callback`, whose table is `calls`, and gives up the scheduler's claim. `is_unshared`: the run
-/// left the phase word alone, because nobody else has a claim.
+/// The caller has just run `callback`, whose table is `calls`, and gives up the scheduler's claim. `is_unshared`: the
+/// run left the phase word alone, because nobody else has a claim.
 #[inline(always)]
 unsafe fn finish_run(
     (callback, calls): (CallbackPtr, &Calls),

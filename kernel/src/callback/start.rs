@@ -140,8 +140,8 @@ unsafe fn arm_remotely(shared: &Shared, callback: CallbackPtr) {
     }
 }
 
-/// Wakes this worker and no other, because no other takes its arrivals at once. It may be asleep until a later timer, or
-/// for ever.
+/// Wakes this worker and no other, because no other takes its arrivals at once. It may be asleep until a later timer,
+/// or for ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {
     if let Some(sleeper) = shared.sleepers.take_sleeper_of(worker) {
@@ -178,8 +178,8 @@ fn leave_here(
     true
 }
 
-/// Takes a callback from the scheduler and drops its closure. It leaves its list with the list's claim, or is left there
-/// for the worker to find.
+/// Takes a callback from the scheduler and drops its closure. It leaves its list with the list's claim, or is left
+/// there for the worker to find.
 ///
 /// # Safety
 /// The caller has a claim, and `runtime` runs the callback.

@@ -5,8 +5,8 @@
 //! on the way drops its stack job, or cancels the stolen job and waits for it; so the unwinding leaves nothing behind.
 //!
 //! Thieves take the oldest stack job, which the unwinding reaches last. So the owner first withdraws them all
-//! ([`begin_unwinding`]). Otherwise other threads would begin, one after the other, what it is about to drop. Stack jobs
-//! that its destructors push later can be stolen, and the cancel does not reach them.
+//! ([`begin_unwinding`]). Otherwise other threads would begin, one after the other, what it is about to drop. Stack
+//! jobs that its destructors push later can be stolen, and the cancel does not reach them.
 
 #![allow(unsafe_code)]
 
@@ -90,8 +90,8 @@ pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
     }
 }
 
-/// A cancel begins to unwind the running job, whose root fork is that of `fork_deque`: because the job notices the cancel,
-/// or because a part that another thread ran has noticed it first. Does nothing if it unwinds the job already.
+/// A cancel begins to unwind the running job, whose root fork is that of `fork_deque`: because the job notices the
+/// cancel, or because a part that another thread ran has noticed it first. Does nothing if it unwinds the job already.
 pub(super) fn begin_unwinding(fork_deque: &ForkDeque) {
     let Some(job) = context::again().job_ref() else {
         return;

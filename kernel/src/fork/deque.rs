@@ -203,8 +203,8 @@ impl<T, S> Deque<T, S> {
         self.seen_top.0.load(Ordering::Relaxed) <= place
     }
 
-    /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared or withdrawn. The
-    /// place of a stolen entry stays occupied until [`Deque::give_up`].
+    /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared or withdrawn.
+    /// The place of a stolen entry stays occupied until [`Deque::give_up`].
     ///
     /// # Safety
     /// As for [`Deque::pop`], which has just returned false.
@@ -245,8 +245,8 @@ impl<T, S> Deque<T, S> {
         self.bottom.store(place, Ordering::Relaxed);
     }
 
-    /// From now on no thief takes an entry that is there already. The owner still pops each of them, and thieves may steal
-    /// what it pushes later.
+    /// From now on no thief takes an entry that is there already. The owner still pops each of them, and thieves may
+    /// steal what it pushes later.
     ///
     /// # Safety
     /// The caller is the owner.

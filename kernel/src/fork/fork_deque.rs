@@ -1,7 +1,7 @@
 //! A fork deque: the [`Deque`] of stack jobs of one root fork, and what else its forks need.
 //!
-//! A *root fork* is an outermost fork and everything that it runs on its stack. It has a fork deque of its own
-//! while it lasts, so all entries descend from it. A fork deque belongs to the OS thread that runs the root fork, and stays
+//! A *root fork* is an outermost fork and everything that it runs on its stack. It has a fork deque of its own while it
+//! lasts, so all entries descend from it. A fork deque belongs to the OS thread that runs the root fork, and stays
 //! there when the thread's lease is revoked. It goes along with a fiber that migrates while it waits.
 //!
 //! Fork deques are reused, and are freed only with their runtime, so that thieves may look at any time.
@@ -39,7 +39,8 @@ pub(super) type Ancestry = Arc<[u64]>;
 
 /// What a runner of a scope learns of the part that it runs: each `begin` is followed by one `end`.
 pub(super) trait PartWatch: Send + Sync {
-    /// The part's thread begins to wait, or is blocked. If this returns true, the caller starts a runner, outside its locks.
+    /// The part's thread begins to wait, or is blocked. If this returns true, the caller starts a runner, outside its
+    /// locks.
     fn begin_wait(&self, shared: &Shared) -> bool;
 
     /// Starts the runner that `begin_wait` asked for.
@@ -65,8 +66,8 @@ pub(crate) struct ForkDeque {
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread waits, or has announced with `block_in_place` that it may block.
     waits: AtomicBool,
-    /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to wait,
-    /// and at the next push at which it looks around.
+    /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to
+    /// wait, and at the next push at which it looks around.
     blocked: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
@@ -77,8 +78,8 @@ pub(crate) struct ForkDeque {
     /// Where the user's code called the fork that the root fork descends from; null before the first.
     site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
-    /// The runner of a scope whose part the root fork is. `waits` and `blocked` change only while this is locked, and the
-    /// watch has been told then whether one of them is set.
+    /// The runner of a scope whose part the root fork is. `waits` and `blocked` change only while this is locked, and
+    /// the watch has been told then whether one of them is set.
     watch: Mutex<Option<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,

@@ -2,14 +2,15 @@
 //!
 //! A fork deque is created when a thread needs one and none is free, and stays in the list for good.
 //!
-//! At most as many root forks compute at once as there are workers ([`ForkDeques::may_start`]). Without this bound there
-//! could be more: a detached thread continues with its root fork, and the spare thread that replaces it would begin
-//! another. A root fork whose thread waits, or is blocked, does not count. What it has pushed may be stolen whatever the
-//! others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very half.
+//! At most as many root forks compute at once as there are workers ([`ForkDeques::may_start`]). Without this bound
+//! there could be more: a detached thread continues with its root fork, and the spare thread that replaces it would
+//! begin another. A root fork whose thread waits, or is blocked, does not count. What it has pushed may be stolen
+//! whatever the others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very
+//! half.
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
-//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the bound
-//! keeps from all workers wakes the monitor (`look_around` in `join.rs`).
+//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
+//! bound keeps from all workers wakes the monitor (`look_around` in `join.rs`).
 
 #![allow(unsafe_code)]
 

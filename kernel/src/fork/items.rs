@@ -349,8 +349,8 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         }
     }
 
-    /// An item for which `f` returns true, if there is one: of several, any one. The other workers stop soon: none begins
-    /// with a further item.
+    /// An item for which `f` returns true, if there is one: of several, any one. The other workers stop soon: none
+    /// begins with a further item.
     ///
     /// # Panics
     /// As [`for_each`](crate::fork::for_each), unless an earlier item was found.
@@ -368,8 +368,8 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         // Relaxed: at worst some more items are looked at. The item itself travels through the join.
         let is_found = AtomicBool::new(false);
         let leaf = |piece: P| {
-            // Looked at before the steps, which may be long and leave nothing; and after them, because one item may become
-            // many.
+            // Looked at before the steps, which may be long and leave nothing; and after them, because one item may
+            // become many.
             let wanted = |_: &_| !is_found.load(Ordering::Relaxed);
             let mut items = steps.apply(piece.items().take_while(wanted));
             let ended = items.try_for_each(|item| {

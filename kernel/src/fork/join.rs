@@ -49,8 +49,8 @@ use crate::{
 /// panics if the recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
 ///
 /// # Cancelling
-/// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. If `f`
-/// unwinds for the cancel, a `g` that has not started is dropped; if `f` catches the cancel, such a `g` runs after it. The
+/// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. If `f` unwinds
+/// for the cancel, a `g` that has not started is dropped; if `f` catches the cancel, such a `g` runs after it. The
 /// unwinding resumes when both have ended.
 ///
 /// ```

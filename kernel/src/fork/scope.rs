@@ -1,9 +1,9 @@
 //! A scope of forks: any number of parts that may borrow from outside the scope, and end before it does.
 //!
-//! Parts queue in the scope. Its owner runs them once the scope's body has ended. Before that, and alongside the
-//! owner, runners do: jobs that take parts from the queue until it is empty. At most as many runners of a scope are at
-//! work at once as the runtime has workers. A runner whose part waits, or blocks its thread, is not at work: another one
-//! takes its place if parts are left, because the part may wait for one of these.
+//! Parts queue in the scope. Its owner runs them once the scope's body has ended. Before that, and alongside the owner,
+//! runners do: jobs that take parts from the queue until it is empty. At most as many runners of a scope are at work at
+//! once as the runtime has workers. A runner whose part waits, or blocks its thread, is not at work: another one takes
+//! its place if parts are left, because the part may wait for one of these.
 //!
 //! While the owner waits, it runs only parts of its scope. If there are none, it holds its OS thread until all parts
 //! that are left wait too.

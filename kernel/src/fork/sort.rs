@@ -129,8 +129,8 @@ where
     );
 }
 
-/// Items that are divided: those before `lesser` may be less than the pivot, those from `greater` on may be greater. Those
-/// between equal the pivot, and are where they belong.
+/// Items that are divided: those before `lesser` may be less than the pivot, those from `greater` on may be greater.
+/// Those between equal the pivot, and are where they belong.
 struct Divided {
     lesser: usize,
     greater: usize,
@@ -185,8 +185,8 @@ fn move_to_front<T>(items: &mut [T], belongs: impl Fn(&T) -> bool) -> usize {
     front
 }
 
-/// Moves items so that none that is greater than the pivot is before one that is less, and returns how many may be less.
-/// Equal items change places too, so that a slice with many of them divides evenly.
+/// Moves items so that none that is greater than the pivot is before one that is less, and returns how many may be
+/// less. Equal items change places too, so that a slice with many of them divides evenly.
 fn move_to_both_ends<T>(
     items: &mut [T],
     pivot: &T,

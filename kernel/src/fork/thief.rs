@@ -1,7 +1,7 @@
 //! The thief of a fork: it takes a stack job, makes a job of it, and runs that.
 //!
-//! As a job, what it stole waits, is cancelled and is detached like any other. In the stack job's place it leaves the job's
-//! handle, for the owner to wait with (`stolen_job`).
+//! As a job, what it stole waits, is cancelled and is detached like any other. In the stack job's place it leaves the
+//! job's handle, for the owner to wait with (`stolen_job`).
 
 #![allow(unsafe_code)]
 

@@ -342,8 +342,8 @@ impl<T> MessageChain<T> {
     /// end.
     ///
     /// # Safety
-    /// *Scan* ([`MessageLinks`]): the scan is of this chain, and nothing was removed since it began, except by that scan,
-    /// which stands before what it takes.
+    /// *Scan* ([`MessageLinks`]): the scan is of this chain, and nothing was removed since it began, except by that
+    /// scan, which stands before what it takes.
     pub(crate) unsafe fn take_if(
         &mut self,
         scan: &mut Scan,

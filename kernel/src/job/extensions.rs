@@ -33,8 +33,8 @@ const TRIES: usize = 100;
 /// A spawn site or a box of extensions.
 ///
 /// # Safety
-/// *Box*: a word without [`SITE`] is a box that [`lock`](ExtensionsWord::lock) has published. It never changes again, and
-/// the box lives as long as this value.
+/// *Box*: a word without [`SITE`] is a box that [`lock`](ExtensionsWord::lock) has published. It never changes again,
+/// and the box lives as long as this value.
 pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 
 struct ExtensionsBox {
@@ -214,8 +214,9 @@ impl ExtensionsWord {
         self.lock_existing().is_some_and(|it| it.has_user_values())
     }
 
-    /// Tells the job's description that the job takes long, and its attachment if the job has ended. Does nothing within a
-    /// call of what is told, which may wait against its contract: it would be told of that wait, and wait again.
+    /// Tells the job's description that the job takes long, and its attachment if the job has ended. Does nothing
+    /// within a call of what is told, which may wait against its contract: it would be told of that wait, and wait
+    /// again.
     pub(crate) fn tell_that_it_takes_long(&self) {
         let Some(mut extensions) = self.lock_existing().filter(|it| !it.is_being_told) else {
             return;

@@ -1,7 +1,7 @@
 //! Calls of foreign wakers: user code that the runtime calls because a timer, a descriptor or the end of a job fires
-//! it. Other user code is called in the same way, if nobody must wait for it: the drops of what a job has left, if the last
-//! reference to the job went on a thread that must not run user code, such as the monitor's ([`leave`]); and what a crate
-//! above asks for ([`Unit::call_apart`](crate::Unit::call_apart)).
+//! it. Other user code is called in the same way, if nobody must wait for it: the drops of what a job has left, if the
+//! last reference to the job went on a thread that must not run user code, such as the monitor's ([`leave`]); and what
+//! a crate above asks for ([`Unit::call_apart`](crate::Unit::call_apart)).
 //!
 //! Invariants:
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
@@ -9,9 +9,9 @@
 //!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
 //!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is
 //!   suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
-//! - A job that a shutdown cancels before it has begun makes its call all the same, as one that was cancelled just after
-//!   that: a waiter may depend on a waker, and a process on what it is told. Calls that are due after the stop are
-//!   [leftovers](crate::scheduler::threads::leftovers).
+//! - A job that a shutdown cancels before it has begun makes its call all the same, as one that was cancelled just
+//!   after that: a waiter may depend on a waker, and a process on what it is told. Calls that are due after the stop
+//!   are [leftovers](crate::scheduler::threads::leftovers).
 //! - A panic of a foreign waker, of a destructor or of other code is reported and ends there.
 //! - A shutdown cancels the jobs that make calls, as all others. That ends a wait in a waker or in other code, but none
 //!   in a destructor.
@@ -152,8 +152,8 @@ impl Called {
         }
     }
 
-    /// The kind of the job that makes the call. None: the job's spawn site is its kind. The wakers of one executor that were
-    /// registered outside of jobs are one kind.
+    /// The kind of the job that makes the call. None: the job's spawn site is its kind. The wakers of one executor that
+    /// were registered outside of jobs are one kind.
     fn kind(&self, registrar: Option<&LateName>) -> Option<WorkKind> {
         match self {
             Called::Waker(_, waker) if registrar.is_none() => {
@@ -272,8 +272,8 @@ pub(super) fn leave(job: &Header) {
     }
 }
 
-/// Drops a reference that a walk through all jobs has taken. If it is the last one, this is as [`leave`], for callers that
-/// hold no lock.
+/// Drops a reference that a walk through all jobs has taken. If it is the last one, this is as [`leave`], for callers
+/// that hold no lock.
 pub(super) fn let_go(job: JobRef) {
     if job.is_last()
         && let Some(left) = left_by(job.header())

@@ -29,8 +29,9 @@ fn isolate(call: impl FnOnce()) {
     }
 }
 
-/// Reports that a foreign waker panicked with `payload`, in the unit that the calling thread runs, and drops the payload.
-/// If a cancel of the running job has ended a wait in the waker, that is no panic, and the job's own next wait ends, too.
+/// Reports that a foreign waker panicked with `payload`, in the unit that the calling thread runs, and drops the
+/// payload. If a cancel of the running job has ended a wait in the waker, that is no panic, and the job's own next wait
+/// ends, too.
 pub(crate) fn report_panic(payload: Payload) {
     if !payload::delivers_cancel_again(&payload) {
         let message = panic_message(payload.as_ref());

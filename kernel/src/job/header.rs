@@ -220,8 +220,8 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::COUNTED != 0
     }
 
-    /// Whether the end of the job needs no more than its completion: any worker may run it, it does not count, and it has no
-    /// extensions. Only the holder of the runnable, while no code of the job runs.
+    /// Whether the end of the job needs no more than its completion: any worker may run it, it does not count, and it
+    /// has no extensions. Only the holder of the runnable, while no code of the job runs.
     #[inline(always)]
     pub(crate) fn ends_plainly(&self) -> bool {
         self.runs_anywhere() && !self.is_counted() && self.extensions.is_empty()

@@ -146,7 +146,8 @@ impl MarkTable {
             place.node = node;
             return;
         }
-        // A caller that makes a mark for each request drops it with the answer: its place and its name serve the next one.
+        // A caller that makes a mark for each request drops it with the answer: its place and its name serve the next
+        // one.
         let dropped = |place: &&mut Place| Arc::strong_count(&place.mark) == 1;
         if let Some(place) = self.places.iter_mut().rev().take(FEW).find(dropped) {
             mark.0 = Some(Arc::clone(&place.mark));

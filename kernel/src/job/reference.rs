@@ -153,7 +153,8 @@ impl JobRef {
 
 impl Drop for LastRef {
     fn drop(&mut self) {
-        // SAFETY: alive: that was the last count, and the body was dropped at completion, before the job's own count was.
+        // SAFETY: alive: that was the last count, and the body was dropped at completion, before the job's own count
+        // was.
         unsafe { free(self.0) };
     }
 }

@@ -154,8 +154,8 @@ impl State {
         self.exchange(word, word.over(message).without(waits | LONG))
     }
 
-    /// One attempt to [`post`](State::post) to a job that does not wait for messages, such as one that runs. If it fails,
-    /// nothing has happened.
+    /// One attempt to [`post`](State::post) to a job that does not wait for messages, such as one that runs. If it
+    /// fails, nothing has happened.
     ///
     /// # Safety
     /// As [`post`](State::post).

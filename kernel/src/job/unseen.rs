@@ -1,12 +1,12 @@
 //! The end of a job that nobody knows except its joiner: without the steps by which others would learn of it.
 //!
-//! A thread that its joiner runs to its end at once has two references, its own and that of the join handle. If both are
-//! given up in one exchange, nobody can reach the job any longer, and its block is the joiner's. That costs
-//! one locked operation in place of three: the completion, and the end of each reference.
+//! A thread that its joiner runs to its end at once has two references, its own and that of the join handle. If both
+//! are given up in one exchange, nobody can reach the job any longer, and its block is the joiner's. That costs one
+//! locked operation in place of three: the completion, and the end of each reference.
 //!
 //! # Safety
-//! **alone**: a count of zero says that a block holds no job, so a walk over all blocks, which is the only other way to a
-//! job, passes it over. The block is free for others only when this file frees it.
+//! **alone**: a count of zero says that a block holds no job, so a walk over all blocks, which is the only other way to
+//! a job, passes it over. The block is free for others only when this file frees it.
 
 #![allow(unsafe_code)]
 
@@ -19,22 +19,23 @@ use crate::{
 const OWN_AND_HANDLE: u32 = 2;
 
 impl Runnable {
-    /// Whether nobody knows the job except its joiner at this moment, and it has left nothing that its end must tell of.
+    /// Whether nobody knows the job except its joiner at this moment, and it has left nothing that its end must tell
+    /// of.
     #[inline(always)]
     pub(crate) fn is_unseen(&self) -> bool {
         // Relaxed: `end_unseen` decides.
         self.header().refs.load(Ordering::Relaxed) == OWN_AND_HANDLE && self.header().is_untouched()
     }
 
-    /// Ends the job, whose output its joiner has taken, if nobody knows it except the joiner: gives up both references, and
-    /// frees the block.
+    /// Ends the job, whose output its joiner has taken, if nobody knows it except the joiner: gives up both references,
+    /// and frees the block.
     ///
     /// # Errors
     /// The runnable, if another thread has a reference, or has left something that the end must tell of.
     ///
     /// # Safety
-    /// The caller has the job's join handle, which is not dropped after this, and whose reference it forgets if the job has
-    /// ended here. The body holds nothing.
+    /// The caller has the job's join handle, which is not dropped after this, and whose reference it forgets if the job
+    /// has ended here. The body holds nothing.
     #[inline(always)]
     pub(crate) unsafe fn end_unseen(self) -> Result<(), Runnable> {
         if !give_up_both(&self.header().refs, || self.header().is_untouched()) {

@@ -1,5 +1,5 @@
-//! What the job needs from the scheduler, which comes later than it does in the list of the crate root. The root fills in
-//! the table ([`JOB_UPCALLS`](crate::JOB_UPCALLS)).
+//! What the job needs from the scheduler, which comes later than it does in the list of the crate root. The root fills
+//! in the table ([`JOB_UPCALLS`](crate::JOB_UPCALLS)).
 
 use crate::{
     job::{foreign_call::ForeignCall, runnable::Runnable},

@@ -123,8 +123,8 @@ pub(crate) fn trim() -> usize {
     crate::memory::region::give_back(empty)
 }
 
-/// Collects what `take` makes of every job block, in use or not, of all runtimes. `take` neither allocates nor frees: it
-/// is called under locks that an allocation of a job block takes, and the global allocator may come back here.
+/// Collects what `take` makes of every job block, in use or not, of all runtimes. `take` neither allocates nor frees:
+/// it is called under locks that an allocation of a job block takes, and the global allocator may come back here.
 pub(crate) fn collect_job_blocks<T>(
     found: &mut Vec<T>,
     mut take: impl FnMut(NonNull<u8>) -> Option<T>,

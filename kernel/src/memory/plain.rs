@@ -14,7 +14,8 @@ use crate::memory::{
 };
 use crate::sys::lock;
 
-/// How many parts the set of large job blocks has. A part is searched from its end, so 100,000 blocks cost a search of 100.
+/// How many parts the set of large job blocks has. A part is searched from its end, so 100,000 blocks cost a search of
+/// 100.
 const PARTS: usize = 1024;
 
 /// The addresses of all large job blocks, each in the part of its address. A list grows outside of its lock

@@ -1,8 +1,8 @@
 //! Lists that are used under a lock and never allocate while it is held.
 //!
-//! A list's memory comes from the program's global allocator, which may itself send a message or spawn a job, and so come back to the
-//! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither
-//! allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
+//! A list's memory comes from the program's global allocator, which may itself send a message or spawn a job, and so
+//! come back to the blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its
+//! cache, it neither allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -52,7 +52,8 @@ pub(super) fn try_with_room<T, I, R>(
     }
 }
 
-/// Locks `mutex` when `list`, which it does not guard, has room for as many more items as `more` says of what it guards.
+/// Locks `mutex` when `list`, which it does not guard, has room for as many more items as `more` says of what it
+/// guards.
 pub(super) fn lock_with_room<'a, T, I>(
     mutex: &'a Mutex<T>,
     list: &mut Vec<I>,

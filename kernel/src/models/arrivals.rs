@@ -1,4 +1,5 @@
-//! Models of arrivals: callbacks that foreign threads start are taken once, and no worker sleeps while some have arrived.
+//! Models of arrivals: callbacks that foreign threads start are taken once, and no worker sleeps while some have
+//! arrived.
 
 #![allow(unsafe_code)]
 
@@ -106,8 +107,8 @@ fn no_worker_sleeps_while_callbacks_have_arrived() {
     });
 }
 
-/// The system stops a foreign thread between its push and its wake-up: the worker gets that callback, too, with the next
-/// that arrives.
+/// The system stops a foreign thread between its push and its wake-up: the worker gets that callback, too, with the
+/// next that arrives.
 #[test]
 fn a_callback_arrives_behind_a_thread_that_was_stopped_before_its_wake_up() {
     loom::model(|| {

@@ -1,5 +1,5 @@
-//! Models of a job's end against the exit hooks and the joiner that must learn of it, and of an end that only the joiner
-//! knows of against a walk over all jobs.
+//! Models of a job's end against the exit hooks and the joiner that must learn of it, and of an end that only the
+//! joiner knows of against a walk over all jobs.
 
 use std::{
     panic::Location,
@@ -133,8 +133,8 @@ impl Known {
     }
 }
 
-/// A walk that finds the job may leave something that the end must tell of. Then the job does not end unseen. Either way
-/// its block is freed once, by the last that could reach it.
+/// A walk that finds the job may leave something that the end must tell of. Then the job does not end unseen. Either
+/// way its block is freed once, by the last that could reach it.
 #[test]
 fn an_end_is_unseen_only_if_nobody_has_left_anything() {
     for leaves in [false, true] {

@@ -110,8 +110,8 @@ impl Shared {
     }
 }
 
-/// The owner withdraws a stack job, as `cancel::begin_unwinding` does, and pushes another on top, while a thief tries to
-/// steal: the thief gets the withdrawn one only if it was faster.
+/// The owner withdraws a stack job, as `cancel::begin_unwinding` does, and pushes another on top, while a thief tries
+/// to steal: the thief gets the withdrawn one only if it was faster.
 #[test]
 fn a_withdrawn_stack_job_below_a_new_one_against_a_thief() {
     loom::model(|| {

@@ -141,8 +141,8 @@ impl Wake for Counting {
     }
 }
 
-/// A wheel in a biased lock, with one entry due at tick 1, or one that has just arrived. The cell counts accesses, which
-/// loom watches.
+/// A wheel in a biased lock, with one entry due at tick 1, or one that has just arrived. The cell counts accesses,
+/// which loom watches.
 struct Timers {
     core: BiasedLock<(Wheel, Cell<usize>)>,
     arrivals: Arrivals,

@@ -125,8 +125,8 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Puts `batch` last. Any thread. The caller then calls
-    /// [`Sleepers::take_one`](crate::queue::sleepers::Sleepers::take_one). `take_for_own_ring` is not enough: this is no
-    /// owner's ring.
+    /// [`Sleepers::take_one`](crate::queue::sleepers::Sleepers::take_one). `take_for_own_ring` is not enough: this is
+    /// no owner's ring.
     pub(crate) fn push(&self, batch: JobBatch<T>) {
         let mut jobs = lock(&self.jobs);
         jobs.append(batch);

@@ -8,11 +8,11 @@
 //!   searches, wake one sleeper, which counts as searching from then on. The owner of a worker that puts a job into its
 //!   own ring takes a light fence, every other publisher a full one.
 //! - sleeper: prepare the sleep, which moves it from searching to sleeping; fence; look for visible work once more; if
-//!   there is some, retract the sleep, else park. The fence is heavy, because an owner may be about to pass its light one. For the last worker to
-//!   fall asleep a full fence is enough, because no owner is awake then: each owner saw its own ring empty, and passed
-//!   its own fence, before it slept. An owner that wakes meanwhile takes the lock of the list after the last sleeper,
-//!   so it sees that sleeper. And if a thread lost its worker after such a push, the worker's next owner saw the job in
-//!   the ring.
+//!   there is some, retract the sleep, else park. The fence is heavy, because an owner may be about to pass its light
+//!   one. For the last worker to fall asleep a full fence is enough, because no owner is awake then: each owner saw its
+//!   own ring empty, and passed its own fence, before it slept. An owner that wakes meanwhile takes the lock of the
+//!   list after the last sleeper, so it sees that sleeper. And if a thread lost its worker after such a push, the
+//!   worker's next owner saw the job in the ring.
 //!
 //! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look sees
 //! the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose last
@@ -97,12 +97,13 @@ impl<S> Sleepers<S> {
     }
 
     /// Takes the given worker from the list, if it sleeps, for the caller to wake: because of something that concerns
-    /// it alone, such as an earlier timer. The worker looks for it once more after it has prepared its sleep. If no worker
-    /// sleeps, this takes no lock: the caller may have a low priority, and each thread that falls asleep or wakes takes the
-    /// lock.
+    /// it alone, such as an earlier timer. The worker looks for it once more after it has prepared its sleep. If no
+    /// worker sleeps, this takes no lock: the caller may have a low priority, and each thread that falls asleep or
+    /// wakes takes the lock.
     #[must_use]
     pub(crate) fn take_sleeper_of(&self, worker: usize) -> Option<S> {
-        // Pairs with the fence in `prepare`: this sees the sleeper, or the sleeper's last look sees what the caller did.
+        // Pairs with the fence in `prepare`: this sees the sleeper, or the sleeper's last look sees what the caller
+        // did.
         barrier::full();
         if self.sleeping() == 0 {
             return None;
@@ -154,8 +155,8 @@ impl<S> Sleepers<S> {
         is_last
     }
 
-    /// Prepares the sleep of the calling worker: others count it as asleep from now on. It must then look for visible work
-    /// once more, and either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
+    /// Prepares the sleep of the calling worker: others count it as asleep from now on. It must then look for visible
+    /// work once more, and either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
     pub(crate) fn prepare(&self, worker: usize, sleeper: S, from: Before) {
         let mut sleepers = lock(&self.sleepers);
         sleepers.push((worker, sleeper));

@@ -11,9 +11,9 @@
 //! - the thread that registers the first source: count the source; full fence; wake a sleeper, as for a job.
 //!
 //! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after it has
-//! prepared its sleep, that another worker holds the lock. The holder is awake when it releases the lock, and tries to take
-//! it again before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one that
-//! sleeps already.
+//! prepared its sleep, that another worker holds the lock. The holder is awake when it releases the lock, and tries to
+//! take it again before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one
+//! that sleeps already.
 //!
 //! Why no wake-up is lost: waking the sleeper with the lock makes the poller's notice readable, until that sleeper
 //! reads it. A worker that only looks leaves the notice alone.

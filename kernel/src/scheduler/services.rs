@@ -4,8 +4,8 @@
 //! its trait and may name the scheduler. The crate root, which knows both, connects them in
 //! [`FEATURES`](crate::FEATURES).
 //!
-//! Timers and the reactor are not behind a trait, but below the scheduler: as data they know no worker, and a worker owns its
-//! wheel as it owns its ring. Forks and callbacks create jobs, and so come later.
+//! Timers and the reactor are not behind a trait, but below the scheduler: as data they know no worker, and a worker
+//! owns its wheel as it owns its ring. Forks and callbacks create jobs, and so come later.
 //!
 //! The parameter `S` is the state that a runtime's threads share, a type of the scheduler's.
 
@@ -32,8 +32,8 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Steals the oldest stack job that a worker may run, as a job that is in no queue.
     fn steal_stack_job(&self, shared: &S) -> Option<Runnable>;
 
-    /// As [`steal_stack_job`](Forks::steal_stack_job), for the driver of a test runtime. The driver may run the stolen job on top of a job
-    /// that waits.
+    /// As [`steal_stack_job`](Forks::steal_stack_job), for the driver of a test runtime. The driver may run the stolen
+    /// job on top of a job that waits.
     fn steal_for_driver(&self, shared: &S) -> Option<Runnable>;
 
     /// Whether there is a stack job that a worker could steal.
@@ -73,8 +73,8 @@ pub(crate) trait ThreadFork {
     /// The job that opened the root fork; none on a foreign thread.
     fn root_job(&self) -> Option<JobPtr>;
 
-    /// The jobs whose forks wait for this root fork on other threads: the root job, and the jobs between it and this one.
-    /// None if the root fork was not stolen.
+    /// The jobs whose forks wait for this root fork on other threads: the root job, and the jobs between it and this
+    /// one. None if the root fork was not stolen.
     fn waiting_jobs(&self) -> Vec<HeldForker>;
 
     /// Where the user's code called the root fork.

@@ -1,8 +1,8 @@
 //! Arrivals: timers that foreign threads started, callbacks and sleeps, on their way to a worker.
 //!
 //! To enter a worker's biased lock costs a foreign thread microseconds, too much to pay for each timer, and the worker
-//! waits if the system stops the thread inside. So a foreign thread pushes timers here, and the worker takes them at its
-//! next look around, or another thread does so for it (the monitor, the shutdown).
+//! waits if the system stops the thread inside. So a foreign thread pushes timers here, and the worker takes them at
+//! its next look around, or another thread does so for it (the monitor, the shutdown).
 //!
 //! Invariants:
 //! - The stack holds the scheduler's claim to each entry in it. A sleep in it counts as linked. The links belong to the
@@ -62,8 +62,8 @@ impl Arrivals {
     /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: for a worker that is about to sleep, the fence in `Sleepers::prepare` orders this load; other callers look
-        // again.
+        // Relaxed: for a worker that is about to sleep, the fence in `Sleepers::prepare` orders this load; other
+        // callers look again.
         let head = self.0.load(Ordering::Relaxed);
         head.is_null() || head == CLOSED
     }

@@ -1,7 +1,7 @@
 //! A runtime's clock, for its timers: the system's monotonic clock, or a virtual one.
 //!
-//! Timers count in steps, which are so short that a sleep ends when it should, and not a part of a tick later. A virtual
-//! clock moves by whole ticks only, so that what is due in one tick happens at once.
+//! Timers count in steps, which are so short that a sleep ends when it should, and not a part of a tick later. A
+//! virtual clock moves by whole ticks only, so that what is due in one tick happens at once.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Timers that have left a wheel because they are due: sleeps to fire, and cancelled callbacks. Other callbacks go to the
-//! worker's queue of ready callbacks.
+//! Timers that have left a wheel because they are due: sleeps to fire, and cancelled callbacks. Other callbacks go to
+//! the worker's queue of ready callbacks.
 
 #![allow(unsafe_code)]
 

@@ -4,9 +4,9 @@
 //! [`TimerKind::Sleep`], which adds a waker and is described here, or of a [`TimerKind::Callback`], which adds a
 //! closure ([`crate::callback`]).
 //!
-//! States: `LINKED` (in a wheel, or in the [arrivals](crate::timer::arrivals) of a worker, which must be admitted into its
-//! wheel before anybody unlinks the entry) → `EXPIRING` (taken out by the thread that is about to fire it) → `FIRED`. A cancel
-//! leads from `LINKED` or `EXPIRING` to `CANCELLED`.
+//! States: `LINKED` (in a wheel, or in the [arrivals](crate::timer::arrivals) of a worker, which must be admitted into
+//! its wheel before anybody unlinks the entry) → `EXPIRING` (taken out by the thread that is about to fire it) →
+//! `FIRED`. A cancel leads from `LINKED` or `EXPIRING` to `CANCELLED`.
 //!
 //! The future frees the entry if it finds `FIRED`, or has unlinked the entry itself inside the worker's lock. The
 //! worker frees it if it finds `CANCELLED`. The side that swaps second frees.
@@ -80,7 +80,8 @@ impl EntryState {
         }
     }
 
-    /// Whether the entry is still in its wheel. Only inside the lock of that wheel's worker, after its arrivals were admitted.
+    /// Whether the entry is still in its wheel. Only inside the lock of that wheel's worker, after its arrivals were
+    /// admitted.
     pub(crate) fn is_linked(&self) -> bool {
         self.0.load(Ordering::Acquire) == LINKED
     }
@@ -145,7 +146,8 @@ pub(crate) struct EntryPlace {
 impl EntryPlace {
     /// In the worker's queue of callbacks that are ready.
     pub(crate) const READY: u16 = u16::MAX - 1;
-    /// In a queue of callbacks that no worker's lock guards: ready ones on their way to another worker, or cancelled ones.
+    /// In a queue of callbacks that no worker's lock guards: ready ones on their way to another worker, or cancelled
+    /// ones.
     pub(crate) const UNLISTED: u16 = u16::MAX - 2;
     /// In no queue, but perhaps among the arrivals.
     pub(crate) const OUT: u16 = u16::MAX;
@@ -204,7 +206,8 @@ impl Entry {
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// Gives the entry, which is in no list, to a worker. Inside the lock of that worker, or before the entry arrives there.
+    /// Gives the entry, which is in no list, to a worker. Inside the lock of that worker, or before the entry arrives
+    /// there.
     #[inline]
     pub(crate) fn set_worker(&self, worker: usize) {
         self.place

@@ -58,8 +58,8 @@ impl PhaseWord {
         self.step(RUNNING, PENDING).is_ok()
     }
 
-    /// After the last run, when the closure has been dropped: ends the callback, and gives up the scheduler's claim. True if
-    /// it was the last: the caller frees the block.
+    /// After the last run, when the closure has been dropped: ends the callback, and gives up the scheduler's claim.
+    /// True if it was the last: the caller frees the block.
     #[inline]
     #[must_use]
     pub(crate) fn end_and_release(&self) -> bool {
@@ -74,8 +74,8 @@ impl PhaseWord {
         self.take_as(TAKEN)
     }
 
-    /// The same, and counts the callback as a cancelled timer: noted in the same step, so that the thread that finds the
-    /// callback cancelled knows.
+    /// The same, and counts the callback as a cancelled timer: noted in the same step, so that the thread that finds
+    /// the callback cancelled knows.
     pub(crate) fn take_counted(&self) -> Take {
         self.take_as(TAKEN | COUNTED)
     }
@@ -97,8 +97,8 @@ impl PhaseWord {
         }
     }
 
-    /// Takes a pending callback out of the list of the worker whose lock the caller holds, and gives up the list's claim
-    /// in the same step. False if the callback was taken before. The caller has a claim of its own.
+    /// Takes a pending callback out of the list of the worker whose lock the caller holds, and gives up the list's
+    /// claim in the same step. False if the callback was taken before. The caller has a claim of its own.
     #[inline]
     #[must_use]
     pub(crate) fn take_from_list(&self) -> bool {

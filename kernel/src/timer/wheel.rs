@@ -1,5 +1,5 @@
-//! A hierarchical timer wheel: seven levels of 64 slots. A slot of the lowest level is a step of the clock, 1/64 ms; one of
-//! the next level is a tick.
+//! A hierarchical timer wheel: seven levels of 64 slots. A slot of the lowest level is a step of the clock, 1/64 ms;
+//! one of the next level is a tick.
 //!
 //! Invariants:
 //! - `elapsed` only grows; every entry's deadline is after it.
@@ -217,8 +217,8 @@ impl Wheel {
         self.first_slot().filter(|(step, _)| *step <= now)
     }
 
-    /// The first occupied slot, and the step at which it begins. All that is in a lower level comes before all that is in
-    /// a higher one.
+    /// The first occupied slot, and the step at which it begins. All that is in a lower level comes before all that is
+    /// in a higher one.
     fn first_slot(&self) -> Option<(u64, usize)> {
         (0..LEVELS).find_map(|level| self.next_in(level))
     }

@@ -1,5 +1,6 @@
-//! The workloads of trees. A tree that is only built and read is an array of nodes in the order of a walk; one with versions
-//! is copied from the root to the place of each change, by one thread, with counters that no other thread may touch.
+//! The workloads of trees. A tree that is only built and read is an array of nodes in the order of a walk; one with
+//! versions is copied from the root to the place of each change, by one thread, with counters that no other thread may
+//! touch.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

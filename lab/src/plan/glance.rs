@@ -1,7 +1,7 @@
 //! The dozen rows that `weald bench` runs without options, so small that all of them together end within a minute.
 //!
-//! Each runs with one number of workers: one if its units can only work in turns, else as many as the machine has; or with
-//! the number that was asked for.
+//! Each runs with one number of workers: one if its units can only work in turns, else as many as the machine has; or
+//! with the number that was asked for.
 
 use super::row::{Group, Lanes, Row};
 use crate::params::Params;

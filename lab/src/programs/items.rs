@@ -1,7 +1,7 @@
 //! Short chains of adapters over a million numbers: what a user of parallel iterators writes all day.
 //!
-//! The chains are the same on every system, but each has its own adapters, so a system implements [`Adapters`]. Runs on a
-//! system and on the iterators of the standard library take turns, and every answer is checked against those.
+//! The chains are the same on every system, but each has its own adapters, so a system implements [`Adapters`]. Runs on
+//! a system and on the iterators of the standard library take turns, and every answer is checked against those.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -24,8 +24,8 @@ impl TickLog {
         at
     }
 
-    /// What the ticks say about offenders that began at `begin`; nothing if there are none. Lateness counts from there, the
-    /// ticks of a burst 100 ms later. They are a share of those that the clock has room for.
+    /// What the ticks say about offenders that began at `begin`; nothing if there are none. Lateness counts from there,
+    /// the ticks of a burst 100 ms later. They are a share of those that the clock has room for.
     #[must_use]
     pub fn figures(&self, begin: Instant, is_burst: bool) -> Option<Vec<Figure>> {
         let from = begin + if is_burst { FIRST } else { Duration::ZERO };

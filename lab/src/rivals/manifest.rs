@@ -1,8 +1,8 @@
 //! The manifest of the rivals: a list of tables `[[rival]]`, whose twins with another allocator or a committer are made
 //! here.
 //!
-//! `{out}` in a command stands for the output folder, `{bin}` for the programs of cargo in it, `{workers}` in `run` for the
-//! number of workers. Build commands run in the folder of the manifest, the program in `{out}`.
+//! `{out}` in a command stands for the output folder, `{bin}` for the programs of cargo in it, `{workers}` in `run` for
+//! the number of workers. Build commands run in the folder of the manifest, the program in `{out}`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -186,8 +186,8 @@ impl Offenders {
         })
     }
 
-    /// Stops them, waits for them and for the reports, and returns which percentage of those that offended was named, or
-    /// counted with its spawn site.
+    /// Stops them, waits for them and for the reports, and returns which percentage of those that offended was named,
+    /// or counted with its spawn site.
     pub(super) async fn end(mut self) -> Result<f64, JoinError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.reports.block_for(Duration::ZERO);

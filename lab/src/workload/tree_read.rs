@@ -1,8 +1,8 @@
 //! `tree-read`: tasks walk through the nodes of a tree, each in a version of its own.
 //!
-//! As many readers as workers take tasks from one counter. A task adds a node below a random one of the first version, and
-//! walks through the version that this commit made. So versions share most of their nodes, and some readers commit while
-//! others read, all the time. The clock runs from the first commit to the last node.
+//! As many readers as workers take tasks from one counter. A task adds a node below a random one of the first version,
+//! and walks through the version that this commit made. So versions share most of their nodes, and some readers commit
+//! while others read, all the time. The clock runs from the first commit to the last node.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;

@@ -97,8 +97,8 @@ pub(super) async fn count_attributes(tree: &Tree) -> usize {
     visit(tree, has, |subtree| subtree.preorder().map(has).sum()).await
 }
 
-/// Adds up what is said of the upper nodes, and of the subtrees below them. It yields between subtrees, as a process that
-/// computes for long should.
+/// Adds up what is said of the upper nodes, and of the subtrees below them. It yields between subtrees, as a process
+/// that computes for long should.
 async fn visit(
     tree: &Tree,
     of_node: impl Fn(Node<'_>) -> usize,

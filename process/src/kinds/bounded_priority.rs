@@ -106,7 +106,8 @@ impl Builder {
 }
 
 /// Further methods for a process that takes urgent messages first. The methods of every bounded process treat an urgent
-/// message like any other: it takes usual room, and waits for room behind all others. It passes them only in the mailbox.
+/// message like any other: it takes usual room, and waits for room behind all others. It passes them only in the
+/// mailbox.
 impl<M> BoundedPid<Prioritized<M>> {
     /// Sends an urgent message, for which only other urgent ones take room; see [`BoundedPid::send`]. Cancel-safe, too.
     ///

@@ -1,9 +1,9 @@
 //! Isolation from user code: values whose destructors may panic, and closures that are called where a panic must
 //! not spread.
 //!
-//! A panic here goes no further, and in a job it is reported. Otherwise it would hit the receptor's process, which other
-//! threads use, or a crashed thread that is already unwinding, where a second panic ends the program. If the running unit is cancelled
-//! meanwhile, its own next wait ends.
+//! A panic here goes no further, and in a job it is reported. Otherwise it would hit the receptor's process, which
+//! other threads use, or a crashed thread that is already unwinding, where a second panic ends the program. If the
+//! running unit is cancelled meanwhile, its own next wait ends.
 
 use weald_kernel::catch_unwinding;
 

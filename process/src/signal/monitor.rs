@@ -327,10 +327,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// is a monitor of its own, and leaves one message. If the unit has ended already, the message comes at once, with
     /// the reason [`NoProcess`](ExitReason::NoProcess). O(1) on average.
     ///
-    /// `convert` runs in the unit that ends, and should not wait: a unit that joins it waits, too. The unit's other peers
-    /// are then told elsewhere. If the unit ends on a thread that serves no worker (it is local, in quarantine, or held its
-    /// thread before), `convert` runs in a job of its own, and the message may come after the unit was joined. If it
-    /// panics, that is reported, and no message comes.
+    /// `convert` runs in the unit that ends, and should not wait: a unit that joins it waits, too. The unit's other
+    /// peers are then told elsewhere. If the unit ends on a thread that serves no worker (it is local, in quarantine,
+    /// or held its thread before), `convert` runs in a job of its own, and the message may come after the unit was
+    /// joined. If it panics, that is reported, and no message comes.
     ///
     /// # Panics
     /// If the process has ended, and the inbox was moved out of it.

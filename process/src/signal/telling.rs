@@ -4,10 +4,10 @@
 //! were told at once, a chain of links would need a stack as long as the chain. So the thread that tells notes the
 //! units that end meanwhile, and tells their peers later.
 //!
-//! A peer may be told by user code, which may block: a closure makes a message of the notice, or a waker is of
-//! another executor. If that holds the thread, the kernel says so, and the others are told
-//! [apart](Untold::tell_apart): closures in jobs of their own. If the thread serves no worker, the monitor may have found it
-//! held before, and does not say so again; then closures are called apart from the first on.
+//! A peer may be told by user code, which may block: a closure makes a message of the notice, or a waker is of another
+//! executor. If that holds the thread, the kernel says so, and the others are told [apart](Untold::tell_apart):
+//! closures in jobs of their own. If the thread serves no worker, the monitor may have found it held before, and does
+//! not say so again; then closures are called apart from the first on.
 //!
 //! Called by `signals.rs` alone. No lock is held here.
 

@@ -75,10 +75,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// From now on, an exit signal does not end this process: it becomes the message that `convert` makes of it. Only
     /// [`kill`](crate::Pid::kill) still ends the process. A second call replaces the first. O(1), and one allocation.
     ///
-    /// `convert` is usually a variant of the message type. It runs in the unit that sends the signal or ends, and should not
-    /// wait: a unit that joins it waits, too. If a unit ends on a thread that serves no worker, it runs in a job of its own.
-    /// If it panics, that is reported, and the signal is lost: neither the sender nor this process ends. A call
-    /// of [`exit`](crate::exit()) in it would end the sender.
+    /// `convert` is usually a variant of the message type. It runs in the unit that sends the signal or ends, and
+    /// should not wait: a unit that joins it waits, too. If a unit ends on a thread that serves no worker, it runs in a
+    /// job of its own. If it panics, that is reported, and the signal is lost: neither the sender nor this process
+    /// ends. A call of [`exit`](crate::exit()) in it would end the sender.
     ///
     /// ```
     /// # weald::Runtime::test(1).block_on(async {

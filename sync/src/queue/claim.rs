@@ -28,8 +28,8 @@ const WON: u32 = 2;
 /// A claim. It is stored in the future that waits, and pinned with it.
 ///
 /// # Safety
-/// *Exclusive*: only the holder of the claim touches the waker. There is one [`Held`] for each time that the word became
-/// `HELD`.
+/// *Exclusive*: only the holder of the claim touches the waker. There is one [`Held`] for each time that the word
+/// became `HELD`.
 pub(crate) struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,

@@ -200,8 +200,8 @@ impl<V> List<V> {
         let first = NonNull::new(self.first)?;
         // SAFETY: *linked*.
         unsafe { self.unlink(first.as_ptr()) };
-        // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it, or to find its
-        // claim won, after which the caller touches it no more (*left*).
+        // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it, or to find
+        // its claim won, after which the caller touches it no more (*left*).
         Some(unsafe { value(first) })
     }
 
@@ -320,7 +320,8 @@ unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
 /// The links of a node of a list to which the caller has `&mut`, for as long as the caller has it.
 ///
 /// # Safety
-/// *Linked*; or the node is bound to the list, and the caller has its pin. The caller has no other reference to the links.
+/// *Linked*; or the node is bound to the list, and the caller has its pin. The caller has no other reference to the
+/// links.
 unsafe fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
     // SAFETY: *locked*; *pinned*.
     let links = unsafe { (*node).links.get() };

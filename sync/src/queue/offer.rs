@@ -109,8 +109,8 @@ impl<V> Offers<V> {
         }
     }
 
-    /// As [`Offers::accept`], for an offer without a value: the hold of its claim, and its number. The hold is good after
-    /// the list's lock was released, because the wait does not end before (*retracted*).
+    /// As [`Offers::accept`], for an offer without a value: the hold of its claim, and its number. The hold is good
+    /// after the list's lock was released, because the wait does not end before (*retracted*).
     ///
     /// # Safety
     /// The caller wins the claim for that number, and does nothing else with it.

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - No user code runs while it is held: wakers are cloned before and woken after. The one exception is the global
-//!   allocator, which runs under the lock when the buffer of a channel or of a mailbox grows, or all waits of a tool end
-//!   at once: an allocator that uses the same tool never returns (docs/user-code.md).
+//!   allocator, which runs under the lock when the buffer of a channel or of a mailbox grows, or all waits of a tool
+//!   end at once: an allocator that uses the same tool never returns (docs/user-code.md).
 //! - Its holder takes no second inner lock.
 //!
 //! So a thread that finds it held spins for a moment, and lets others run if the holder was preempted.

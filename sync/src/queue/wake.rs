@@ -3,8 +3,8 @@
 //! A waker that panics affects nothing else: the other wakers of the same round are woken, the tool's state
 //! stays whole, and the code that released the tool continues. The runtime, if there is one, reports the panic.
 //!
-//! A waker that blocks holds up the code that released the tool, whose unit the runtime then names. Of the wakers that one
-//! operation wakes, the runtime's own come first.
+//! A waker that blocks holds up the code that released the tool, whose unit the runtime then names. Of the wakers that
+//! one operation wakes, the runtime's own come first.
 
 use std::{
     any::Any,
@@ -19,14 +19,14 @@ type OnPanic = fn(Box<dyn Any + Send>);
 
 static ON_PANIC: OnceLock<OnPanic> = OnceLock::new();
 
-/// Wakes those wakers whose wake runs no user code, and leaves the others in the vector. Called with what returns one waker
-/// after the other.
+/// Wakes those wakers whose wake runs no user code, and leaves the others in the vector. Called with what returns one
+/// waker after the other.
 type WakeOwn = fn(&mut dyn FnMut() -> Option<Waker>, &mut Vec<Waker>);
 
 static WAKE_OWN: OnceLock<WakeOwn> = OnceLock::new();
 
-/// The payloads of wakers that panic go to `on_panic` from now on, and `wake_own` wakes those of the runtime, unless others
-/// do already.
+/// The payloads of wakers that panic go to `on_panic` from now on, and `wake_own` wakes those of the runtime, unless
+/// others do already.
 pub(crate) fn tell_of_wakers(on_panic: OnPanic, wake_own: WakeOwn) {
     let _first = (ON_PANIC.set(on_panic), WAKE_OWN.set(wake_own));
 }

@@ -26,23 +26,23 @@ pub trait Hooks: Sync {
     /// until the waker of the last call was woken.
     fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
 
-    /// The calling unit may poll once before it calls [`wait`](Hooks::wait): most waits are over at that poll. Returns the
-    /// waker for it. After the poll the unit calls [`end_first_poll`](Hooks::end_first_poll) or
+    /// The calling unit may poll once before it calls [`wait`](Hooks::wait): most waits are over at that poll. Returns
+    /// the waker for it. After the poll the unit calls [`end_first_poll`](Hooks::end_first_poll) or
     /// [`suspend`](Hooks::suspend). None: it calls `wait`.
     fn begin_first_poll(&self) -> Option<FirstPoll> {
         None
     }
 
-    /// The last poll that [`begin_first_poll`](Hooks::begin_first_poll) or [`suspend`](Hooks::suspend) allowed has ended the
-    /// wait, or has panicked, or `suspend` has. `notes` are those of that call.
+    /// The last poll that [`begin_first_poll`](Hooks::begin_first_poll) or [`suspend`](Hooks::suspend) allowed has
+    /// ended the wait, or has panicked, or `suspend` has. `notes` are those of that call.
     fn end_first_poll(&self, notes: u8) {
         let _unused = notes;
     }
 
-    /// The poll that [`begin_first_poll`](Hooks::begin_first_poll) or the last call of this allowed has not ended the wait,
-    /// which is at the line `site`. Suspends the unit until the waker of that poll was woken, and allows another poll with
-    /// the same waker. `notes` are those of the former call, and are replaced. False: nothing was suspended, and the unit
-    /// calls [`wait_on`](Hooks::wait_on).
+    /// The poll that [`begin_first_poll`](Hooks::begin_first_poll) or the last call of this allowed has not ended the
+    /// wait, which is at the line `site`. Suspends the unit until the waker of that poll was woken, and allows another
+    /// poll with the same waker. `notes` are those of the former call, and are replaced. False: nothing was suspended,
+    /// and the unit calls [`wait_on`](Hooks::wait_on).
     fn suspend(&self, notes: &mut u8, site: &'static Location<'static>) -> bool {
         let _unused = notes;
         self.note_site(site);
@@ -82,8 +82,8 @@ pub trait Hooks: Sync {
         std::mem::forget(payload);
     }
 
-    /// Wakes those of the wakers that `next` returns whose wake runs no user code, and cannot panic, and leaves the others
-    /// in `foreign`. Where one operation wakes several wakers, those are woken last, because they may block.
+    /// Wakes those of the wakers that `next` returns whose wake runs no user code, and cannot panic, and leaves the
+    /// others in `foreign`. Where one operation wakes several wakers, those are woken last, because they may block.
     fn wake_own(&self, next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
         foreign.extend(std::iter::from_fn(next));
     }

@@ -287,8 +287,8 @@ pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
     word & !(u64::from(u16::MAX >> 1) << OBJECT_BITS) | u64::from(with_site) << OBJECT_BITS
 }
 
-/// The word of a wait that is perhaps not the only one of its unit: others may go on, or have a time limit. It names the
-/// same reason. Only words of waits that can have a holder differ.
+/// The word of a wait that is perhaps not the only one of its unit: others may go on, or have a time limit. It names
+/// the same reason. Only words of waits that can have a holder differ.
 #[inline(always)]
 pub const fn beside_others(word: u64) -> u64 {
     let kind = match word >> KIND_SHIFT {

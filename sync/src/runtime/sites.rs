@@ -1,9 +1,9 @@
 //! The lines at which units wait, as numbers: a name and a site together have a number of 15 bits.
 //!
 //! Numbers below [`FIRST`] are those of names alone; the others are places in a table of the program, each of which
-//! belongs to one pair for ever. So a wait that finds its pair in its first place reads one word, which no thread writes any
-//! more, and takes no lock; in another place it reads some more. A pair that finds no place keeps the number of its name, and
-//! is reported without its line.
+//! belongs to one pair for ever. So a wait that finds its pair in its first place reads one word, which no thread
+//! writes any more, and takes no lock; in another place it reads some more. A pair that finds no place keeps the number
+//! of its name, and is reported without its line.
 
 #![allow(unsafe_code)]
 
@@ -64,8 +64,8 @@ fn has_room(site: Site) -> bool {
     ptr::from_ref(site).addr() >> (usize::BITS - NAME_BITS) == 0
 }
 
-/// Sites are neighbours in memory, 24 bytes each. So those of one name mostly have a place of their own each, unless they
-/// are more than 128 KB apart.
+/// Sites are neighbours in memory, 24 bytes each. So those of one name mostly have a place of their own each, unless
+/// they are more than 128 KB apart.
 #[inline(always)]
 fn first_place(name: u16, site: Site) -> usize {
     /// An odd number near the golden ratio of the places, which sets the sites of neighbouring names far apart.
@@ -127,8 +127,8 @@ impl Pairs {
         let Some(place) = number.checked_sub(FIRST) else {
             return (number, None);
         };
-        // Acquire: pairs with the exchange in `enter`. The place may have no pair: of a number that no wait was given, or that
-        // came here sooner than its pair.
+        // Acquire: pairs with the exchange in `enter`. The place may have no pair: of a number that no wait was given,
+        // or that came here sooner than its pair.
         let pair = self.0.get(usize::from(place));
         let pair = pair.map(|pair| pair.load(Ordering::Acquire));
         let Some(pair) = pair.filter(|pair| !pair.is_null()) else {

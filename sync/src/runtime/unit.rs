@@ -67,7 +67,8 @@ pub(crate) fn random(below: u32) -> u32 {
     let x = with(|unit| match unit.random.get() {
         0 => unit.draw_apart(),
         state => {
-            // A product by a constant of Steele and Vigna (2021). Its high bits are the good ones, and they decide below.
+            // A product by a constant of Steele and Vigna (2021). Its high bits are the good ones, and they decide
+            // below.
             let x = state.wrapping_mul(0x93d7_65dd);
             unit.random.set(x);
             x

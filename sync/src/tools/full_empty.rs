@@ -1,8 +1,8 @@
 //! The full/empty lock: a mutex whose value is marked as full or empty, and that is locked at one of the two marks.
 //!
 //! A mutex guards mark and value, and a condition variable for each mark has those that wait for it. A release notifies
-//! one unit that waits for the mark that it leaves. That is enough: the unit that it wakes, or one that was quicker, will
-//! release in its turn, and a notification whose wait is dropped goes to the next one.
+//! one unit that waits for the mark that it leaves. That is enough: the unit that it wakes, or one that was quicker,
+//! will release in its turn, and a notification whose wait is dropped goes to the next one.
 
 use std::{
     fmt,
@@ -49,8 +49,8 @@ pub enum Mark {
 /// assert_eq!(sum, 55);
 /// ```
 ///
-/// An [`MVar`](crate::MVar) moves a value in and out; here the value stays, and a unit may change it in place. There is no
-/// poisoning.
+/// An [`MVar`](crate::MVar) moves a value in and out; here the value stays, and a unit may change it in place. There is
+/// no poisoning.
 pub struct FullEmptyLock<T> {
     marked: Mutex<Marked<T>>,
     filled: Condvar,
@@ -80,8 +80,8 @@ impl<T> FullEmptyLock<T> {
         }
     }
 
-    /// Waits until the lock is free and its value is marked as `mark`, and takes it. Cancel-safe: a wait that is dropped
-    /// leaves the lock to others.
+    /// Waits until the lock is free and its value is marked as `mark`, and takes it. Cancel-safe: a wait that is
+    /// dropped leaves the lock to others.
     pub async fn lock_when(&self, mark: Mark) -> FullEmptyGuard<'_, T> {
         let marked = self.marked.lock().await;
         let other = |marked: &mut Marked<T>| marked.mark != mark;

@@ -92,8 +92,8 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and takes it. An event. Cancel-safe: a wait that is dropped leaves the
     /// mutex to the next waiter.
     ///
-    /// What it returns is the wait, and not yet the guard, as the error "type `Waiting<Lock<..>>` cannot be dereferenced"
-    /// says of `*mutex.lock() += 1`:
+    /// What it returns is the wait, and not yet the guard, as the error "type `Waiting<Lock<..>>` cannot be
+    /// dereferenced" says of `*mutex.lock() += 1`:
     ///
     /// ```
     /// use weald::sync::{Mutex, Wait};
@@ -115,8 +115,8 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// Takes the mutex if it is free now.
-    // In a frame of its own, because it asks for the calling thread's unit: a thread that migrates may try on one OS thread
-    // and then on another.
+    // In a frame of its own, because it asks for the calling thread's unit: a thread that migrates may try on one OS
+    // thread and then on another.
     #[inline(never)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.raw.try_lock().then(|| MutexGuard { mutex: self })

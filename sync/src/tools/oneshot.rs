@@ -138,8 +138,8 @@ impl<T> Drop for Receiver<T> {
         if !self.end.is_sent() && self.leave_first() {
             return;
         }
-        // SAFETY: *ends*: the sender has left, and so does the receiver. The value's destructor is user code: nothing is
-        // held.
+        // SAFETY: *ends*: the sender has left, and so does the receiver. The value's destructor is user code: nothing
+        // is held.
         unsafe { self.end.free() };
     }
 }

@@ -1,7 +1,7 @@
 //! The unconditional wait: each signal ends one wait, whichever of the two comes first.
 //!
-//! It is a semaphore that begins without permits, and whose permits are used up. What it adds is the name, which programs
-//! for MassiveThreads know, and that a wait has nothing to give back.
+//! It is a semaphore that begins without permits, and whose permits are used up. What it adds is the name, which
+//! programs for MassiveThreads know, and that a wait has nothing to give back.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::{
 
 /// Where a unit waits until another one signals, once for each signal.
 ///
-/// Signals are counted: one that comes before its wait is not lost, and two end two waits. Waits end in the order in which
-/// they began.
+/// Signals are counted: one that comes before its wait is not lost, and two end two waits. Waits end in the order in
+/// which they began.
 ///
 /// ```
 /// use weald::sync::{Uncond, Wait};

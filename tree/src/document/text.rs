@@ -1,5 +1,5 @@
-//! Strings of JSON as bytes. A string may have one half of a surrogate pair alone (`"\ud800"`), which is no character: it
-//! is stored in three bytes, as UTF-8 would have it (WTF-8), and written as it was.
+//! Strings of JSON as bytes. A string may have one half of a surrogate pair alone (`"\ud800"`), which is no character:
+//! it is stored in three bytes, as UTF-8 would have it (WTF-8), and written as it was.
 
 use std::fmt;
 

@@ -76,7 +76,8 @@ fn is_listed(repository: &Repository, page: &File) -> bool {
     })
 }
 
-/// The text of a page with what it includes in place of `{{#include PATH}}`, and for each line of it the one of the page.
+/// The text of a page with what it includes in place of `{{#include PATH}}`, and for each line of it the one of the
+/// page.
 fn with_included(repository: &Repository, page: &File) -> (String, Vec<usize>) {
     let (mut text, mut lines) = (String::new(), Vec::new());
     for (at, line) in page.text.lines().enumerate() {
@@ -142,7 +143,8 @@ fn linked(heading: &str) -> String {
     name.to_lowercase()
 }
 
-/// `folder` and a path relative to it, or if it begins with a slash, to the repository; none if it leaves the repository.
+/// `folder` and a path relative to it, or if it begins with a slash, to the repository; none if it leaves the
+/// repository.
 fn joined(folder: &str, path: &str) -> Option<String> {
     let folder = if path.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();

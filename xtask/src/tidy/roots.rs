@@ -1,8 +1,9 @@
 //! Check: the root of a library lists and re-exports, and has no code; and the kernel's folder shows its layers.
 //!
-//! The import graph leaves roots out, so code in one would be a way around the layers. Permitted are the statics by which
-//! a layer of the kernel reaches later ones, which `kernel/src/lib.rs` explains. The graph takes a use of one for an import
-//! of the file that defines its type, so each is described in the layer that uses it. A program's root is its code.
+//! The import graph leaves roots out, so code in one would be a way around the layers. Permitted are the statics by
+//! which a layer of the kernel reaches later ones, which `kernel/src/lib.rs` explains. The graph takes a use of one for
+//! an import of the file that defines its type, so each is described in the layer that uses it. A program's root is its
+//! code.
 
 use std::collections::BTreeSet;
 

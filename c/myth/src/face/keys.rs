@@ -1,7 +1,7 @@
 //! What threads and workers keep under keys.
 //!
-//! References and cells in the signatures stand for pointers that C passes; see `threads`. What a worker keeps is what its
-//! OS thread keeps, under keys of the system.
+//! References and cells in the signatures stand for pointers that C passes; see `threads`. What a worker keeps is what
+//! its OS thread keeps, under keys of the system.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Where threads meet: barriers, join counters, full/empty locks, unconditional waits, and functions that are called once.
+//! Where threads meet: barriers, join counters, full/empty locks, unconditional waits, and functions that are called
+//! once.
 //!
 //! References in the signatures stand for pointers that C passes; see `threads`.
 

@@ -1,8 +1,8 @@
 //! Threads: created, joined, detached, ended, cancelled; yields and sleeps.
 //!
 //! # Safety
-//! *Valid*: a pointer that C passes is null or valid for its type, as `myth.h` says of each. References and cells in the
-//! signatures stand for such pointers.
+//! *Valid*: a pointer that C passes is null or valid for its type, as `myth.h` says of each. References and cells in
+//! the signatures stand for such pointers.
 
 #![allow(unsafe_code)]
 

@@ -51,8 +51,8 @@ pub struct UnreadMailbox {
     pub messages: usize,
 }
 
-/// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no worker.
-/// Returns true, so that its caller can end with a tail call.
+/// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no
+/// worker. Returns true, so that its caller can end with a tail call.
 #[cold]
 #[inline(never)]
 pub(super) fn count_post(job: &JobRef) -> bool {
@@ -87,8 +87,8 @@ pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, mess
     }
 }
 
-/// As [`note_unwanted`], for a receive with a mark: there may be other messages before the mark. What an earlier receive
-/// has noted need not be noted again.
+/// As [`note_unwanted`], for a receive with a mark: there may be other messages before the mark. What an earlier
+/// receive has noted need not be noted again.
 pub(super) fn note_marked<M, F>(receive: &mut SelectiveReceive<'_, M, F>) {
     let passed_many = receive.scan.passed() >= LEAST_NOTED;
     let mailbox = &mut *receive.mailbox;

@@ -1,22 +1,22 @@
 //! The direct switch: a fiber that waits or yields switches to the next fiber, and not to the loop, which would then
 //! switch to that one.
 //!
-//! Only where the loop would do the same: both fibers are pinned to this thread, the next one is the first of the pinned
-//! queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may have the turn and
-//! that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many runs as there
-//! are between two looks.
+//! Only where the loop would do the same: both fibers are pinned to this thread, the next one is the first of the
+//! pinned queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may have the
+//! turn and that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many
+//! runs as there are between two looks.
 //!
 //! ```text
 //!   the loop's stack:  [ loop | poll of A ]  waits in its call until any of the fibers comes back
 //!   A's stack:         [ A ] ──► B's stack: [ B ] ──► C's stack: [ C ] ──► the loop, which sees that C has come back
 //! ```
 //!
-//! The fiber that waits gives up its right to run before it has left its stack. That is safe because it is pinned: every
-//! wake sends it to the queue of this thread, which is still busy.
+//! The fiber that waits gives up its right to run before it has left its stack. That is safe because it is pinned:
+//! every wake sends it to the queue of this thread, which is still busy.
 //!
-//! When a fiber comes back, the loop has polled another one ([`Fiber::poll`](crate::scheduler::stackful::fiber)). It then
-//! has the right of the one that came back (`take_care` in [`run`]). If the code of that one has ended, a poll of it collects the
-//! result.
+//! When a fiber comes back, the loop has polled another one ([`Fiber::poll`](crate::scheduler::stackful::fiber)). It
+//! then has the right of the one that came back (`take_care` in [`run`]). If the code of that one has ended, a poll of
+//! it collects the result.
 
 #![allow(unsafe_code)]
 
@@ -31,8 +31,8 @@ use crate::{
 };
 
 impl Context {
-    /// The fiber of `job`, whose stack is `leaving`, is about to be suspended. If a direct switch to another fiber is possible,
-    /// parks or queues `job`, begins the run of the other, and returns where that resumes.
+    /// The fiber of `job`, whose stack is `leaving`, is about to be suspended. If a direct switch to another fiber is
+    /// possible, parks or queues `job`, begins the run of the other, and returns where that resumes.
     #[inline(always)]
     pub(crate) fn switch_directly(
         &self,

@@ -1,8 +1,8 @@
 //! A fiber: direct-style code on a stack of its own, as the future of a job.
 //!
 //! A poll switches to its stack, where its closure runs. To wait, it switches back to the loop that polled it, and its
-//! job is parked like any other. So a fiber is woken, cancelled, joined and reported as every job is, and costs a switch
-//! each way.
+//! job is parked like any other. So a fiber is woken, cancelled, joined and reported as every job is, and costs a
+//! switch each way.
 //!
 //! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold something
 //! that must not change threads (a borrow of a thread-local, a guard of `std`), so its job is suspended on that thread,
@@ -242,8 +242,8 @@ impl<F: FnOnce() -> T, T> FiberTable<F, T> {
     };
 }
 
-/// See [`RunFresh`](crate::job::body::RunFresh). The caller has begun the run of the job in the context, nested in its own,
-/// and has nothing noted there that the code must not find.
+/// See [`RunFresh`](crate::job::body::RunFresh). The caller has begun the run of the job in the context, nested in its
+/// own, and has nothing noted there that the code must not find.
 ///
 /// # Safety
 /// The caller has the right to run `job`, which is such a fiber, and has a place for its output.

@@ -36,8 +36,8 @@ pub(crate) enum Joined {
 /// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker.
 ///
 /// # Safety
-/// `job` is the reference of the job's join handle, and `place` has room for the output. If the output is put there, the
-/// caller takes none from the job, and forgets the reference if it is [`Gone`](Joined::Gone).
+/// `job` is the reference of the job's join handle, and `place` has room for the output. If the output is put there,
+/// the caller takes none from the job, and forgets the reference if it is [`Gone`](Joined::Gone).
 pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
     let cx = context::again();
     let (Some((worker, _)), Some(outer)) = (cx.worker(), cx.job()) else {
@@ -98,7 +98,8 @@ pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
     Joined::Known
 }
 
-/// The fiber waits. What has to be done for that runs on the joiner's stack, which it must not suspend in the fiber's name.
+/// The fiber waits. What has to be done for that runs on the joiner's stack, which it must not suspend in the fiber's
+/// name.
 fn wait(cx: &Context, mut fiber: Runnable) {
     let ending = cx.set_ending(true);
     if cx.noted().needs_care() {
@@ -108,8 +109,8 @@ fn wait(cx: &Context, mut fiber: Runnable) {
     cx.set_ending(ending);
 }
 
-/// The fiber has ended, its joiner has taken the output, and others are to learn of the end: its exit hooks, its callbacks
-/// and its attachments are user code, which runs as the fiber, while the run word names it.
+/// The fiber has ended, its joiner has taken the output, and others are to learn of the end: its exit hooks, its
+/// callbacks and its attachments are user code, which runs as the fiber, while the run word names it.
 #[cold]
 fn tell_of_end(cx: &Context, fiber: Runnable) -> impl Sized {
     let ending = cx.set_ending(true);

@@ -150,10 +150,11 @@ impl PinnedQueue {
         }
     }
 
-    /// The next job that another thread wakes wakes the monitor. If the caller then finds the queue empty, it may sleep.
+    /// The next job that another thread wakes wakes the monitor. If the caller then finds the queue empty, it may
+    /// sleep.
     pub(crate) fn watch(&self) {
-        // Under the lock under which `push_foreign` counts a job: if that was before, the caller sees the count, although
-        // it looks without the lock; if it comes later, the push sees this.
+        // Under the lock under which `push_foreign` counts a job: if that was before, the caller sees the count,
+        // although it looks without the lock; if it comes later, the push sees this.
         let _incoming = lock(&self.incoming);
         self.watched.store(true, Ordering::Relaxed);
     }

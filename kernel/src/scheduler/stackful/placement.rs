@@ -14,9 +14,9 @@
 //! whether that stack is pinned (`pinned_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its
 //! thread, never to the queues of a worker ([`crate::scheduler::workers::ready`]).
 //!
-//! Whether a fiber migrates is what its spawner has promised, which its stack's context keeps; it becomes a placement at
-//! the fiber's first wait. Code that walks through all jobs holds no runnable, so it cannot ask for the placement: it asks
-//! `is_pinned_to`, or `has_own_stack` where no other thread is left.
+//! Whether a fiber migrates is what its spawner has promised, which its stack's context keeps; it becomes a placement
+//! at the fiber's first wait. Code that walks through all jobs holds no runnable, so it cannot ask for the placement:
+//! it asks `is_pinned_to`, or `has_own_stack` where no other thread is left.
 //!
 //! The safety argument (*suspended*) is at the head of [`crate::job::header`].
 
@@ -64,8 +64,8 @@ impl Header {
         matches!(self.placement(), Placement::Migrating)
     }
 
-    /// Whether the calling thread may drop the job's future without running the job: the job has no frames on a stack, and
-    /// is not pinned to another thread. Only the holder of the runnable.
+    /// Whether the calling thread may drop the job's future without running the job: the job has no frames on a stack,
+    /// and is not pinned to another thread. Only the holder of the runnable.
     pub(crate) fn may_end_here(&self) -> bool {
         match self.placement() {
             Placement::Anywhere => true,

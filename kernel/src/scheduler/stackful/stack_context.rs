@@ -286,9 +286,8 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
 }
 
 /// Suspends the running stack, whose root is `root`, until `job`, which runs on it, is woken. A fiber switches to the
-/// next fiber ([`crate::scheduler::stackful::direct`]) or back to its caller; for any other job a new loop takes over the
-/// thread. Only in a poll of `job`; while the stack unwinds,
-/// only inside [`Context::suspend_unwinding`].
+/// next fiber ([`crate::scheduler::stackful::direct`]) or back to its caller; for any other job a new loop takes over
+/// the thread. Only in a poll of `job`; while the stack unwinds, only inside [`Context::suspend_unwinding`].
 ///
 /// # Errors
 /// If there is no stack for the loop; nothing has happened then.

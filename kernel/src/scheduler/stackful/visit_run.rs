@@ -1,8 +1,8 @@
 //! What a foreign thread in `block_on` runs: one word that the monitor reads, and may set a bit in.
 //!
-//! The word names the job that the thread runs, and in which run, from before the run until after it. To put
-//! the thread into the list of the detached ones, the monitor sets the bit `LISTED`, under the lock of that list. So the bit
-//! says whether the run is in the list. [`visits`](crate::scheduler::threads::visits) says what for.
+//! The word names the job that the thread runs, and in which run, from before the run until after it. To put the thread
+//! into the list of the detached ones, the monitor sets the bit `LISTED`, under the lock of that list. So the bit says
+//! whether the run is in the list. [`visits`](crate::scheduler::threads::visits) says what for.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -60,8 +60,8 @@ impl VisitRun {
         self.word.swap(RunWord::new(job, run).0, Ordering::SeqCst);
     }
 
-    /// What the run goes on with counts as another run, unless it does already. False if the run is in the list, or there
-    /// is none. The thread only.
+    /// What the run goes on with counts as another run, unless it does already. False if the run is in the list, or
+    /// there is none. The thread only.
     pub(crate) fn renew(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         let Some(job) = SeenRun(word).job() else {
@@ -100,8 +100,8 @@ impl VisitRun {
         SeenRun(self.word.load(Ordering::SeqCst))
     }
 
-    /// Whether the thread is in a run of `job`: not if that is a part of a fork, which the thread runs while it waits. The
-    /// thread only.
+    /// Whether the thread is in a run of `job`: not if that is a part of a fork, which the thread runs while it waits.
+    /// The thread only.
     pub(crate) fn is_run_of(&self, job: JobPtr) -> bool {
         RunWord(self.word.load(Ordering::Relaxed) & !LISTED).job() == Some(job)
     }

@@ -1,13 +1,13 @@
-//! How many timers of a worker were cancelled, and are still in its wheel or among its arrivals: counts of timers and sweeps
-//! rely on it.
+//! How many timers of a worker were cancelled, and are still in its wheel or among its arrivals: counts of timers and
+//! sweeps rely on it.
 //!
 //! - A cancel is counted at the worker that the timer names, and the end of the timer at the worker in whose list it
 //!   ends. The two may come in either order.
 //! - A callback that is cancelled when it is ready is in no wheel, and is not counted (`Entry::take`).
-//! - For a sleep the two workers are the same. A callback that becomes ready while it is cancelled may move to another worker
-//!   in between, so only the sum over all workers is exact. What is wrong at one worker is set apart as soon as it shows: when the worker's number would
-//!   fall below zero, or when a sweep finds fewer than were counted. So no worker sweeps for nothing again and again,
-//!   and none puts off its sweep for timers that ended elsewhere.
+//! - For a sleep the two workers are the same. A callback that becomes ready while it is cancelled may move to another
+//!   worker in between, so only the sum over all workers is exact. What is wrong at one worker is set apart as soon as
+//!   it shows: when the worker's number would fall below zero, or when a sweep finds fewer than were counted. So no
+//!   worker sweeps for nothing again and again, and none puts off its sweep for timers that ended elsewhere.
 
 #![allow(unsafe_code)]
 
@@ -71,8 +71,8 @@ impl CancelledTimers {
         self.here.load(Ordering::Relaxed) + self.apart.load(Ordering::Relaxed)
     }
 
-    /// How many cancelled timers are in the wheels and among the arrivals of all these `workers`, which are those of one
-    /// runtime.
+    /// How many cancelled timers are in the wheels and among the arrivals of all these `workers`, which are those of
+    /// one runtime.
     pub(crate) fn sum_of<'a>(workers: impl Iterator<Item = &'a CancelledTimers>) -> usize {
         let all = workers.map(CancelledTimers::sum).sum::<isize>();
         usize::try_from(all).unwrap_or(0)

@@ -2,7 +2,8 @@
 
 use crate::sys::AtomicU64;
 
-/// How often each happened since the runtime started. [`Metrics`](crate::Metrics) says what those of the same names mean.
+/// How often each happened since the runtime started. [`Metrics`](crate::Metrics) says what those of the same names
+/// mean.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Ends of jobs on threads that serve no worker.

@@ -201,8 +201,8 @@ fn gather(shared: &Shared, outbox: &Outbox, job: Runnable) {
     }
 }
 
-/// The running job has posted some thousand messages that did not wake their receivers. If its thread is one of a pool and
-/// owns no worker, another thread that wants the core goes first.
+/// The running job has posted some thousand messages that did not wake their receivers. If its thread is one of a pool
+/// and owns no worker, another thread that wants the core goes first.
 #[cold]
 pub(crate) fn give_way() {
     let cx = context::again();

@@ -56,7 +56,8 @@ pub(crate) enum Polled {
 }
 
 /// Whether `payload` is for a cancel of the running job. User code may catch the payload of another job's cancel and
-/// raise it in a job that nobody cancelled, or outside of jobs; but below a fork there it counts as the cancel of a part.
+/// raise it in a job that nobody cancelled, or outside of jobs; but below a fork there it counts as the cancel of a
+/// part.
 pub(crate) fn is_own_cancel(payload: &Payload) -> bool {
     let cx = context::again();
     payload::is_cancel(payload)

@@ -56,8 +56,8 @@ const SEARCH_ROUNDS: usize = 100;
 const PAUSES: usize = 10;
 
 /// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
-/// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns the job that runs next if
-/// it is in no queue of the core: one that is pinned to this thread, or one that goes [first](FirstOfLook).
+/// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns the job that runs next
+/// if it is in no queue of the core: one that is pinned to this thread, or one that goes [first](FirstOfLook).
 pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
     let shared = worker_loop.shared;
     if shared.is_stopped() {

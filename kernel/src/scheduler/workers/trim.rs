@@ -1,7 +1,7 @@
 //! Giving back what a runtime keeps without need: cancelled timers in its wheels, and the caches of its threads.
 //!
-//! Any thread may call this, outside every worker's lock. A trim gives back both; a spawn that was refused a stack gives
-//! back the caches only.
+//! Any thread may call this, outside every worker's lock. A trim gives back both; a spawn that was refused a stack
+//! gives back the caches only.
 
 #![allow(unsafe_code)]
 
@@ -20,8 +20,8 @@ use crate::{
     timer::{due::Due, entry::EntryPtr},
 };
 
-/// How long sleeping workers have to give back their caches. They do it first when they wake, but the system decides when
-/// they run: hence the limit.
+/// How long sleeping workers have to give back their caches. They do it first when they wake, but the system decides
+/// when they run: hence the limit.
 const TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// Frees the cancelled timers in the wheel of every worker, even of one that sleeps or is stuck. The lock of a worker

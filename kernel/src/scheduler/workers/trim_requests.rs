@@ -4,7 +4,8 @@
 //! - A trim takes the next number, and all sleepers from their list. It wakes them, and waits until each of them has
 //!   seen that number or a later one.
 //! - A worker that looks around, or that wakes, before it does anything else, compares the last number with the one
-//!   that its thread has seen. If they differ, it gives back the thread's caches, then notes the number. A thread that gets a worker notes what the thread has seen.
+//!   that its thread has seen. If they differ, it gives back the thread's caches, then notes the number. A thread that
+//!   gets a worker notes what the thread has seen.
 //! - A worker that falls asleep compares the numbers after it has prepared its sleep, and does not park if they differ.
 //!
 //! No sleeper is left out: a trim takes both its number and the list under the list's lock, and a sleep is prepared

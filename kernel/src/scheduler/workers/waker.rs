@@ -59,8 +59,8 @@ fn is_of_job(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run it, which is
-/// in no queue.
+/// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run
+/// it, which is in no queue.
 fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
     debug_assert!(is_of_job(waker));
     let job = ptr_of(waker.data());
@@ -79,12 +79,12 @@ fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
     None
 }
 
-/// The job that a look lets run next, in front of the ring: the first that its timers have woken, else the oldest of the
-/// injector. All others go behind the ring. The job is in no queue; if this is dropped, it goes to the injector.
+/// The job that a look lets run next, in front of the ring: the first that its timers have woken, else the oldest of
+/// the injector. All others go behind the ring. The job is in no queue; if this is dropped, it goes to the injector.
 ///
-/// The ring may be long, and each of its jobs may run for a while: beside processes that receive what others send without
-/// end, a round of the ring takes more than a tick. A unit that sleeps now and then, or that waits for a file, would be late
-/// by that each time. And while the ring is more than half full, no other job leaves the injector.
+/// The ring may be long, and each of its jobs may run for a while: beside processes that receive what others send
+/// without end, a round of the ring takes more than a tick. A unit that sleeps now and then, or that waits for a file,
+/// would be late by that each time. And while the ring is more than half full, no other job leaves the injector.
 ///
 /// What does not starve:
 /// - the ring, where each look finds such a job: at least one job of the core runs between two looks
@@ -109,7 +109,8 @@ impl<'a> FirstOfLook<'a> {
         }
     }
 
-    /// Whether the next job that the look finds goes first. Asked each time: this look may have made a pinned job runnable.
+    /// Whether the next job that the look finds goes first. Asked each time: this look may have made a pinned job
+    /// runnable.
     fn is_wanted(&self) -> bool {
         self.job.is_none() && !self.shared.is_driven() && !self.pinned.has_runnable()
     }
@@ -159,8 +160,8 @@ pub(crate) fn is_own(waker: &Waker) -> bool {
     is_of_job(waker) || Parker::is_waker(waker)
 }
 
-/// Wakes those of the wakers that `next` returns which [are own](is_own), and leaves the others in `foreign`. A thread that
-/// waits on this OS thread is queued without the way through [`ready`].
+/// Wakes those of the wakers that `next` returns which [are own](is_own), and leaves the others in `foreign`. A thread
+/// that waits on this OS thread is queued without the way through [`ready`].
 pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
     while let Some(waker) = next() {
         if !is_of_job(&waker) {

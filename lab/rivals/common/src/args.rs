@@ -82,8 +82,8 @@ pub fn is_workload(word: &str) -> bool {
 }
 
 impl Call {
-    /// Reads the arguments that follow those that choose the rival; `version` is what `--version` prints. It lives until
-    /// the program ends.
+    /// Reads the arguments that follow those that choose the rival; `version` is what `--version` prints. It lives
+    /// until the program ends.
     pub fn parse(arguments: &[String], version: &str) -> &'static Self {
         let Some((workload, pairs)) = arguments.split_first() else {
             bad_usage(

@@ -1,7 +1,7 @@
 //! Shared by every Rust rival: reading the arguments, memory figures, the traffic pattern, and printing metrics.
 //!
-//! Invariant: nothing here runs inside a measured section except [`Tally::count`], the generator of targets
-//! and the programs that fork. Any rival of this workspace may call it; it starts no thread but the one that ends a burst.
+//! Invariant: nothing here runs inside a measured section except [`Tally::count`], the generator of targets and the
+//! programs that fork. Any rival of this workspace may call it; it starts no thread but the one that ends a burst.
 
 mod args;
 mod forking;
@@ -19,8 +19,8 @@ pub use report::{bad_usage, fail, locked_versions, per, print, print_metrics};
 pub use sleeping::{Captured, HOUR, print_line};
 pub use stalling::{OFFENCE, Offender, REST, Stall};
 
-/// The programs that fork and join, the clients of servers, and what is measured with, from the same files that Weald runs: see
-/// `lab/src/programs.rs`.
+/// The programs that fork and join, the clients of servers, and what is measured with, from the same files that Weald
+/// runs: see `lab/src/programs.rs`.
 #[path = "../../../src/programs"]
 pub mod programs {
     pub mod board;

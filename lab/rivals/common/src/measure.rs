@@ -23,8 +23,8 @@ pub fn use_processors(workers: usize) {
     }
 }
 
-/// Binds this thread, and all that it will start, to the first `most` of the processors that it may use, and returns how
-/// many these are.
+/// Binds this thread, and all that it will start, to the first `most` of the processors that it may use, and returns
+/// how many these are.
 pub fn bind_to_processors(most: usize) -> usize {
     let Ok(allowed) = sched_getaffinity(None) else {
         fail("The processors of this program cannot be read: run this on Linux.")

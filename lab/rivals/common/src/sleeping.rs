@@ -1,6 +1,7 @@
 //! The workloads of units that sleep, `callbacks` and `timers`, which are the same in every rival.
 //!
-//! A rival says how it starts something that sleeps; deadlines and the count of latenesses are those of Weald's workload.
+//! A rival says how it starts something that sleeps; deadlines and the count of latenesses are those of Weald's
+//! workload.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -134,8 +134,8 @@ impl Offender {
         }
     }
 
-    /// Offends once, as one that is not part of a burst. `Waker`, `Destructor`, `Sends` and `File` need the rival's own means and
-    /// only block here.
+    /// Offends once, as one that is not part of a burst. `Waker`, `Destructor`, `Sends` and `File` need the rival's own
+    /// means and only block here.
     pub fn offend(self) {
         match self {
             Self::None => {}

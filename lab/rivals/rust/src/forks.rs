@@ -69,8 +69,8 @@ forks! {
     enter: |pool, work| Ok(pool.install(|| work(&mut ())))
 }
 
-// Chili starts with the second half and shares the first one. Here they change places, so that the caller starts with the
-// first half, as it does everywhere. The calling thread works too.
+// Chili starts with the second half and shares the first one. Here they change places, so that the caller starts with
+// the first half, as it does everywhere. The calling thread works too.
 forks! {
     Chili(ThreadPool), Scope<'a>,
     join: |scope, a, b| {

@@ -1,5 +1,5 @@
-//! `call` and `broadcast` on tokio: a request is a message with a oneshot channel for its answer; a group is a broadcast
-//! channel.
+//! `call` and `broadcast` on tokio: a request is a message with a oneshot channel for its answer; a group is a
+//! broadcast channel.
 
 use std::time::{Duration, Instant};
 

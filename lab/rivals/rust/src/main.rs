@@ -1,8 +1,8 @@
-//! The rivals in Rust that need nothing but cargo: runtimes, actors, channels, locks, forks and persistent trees. The first
-//! argument names one.
+//! The rivals in Rust that need nothing but cargo: runtimes, actors, channels, locks, forks and persistent trees. The
+//! first argument names one.
 //!
-//! Each workload is one program, generic over what it is measured on. A workload that the named rival does not have ends the
-//! program with a sentence.
+//! Each workload is one program, generic over what it is measured on. A workload that the named rival does not have
+//! ends the program with a sentence.
 
 mod actors;
 mod demo;

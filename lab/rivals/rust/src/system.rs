@@ -1,8 +1,8 @@
-//! What the workloads of processes are written against: a runtime with units, mailboxes and sleeps, and what is built on
-//! these alone.
+//! What the workloads of processes are written against: a runtime with units, mailboxes and sleeps, and what is built
+//! on these alone.
 //!
-//! Invariants: everything is resolved at compile time, and nothing is boxed here. On a system whose waits block (may and
-//! std) each future is ready at its first poll, so a unit is one poll on its own stack.
+//! Invariants: everything is resolved at compile time, and nothing is boxed here. On a system whose waits block (may
+//! and std) each future is ready at its first poll, so a unit is one poll on its own stack.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

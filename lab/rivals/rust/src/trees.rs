@@ -1,7 +1,7 @@
 //! Trees as persistent data: nodes by hand, imbl and rpds.
 //!
-//! Invariants: the program is bound to as many processors as there are workers before the first thread starts. A version is
-//! a root behind an arc-swap; a commit swaps the root, or starts again.
+//! Invariants: the program is bound to as many processors as there are workers before the first thread starts. A
+//! version is a root behind an arc-swap; a commit swaps the root, or starts again.
 
 mod database;
 mod document;

@@ -1,5 +1,5 @@
-//! The servers that echo or greet: tokio and smol with a task for each connection, hyper with its own settings, and axum as
-//! its manual says.
+//! The servers that echo or greet: tokio and smol with a task for each connection, hyper with its own settings, and
+//! axum as its manual says.
 
 use std::net;
 use std::thread;

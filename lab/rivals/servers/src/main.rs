@@ -1,8 +1,8 @@
 //! Servers of the libraries that rival Weald's sockets and HTTP, one per call.
 //!
-//! Invariants: the first argument names the library. The server prints the port of 127.0.0.1 that it
-//! listens on, and ends with its input, whatever started it. All servers of a greeting answer the same bytes except for the
-//! order of the header's lines, and only the bare one does not write the time into them.
+//! Invariants: the first argument names the library. The server prints the port of 127.0.0.1 that it listens on, and
+//! ends with its input, whatever started it. All servers of a greeting answer the same bytes except for the order of
+//! the header's lines, and only the bare one does not write the time into them.
 
 mod board_of_axum;
 mod greetings;

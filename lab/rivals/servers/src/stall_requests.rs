@@ -1,5 +1,5 @@
-//! `stall-requests` for hyper on tokio: the answers to 32 clients, beside others whose requests are handled by code that
-//! blocks, computes or panics.
+//! `stall-requests` for hyper on tokio: the answers to 32 clients, beside others whose requests are handled by code
+//! that blocks, computes or panics.
 //!
 //! The same course as Weald's own. A handler that panics ends its connection here, so its client connects again.
 

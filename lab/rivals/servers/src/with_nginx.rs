@@ -1,8 +1,8 @@
 //! nginx, with the greeting in its configuration: one process for each worker, all listening on the same port.
 //!
 //! Each is a program of this kind first, which asks the system to be ended with its parent and then becomes nginx. It
-//! listens itself: on a listener that it is handed as by its own predecessor (the variable `NGINX`), a single process of
-//! nginx 1.22 answers nobody. The configuration is in a temporary folder, which is removed when all have read it.
+//! listens itself: on a listener that it is handed as by its own predecessor (the variable `NGINX`), a single process
+//! of nginx 1.22 answers nobody. The configuration is in a temporary folder, which is removed when all have read it.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
-//! The rivals that keep records on disk: redb, fjall, sled, SQLite, LMDB (through heed) and PostgreSQL, and, as their limit,
-//! a bare file; one per call.
+//! The rivals that keep records on disk: redb, fjall, sled, SQLite, LMDB (through heed) and PostgreSQL, and, as their
+//! limit, a bare file; one per call.
 //!
 //! Invariants: the argument before the workload names the store; `batched` after it puts one committer in front of the
 //! store, which writes all records that wait in one transaction. Without it every writer is a thread that commits a

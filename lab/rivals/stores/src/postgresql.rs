@@ -1,8 +1,8 @@
 //! PostgreSQL: a server of its own in the store's directory, on a socket there; a connection, and so a process of the
 //! server, for every writer.
 //!
-//! The server is bound to the processors of this program, so that it shares them as the libraries do. It refuses to run as
-//! root, so root starts it as the user `postgres`.
+//! The server is bound to the processors of this program, so that it shares them as the libraries do. It refuses to run
+//! as root, so root starts it as the user `postgres`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

@@ -31,8 +31,8 @@ use crate::{
 /// The shared part of both ends: a box of its own, without counts besides those of the sides.
 ///
 /// # Safety
-/// *Handles*: a channel lives as long as a side counts a handle. A thread counts a handle out under the lock, and touches
-/// the channel no more after that, unless it was the last of both sides, which frees the channel.
+/// *Handles*: a channel lives as long as a side counts a handle. A thread counts a handle out under the lock, and
+/// touches the channel no more after that, unless it was the last of both sides, which frees the channel.
 pub(super) struct Channel<T>(SpinLock<ChannelState<T>>);
 
 pub(super) struct ChannelState<T> {

@@ -1,8 +1,9 @@
 //! Blocks of oneshots that a thread has freed, and uses again: a request and its answer need one each, and the system's
 //! allocator takes a third of what the whole oneshot does.
 //!
-//! A thread keeps at most [`MOST`] blocks, and frees them when it ends. All have one size, so a block serves any oneshot
-//! that fits. Under a sanitizer, under Miri and in models every block comes from the allocator, so that these see its end.
+//! A thread keeps at most [`MOST`] blocks, and frees them when it ends. All have one size, so a block serves any
+//! oneshot that fits. Under a sanitizer, under Miri and in models every block comes from the allocator, so that these
+//! see its end.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The block that both ends of a oneshot share: its word, the value, and the offers of both ends.
 //!
-//! Each end leaves the block by the store that releases the lock, which also says that the end is gone. So a send takes the
-//! lock by one exchange, and a receive of a value that was sent needs none. The end that finds the other one gone is alone
-//! with the block, and frees it.
+//! Each end leaves the block by the store that releases the lock, which also says that the end is gone. So a send takes
+//! the lock by one exchange, and a receive of a value that was sent needs none. The end that finds the other one gone
+//! is alone with the block, and frees it.
 //!
 //! Rejected: counts, as in `Arc`, which took five exchanges more for each oneshot.
 
@@ -28,11 +28,11 @@ pub(super) const GONE: u32 = 1 << 3;
 /// The block.
 ///
 /// # Safety
-/// *Locked*: only the holder of `LOCKED` touches the offers, and changes the word.
-/// *Handed*: the sender touches the value until it sets `SENT`, and the receiver only after it has seen that. Each
-/// of them exists once, and gives exclusive access to one user at a time.
-/// *Ends*: the block lives until both ends have left. An end touches the block no more once it has stored its bit (`SENT`,
-/// `GONE`), unless the other's was there before: then it is alone with the block.
+/// *Locked*: only the holder of `LOCKED` touches the offers, and changes the word. *Handed*: the sender touches the
+/// value until it sets `SENT`, and the receiver only after it has seen that. Each of them exists once, and gives
+/// exclusive access to one user at a time. *Ends*: the block lives until both ends have left. An end touches the block
+/// no more once it has stored its bit (`SENT`, `GONE`), unless the other's was there before: then it is alone with the
+/// block.
 pub(super) struct Oneshot<T> {
     word: AtomicU32,
     offers: UnsafeCell<EndOffers>,
@@ -241,8 +241,8 @@ impl<T> Locked<'_, T> {
         unsafe { access.deref() }
     }
 
-    /// Sets `bits`, releases the lock, and ends the wait in the list that `of` chooses. Returns the waker of its owner, to
-    /// be woken. The block may be gone when this returns, if the caller's end has left with `bits`.
+    /// Sets `bits`, releases the lock, and ends the wait in the list that `of` chooses. Returns the waker of its owner,
+    /// to be woken. The block may be gone when this returns, if the caller's end has left with `bits`.
     #[inline(always)]
     pub(super) fn end(
         mut self,

@@ -50,8 +50,8 @@ pub(crate) fn tell_survived(cx: &Context, job: &Header) {
     tell_attachment_of_survival(job);
 }
 
-/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends here:
-/// a panic is reported; after a cancel the job's own next wait ends.
+/// Tells the attachment of `job`, which runs, that the job has survived a panic. What the attachment unwinds with ends
+/// here: a panic is reported; after a cancel the job's own next wait ends.
 pub(crate) fn tell_attachment_of_survival(job: &Header) {
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell_survived(job)));
     if let Err(payload) = told

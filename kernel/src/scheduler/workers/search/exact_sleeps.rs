@@ -1,8 +1,8 @@
 //! How exactly a worker sleeps for its timers: to the step of the clock, unless it would wake too often.
 //!
 //! A sleep that ends at its deadline costs a wake-up of the thread, some microseconds. With very many timers a worker
-//! would wake for nearly each of them. So it sleeps exactly for the first few deadlines of a tick only, and for the next
-//! one until the tick is over: it then fires all others of that tick together, at most a tick late.
+//! would wake for nearly each of them. So it sleeps exactly for the first few deadlines of a tick only, and for the
+//! next one until the tick is over: it then fires all others of that tick together, at most a tick late.
 
 use std::cell::Cell;
 

@@ -1,15 +1,15 @@
 //! Wakes a sleeping thread on another core than the caller's, which goes on computing there.
 //!
-//! Linux chooses the core of a thread when it wakes. It may choose the waker's, although another one is idle: in a virtual
-//! machine a core that has nothing to do looks as if the host had taken it, and some systems pack threads on few cores on
-//! purpose. The thread then waits until the waker sleeps or has used its time slice, about 3 ms, and a fork of 2 ms has
-//! ended by then. So the waker takes its own core from the sleeper's for the length of the call that wakes, and gives it
-//! back right after, when the choice is made; the system may move the thread back later.
+//! Linux chooses the core of a thread when it wakes. It may choose the waker's, although another one is idle: in a
+//! virtual machine a core that has nothing to do looks as if the host had taken it, and some systems pack threads on
+//! few cores on purpose. The thread then waits until the waker sleeps or has used its time slice, about 3 ms, and a
+//! fork of 2 ms has ended by then. So the waker takes its own core from the sleeper's for the length of the call that
+//! wakes, and gives it back right after, when the choice is made; the system may move the thread back later.
 //!
-//! One thread of the program does so at a time ([`TURN`]); another one that wakes meanwhile leaves the choice to the system.
-//! Otherwise it could read the narrow cores, and leave them to the sleeper for good. A thread or process that the woken
-//! one starts before it has its cores back inherits the narrow ones: within one system call of the waker, unless the waker
-//! loses its own core in that moment.
+//! One thread of the program does so at a time ([`TURN`]); another one that wakes meanwhile leaves the choice to the
+//! system. Otherwise it could read the narrow cores, and leave them to the sleeper for good. A thread or process that
+//! the woken one starts before it has its cores back inherits the narrow ones: within one system call of the waker,
+//! unless the waker loses its own core in that moment.
 //!
 //! It takes three system calls. It serves where the waker goes on with work of its own beside the woken one. A chain of
 //! messages is faster where its cache lines are, and where no core is idle the choice is better left to the system.
@@ -27,8 +27,8 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Calls `wake`, which wakes the thread with this number. Any thread; the other one should be asleep, else it is moved
 /// from the caller's core for a moment.
 ///
-/// Where the caller's core is the only one that the thread may use, this only calls `wake`, and so it does if the system
-/// refuses, or while another thread does the same.
+/// Where the caller's core is the only one that the thread may use, this only calls `wake`, and so it does if the
+/// system refuses, or while another thread does the same.
 pub(crate) fn wake_on_other_core(number: u32, wake: impl FnOnce()) {
     let Ok(_turn) = TURN.try_lock() else {
         return wake();

@@ -26,8 +26,8 @@ pub fn prefer_stealing() {
 }
 
 /// The running job's worker takes one job from another worker, which runs before all others. For a job that is about to
-/// yield. Returns whether there was one; it does not look if a job was just woken here, which would have to wait. Outside of
-/// jobs it does nothing.
+/// yield. Returns whether there was one; it does not look if a job was just woken here, which would have to wait.
+/// Outside of jobs it does nothing.
 pub fn steal_next() -> bool {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -48,7 +48,8 @@ pub fn steal_next() -> bool {
     stolen.is_some()
 }
 
-/// Whether another job waits for its turn at the running job's worker, or is pinned to this thread. False outside of jobs.
+/// Whether another job waits for its turn at the running job's worker, or is pinned to this thread. False outside of
+/// jobs.
 pub fn has_local_jobs() -> bool {
     let cx = context::again();
     let Some((worker, lease)) = cx.worker() else {
@@ -61,11 +62,11 @@ pub fn has_local_jobs() -> bool {
     core.has_jobs() || cx.pinned_here().is_some_and(PinnedQueue::has_runnable)
 }
 
-/// Spends a reduction of the running job, for an operation that is not awaited. False if its budget is used up: then it must
-/// yield. False outside of jobs.
+/// Spends a reduction of the running job, for an operation that is not awaited. False if its budget is used up: then it
+/// must yield. False outside of jobs.
 ///
-/// In a frame of its own: a caller that yields in a loop may go on with another thread, and would otherwise keep the address
-/// of the first one's unit.
+/// In a frame of its own: a caller that yields in a loop may go on with another thread, and would otherwise keep the
+/// address of the first one's unit.
 #[inline(never)]
 pub fn spend_reduction() -> bool {
     context::again().spend_if_any()

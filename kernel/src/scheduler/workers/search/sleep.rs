@@ -45,8 +45,8 @@ impl Sleeper {
 /// Asks the system to end the sleeps of the calling thread when they should end. Otherwise it may end each up to 50 µs
 /// later, together with others.
 ///
-/// Threads and processes that a job starts inherit this, processes also over an `exec`: their sleeps are as exact. It is not
-/// reset for them, since jobs start them through the standard library.
+/// Threads and processes that a job starts inherit this, processes also over an `exec`: their sleeps are as exact. It
+/// is not reset for them, since jobs start them through the standard library.
 pub(crate) fn wake_on_time() {
     // If the system refuses, sleeps end later.
     let _set = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

@@ -37,9 +37,9 @@ impl WorkerCore {
         Pick::Callbacks
     }
 
-    /// Whether a runner whose turn is over has the next turn too, because there is no job that could have it. The runner
-    /// then goes on, which is cheaper than another one. The next look comes as if there had been another; a test runtime
-    /// looks before each job, and it may come later there.
+    /// Whether a runner whose turn is over has the next turn too, because there is no job that could have it. The
+    /// runner then goes on, which is cheaper than another one. The next look comes as if there had been another; a test
+    /// runtime looks before each job, and it may come later there.
     pub(crate) fn give_callbacks_another_turn(
         &mut self,
         pinned: &PinnedQueue,
