@@ -7,7 +7,7 @@ use crate::alternate::{Cell, RowResult};
 use crate::limit;
 use crate::metric::{Better, better};
 use crate::stats::{Ratio, Summary};
-use crate::system::WEALD;
+use crate::system::{WEALD, WEALD_C};
 
 /// One system's figure for one metric.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +54,19 @@ pub struct Comparison<'a> {
     pub rivals: Vec<Entry<'a>>,
     /// The figures of the limit program, the best first.
     pub limits: Vec<Entry<'a>>,
+    /// Weald's figures through its interface for C: shown, and never the best rival.
+    pub through_c: Vec<Entry<'a>>,
 }
 
 impl<'a> Comparison<'a> {
+    /// All figures that are not Weald's own: the limit program's, those through C, the rivals'.
+    pub fn others(&self) -> impl Iterator<Item = &Entry<'a>> {
+        self.limits
+            .iter()
+            .chain(&self.through_c)
+            .chain(&self.rivals)
+    }
+
     /// How Weald's figure compares with the best rival's; `None` if the two cannot be compared.
     #[must_use]
     pub fn ratio(&self, ours: &Entry<'_>) -> Option<Ratio> {
@@ -110,7 +120,8 @@ impl<'a> Comparison<'a> {
     /// not count as another system.
     #[must_use]
     pub fn best_of_each(&self) -> Vec<Entry<'a>> {
-        let all = self.weald.iter().chain(&self.rivals).copied().collect();
+        let all = self.weald.iter().chain(&self.through_c);
+        let all = all.chain(&self.rivals).copied().collect();
         let mut best: Vec<Entry<'a>> = Vec::new();
         for entry in sorted(self.metric, all) {
             let name = family(&entry.cell.system);
@@ -145,15 +156,19 @@ fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
     let entries = result.cells.iter().filter_map(entry);
     let (weald, others): (Vec<_>, Vec<_>) =
         entries.partition(|entry: &Entry<'_>| entry.cell.system == WEALD);
-    let (limits, rivals) = others
+    let (limits, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|entry| entry.cell.system == limit::NAME);
+    let (through_c, rivals) = others
+        .into_iter()
+        .partition(|entry| entry.cell.system == WEALD_C);
     Comparison {
         metric,
         size: result.row.workload.size(&result.row.params),
         weald: sorted(metric, weald),
         rivals: sorted(metric, rivals),
         limits: sorted(metric, limits),
+        through_c: sorted(metric, through_c),
     }
 }
 
@@ -195,6 +210,7 @@ pub(crate) mod tests {
             cell("go", 2, metric, 48.0),
             cell("go+mimalloc", 1, metric, 50.0),
             cell("erlang", 1, metric, 300.0),
+            cell("weald-c", 1, metric, 20.0),
         ];
         let params = Params::default()
             .with("n", 1)
@@ -205,6 +221,7 @@ pub(crate) mod tests {
             cells,
         };
         let all = comparisons(&result);
+        assert!(all[0].others().any(|it| it.cell.system == "weald-c"));
         assert_eq!(all.len(), 1);
         let labels: Vec<String> = all[0].rivals.iter().map(Entry::label).collect();
         assert_eq!(
@@ -214,7 +231,10 @@ pub(crate) mod tests {
         assert_eq!(all[0].headline().unwrap().times_better, 4.0);
         assert_eq!(all[0].ratio(&all[0].weald[1]).unwrap().times_better, 3.2);
         let best: Vec<String> = all[0].best_of_each().iter().map(Entry::label).collect();
-        assert_eq!(best, ["weald on 1", "go on 2", "erlang on 1"]);
+        assert_eq!(
+            best,
+            ["weald on 1", "weald-c on 1", "go on 2", "erlang on 1"]
+        );
     }
 
     #[test]

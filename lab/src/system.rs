@@ -13,6 +13,8 @@ use crate::plan::Row;
 
 /// The name of the system that the others are compared with.
 pub const WEALD: &str = "weald";
+/// Weald through its interface for C, which is measured as rivals are.
+pub const WEALD_C: &str = "weald-c";
 
 /// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);

@@ -50,7 +50,7 @@ fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
         push(text, format_args!("{}\n", line.trim_end()));
         heading = "";
     }
-    for rival in comparison.limits.iter().chain(&comparison.rivals) {
+    for rival in comparison.others() {
         let value = shown(comparison.metric, rival);
         push(
             text,
