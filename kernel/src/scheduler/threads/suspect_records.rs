@@ -248,9 +248,8 @@ pub(super) struct Records {
 impl Records {
     /// A job that did `work` has exceeded the bound. To its own kind it was exempt if it was proven.
     pub(super) fn note_offence(&mut self, work: CurrentWork, offence: Offence, now: Instant) {
-        let is_suspect = |kind: &JobKind| self.find(*kind).is_some_and(|it| it.is_suspect);
-        let was_suspect = is_suspect(&work.kind());
-        let wide = work.wider().find(is_suspect);
+        let was_suspect = self.is_suspect(work.kind());
+        let wide = self.suspect_wide(work);
         if let Some(wide) = wide {
             // In quarantine as work of its own number it was not exempt.
             let to_wide = Offence {
@@ -279,8 +278,10 @@ impl Records {
         }
         if wide.is_none() {
             self.widen(work, offence, now);
+            if !was_suspect {
+                self.widen_to_all(now);
+            }
         }
-        self.widen_to_all(now);
     }
 
     /// A job that did `work` had a long run.
@@ -290,6 +291,7 @@ impl Records {
         now: Instant,
     ) -> LongRun {
         let kind = (work.kind(), work.family);
+        let was_suspect = self.is_suspect(kind.0) || self.suspect_wide(work).is_some();
         let (noted, is_offence) = self.change(kind, now, |record| record.note_long_run(job, now));
         if is_offence {
             let offence = Offence {
@@ -297,7 +299,9 @@ impl Records {
                 ends_long: false,
             };
             self.widen(work, offence, now);
-            self.widen_to_all(now);
+            if !was_suspect {
+                self.widen_to_all(now);
+            }
         }
         noted
     }
@@ -334,8 +338,8 @@ impl Records {
         });
     }
 
-    /// A job has offended: all fresh jobs are suspect, if kinds of very many codes are at this moment. So a few kinds that
-    /// go on offending do not keep them suspect.
+    /// A kind has become suspect: all fresh jobs are, if kinds of very many codes are at this moment. Kinds that go on
+    /// offending do not call this, so they do not keep them suspect, however many they are.
     fn widen_to_all(&mut self, now: Instant) {
         if self.records.len() < WIDENING_TO_ALL {
             return;
@@ -354,6 +358,15 @@ impl Records {
 
     fn find(&self, kind: JobKind) -> Option<&Record> {
         self.records.iter().find(|record| record.kind == kind)
+    }
+
+    fn is_suspect(&self, kind: JobKind) -> bool {
+        self.find(kind).is_some_and(|record| record.is_suspect)
+    }
+
+    /// The suspect wide kind to which `work` belongs.
+    fn suspect_wide(&self, work: CurrentWork) -> Option<JobKind> {
+        work.wider().find(|kind| self.is_suspect(*kind))
     }
 
     fn change<R>(

@@ -310,10 +310,13 @@ mod tests {
         assert!(!suspects.includes(waited.header()), "while it runs");
         known.1.set_known(true);
         assert!(!suspects.includes(known.0.header()));
-        // One code that goes on does not keep all others suspect.
-        for halves in 1..=4 {
-            let now = begin + halves * MEMORY / 2;
-            suspects.note_offence(offenders[0].header(), now);
+        // Those that go on do not keep all others suspect, even if they are as many.
+        for quarters in 1..=4 {
+            let now = begin + quarters * MEMORY / 4;
+            for offender in &offenders {
+                suspects.note_offence(offender.header(), now);
+                (0..4).for_each(|_| _ = suspects.note_long_run(offender.header(), now));
+            }
             suspects.expire(now);
         }
         assert!(!suspects.includes(fresh.header()));
