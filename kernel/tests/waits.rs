@@ -18,7 +18,7 @@ use std::{
 use reports::{collect_reports, flushed, reports};
 use tools::{runtime, until, watch};
 use weald_kernel::{JobName, JoinHandle, Runtime, Wait, Waits, sleep, timeout};
-use weald_sync::{Barrier, Mutex, RwLock, channel, reason::Kind};
+use weald_sync::{Barrier, Event, Mutex, RwLock, channel, holders, reason::Kind};
 
 /// Asks the runtime until exactly `jobs` jobs wait.
 fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
@@ -210,12 +210,18 @@ fn a_cycle_is_reported_once_without_being_asked_for() {
     job.cancel();
 }
 
+type Lock = Arc<Mutex<()>>;
+
+fn two_locks(name: &'static str) -> [Lock; 2] {
+    [(); 2].map(|()| Arc::new(Mutex::named(name, ())))
+}
+
 /// Two jobs, each of which holds what the other one wants; `name` is that of their locks.
 fn start_circle(runtime: &Runtime, name: &'static str) -> [JoinHandle<()>; 2] {
-    let (a, b) = (
-        Arc::new(Mutex::named(name, ())),
-        Arc::new(Mutex::named(name, ())),
-    );
+    start_circle_of(runtime, two_locks(name))
+}
+
+fn start_circle_of(runtime: &Runtime, [a, b]: [Lock; 2]) -> [JoinHandle<()>; 2] {
     let (left, right) = (Arc::new(Barrier::new(2)), [(a.clone(), b.clone()), (b, a)]);
     right.map(|(first, second)| {
         let both = left.clone();
@@ -250,14 +256,85 @@ fn a_circle_is_reported_once_while_others_go_on() {
         let of_circle = reported(name);
         assert_eq!(of_circle.len(), 1, "{of_circle:?}");
         let text = &of_circle[0].text;
-        let begins = "a deadlock, while others go on: 2 jobs wait for each other: ";
+        let begins = "while others go on: 2 jobs wait for each other: ";
         assert!(text.contains(begins), "{text}");
+        assert!(text.contains(" has locked; "), "{text}");
+        assert!(text.trim_end().ends_with("they never go on."), "{text}");
         assert!(text.contains("kernel/tests/waits.rs:"), "{text}");
     }
     for job in idle.iter().chain(&busy) {
         job.cancel();
     }
     ticks.cancel();
+    sleeps.cancel();
+}
+
+/// The second pair of jobs has the blocks of the first one, and locks of its own.
+#[test]
+fn a_circle_of_later_jobs_is_reported_too() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Arc::new(runtime(1));
+    let names = ["the first circle", "the second circle"];
+    // Both before, so that the second ones are at other addresses.
+    for (name, locks) in names.map(|name| (name, two_locks(name))) {
+        let spawns = runtime.clone();
+        // By a job, so that the worker's free blocks are taken.
+        let starts = runtime.spawn(async move { start_circle_of(&spawns, locks) });
+        let jobs = starts.wait().unwrap();
+        until(|| !reports("weald::waits", name).is_empty());
+        for job in jobs {
+            job.cancel();
+            // Once the first one has ended, the second one may get its lock.
+            let _ended = job.wait();
+        }
+    }
+}
+
+#[test]
+fn a_released_lock_names_no_holder_until_a_waiter_has_found_out() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let mutex: Lock = Arc::new(Mutex::new(()));
+    let held = mutex.clone();
+    let (sender, receiver) = channel::bounded::<usize>(1);
+    let holder = runtime.spawn(async move {
+        let guard = held.lock().await;
+        let object = receiver.receive().await.unwrap();
+        let before = holders::holder(object);
+        drop(guard);
+        (before.is_some(), holders::holder(object))
+    });
+    waits_of(&runtime, 1);
+    let waiters = [(); 2].map(|()| {
+        let wanted = mutex.clone();
+        runtime.spawn(async move { drop(wanted.lock().await) })
+    });
+    let waits = waits_of(&runtime, 3);
+    let mut reasons = waits.jobs.iter().filter_map(|job| job.reason);
+    let reason = reasons.find(|reason| reason.kind == Kind::Mutex).unwrap();
+    sender.try_send(reason.object).unwrap();
+    assert_eq!(holder.wait().unwrap(), (true, None));
+    for waiter in waiters {
+        waiter.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_circle_with_a_join_by_an_event_is_reported_while_others_go_on() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let sleeps = runtime.spawn(sleep(Duration::from_secs(3_600)));
+    let job = runtime.spawn(async {
+        let mutex = Arc::new(Mutex::named("a circle with a join", ()));
+        let _guard = mutex.lock().await;
+        let wanted = mutex.clone();
+        let mut other = weald_kernel::spawn(async move { drop(wanted.lock().await) });
+        Event::sync(&mut other).await.unwrap();
+    });
+    until(|| !reports("weald::waits", "a circle with a join").is_empty());
+    job.cancel();
     sleeps.cancel();
 }
 

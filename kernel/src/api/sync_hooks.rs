@@ -22,7 +22,7 @@ use weald_sync::{
 
 use crate::{
     api::time,
-    job::foreign_waker,
+    job::{Header, foreign_waker},
     scheduler::{
         stackful::wait::{self, first_poll},
         workers::{context, shared::Shared, waker},
@@ -123,7 +123,7 @@ pub fn note_wait(what: Reason) {
 }
 
 /// As [`note_wait`], of a wait that was polled with `waker`. It is known to be the job's only one if the waker is the
-/// job's, and the job has noted none before in this poll.
+/// job's, and the job has noted no other one before in this poll.
 #[inline(always)]
 pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
     context::with(|cx| {
@@ -131,12 +131,20 @@ pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
             // SAFETY: as above.
             let header = unsafe { job.header() };
             let word = what.to_word_with_site();
-            header.set_waits_for(match waker::is_of(waker, job) && !header.has_noted_wait() {
+            let is_only = || !header.has_noted_wait() || has_noted_only(header, what);
+            header.set_waits_for(match waker::is_of(waker, job) && is_only() {
                 true => word,
                 false => reason::beside_others(word),
             });
         }
     });
+}
+
+/// Whether the job has noted this wait in this poll, and no other: as the end of a job and as the event for which it waits.
+#[inline(never)]
+fn has_noted_only(header: &Header, what: Reason) -> bool {
+    let noted = header.waits_only_for();
+    noted.is_some_and(|noted| (noted.kind, noted.object) == (what.kind, what.object))
 }
 
 /// Adds the line of the wait to what the running job waits for, unless it has one.

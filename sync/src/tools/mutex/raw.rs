@@ -268,7 +268,10 @@ impl Listed<'_> {
         // A holder will wake the next one.
         match before & OWNER {
             0 => self.wake_first(),
-            _ => None,
+            _ => {
+                self.note_holder(before);
+                None
+            }
         }
     }
 
@@ -291,6 +294,8 @@ impl Listed<'_> {
                 return waker;
             }
         }
+        // No unit, until a waiter finds out who has it: the former owner may be waiting for another one by then.
+        self.note_holder(0);
         self.update(|word| Some(word & !OWNER));
         match word & WOKEN {
             0 => self.wake_first(),
