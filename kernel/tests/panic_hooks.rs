@@ -8,19 +8,23 @@ mod blocker;
 mod tools;
 
 use std::{
+    io::Read,
+    os::unix::net::UnixStream,
     panic::catch_unwind,
     process::Command,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
 use blocker::Blocker;
 use tools::{runtime, until, watch};
 use weald_kernel::{
-    JoinError, Runtime, Spawn, Unparker, block_on, park, sleep, spawn, spawn_local, yield_now,
+    Done, Interest, IoSource, JoinError, Runtime, Spawn, Unparker, block_on, park, sleep, spawn,
+    spawn_local, yield_now,
 };
 
 const CHILD: &str = "WEALD_CHILD";
@@ -28,6 +32,8 @@ const BURST: &str = "many jobs panic at once";
 const FOREIGN: &str = "on a foreign thread";
 const TEST_RUNTIME: &str = "beside another panic on a test runtime";
 const ENDLESS: &str = "for a job on a test runtime";
+const BESIDE_DESCRIPTOR: &str =
+    "for a job on a test runtime beside one that waits for a descriptor";
 
 /// The hook is the program's, so each case runs in a process of its own. Does nothing in an ordinary run.
 #[test]
@@ -39,7 +45,9 @@ fn child() {
         BURST => burst_of_hooks(),
         FOREIGN => panic_beside_a_hook_on_a_foreign_thread(),
         TEST_RUNTIME => panics_beside_a_hook_on_a_test_runtime(),
-        ENDLESS => wait_in_a_hook_for_a_job_of_a_test_runtime(),
+        ENDLESS | BESIDE_DESCRIPTOR => {
+            wait_in_a_hook_for_a_job_of_a_test_runtime(what == BESIDE_DESCRIPTOR);
+        }
         _ => panic_beside_a_hook_in_a_job(what.contains("before")),
     }
     println!("survived");
@@ -141,11 +149,21 @@ fn panics_beside_a_hook_on_a_test_runtime() {
     });
 }
 
-fn wait_in_a_hook_for_a_job_of_a_test_runtime() {
+fn wait_in_a_hook_for_a_job_of_a_test_runtime(beside_descriptor: bool) {
     std::panic::set_hook(Box::new(|_| {
         block_on(async { spawn(async {}).await.unwrap() })
     }));
-    Runtime::test(3).block_on(async {
+    Runtime::test(3).block_on(async move {
+        // Nothing is ever written.
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let source = IoSource::new(theirs).unwrap();
+        if beside_descriptor {
+            let mut cx = Context::from_waker(Waker::noop());
+            let read = |mut io: &UnixStream| io.read(&mut [0; 8]).map(Done::Maybe);
+            let polled = source.poll_operate(Interest::Read, &mut cx, read);
+            assert!(polled.is_pending());
+        }
         let fails = Spawn::new()
             .name("fails")
             .spawn(async { panic!("on purpose") });
@@ -161,15 +179,17 @@ fn a_panic_beside_a_hook_that_waits_on_a_test_runtime_ends_its_job_only() {
 #[test]
 fn a_hook_that_waits_for_a_job_of_a_test_runtime_ends_the_program_with_a_sentence() {
     let _watch = watch();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--nocapture"])
-        .env(CHILD, ENDLESS)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&child.stderr);
-    assert!(!child.status.success());
-    let sentence = "weald: the panic hook waits for another job, for `fails` spawned at kernel/tests/panic_hooks.rs:";
-    assert!(errors.contains(sentence), "{errors}");
+    for case in [ENDLESS, BESIDE_DESCRIPTOR] {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--nocapture"])
+            .env(CHILD, case)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&child.stderr);
+        assert!(!child.status.success());
+        let sentence = "weald: the panic hook waits for another job, or for a second for a descriptor, for `fails` spawned at kernel/tests/panic_hooks.rs:";
+        assert!(errors.contains(sentence), "{errors}");
+    }
 }
 
 fn survives(what: &str) {

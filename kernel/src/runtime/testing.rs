@@ -29,7 +29,7 @@ use std::{
     ptr,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_sync::{hooks::Parker, unit};
@@ -241,6 +241,9 @@ impl<'a> Drive<'a> {
     }
 }
 
+/// So long a wait in a panic hook lasts in which no timer is pending, and nothing but descriptors may end it.
+const MOST_IDLE: Duration = Duration::from_secs(1);
+
 /// What the scheduler asks of a test runtime's driver.
 pub(crate) struct TestDriver;
 
@@ -262,12 +265,19 @@ impl services::Driver for TestDriver {
         let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
         let worker_loop = &driver.worker_loop;
         worker_loop.restore_worker();
+        let mut idle_since = None;
         loop {
             search::fire_timers(worker_loop);
             if is_over() {
                 return true;
             }
-            if !advance_time(worker_loop) && !await_reports(worker_loop) {
+            if advance_time(worker_loop) {
+                idle_since = None;
+                continue;
+            }
+            // Others may wait for descriptors for ever. A report that wakes the caller ends its wait.
+            let idle_since = *idle_since.get_or_insert_with(Instant::now);
+            if idle_since.elapsed() >= MOST_IDLE || !await_reports(worker_loop) {
                 return false;
             }
         }

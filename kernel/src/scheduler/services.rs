@@ -161,6 +161,6 @@ pub(crate) trait Driver: Sync {
     fn drive_until(&self, is_over: &dyn Fn() -> bool);
 
     /// As [`drive_until`](Driver::drive_until), for code during which no job may run: only time advances, and
-    /// descriptors become ready. False if that does not end the wait.
+    /// descriptors become ready. False if that does not end the wait; of descriptors, within a second.
     fn advance_until(&self, is_over: &dyn Fn() -> bool) -> bool;
 }

@@ -67,8 +67,8 @@ pub(super) fn drive_until(in_hook: &OnceCell<bool>, is_over: &dyn Fn() -> bool) 
         |job| LateName::of(job.header()).known().to_string(),
     );
     report::abort(format_args!(
-        "weald: the panic hook waits for another job, for {name}, and on a test runtime no job runs beside a panic \
-         hook: if it panicked, too, the standard library would end the program; aborting\n"
+        "weald: the panic hook waits for another job, or for a second for a descriptor, for {name}, and on a test runtime \
+         no job runs beside a panic hook: if it panicked, too, the standard library would end the program; aborting\n"
     ));
 }
 
