@@ -59,7 +59,9 @@ struct ReporterState {
     flushed: u64,
     /// How many entries the thread has taken.
     taken: u64,
-    /// The entry, by its number, that kept the thread for the whole time of the last flush that gave up.
+    /// When it took the last one.
+    taken_at: Option<Instant>,
+    /// The entry, by its number, that kept the thread for most of the last flush that gave up.
     keeps: Option<u64>,
 }
 
@@ -205,7 +207,6 @@ pub(crate) fn flush() -> Flush {
     if state.is_busy && state.keeps == Some(state.taken) {
         return Flush::Refused;
     }
-    let (was_busy, at_first) = (state.is_busy, state.taken);
     state.flushes += 1;
     let number = state.flushes;
     state.queue.push(QueueEntry::Flush(number));
@@ -214,8 +215,10 @@ pub(crate) fn flush() -> Flush {
     while state.flushed < number {
         let left = give_up.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            if was_busy && state.is_busy && state.taken == at_first {
-                state.keeps = Some(at_first);
+            // The thread may have taken it after this flush began.
+            let kept_for = state.taken_at.map(|at| at.elapsed());
+            if state.is_busy && kept_for.is_some_and(|time| time >= FLUSH / 2) {
+                state.keeps = Some(state.taken);
             }
             return Flush::GaveUp;
         }
@@ -263,6 +266,7 @@ fn next_entry() -> QueueEntry {
         if let Some(entry) = state.queue.pop(now) {
             state.is_busy = true;
             state.taken += 1;
+            state.taken_at = Some(now);
             return entry;
         }
         let count_in = state
@@ -343,6 +347,37 @@ mod tests {
         while flush() == Flush::Refused {
             thread::yield_now();
         }
+    }
+
+    /// On a busy machine the thread may take the entry too late for the flush; then it begins again.
+    #[test]
+    fn a_flush_that_begins_before_the_subscriber_blocks_is_the_only_one_that_waits_for_it() {
+        let _alone = lock(&ALONE);
+        let is_refused_next = || {
+            let releases = ["first", "second"].map(|name| {
+                let (release, held) = mpsc::channel::<()>();
+                let origin = ReportOrigin::Callback(name.to_owned(), Location::caller());
+                make_late(ReportKind::PanicHookRuns, origin, move || {
+                    let _released = held.recv();
+                    Details::new(None, String::new())
+                });
+                release
+            });
+            let [first, second] = releases;
+            let before = lock(&REPORTER.state).flushes;
+            let flushes = thread::spawn(|| (flush(), flush()));
+            while lock(&REPORTER.state).flushes == before {
+                thread::yield_now();
+            }
+            drop(first);
+            let ends = flushes.join().unwrap();
+            drop(second);
+            while flush() != Flush::Over {
+                thread::yield_now();
+            }
+            ends == (Flush::GaveUp, Flush::Refused)
+        };
+        assert!((0..5).any(|_| is_refused_next()));
     }
 
     #[test]
