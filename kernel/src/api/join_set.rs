@@ -18,6 +18,7 @@ use crate::{
     api::{
         join::{JoinError, JoinHandle},
         spawn::spawn,
+        sync_hooks::note_wait,
     },
     job::{exit_hooks, foreign_call::FiredBy},
     scheduler::workers::{context, waker},
@@ -147,6 +148,7 @@ impl<T: Send + 'static> JoinSet<T> {
             return Poll::Ready(());
         }
         let Some(first) = self.first_ended(cx) else {
+            note_wait(Reason::unspecified(Kind::End));
             return Poll::Pending;
         };
         let handle = self.handles.get_mut(&first);

@@ -11,7 +11,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
+    api::sync_hooks::note_wait,
     job::{Header, JobRef, foreign_waker},
     report::JobName,
     scheduler::workers::{context, waker},
@@ -99,6 +102,7 @@ impl Future for Park {
         if !header.take_permit()
             && (waker::is_of(cx.waker(), job) || !register_waker(header, cx.waker()))
         {
+            note_wait(Reason::unspecified(Kind::Future));
             return Poll::Pending;
         }
         Poll::Ready(())

@@ -11,8 +11,10 @@ use std::{
     task::{Poll, Waker},
 };
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
-    api::{join::JoinHandle, spawn::on},
+    api::{join::JoinHandle, spawn::on, sync_hooks::note_wait},
     job::{JobRef, exit_hooks, foreign_call::FiredBy},
     scheduler::stackful::wait::wait_to_the_end,
     scheduler::workers::{cancel, current::with_current, shared, waker},
@@ -138,7 +140,10 @@ impl Scope {
             drop(former);
             match self.has_ended() {
                 true => Poll::Ready(()),
-                false => Poll::Pending,
+                false => {
+                    note_wait(Reason::unspecified(Kind::Children));
+                    Poll::Pending
+                }
             }
         })
         .await;

@@ -2,13 +2,14 @@
 //!
 //! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a
 //! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
-//! ever, unless one of them is cancelled or has a deadline.
+//! ever, unless one of them is cancelled or has a deadline, another part of one of them ends a wait, or a guard was passed
+//! on.
 
 pub(crate) mod circles;
 
 use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
-use weald_sync::reason::Reason;
+use weald_sync::reason::{Kind, Reason};
 
 use crate::{
     job::JobRef,
@@ -264,6 +265,14 @@ impl<'a> Graph<'a> {
     }
 }
 
+impl WaitingJob {
+    fn is_for_a_lock(&self) -> bool {
+        let locks = [Kind::Mutex, Kind::RwLock];
+        self.reason
+            .is_some_and(|reason| locks.contains(&reason.kind))
+    }
+}
+
 impl fmt::Display for WaitingJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
@@ -271,7 +280,8 @@ impl fmt::Display for WaitingJob {
             None => write!(f, "{} waits for something unnamed", self.job)?,
         }
         match &self.holder {
-            Some(holder) => write!(f, ", which depends on {holder}"),
+            Some(holder) if self.is_for_a_lock() => write!(f, ", which {holder} has locked"),
+            Some(holder) => write!(f, ", that of {holder}"),
             None => Ok(()),
         }
     }

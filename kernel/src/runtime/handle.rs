@@ -45,7 +45,7 @@ use crate::{
 /// new process is aborted.
 ///
 /// # Reports
-/// What a runtime reports (stuck jobs, panics that nothing joins, deadlocks, jobs that did not stop) leaves through a
+/// What a runtime reports (stuck jobs, panics that nothing joins, jobs that wait for each other, jobs that did not stop) leaves through a
 /// thread of its own. A subscriber that panics loses the report that it was given, and one that blocks delays
 /// reports; neither stops a job. At most ten reports of one kind and spawn site are made in a second, and the others
 /// are counted: "… and 990 more reports of this kind from the same place were left out".

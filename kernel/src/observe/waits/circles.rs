@@ -1,7 +1,7 @@
 //! Reports of jobs that wait for each other, which nobody asks for. Called by the monitor.
 //!
-//! *When nothing can run*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is a
-//! deadlock.
+//! *When nothing can run*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is
+//! reported.
 //!
 //! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds the waits one
 //! after the other, so a circle in it may be none: each wait may have ended before the next one was found. A circle that
@@ -9,9 +9,15 @@
 //! wait that may end for another reason, such as a time limit, is not in the sample. Nor is one of several waits that a
 //! job has at the same time: another part of the job, which goes on, may hold what this one waits for.
 //!
-//! Each circle is reported once.
+//! A report tells what is known: who waits, where, and for what that the next one has locked, or is. It asserts no more:
+//! a part of a job may wait for something that notes nothing, such as a future of another library, and a guard may have
+//! been passed on.
+//!
+//! Each circle is reported once, as long as it stands: its jobs' blocks may be those of other jobs later.
 
 use std::collections::{HashMap, HashSet};
+
+use weald_sync::reason::Reason;
 
 use crate::{
     job::{JobPtr, JobRef},
@@ -40,11 +46,13 @@ const LOOKS: usize = 8;
 
 /// How the reports begin.
 const WHEN_QUIET: &str = "nothing can run any longer";
-const BESIDE_OTHERS: &str = "a deadlock, while others go on";
+const BESIDE_OTHERS: &str = "while others go on";
+/// How they end.
+const UNLESS: &str = "Unless another unit, or another part of one of them, ends one of these waits, they never go on.";
 
-/// The jobs of a circle, each of which waits for the next one; the one with the lowest address is first. Their blocks may
-/// be free, or belong to other jobs.
-type Circle = Vec<JobPtr>;
+/// The jobs of a circle, each of which waits for the next one, with what they wait for; the one with the lowest address is
+/// first. Their blocks may be free, or belong to other jobs.
+type Circle = Vec<(JobPtr, Reason)>;
 
 /// The circles that were found, so that each is reported once. Owned by the monitor.
 #[derive(Default)]
@@ -61,6 +69,7 @@ impl CircleWatch for Circles {
     fn look_when_quiet(&mut self, shared: &Shared) {
         let metrics = Metrics::without_queues(shared);
         if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
+            self.quiet.retain(still_stands);
             return;
         }
         // No other job is in a cycle.
@@ -70,7 +79,12 @@ impl CircleWatch for Circles {
         let mut now = Vec::new();
         for cycle in &graph.cycles {
             let nodes = || cycle.iter().map(|&index| &graph.waiting[index]);
-            let circle = from_lowest(nodes().map(|node| node.job.ptr()).collect());
+            // A job that has just left its wait has no reason: then this is no circle.
+            let links = nodes().map(|node| Some((node.job.ptr(), node.job.header().waits_for()?)));
+            let Some(circle) = links.collect::<Option<Circle>>() else {
+                continue;
+            };
+            let circle = from_lowest(circle);
             if !self.is_reported(&circle) {
                 report(nodes().map(WaitingNode::named).collect(), WHEN_QUIET);
             }
@@ -81,6 +95,7 @@ impl CircleWatch for Circles {
 
     fn look_at(&mut self, shared: &Shared, depending: Vec<DependingJob>) {
         let found = circles(depending);
+        self.quiet.retain(still_stands);
         self.reported.retain(|circle| found.contains(circle));
         let before = std::mem::take(&mut self.seen);
         for circle in found {
@@ -111,7 +126,7 @@ fn address(job: JobPtr) -> usize {
 
 /// The same circle, as [`Circle`] says.
 fn from_lowest(mut circle: Circle) -> Circle {
-    let lowest = (0..circle.len()).min_by_key(|&index| address(circle[index]));
+    let lowest = (0..circle.len()).min_by_key(|&index| address(circle[index].0));
     circle.rotate_left(lowest.unwrap_or(0));
     circle
 }
@@ -128,23 +143,38 @@ fn circles(mut depending: Vec<DependingJob>) -> Vec<Circle> {
         .iter()
         .map(|it| index_of.get(&it.holder).copied())
         .collect();
-    let jobs = |cycle: Vec<usize>| cycle.into_iter().map(|index| depending[index].job);
+    let link = |index: usize| (depending[index].job, depending[index].reason);
     let found = cycles(&edges).into_iter();
     found
-        .map(|cycle| from_lowest(jobs(cycle).collect()))
+        .map(|cycle| from_lowest(cycle.into_iter().map(link).collect()))
         .collect()
+}
+
+/// Whether each job of a circle that was reported is in its wait, as far as this tells: one may have begun it again.
+fn still_stands(circle: &Circle) -> bool {
+    circle.iter().all(|(job, reason)| {
+        let job = pinned::job_in(job.as_raw().cast());
+        let waits = |job: &JobRef| {
+            job.header().state.is_waiting() && job.header().waits_for() == Some(*reason)
+        };
+        let waits = job.as_ref().is_some_and(waits);
+        // The monitor may have the last reference.
+        report::without_user_code(|| drop(job));
+        waits
+    })
 }
 
 /// Reports the circle, if its jobs still wait for each other.
 fn report_if_it_stands(shared: &Shared, circle: &Circle) -> bool {
     let found = circle
         .iter()
-        .filter_map(|job| pinned::job_in(job.as_raw().cast()));
+        .filter_map(|(job, _)| pinned::job_in(job.as_raw().cast()));
     let jobs: Vec<JobRef> = found.collect();
     // Each job, and the one for which it waits.
     let links = || jobs.iter().zip(jobs.iter().cycle().skip(1));
     let waits = |(job, next): (&JobRef, &JobRef)| {
-        job.header().runtime() == shared.id() && only_holder_of(job) == Some(address(next.ptr()))
+        let holder = only_holder_of(job).map(|(_, holder)| holder);
+        job.header().runtime() == shared.id() && holder == Some(address(next.ptr()))
     };
     let stands = jobs.len() == circle.len() && (0..LOOKS).all(|_| links().all(waits));
     if stands {
@@ -162,6 +192,6 @@ fn report_if_it_stands(shared: &Shared, circle: &Circle) -> bool {
 fn report(jobs: Vec<LateWaiting>, begins: &'static str) {
     report::cycle(jobs[0].job.clone(), begins, move || {
         let jobs: Vec<_> = jobs.into_iter().map(LateWaiting::now).collect();
-        sentence(jobs.iter().collect())
+        format!("{}. {UNLESS}", sentence(jobs.iter().collect()))
     });
 }

@@ -96,7 +96,7 @@ struct Samples {
     last: Option<LastSample>,
 }
 
-/// When the last sample ended, and how long it took.
+/// When the last sample ended, and how long it took, with the look at the circles in it.
 struct LastSample {
     ended: Instant,
     took: Duration,
@@ -197,6 +197,13 @@ impl QueueWatch {
     /// The jobs that depend on others, if a sample has ended since the last call. Called by the monitor.
     pub(crate) fn take_depending(&self) -> Option<Vec<DependingJob>> {
         self.try_samples()?.depending.take()
+    }
+
+    /// What was done with what the last sample found took so long, too. Called by the monitor.
+    pub(crate) fn add_to_sample(&self, took: Duration) {
+        if let Some(last) = self.try_samples().as_mut().and_then(|it| it.last.as_mut()) {
+            last.took += took;
+        }
     }
 
     /// The figures. At most a tenth of a second old, or ten times as old as a sample takes, whichever is more. Any

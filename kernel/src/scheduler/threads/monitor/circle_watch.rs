@@ -1,5 +1,7 @@
 //! What looks for circles of waits, for the monitor: a feature of a later layer.
 
+use std::time::Instant;
+
 use crate::scheduler::{threads::queue_watch::depending::DependingJob, workers::shared::Shared};
 
 /// What looks for circles of waits. Called by the monitor.
@@ -14,9 +16,12 @@ pub(crate) trait CircleWatch: Send {
     fn must_look_again(&self) -> bool;
 }
 
-/// Passes on what the last sample has found, once. Called by the monitor each round.
+/// Passes on what the last sample has found, once. The look counts as a part of the sample: it is not cut into steps, so
+/// there are fewer samples if it takes long. Called by the monitor each round.
 pub(super) fn pass_on(shared: &Shared, circles: &mut dyn CircleWatch) {
     if let Some(depending) = shared.queues.take_depending() {
+        let began = Instant::now();
         circles.look_at(shared, depending);
+        shared.queues.add_to_sample(began.elapsed());
     }
 }

@@ -17,6 +17,8 @@ const MOST: usize = 100_000;
 #[derive(Clone, Copy)]
 pub(crate) struct DependingJob {
     pub(crate) job: JobPtr,
+    /// What the job waited for.
+    pub(crate) reason: Reason,
     /// The address of the other job, or of this one.
     pub(crate) holder: usize,
 }
@@ -25,18 +27,22 @@ pub(crate) struct DependingJob {
 #[inline]
 pub(super) fn collect(job: &JobRef, found: &mut Vec<DependingJob>) {
     if found.len() < MOST
-        && let Some(holder) = only_holder_of(job)
+        && let Some((reason, holder)) = only_holder_of(job)
     {
-        let job = job.ptr();
-        found.push(DependingJob { job, holder });
+        found.push(DependingJob {
+            job: job.ptr(),
+            reason,
+            holder,
+        });
     }
 }
 
-/// The address of the job that can end the wait of `job`, if it is known, and `job` waits for nothing else.
+/// What `job` waits for, and the address of the job that can end the wait, if it is known, and `job` waits for nothing else.
 #[inline]
-pub(crate) fn only_holder_of(job: &JobRef) -> Option<usize> {
+pub(crate) fn only_holder_of(job: &JobRef) -> Option<(Reason, usize)> {
     let reason = job.header().waits_only_for()?;
-    job.header().state.is_waiting().then(|| holder(reason))?
+    let is_waiting = job.header().state.is_waiting();
+    is_waiting.then(|| Some((reason, holder(reason)?)))?
 }
 
 /// The address of the job that can end the wait of `job`, if it is known.
