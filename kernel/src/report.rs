@@ -54,9 +54,9 @@ pub struct JobName {
     pub name: Option<String>,
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
-    /// Where the job was spawned, the callback was started, or the fork was called. Of a waker that was registered outside
-    /// of units, and of an operation on a file that was asked for there, it is a line of Weald: print the whole name, which
-    /// leaves it out.
+    /// Where the job was spawned, the callback was started, or the fork was called. Of a waker that was registered
+    /// outside of units, and of an operation on a file that was asked for there, it is a line of Weald: print the whole
+    /// name, which leaves it out.
     pub site: &'static Location<'static>,
     /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,

@@ -27,6 +27,7 @@ mod roots;
 mod syntax;
 mod types;
 mod unsafe_files;
+mod widths;
 mod words;
 
 #[cfg(test)]
@@ -42,7 +43,7 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 16] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 17] = [
         crates::check,
         circles::check,
         roots::check,
@@ -59,6 +60,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
         places::check,
         links::check,
         words::check,
+        widths::check,
     ];
     let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(&repository)).collect();
     findings.sort();

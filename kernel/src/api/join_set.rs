@@ -111,8 +111,8 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// Waits for the first job to end among those not yet joined, and returns its result. None if the set is empty.
     ///
-    /// An event. Cancel-safe: if the wait is dropped, or another event is chosen, no result is lost. In an endless loop of
-    /// choices an empty set, which is ready at once, is left out: `(!set.is_empty()).then(|| set.join_next())`.
+    /// An event. Cancel-safe: if the wait is dropped, or another event is chosen, no result is lost. In an endless loop
+    /// of choices an empty set, which is ready at once, is left out: `(!set.is_empty()).then(|| set.join_next())`.
     ///
     /// ```
     /// use std::time::Duration;

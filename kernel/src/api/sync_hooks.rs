@@ -140,7 +140,8 @@ pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
     });
 }
 
-/// Whether the job has noted this wait in this poll, and no other: as the end of a job and as the event for which it waits.
+/// Whether the job has noted this wait in this poll, and no other: as the end of a job and as the event for which it
+/// waits.
 #[inline(never)]
 fn has_noted_only(header: &Header, what: Reason) -> bool {
     let noted = header.waits_only_for();

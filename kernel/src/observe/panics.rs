@@ -29,9 +29,10 @@ use crate::{
 /// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. In a closure
 /// of [`blocking`](crate::blocking()) or [`offload`](crate::offload()), that of its caller. None outside of units.
 ///
-/// Never panics. In a panic hook, while the thread unwinds, and in such a closure it blocks only for an allocation: a unit
-/// with a description ([`Spawn::described_by`](crate::Spawn::described_by)) then has the name that it was given at spawn,
-/// because the code that panicked may hold a lock that the description wants. Elsewhere the description is asked.
+/// Never panics. In a panic hook, while the thread unwinds, and in such a closure it blocks only for an allocation: a
+/// unit with a description ([`Spawn::described_by`](crate::Spawn::described_by)) then has the name that it was given at
+/// spawn, because the code that panicked may hold a lock that the description wants. Elsewhere the description is
+/// asked.
 ///
 /// A panic in a unit is printed by the hook of the program, which knows only the OS thread. The standard library's hook
 /// is wrapped when the first runtime starts, so that a line with this name follows. A hook of your own is left as it

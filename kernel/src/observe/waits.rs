@@ -1,8 +1,8 @@
 //! The wait-for graph: what each waiting job waits for, and the cycles in the graph.
 //!
-//! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a
-//! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
-//! ever, unless one of them is cancelled or has a deadline, another part of one of them ends a wait, or a guard was passed
+//! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a lock
+//! or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for ever,
+//! unless one of them is cancelled or has a deadline, another part of one of them ends a wait, or a guard was passed
 //! on.
 
 pub(crate) mod circles;
@@ -34,7 +34,8 @@ pub struct Waits {
     pub held_up: Vec<HeldUpJob>,
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
-    /// Forks with parts that no further thread may begin at present, because as many forks compute as there are workers.
+    /// Forks with parts that no further thread may begin at present, because as many forks compute as there are
+    /// workers.
     pub held_back_forks: Vec<HeldBackParts>,
 }
 

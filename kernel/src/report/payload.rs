@@ -22,8 +22,8 @@ pub(crate) fn is_cancel(payload: &Payload) -> bool {
     payload.is::<CancelUnwind>()
 }
 
-/// Whether `payload`, which user code has unwound with and which goes no further, is for a cancel. That was no panic then, and
-/// the running job's own next wait ends, too.
+/// Whether `payload`, which user code has unwound with and which goes no further, is for a cancel. That was no panic
+/// then, and the running job's own next wait ends, too.
 #[must_use]
 pub(crate) fn delivers_cancel_again(payload: &Payload) -> bool {
     let is_cancel = is_cancel(payload);
@@ -33,8 +33,8 @@ pub(crate) fn delivers_cancel_again(payload: &Payload) -> bool {
     is_cancel
 }
 
-/// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked. If a cancel of the running
-/// job has ended a wait in the destructor, the job's own next wait ends, too.
+/// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked. If a cancel of the
+/// running job has ended a wait in the destructor, the job's own next wait ends, too.
 pub(crate) fn discard(payload: Payload) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         let _cancel = delivers_cancel_again(&second);

@@ -39,8 +39,8 @@ struct ReleaseQueue {
 /// What is called with the payload of a release that has panicked.
 static ON_PANIC: OnceLock<fn(&Payload)> = OnceLock::new();
 
-/// Starts the thread, unless it runs. If the system refuses it, releases wait for the next attempt. `on_panic`: always the
-/// same function.
+/// Starts the thread, unless it runs. If the system refuses it, releases wait for the next attempt. `on_panic`: always
+/// the same function.
 pub(super) fn start(on_panic: fn(&Payload)) {
     let _is_first = ON_PANIC.set(on_panic);
     start_in(&mut lock(&RELEASES.queue));

@@ -4,8 +4,8 @@
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
 //! refuses threads. It never ends: runtimes come and go, and the count of reports left out is written up to a second
 //! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
-//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at most, and
-//! no second time for the same call.
+//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at most,
+//! and no second time for the same call.
 //!
 //! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
 
@@ -91,8 +91,8 @@ fn start_in(state: &mut ReporterState) {
     }
 }
 
-/// Whether a report of the calling thread, with the limits of `audience`, is within that of its kind and origin. If not,
-/// it is counted.
+/// Whether a report of the calling thread, with the limits of `audience`, is within that of its kind and origin. If
+/// not, it is counted.
 pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin, audience: AudienceId) -> bool {
     let now = Instant::now();
     let mut state = lock(&REPORTER.state);
@@ -159,8 +159,8 @@ pub(crate) fn drop_for_user(value: impl Send + 'static) {
 }
 
 /// Calls `call`, which is user code: here, or on the releasing thread if the calling thread must not. A panic ends
-/// there. If it ends here, it is reported, but not if a cancel of the running job has ended a wait in the call: then the
-/// job's own next wait ends, too.
+/// there. If it ends here, it is reported, but not if a cancel of the running job has ended a wait in the call: then
+/// the job's own next wait ends, too.
 pub(crate) fn call_for_user(call: impl FnOnce() + Send + 'static) {
     let call = CallAtDrop(Some(call));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_for_user(call))) {

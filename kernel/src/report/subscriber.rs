@@ -5,9 +5,9 @@
 //! report, the other was current where the runtime was started. Only the reporting thread calls them. It also drops
 //! them, because a subscriber's destructor is user code.
 //!
-//! A runtime that was started under the subscriber of a scope has an [`AudienceId`] of its own, so that its reports have
-//! limits of their own: otherwise a flood in one runtime would keep another's subscriber from hearing of anything at all.
-//! The other runtimes share their limits, however many there are, because one reader gets all their reports.
+//! A runtime that was started under the subscriber of a scope has an [`AudienceId`] of its own, so that its reports
+//! have limits of their own: otherwise a flood in one runtime would keep another's subscriber from hearing of anything
+//! at all. The other runtimes share their limits, however many there are, because one reader gets all their reports.
 //!
 //! So runtimes that were started in one scope have separate limits too, although one reader gets their reports: nothing
 //! tells whether two `Dispatch`es are of one subscriber. They cannot be compared. `Dispatch::downcast_ref` needs the

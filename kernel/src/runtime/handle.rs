@@ -37,18 +37,18 @@ use crate::{
 /// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own. Nobody waits
 /// for a job, thread or callback that drops its own runtime: it is cancelled, and runs until its next wait.
 ///
-/// A process that was forked (`fork(2)`) has none of the runtime's threads. There [`block_on`](Runtime::block_on) and every
-/// [`wait()`](crate::Wait::wait) that is not over at once panic, even in a job that has forked and in the future of a
-/// `block_on` around the fork. Dropping the runtime or shutting it down does nothing: what its jobs hold is the other
-/// process's. A job that forks must end the new process itself, by `exec` or `_exit`, before it awaits or returns: the
-/// copy of its thread would go on and run other jobs. If it panics there, or is cancelled, the
-/// new process is aborted.
+/// A process that was forked (`fork(2)`) has none of the runtime's threads. There [`block_on`](Runtime::block_on) and
+/// every [`wait()`](crate::Wait::wait) that is not over at once panic, even in a job that has forked and in the future
+/// of a `block_on` around the fork. Dropping the runtime or shutting it down does nothing: what its jobs hold is the
+/// other process's. A job that forks must end the new process itself, by `exec` or `_exit`, before it awaits or
+/// returns: the copy of its thread would go on and run other jobs. If it panics there, or is cancelled, the new process
+/// is aborted.
 ///
 /// # Reports
-/// What a runtime reports (stuck jobs, panics that nothing joins, jobs that wait for each other, jobs that did not stop) leaves through a
-/// thread of its own. A subscriber that panics loses the report that it was given, and one that blocks delays
-/// reports; neither stops a job. At most ten reports of one kind and spawn site are made in a second, and the others
-/// are counted: "… and 990 more reports of this kind from the same place were left out".
+/// What a runtime reports (stuck jobs, panics that nothing joins, jobs that wait for each other, jobs that did not
+/// stop) leaves through a thread of its own. A subscriber that panics loses the report that it was given, and one that
+/// blocks delays reports; neither stops a job. At most ten reports of one kind and spawn site are made in a second, and
+/// the others are counted: "… and 990 more reports of this kind from the same place were left out".
 ///
 /// Reports go to the `tracing` subscriber that was current where the runtime was started, whether global or of a scope.
 /// If there was none, they go to that of the thread that makes the report, or else to the global one, which may be set
@@ -219,10 +219,10 @@ impl Runtime {
     /// memory for reuse. Timers that were cancelled, and that a worker would free later, are freed first.
     ///
     /// The result is an upper bound of the bytes returned: a free stack counts in full every time, although its pages
-    /// may never have been touched, or may be gone already. Workers that sleep when this is called give back their caches
-    /// first: this waits for each of them, for at most 20 ms in total. Every other thread of the runtime keeps its
-    /// caches for now, at most a few hundred kilobytes each: a worker that runs jobs gives them back between two jobs,
-    /// within a millisecond or when its job ends. The time grows with the number of freed blocks.
+    /// may never have been touched, or may be gone already. Workers that sleep when this is called give back their
+    /// caches first: this waits for each of them, for at most 20 ms in total. Every other thread of the runtime keeps
+    /// its caches for now, at most a few hundred kilobytes each: a worker that runs jobs gives them back between two
+    /// jobs, within a millisecond or when its job ends. The time grows with the number of freed blocks.
     pub fn trim(&self) -> usize {
         trim::sweep_timers(&self.shared);
         trim::flush_caches(&self.shared);

@@ -29,15 +29,16 @@ impl Holders<'_> {
         }
     }
 
-    /// Whether `job`, which has not ended, holds a thread, or can run only on a thread that another job holds. The latter
-    /// has run there before.
+    /// Whether `job`, which has not ended, holds a thread, or can run only on a thread that another job holds. The
+    /// latter has run there before.
     pub(super) fn contain(&self, job: &JobRef) -> bool {
         // The thread may run a part of its fork, on top of it.
         let forks = || job.header().is_part() || self.shared.forks.is_forking(job);
         self.has(job) || is_being_ended(job) || forks()
     }
 
-    /// Whether `job` has not ended and only its end holds a thread, which may belong to no pool, such as the shutdown's.
+    /// Whether `job` has not ended and only its end holds a thread, which may belong to no pool, such as the
+    /// shutdown's.
     pub(super) fn contain_ending(&self, job: &JobRef) -> bool {
         !job.header().state.is_done() && !self.has(job) && is_being_ended(job)
     }

@@ -15,7 +15,8 @@
 //!
 //! The caller may be a job of the runtime itself, or a closure that a job waits for ([`crate::runtime::own_runs`]). The
 //! shutdown then does not wait for that job or its thread. The job is cancelled like the others, ends at its next wait,
-//! and its thread then ends what is pinned to it. Its worker goes to another thread at once, as in [`blocking`](crate::blocking()).
+//! and its thread then ends what is pinned to it. Its worker goes to another thread at once, as in
+//! [`blocking`](crate::blocking()).
 
 use std::{
     sync::{
@@ -47,7 +48,8 @@ const SHORT: Duration = Duration::from_micros(50);
 /// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// How long a shutdown waits for the end of what is being ended, before it takes that for something that holds a thread.
+/// How long a shutdown waits for the end of what is being ended, before it takes that for something that holds a
+/// thread.
 const BRIEF: Duration = Duration::from_millis(20);
 
 /// How much longer the shutdown's own thread has, beyond the deadline, for each job that the workers left to it.
@@ -60,15 +62,15 @@ pub struct ShutdownReport {
     /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their
     /// turn.
     pub cancelled: usize,
-    /// Jobs that still held a thread at the deadline, or can run only on a thread that another job held, and closures of
-    /// [`offload`](crate::offload()) that still ran, named by their site. Also closures of callbacks, wakers of other
-    /// executors and descriptions of ended jobs whose drop or call held a thread. They continue without a runtime until
-    /// they return or the program exits. The job that shuts its own runtime down is not among them. A job with a
+    /// Jobs that still held a thread at the deadline, or can run only on a thread that another job held, and closures
+    /// of [`offload`](crate::offload()) that still ran, named by their site. Also closures of callbacks, wakers of
+    /// other executors and descriptions of ended jobs whose drop or call held a thread. They continue without a runtime
+    /// until they return or the program exits. The job that shuts its own runtime down is not among them. A job with a
     /// [description](crate::Spawn::described_by) has the name that it was given at spawn.
     pub not_stopped: Vec<JobName>,
-    /// How many jobs, closures, wakers and descriptions held no thread at the deadline, and still had to be ended, dropped
-    /// or called, because they are very many, or because some of `not_stopped` hold the threads that do it. These threads
-    /// go on with it when they can.
+    /// How many jobs, closures, wakers and descriptions held no thread at the deadline, and still had to be ended,
+    /// dropped or called, because they are very many, or because some of `not_stopped` hold the threads that do it.
+    /// These threads go on with it when they can.
     pub left: usize,
 }
 
@@ -146,8 +148,8 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     }
 }
 
-/// The name of a job that holds a thread. One that blocks or computes may have noted a wait earlier in the same poll. Its
-/// description is not asked: it may want what the job holds, and the shutdown would wait for that.
+/// The name of a job that holds a thread. One that blocks or computes may have noted a wait earlier in the same poll.
+/// Its description is not asked: it may want what the job holds, and the shutdown would wait for that.
 fn name_of_held(job: &JobRef) -> JobName {
     let header = job.header();
     let mut name = JobName::without_description(header);

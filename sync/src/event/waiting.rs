@@ -19,9 +19,9 @@ use crate::{
     runtime::{hooks::hooks, unit},
 };
 
-/// The future of every wait: `.await` it in async code, and elsewhere end it with `.wait()`. Only then is there a guard, a
-/// message or whatever is waited for. Cancel-safe: dropping it takes its offers back, and passes on what a partner
-/// has already left.
+/// The future of every wait: `.await` it in async code, and elsewhere end it with `.wait()`. Only then is there a
+/// guard, a message or whatever is waited for. Cancel-safe: dropping it takes its offers back, and passes on what a
+/// partner has already left.
 ///
 /// # Safety
 /// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
@@ -29,8 +29,8 @@ use crate::{
 /// `Waits`.
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
-    /// Created by the first poll that does not end the wait, and dropped by the end of the wait. A wait that is ready at
-    /// once has none, and neither writes one nor asks for it when it is dropped.
+    /// Created by the first poll that does not end the wait, and dropped by the end of the wait. A wait that is ready
+    /// at once has none, and neither writes one nor asks for it when it is dropped.
     claim: MaybeUninit<Claim>,
     stage: Stage,
     /// The line of the wait, if the call that created it knows it.

@@ -3,15 +3,16 @@
 //! *When nothing can run*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is
 //! reported.
 //!
-//! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds the waits one
-//! after the other, so a circle in it may be none: each wait may have ended before the next one was found. A circle that
-//! two samples in a row have found is looked at again, several times at once. If it stands then, too, it is reported. A
-//! wait that may end for another reason, such as a time limit, is not in the sample. Nor is one of several waits that a
-//! job has at the same time: another part of the job, which goes on, may hold what this one waits for.
+//! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds
+//! the waits one after the other, so a circle in it may be none: each wait may have ended before the next one was
+//! found. A circle that two samples in a row have found is looked at again, several times at once. If it stands then,
+//! too, it is reported. A wait that may end for another reason, such as a time limit, is not in the sample. Nor is one
+//! of several waits that a job has at the same time: another part of the job, which goes on, may hold what this one
+//! waits for.
 //!
-//! A report tells what is known: who waits, where, and for what that the next one has locked, or is. It asserts no more:
-//! a part of a job may wait for something that notes nothing, such as a future of another library, and a guard may have
-//! been passed on.
+//! A report tells what is known: who waits, where, and for what that the next one has locked, or is. It asserts no
+//! more: a part of a job may wait for something that notes nothing, such as a future of another library, and a guard
+//! may have been passed on.
 //!
 //! Each circle is reported once, as long as it stands: its jobs' blocks may be those of other jobs later.
 
@@ -50,8 +51,8 @@ const BESIDE_OTHERS: &str = "while others go on";
 /// How they end.
 const UNLESS: &str = "Unless another unit, or another part of one of them, ends one of these waits, they never go on.";
 
-/// The jobs of a circle, each of which waits for the next one, with what they wait for; the one with the lowest address is
-/// first. Their blocks may be free, or belong to other jobs.
+/// The jobs of a circle, each of which waits for the next one, with what they wait for; the one with the lowest address
+/// is first. Their blocks may be free, or belong to other jobs.
 type Circle = Vec<(JobPtr, Reason)>;
 
 /// The circles that were found, so that each is reported once. Owned by the monitor.

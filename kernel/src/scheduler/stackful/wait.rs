@@ -233,8 +233,8 @@ pub(crate) fn deliver_cancel_again() {
     }
 }
 
-/// As [`deliver_cancel_again`]. Nothing happens while the job unwinds: no wait may unwind it then, so what was caught was
-/// another job's.
+/// As [`deliver_cancel_again`]. Nothing happens while the job unwinds: no wait may unwind it then, so what was caught
+/// was another job's.
 pub(crate) fn deliver_cancel_again_unless_unwinding() {
     if !context::again().is_panicking() {
         deliver_cancel_again();

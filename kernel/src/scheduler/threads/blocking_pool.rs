@@ -12,7 +12,8 @@
 //!   for something that itself needs a thread.
 //! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
 //!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
-//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::check`]).
+//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn
+//!   ([`BlockingPool::check`]).
 //! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
 //!   a deadlock of closures that wait for each other by other means is not silent.
 //!
@@ -381,8 +382,8 @@ impl BlockingPool {
         running.thread.is_lowered()
     }
 
-    /// The calling thread ends, and is no longer counted; the monitor starts another for a closure that is queued. False
-    /// if it must go on, because the runtime has stopped.
+    /// The calling thread ends, and is no longer counted; the monitor starts another for a closure that is queued.
+    /// False if it must go on, because the runtime has stopped.
     pub(super) fn leave(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.threads -= usize::from(!inner.is_stopped);

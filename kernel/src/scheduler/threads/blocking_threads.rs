@@ -1,8 +1,8 @@
 //! The blocking threads of a runtime: they run the closures of its blocking pool, and serve no worker.
 //!
 //! A thread is started when a closure needs one, none is idle and the limit allows it; an idle one retires as a spare
-//! thread does. [`blocking_pool`](crate::scheduler::threads::blocking_pool) says what waits and what runs. A thread whose
-//! closure computed, and whose priority was lowered for that and may not rise again, ends after the closure.
+//! thread does. [`blocking_pool`](crate::scheduler::threads::blocking_pool) says what waits and what runs. A thread
+//! whose closure computed, and whose priority was lowered for that and may not rise again, ends after the closure.
 //!
 //! Called by `api::blocking`, `api::offload` and `api::operation` ([`submit`]), by a foreign thread's wait
 //! ([`wait_here`]), and by the monitor ([`check`]).

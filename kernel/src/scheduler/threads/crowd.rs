@@ -11,7 +11,8 @@ use crate::scheduler::{
     workers::shared::Shared,
 };
 
-/// Lowers the threads without a worker if they and the busy workers together are more than the cores. Called by the monitor each round.
+/// Lowers the threads without a worker if they and the busy workers together are more than the cores. Called by the
+/// monitor each round.
 pub(super) fn lower_if_crowded(shared: &Shared, memory: RoundMemory) {
     let closures = shared.blocking.of(Purpose::Closures);
     let computing = match memory.is_enough() {

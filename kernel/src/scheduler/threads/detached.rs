@@ -1,23 +1,23 @@
 //! Detached threads: those that are in a job and own no worker, each with its job, until that poll ends.
 //!
 //! A thread is detached when the monitor retakes its worker, when it hands its worker off because it blocks, or while
-//! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine). A thread in `block_on` that runs a job of its
-//! own for long is in the list, too ([`visits`](super::visits)).
+//! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine). A thread in `block_on` that runs a job
+//! of its own for long is in the list, too ([`visits`](super::visits)).
 //!
-//! The monitor looks at them each round ([`check`](DetachedThreads::check)); `detached_thread.rs` judges one of them. It
-//! reports each job that exceeds `stuck_after` and has not announced that it blocks, once. When more threads compute than
-//! there are cores, counting those that serve workers, it lowers the priority of the detached ones that compute
-//! ([`priority`]).
-//! [Senders](super::senders) keep theirs, as many of them as there are cores. A thread in a fork counts, but keeps its
-//! priority, because the parts of a fork wait for each other. As many roots of forks as there are cores are in this
-//! position; a further one is taken for a job that computes. A thread in a fork is reported only if it blocks.
+//! The monitor looks at them each round ([`check`](DetachedThreads::check)); `detached_thread.rs` judges one of them.
+//! It reports each job that exceeds `stuck_after` and has not announced that it blocks, once. When more threads compute
+//! than there are cores, counting those that serve workers, it lowers the priority of the detached ones that compute
+//! ([`priority`]). [Senders](super::senders) keep theirs, as many of them as there are cores. A thread in a fork
+//! counts, but keeps its priority, because the parts of a fork wait for each other. As many roots of forks as there are
+//! cores are in this position; a further one is taken for a job that computes. A thread in a fork is reported only if
+//! it blocks.
 //!
-//! A job that has announced that it blocks is watched again when the [announcement ends](DetachedThreads::end_announcement), so it may be
-//! reported a second time.
+//! A job that has announced that it blocks is watched again when the [announcement
+//! ends](DetachedThreads::end_announcement), so it may be reported a second time.
 //!
-//! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
-//! counted and listed, and the monitor reports each pending kill that is older than `stuck_after`, once. It also reports
-//! a job that has come to its wait, but that a destructor has held up at its end for that long.
+//! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it
+//! is counted and listed, and the monitor reports each pending kill that is older than `stuck_after`, once. It also
+//! reports a job that has come to its wait, but that a destructor has held up at its end for that long.
 //!
 //! The lock of a job's extensions is taken under that of the list, never the other way.
 
@@ -49,8 +49,8 @@ const NAMED: usize = 10;
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
     threads: Mutex<Vec<DetachedThread>>,
-    /// Jobs whose workers were retaken, and whose polls have ended since the last look, or that have announced that they
-    /// block, before a look could report them.
+    /// Jobs whose workers were retaken, and whose polls have ended since the last look, or that have announced that
+    /// they block, before a look could report them.
     ended: Mutex<Vec<Overdue>>,
     /// How many cores the runtime may use.
     cores: usize,
@@ -92,9 +92,9 @@ impl DetachedThreads {
         priority::is_lowered(self.normal)
     }
 
-    /// The calling thread begins to serve the runtime: it gets the priority of its other threads. It may have inherited that
-    /// of a thread that was lowered, or the slices of the monitor.
-    /// False if the system refuses, so that the thread stays lowered.
+    /// The calling thread begins to serve the runtime: it gets the priority of its other threads. It may have inherited
+    /// that of a thread that was lowered, or the slices of the monitor. False if the system refuses, so that the thread
+    /// stays lowered.
     #[must_use]
     pub(crate) fn begin(&self) -> bool {
         priority::restore(self.normal)
@@ -150,8 +150,8 @@ impl DetachedThreads {
         pending.collect()
     }
 
-    /// The job of this run announces that it blocks, or that it holds the thread in a wait. It is not reported from then on.
-    /// False if it was announced or reported before. A panic hook that was reported before does not count.
+    /// The job of this run announces that it blocks, or that it holds the thread in a wait. It is not reported from
+    /// then on. False if it was announced or reported before. A panic hook that was reported before does not count.
     pub(crate) fn announce(&self, run: ListedRun) -> bool {
         let mut threads = lock(&self.threads);
         let found = threads.iter_mut().find(|thread| thread.is_in(run));
@@ -193,8 +193,8 @@ impl DetachedThreads {
         }
     }
 
-    /// The forks of some of these threads may be over, although the polls are not: what follows is watched as a run that
-    /// begins. Called by the monitor.
+    /// The forks of some of these threads may be over, although the polls are not: what follows is watched as a run
+    /// that begins. Called by the monitor.
     pub(super) fn note_ends_of_forks(&self, is_fork: impl Fn(&JobRef) -> bool) {
         let mut threads = lock(&self.threads);
         let forking = threads
@@ -207,8 +207,8 @@ impl DetachedThreads {
         }
     }
 
-    /// `job`, which went on after what it had announced and holds its thread for long, is in a fork by now: it is judged as
-    /// other forks are.
+    /// `job`, which went on after what it had announced and holds its thread for long, is in a fork by now: it is
+    /// judged as other forks are.
     pub(super) fn is_in_fork(&self, job: &JobRef) {
         let mut threads = lock(&self.threads);
         let found = threads
@@ -225,8 +225,8 @@ impl DetachedThreads {
         }
     }
 
-    /// Nobody is to blame for what `job` has done so far, so it was not reported: it is watched from now on as a run that
-    /// begins.
+    /// Nobody is to blame for what `job` has done so far, so it was not reported: it is watched from now on as a run
+    /// that begins.
     pub(super) fn excuse(&self, job: &JobRef) {
         let mut threads = lock(&self.threads);
         let found = threads
@@ -245,8 +245,8 @@ impl DetachedThreads {
         threads.any(|thread| thread.run.cause == cause && thread.reported)
     }
 
-    /// The run that the calling thread was in has ended. False if the priority of a thread of the pool was lowered and the
-    /// system does not let it rise again.
+    /// The run that the calling thread was in has ended. False if the priority of a thread of the pool was lowered and
+    /// the system does not let it rise again.
     pub(crate) fn end(&self, run: ListedRun) -> bool {
         // Out of the list first: the monitor can no longer lower it.
         let ended = {
@@ -268,8 +268,8 @@ impl DetachedThreads {
         may_serve
     }
 
-    /// Returns the job of this run if it has ended, has left user values, and only this list refers to it. It is watched
-    /// from now on as a run that begins.
+    /// Returns the job of this run if it has ended, has left user values, and only this list refers to it. It is
+    /// watched from now on as a run that begins.
     pub(super) fn begin_destructors(&self, run: ListedRun) -> Option<JobRef> {
         let mut threads = lock(&self.threads);
         let thread = threads.iter_mut().find(|thread| thread.is_in(run))?;
@@ -325,9 +325,9 @@ impl DetachedThreads {
         threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }
 
-    /// Lowers the priority of threads that compute, if these and their competitors outnumber the cores, and then returns
-    /// their share of the cores. Senders keep theirs, but no more of them than there are cores. `operations`: the count
-    /// of the thread with a number. Called by the monitor, after [`check`](Self::check).
+    /// Lowers the priority of threads that compute, if these and their competitors outnumber the cores, and then
+    /// returns their share of the cores. Senders keep theirs, but no more of them than there are cores. `operations`:
+    /// the count of the thread with a number. Called by the monitor, after [`check`](Self::check).
     ///
     /// Priorities change under the lock, so that no thread is lowered after it has restored its own. Nothing else that
     /// asks the system happens there, because each thread takes the lock when its poll ends.

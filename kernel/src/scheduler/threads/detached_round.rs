@@ -167,9 +167,10 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
     }
 }
 
-/// The job has announced on a worker that it blocks, and its thread is detached. If such runs hold more than an eighth of
-/// the spare threads, this is an offence of the job's kind: otherwise a burst of them would take all of these threads. It
-/// is not reported, and the job is not told. Called by the job's thread, before another one gets the worker.
+/// The job has announced on a worker that it blocks, and its thread is detached. If such runs hold more than an eighth
+/// of the spare threads, this is an offence of the job's kind: otherwise a burst of them would take all of these
+/// threads. It is not reported, and the job is not told. Called by the job's thread, before another one gets the
+/// worker.
 pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
     let most = left_for_workers(shared).saturating_add(in_waits);
@@ -179,7 +180,8 @@ pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     }
 }
 
-/// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are reported.
+/// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are
+/// reported.
 pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     if is_excused(shared, job) || is_before_callbacks(job.header()) {
         return;

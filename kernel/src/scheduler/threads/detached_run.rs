@@ -1,4 +1,5 @@
-//! The run of a detached thread, as data: what runs, why the thread is [detached](super::detached), and what was reported.
+//! The run of a detached thread, as data: what runs, why the thread is [detached](super::detached), and what was
+//! reported.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,8 @@ pub(crate) struct DetachedRun {
 pub(crate) enum ListedRun {
     /// That of the thread of the pool with this number.
     OfThread(u32),
-    /// That of this job on the thread in `block_on` with this number. Such a thread may have a second one: what a job leaves
-    /// may call `block_on`, which runs local jobs.
+    /// That of this job on the thread in `block_on` with this number. Such a thread may have a second one: what a job
+    /// leaves may call `block_on`, which runs local jobs.
     OfVisit(u32, JobPtr),
 }
 

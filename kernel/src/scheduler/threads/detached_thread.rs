@@ -113,8 +113,8 @@ impl DetachedThread {
         self.kill_reported = false;
     }
 
-    /// The job announces that it blocks, or that it holds the thread in a wait. What is to be reported of the run so far is
-    /// added to `ended`. False if it was announced or reported before.
+    /// The job announces that it blocks, or that it holds the thread in a wait. What is to be reported of the run so
+    /// far is added to `ended`. False if it was announced or reported before.
     pub(super) fn announce(&mut self, ended: &mut Vec<Overdue>) -> bool {
         // Asked first: of a run that was reported, even if only its panic hook was, nothing is left to report.
         let so_far = self.unreported();
@@ -131,9 +131,10 @@ impl DetachedThread {
         true
     }
 
-    /// The panic hook of the job has ended: what follows is watched as a run that begins, once, unless the job has announced
-    /// that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound. Behind a later hook
-    /// that was reported, the job is not reported yet. Returns what is to be reported of the run so far.
+    /// The panic hook of the job has ended: what follows is watched as a run that begins, once, unless the job has
+    /// announced that it blocks, or was itself reported. Whether it is in a fork is seen when it exceeds the bound.
+    /// Behind a later hook that was reported, the job is not reported yet. Returns what is to be reported of the run so
+    /// far.
     pub(super) fn end_panic_hook(&mut self, bound: Duration) -> Option<Overdue> {
         self.note_code(bound);
         self.run.job.header().end_panic_hook();
@@ -158,8 +159,8 @@ impl DetachedThread {
         }
     }
 
-    /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no look has found that it
-    /// exceeds the bound.
+    /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no look has found that
+    /// it exceeds the bound.
     pub(super) fn unreported(&self) -> Option<Overdue> {
         let is_retaken = self.run.cause == Cause::Retaken && self.run.activity != Activity::Fork;
         (is_retaken && !self.reported).then(|| Overdue {
@@ -204,8 +205,8 @@ impl DetachedThread {
 
     /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only
     /// when its run becomes a long one and when it exceeds `stuck_after`: hundreds may be blocked, and a check takes 10
-    /// µs. For the same reason one that has announced that it blocks is checked when it has held the thread for twice as
-    /// long as at the last check: it may compute.
+    /// µs. For the same reason one that has announced that it blocks is checked when it has held the thread for twice
+    /// as long as at the last check: it may compute.
     pub(super) fn is_sampled(&self, held: Duration, bound: Duration) -> bool {
         if self.announced {
             return held >= self.asked_at.max(bound);
@@ -282,8 +283,8 @@ impl DetachedThread {
         }
     }
 
-    /// The first part of a look: what runs, which is what the look will report. True if the system is to be asked what the
-    /// thread does.
+    /// The first part of a look: what runs, which is what the look will report. True if the system is to be asked what
+    /// the thread does.
     pub(super) fn begin_look(&mut self, held: Duration, bound: Duration) -> bool {
         if !self.look_behind_hook() {
             self.note_code(bound);
@@ -295,8 +296,8 @@ impl DetachedThread {
         self.is_sampled(held, bound) || self.is_timed()
     }
 
-    /// The second part of a look, when the system was asked. Without the first part nothing is judged: the thread was not in
-    /// the list then, or its run has begun again, or what was reported is over.
+    /// The second part of a look, when the system was asked. Without the first part nothing is judged: the thread was
+    /// not in the list then, or its run has begun again, or what was reported is over.
     pub(super) fn check(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
         let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
@@ -374,9 +375,9 @@ impl DetachedThread {
         };
     }
 
-    /// A part of [`check`](Self::check), for a thread in a fork. A fork is expected to compute, and shares what it can. But
-    /// if it blocks for as long as the bound, that is an offence, and the result is true. `ran`: how long the thread had run
-    /// at the last look.
+    /// A part of [`check`](Self::check), for a thread in a fork. A fork is expected to compute, and shares what it can.
+    /// But if it blocks for as long as the bound, that is an offence, and the result is true. `ran`: how long the
+    /// thread had run at the last look.
     fn look_at_fork(
         &mut self,
         now: Option<ThreadTimes>,

@@ -1,6 +1,6 @@
 //! Leftovers: user code that a stopped runtime still has to run or drop. These are wakers of other executors, which it
-//! calls, and closures of callbacks and of [`offload`](crate::offload()) that have not run, and what ended jobs have left,
-//! which it drops.
+//! calls, and closures of callbacks and of [`offload`](crate::offload()) that have not run, and what ended jobs have
+//! left, which it drops.
 //!
 //! No worker is left to run it, and the thread that finds it has something else to do: it shuts the runtime down, ends
 //! other jobs, or waits in a destructor. So leftovers run on threads of their own, and each thread takes one after the

@@ -1,5 +1,5 @@
-//! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for too
-//! long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
+//! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for
+//! too long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
 //!
 //! A round begins with the orphans: workers for which no spare thread was found. They are offered to threads again. If
 //! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers.
@@ -15,8 +15,8 @@
 //!    worker to a spare thread. While kinds of jobs are suspect, a thread that stays blocked for two rounds loses its
 //!    worker before `stuck_after`, unless the thread is in a fork.
 //!
-//! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner keeps
-//! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
+//! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner
+//! keeps running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
 //! 4. empties the outboxes of the detached threads ([`super::outbox`]), looks at threads in `block_on`
@@ -24,8 +24,8 @@
 //!    ([`look_for_blocked`](crate::scheduler::services::Forks::look_for_blocked));
 //! 5. looks at the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
 //!    exceed `stuck_after` there;
-//! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held up](super::held_up), and
-//!    looks at the [blocking pools](super::blocking_pools);
+//! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held
+//!    up](super::held_up), and looks at the [blocking pools](super::blocking_pools);
 //! 7. samples how long messages wait ([`super::queue_watch`]), and looks for circles of waits among what the sample
 //!    has found ([`circle_watch`]).
 //!
@@ -383,8 +383,8 @@ fn retake(
     true
 }
 
-/// Hands a worker that was retaken off to a thread, or leaves it to the next round. An error says why no thread could take
-/// it.
+/// Hands a worker that was retaken off to a thread, or leaves it to the next round. An error says why no thread could
+/// take it.
 fn hand_off_retaken(
     shared: &Arc<Shared>,
     worker: &Worker,

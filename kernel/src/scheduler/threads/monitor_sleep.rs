@@ -38,8 +38,8 @@ impl MonitorSleep {
         }
     }
 
-    /// Called by a detached thread that is watched again, after it has noted that in the list, and by a thread that forks,
-    /// after it has pushed what no worker may take now: a stack job, or a part of a scope.
+    /// Called by a detached thread that is watched again, after it has noted that in the list, and by a thread that
+    /// forks, after it has pushed what no worker may take now: a stack job, or a part of a scope.
     pub(crate) fn begin_to_watch(&self) {
         // Pairs with the fence in `sleep_until_a_worker_wakes`: the list or the queue was changed before this load.
         fence(Ordering::SeqCst);

@@ -24,8 +24,8 @@ const TAKEN_AT_ONCE: usize = 256;
 pub(super) enum Moved {
     /// For a worker that sleeps: everything.
     All,
-    /// For one that has jobs of its own: callbacks stay. It may come to hold its thread as well, and they would go back and
-    /// forth.
+    /// For one that has jobs of its own: callbacks stay. It may come to hold its thread as well, and they would go back
+    /// and forth.
     JobsAndTimers,
     /// Without memory.
     Jobs,

@@ -100,8 +100,9 @@ pub(super) enum Offer {
 /// All threads of a runtime.
 pub(crate) struct ThreadPool {
     inner: Mutex<PoolLists>,
-    /// How many threads want a worker: the length of `wanting`, read by workers at each look. Relaxed: a worker that does
-    /// not see it yet sees it at its next look, and one that falls asleep is woken, under the fences of the sleepers.
+    /// How many threads want a worker: the length of `wanting`, read by workers at each look. Relaxed: a worker that
+    /// does not see it yet sees it at its next look, and one that falls asleep is woken, under the fences of the
+    /// sleepers.
     wanted: AtomicUsize,
     pub(crate) outboxes: Outboxes,
     visitors: Mutex<Vec<Visitor>>,

@@ -55,8 +55,8 @@ pub(crate) fn of_this_thread() -> i32 {
     getpriority_process(None).unwrap_or(0)
 }
 
-/// The policy of the program's threads, as the first thread that built a runtime had it: the whole program may run by the
-/// idle policy.
+/// The policy of the program's threads, as the first thread that built a runtime had it: the whole program may run by
+/// the idle policy.
 fn normal_policy() -> libc::c_int {
     static POLICY: OnceLock<libc::c_int> = OnceLock::new();
     let of_thread = || match attributes(0) {
@@ -112,8 +112,8 @@ pub(crate) fn restore(normal: i32) -> bool {
         || has_policy && setpriority_process(None, normal).is_ok()
 }
 
-/// Sets policy, priority and slice of the thread with this number, or of the calling one if it is 0. False if the system
-/// refuses, or if somebody else gave the thread a policy.
+/// Sets policy, priority and slice of the thread with this number, or of the calling one if it is 0. False if the
+/// system refuses, or if somebody else gave the thread a policy.
 fn set(thread: u32, policy: libc::c_int, nice: i32, slice: u64) -> bool {
     let ours = [libc::SCHED_OTHER, libc::SCHED_IDLE].map(i32::unsigned_abs);
     let Some(mut attributes) = attributes(thread) else {

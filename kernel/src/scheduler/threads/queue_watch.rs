@@ -12,9 +12,9 @@
 //! The same walk collects the jobs that depend on others ([`depending`]), of which circles of waits are made.
 //!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
-//! take more than a hundredth of its time; and up to ten times as often while it must look again at a circle of waits. It
-//! also samples before it sleeps, if that is quick; else it sleeps only until a sample is due. A call that asks for the
-//! figures takes a sample itself if the last one is old.
+//! take more than a hundredth of its time; and up to ten times as often while it must look again at a circle of waits.
+//! It also samples before it sleeps, if that is quick; else it sleeps only until a sample is due. A call that asks for
+//! the figures takes a sample itself if the last one is old.
 
 #![allow(unsafe_code)]
 
@@ -156,8 +156,8 @@ impl QueueWatch {
         self.counts.count(address(job));
     }
 
-    /// Some steps of a sample, if one is due. Called by the monitor each round; `soon` if it needs one. The monitor does
-    /// not wait for a whole sample that another thread takes: stuck workers would wait, too.
+    /// Some steps of a sample, if one is due. Called by the monitor each round; `soon` if it needs one. The monitor
+    /// does not wait for a whole sample that another thread takes: stuck workers would wait, too.
     pub(crate) fn step(&self, clock: &Clock, soon: bool) {
         let Some(mut samples) = self.try_samples() else {
             return;

@@ -4,8 +4,9 @@
 //! it: if its priority were lowered as that of a computation, its receivers would wait whenever anything else wants the
 //! core. So while it keeps completing operations, it counts as a sender ([`detached`](super::detached)).
 //!
-//! A sender with the priority of a worker may keep the core of one for a whole time slice, and the system decides only 250
-//! times a second. So such a thread gives way by itself, once in some thousand posts (`give_way` in `workers::ready`; 0036).
+//! A sender with the priority of a worker may keep the core of one for a whole time slice, and the system decides only
+//! 250 times a second. So such a thread gives way by itself, once in some thousand posts (`give_way` in
+//! `workers::ready`; 0036).
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires or the runtime stops.
 //!
-//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken. A spare thread may also be given
-//! the jobs of the [`quarantine`](crate::scheduler::threads::quarantine), which it runs without a worker.
+//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken. A spare thread may also be
+//! given the jobs of the [`quarantine`](crate::scheduler::threads::quarantine), which it runs without a worker.
 
 #![allow(unsafe_code)]
 
@@ -76,8 +76,8 @@ pub(super) fn orphan(shared: &Shared, index: usize) -> Option<usize> {
     lock(&shared.orphans).get(index).map(|orphan| orphan.worker)
 }
 
-/// Tries again to give threads to the workers in the list. Called by the monitor. Under the lock, so that a thread of the
-/// quarantine that looks for one meanwhile does not miss it.
+/// Tries again to give threads to the workers in the list. Called by the monitor. Under the lock, so that a thread of
+/// the quarantine that looks for one meanwhile does not miss it.
 pub(super) fn hand_off_orphans(shared: &Arc<Shared>) {
     let mut orphans = lock(&shared.orphans);
     for _ in 0..orphans.len() {

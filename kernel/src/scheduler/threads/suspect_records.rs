@@ -2,8 +2,8 @@
 //!
 //! Kinds of one family become one suspect kind once some of them are suspect, and families likewise. From then on the
 //! offences of the whole are noted for it alone, apart from those of known work. So the records stay few, however many
-//! kinds of one code a burst consists of; and of codes a program has a limited number. Once kinds of very many codes are
-//! suspect, so are all fresh jobs.
+//! kinds of one code a burst consists of; and of codes a program has a limited number. Once kinds of very many codes
+//! are suspect, so are all fresh jobs.
 
 use std::time::{Duration, Instant};
 
@@ -82,8 +82,8 @@ impl Suspect {
     }
 }
 
-/// Whether nothing speaks for `job`, which does `work` of a code that need not have offended: it is not known work, and if
-/// it does not say what it does, it is not proven and has never waited.
+/// Whether nothing speaks for `job`, which does `work` of a code that need not have offended: it is not known work, and
+/// if it does not say what it does, it is not proven and has never waited.
 fn is_fresh(job: &Header, work: CurrentWork) -> bool {
     // Noted, so that the answer is the same while the job runs.
     job.prove_if_it_waited();

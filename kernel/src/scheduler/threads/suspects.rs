@@ -20,9 +20,9 @@
 //! offends while a wide kind already keeps it from the workers, only the record of the wide kind notes the offence. So
 //! a burst leaves few records.
 //!
-//! A burst may consist of jobs of many codes, each of which would cost the others the bound, and a spare thread. So once
-//! kinds of very many codes are suspect, all *fresh* jobs are: those that are not proven and have never waited, and work
-//! that is not known.
+//! A burst may consist of jobs of many codes, each of which would cost the others the bound, and a spare thread. So
+//! once kinds of very many codes are suspect, all *fresh* jobs are: those that are not proven and have never waited,
+//! and work that is not known.
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach
 //! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or

@@ -5,8 +5,8 @@
 //! that stand still with it. It changes no priority: that of the thread is the user's.
 //!
 //! When a run has lasted for half of `stuck_after`, the monitor puts the thread into the list of the
-//! [detached](super::detached) ones, where it is judged by what the system says of it. The thread takes itself out when the
-//! run ends.
+//! [detached](super::detached) ones, where it is judged by what the system says of it. The thread takes itself out when
+//! the run ends.
 //!
 //! Called by the loop of the thread ([`begin_run`], [`end_run`]), by its announcements, and by the monitor ([`check`]).
 
@@ -49,8 +49,8 @@ pub(crate) fn end_run((visit, shared): (&VisitRun, &Shared)) {
     }
 }
 
-/// The running job announces that it blocks. False if that was announced before, or if the job is a part of a fork: nobody
-/// would take its entry out of the list.
+/// The running job announces that it blocks. False if that was announced before, or if the job is a part of a fork:
+/// nobody would take its entry out of the list.
 pub(crate) fn announce((visit, shared): (&VisitRun, &Shared), job: JobRef) -> bool {
     if !visit.is_run_of(job.ptr()) {
         return false;

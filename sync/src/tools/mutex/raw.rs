@@ -116,7 +116,8 @@ impl RawMutex {
     #[inline(always)]
     pub(crate) fn try_lock(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        // The common case apart: its exchange has a constant in place of what was loaded, and need not wait for the load.
+        // The common case apart: its exchange has a constant in place of what was loaded, and need not wait for the
+        // load.
         if word == 0 {
             return self.exchange(0, me());
         }

@@ -153,8 +153,8 @@ fn hand_off_worker(job: JobRef, why: WhyHeld) -> Announced {
     Announced { is_outermost }
 }
 
-/// As `hand_off_worker`, for a thread that is detached already, or serves no worker for another reason. False if that was
-/// announced before, or is not watched.
+/// As `hand_off_worker`, for a thread that is detached already, or serves no worker for another reason. False if that
+/// was announced before, or is not watched.
 fn announce_detached(cx: &context::Context) -> bool {
     let (Some(shared), Some(outbox)) = (cx.shared(), cx.outbox()) else {
         return false;
@@ -262,8 +262,8 @@ enum Shutdown {
     Stopped,
 }
 
-/// How far the shutdown of this runtime has come. No worker fires timers once it has stopped, and the thread that shuts it
-/// down may wait in a destructor itself: so this does.
+/// How far the shutdown of this runtime has come. No worker fires timers once it has stopped, and the thread that shuts
+/// it down may wait in a destructor itself: so this does.
 fn look_at_shutdown(runtime: u16) -> Shutdown {
     match crate::scheduler::workers::shared::find(runtime) {
         Some(shared) if shared.is_stopped() => {
@@ -340,8 +340,8 @@ fn park_in_job(
         while !is_over() && !gives_way() {
             let shutdown = look_at_shutdown(header.runtime());
             if shutdown > held.shutdown {
-                // The future looks again: a scope waits neither for what a stopped runtime ends itself, nor for what shuts
-                // it down.
+                // The future looks again: a scope waits neither for what a stopped runtime ends itself, nor for what
+                // shuts it down.
                 held.shutdown = shutdown;
                 parker.waker().wake();
             }

@@ -1,10 +1,10 @@
 //! The common way to wait with the stack: the first poll, and the suspensions and polls behind it.
 //!
 //! A lock that is free, or a channel with a value, ends its wait at the first poll. The general way
-//! ([`wait_in_job`](super::wait_in_job)) first finds out whether and how the stack may be suspended. Here the job only polls,
-//! as it would in an `async` function. If the wait has not ended then, [`suspend`] suspends the stack, and the same code
-//! polls again: so a future is polled by code that knows its type. Whatever is not common is left to the general way, which
-//! continues behind the polls that were made here.
+//! ([`wait_in_job`](super::wait_in_job)) first finds out whether and how the stack may be suspended. Here the job only
+//! polls, as it would in an `async` function. If the wait has not ended then, [`suspend`] suspends the stack, and the
+//! same code polls again: so a future is polled by code that knows its type. Whatever is not common is left to the
+//! general way, which continues behind the polls that were made here.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +21,8 @@ use crate::scheduler::{
     },
 };
 
-/// Allows the running job a first poll, unless it is cancelled, or something is to be done or restored at the beginning of
-/// a wait, or the wait would hold the thread, which polls with another waker. None outside of jobs.
+/// Allows the running job a first poll, unless it is cancelled, or something is to be done or restored at the beginning
+/// of a wait, or the wait would hold the thread, which polls with another waker. None outside of jobs.
 #[inline(always)]
 pub(crate) fn begin() -> Option<FirstPoll> {
     let cx = context::again();
@@ -46,9 +46,9 @@ pub(crate) fn begin() -> Option<FirstPoll> {
     })
 }
 
-/// The last poll has not ended the wait, which is at the line `site`: suspends the stack until the job is woken, and allows
-/// another poll. False, before anything is suspended, if there is no stack for a loop: then the wait continues in the
-/// general way.
+/// The last poll has not ended the wait, which is at the line `site`: suspends the stack until the job is woken, and
+/// allows another poll. False, before anything is suspended, if there is no stack for a loop: then the wait continues
+/// in the general way.
 ///
 /// # Panics
 /// Does not return to a job that is cancelled, unless it is shielded.

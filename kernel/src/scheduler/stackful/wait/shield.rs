@@ -37,8 +37,8 @@ impl Drop for Shield {
     }
 }
 
-/// While it lives, a cancel ends no wait with the stack of the job that created it: each such wait lasts to its end. The
-/// cancel is not lost: the first such wait after that, or [`cancel_point`](crate::cancel_point()), unwinds the job.
+/// While it lives, a cancel ends no wait with the stack of the job that created it: each such wait lasts to its end.
+/// The cancel is not lost: the first such wait after that, or [`cancel_point`](crate::cancel_point()), unwinds the job.
 /// Outside of jobs it does nothing. It stays on the thread that created it.
 #[must_use = "a shield that is dropped at once shields nothing"]
 pub struct CancelShield {

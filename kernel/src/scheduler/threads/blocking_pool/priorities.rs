@@ -3,13 +3,14 @@
 //! A closure may compute for as long as it likes, and nobody waits for its thread. But fifty that do leave a worker a
 //! small part of its core. So a closure counts as one that computes when it has held its thread for the bound and the
 //! system said at two looks in a row that the thread runs, until two looks in a row find it blocked. Where cores are
-//! short, the priority of its thread is lowered while it counts, as that of a
-//! [detached thread](crate::scheduler::threads::detached). A thread that was lowered stays so until its closure has ended,
+//! short, the priority of its thread is lowered while it counts, as that of a [detached
+//! thread](crate::scheduler::threads::detached). A thread that was lowered stays so until its closure has ended,
 //! because others cannot raise it without privilege.
 //!
 //! Hundreds of closures may block, and a look takes 10 µs: each look at a closure comes when it has held its thread for
-//! twice as long as at the last one; at one that counts, each second at the latest. If those that do not count were asked as
-//! often, one that computes now and then would be found to run twice in a row some day, and would stay lowered for ever.
+//! twice as long as at the last one; at one that counts, each second at the latest. If those that do not count were
+//! asked as often, one that computes now and then would be found to run twice in a row some day, and would stay lowered
+//! for ever.
 //!
 //! Called by the monitor ([`crowd`](crate::scheduler::threads::crowd)).
 
@@ -115,8 +116,8 @@ impl BlockingPool {
         running.filter(|running| running.thread.computes).count()
     }
 
-    /// Lowers those that compute, whose normal priority is `normal`, to this share of the cores. Under the lock, so that no
-    /// thread is lowered after it has restored its priority.
+    /// Lowers those that compute, whose normal priority is `normal`, to this share of the cores. Under the lock, so
+    /// that no thread is lowered after it has restored its priority.
     pub(in crate::scheduler::threads) fn lower_computing(&self, normal: i32, share: CpuShare) {
         for Running { thread, .. } in &mut lock(&self.inner).running {
             if thread.computes && thread.lowered < Some(share) {

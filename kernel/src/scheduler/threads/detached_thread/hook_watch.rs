@@ -1,5 +1,5 @@
-//! The watch over a run that exceeds the bound: whether a panic hook runs in it, or the job's own code, and whether a hook
-//! that was reported has gone on for so long that it blocks.
+//! The watch over a run that exceeds the bound: whether a panic hook runs in it, or the job's own code, and whether a
+//! hook that was reported has gone on for so long that it blocks.
 //!
 //! A hook is reported once, as information, and once more, as a warning, when it is a long one. Behind it the job's own
 //! code runs, and is reported as the job's. The same holds if a look finds another hook than the one that was reported:
@@ -66,8 +66,8 @@ impl HookWatch {
         matches!(self, HookWatch::Reported(_))
     }
 
-    /// The hook still runs, and its run has lasted for `held`. If a warning is to tell of it now: for how long it has run,
-    /// at least. `bound`: how long a run may take.
+    /// The hook still runs, and its run has lasted for `held`. If a warning is to tell of it now: for how long it has
+    /// run, at least. `bound`: how long a run may take.
     pub(in crate::scheduler::threads) fn warn(
         &mut self,
         held: Duration,

@@ -16,8 +16,8 @@ pub(crate) trait CircleWatch: Send {
     fn must_look_again(&self) -> bool;
 }
 
-/// Passes on what the last sample has found, once. The look counts as a part of the sample: it is not cut into steps, so
-/// there are fewer samples if it takes long. Called by the monitor each round.
+/// Passes on what the last sample has found, once. The look counts as a part of the sample: it is not cut into steps,
+/// so there are fewer samples if it takes long. Called by the monitor each round.
 pub(super) fn pass_on(shared: &Shared, circles: &mut dyn CircleWatch) {
     if let Some(depending) = shared.queues.take_depending() {
         let began = Instant::now();

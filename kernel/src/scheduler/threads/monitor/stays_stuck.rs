@@ -31,10 +31,10 @@ impl StaysStuck {
         held >= self.look_at
     }
 
-    /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for `held`.
-    /// `running`: the job, if the owner is still in it, and its panic hook. A job that runs a panic hook is looked at again until its own code is
-    /// found to run: only a warning of a hook that blocks goes to stderr, and what the job does behind the hook is reported
-    /// as its own.
+    /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for
+    /// `held`. `running`: the job, if the owner is still in it, and its panic hook. A job that runs a panic hook is
+    /// looked at again until its own code is found to run: only a warning of a hook that blocks goes to stderr, and
+    /// what the job does behind the hook is reported as its own.
     pub(super) fn check(
         &mut self,
         shared: &Shared,

@@ -141,8 +141,8 @@ fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
     });
 }
 
-/// Leaves a destructor that blocks until it is told to go on. The flag is set if a job runs it: then somebody who looked at
-/// all jobs of the program had the last reference.
+/// Leaves a destructor that blocks until it is told to go on. The flag is set if a job runs it: then somebody who
+/// looked at all jobs of the program had the last reference.
 #[derive(Debug)]
 struct BlocksAtDrop(std::sync::Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
 
@@ -182,8 +182,8 @@ fn what_a_reported_job_leaves_on_its_thread_wakes_the_monitor() {
     end.send(()).unwrap();
 }
 
-/// Nothing else happens in the program, so nobody but the thread in `block_on` can wake the monitor and keep it awake. For
-/// so long as the bound it would not stay awake by itself.
+/// Nothing else happens in the program, so nobody but the thread in `block_on` can wake the monitor and keep it awake.
+/// For so long as the bound it would not stay awake by itself.
 #[test]
 fn a_local_job_in_block_on_wakes_the_monitor_and_keeps_it_awake() {
     let builder = crate::Runtime::builder().workers(1);

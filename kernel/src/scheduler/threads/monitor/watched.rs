@@ -90,8 +90,8 @@ impl Watched {
         Holding::Ran(now.ran.saturating_sub(then.ran))
     }
 
-    /// What the thread does, as the looks have found. A fork excuses a thread that computes, and at a single look it may be
-    /// in a page fault, or wait for a moment for a lock. `is_blocked_now`: what the system said last.
+    /// What the thread does, as the looks have found. A fork excuses a thread that computes, and at a single look it
+    /// may be in a page fault, or wait for a moment for a lock. `is_blocked_now`: what the system said last.
     pub(super) fn activity(&self, is_forking: bool, is_blocked_now: bool) -> Activity {
         match is_blocked_now {
             true if self.blocks || !is_forking => Activity::Block,

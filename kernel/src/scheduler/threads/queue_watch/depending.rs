@@ -1,7 +1,8 @@
 //! The jobs that wait for a lock, or for the end of another job: those of which circles of waits are made.
 //!
-//! A sample of all jobs ([`super`]) collects them, in steps. The monitor then passes them to a [`CircleWatch`](crate::scheduler::threads::monitor::circle_watch::CircleWatch),
-//! so that jobs that wait for each other are reported although others go on.
+//! A sample of all jobs ([`super`]) collects them, in steps. The monitor then passes them to a
+//! [`CircleWatch`](crate::scheduler::threads::monitor::circle_watch::CircleWatch), so that jobs that wait for each
+//! other are reported although others go on.
 
 use weald_sync::{
     holders,
@@ -37,7 +38,8 @@ pub(super) fn collect(job: &JobRef, found: &mut Vec<DependingJob>) {
     }
 }
 
-/// What `job` waits for, and the address of the job that can end the wait, if it is known, and `job` waits for nothing else.
+/// What `job` waits for, and the address of the job that can end the wait, if it is known, and `job` waits for nothing
+/// else.
 #[inline]
 pub(crate) fn only_holder_of(job: &JobRef) -> Option<(Reason, usize)> {
     let reason = job.header().waits_only_for()?;

@@ -17,9 +17,9 @@ pub(crate) struct PlainNestedRun<'a> {
 }
 
 impl Context {
-    /// Whether nothing is noted that a [plain nested run](Context::begin_plain_nested) would have to keep from the job that
-    /// it runs. Such a job leaves nothing of the kind: each of these is noted for as long as some frame lasts, and taken off
-    /// while that frame's stack is suspended.
+    /// Whether nothing is noted that a [plain nested run](Context::begin_plain_nested) would have to keep from the job
+    /// that it runs. Such a job leaves nothing of the kind: each of these is noted for as long as some frame lasts, and
+    /// taken off while that frame's stack is suspended.
     #[inline(always)]
     pub(crate) fn has_no_notes(&self) -> bool {
         !self.ending.get()
@@ -28,7 +28,8 @@ impl Context {
             && self.wanted_until.get().is_none()
     }
 
-    /// As [`begin_nested`](Context::begin_nested), in the run of `job`, where there are [no notes](Context::has_no_notes).
+    /// As [`begin_nested`](Context::begin_nested), in the run of `job`, where there are [no
+    /// notes](Context::has_no_notes).
     #[inline(always)]
     pub(crate) fn begin_plain_nested<'a>(
         &self,

@@ -32,8 +32,8 @@ impl PollNotes {
         PollNotes(bits)
     }
 
-    /// These, noted before the stack was suspended: the wait may have used up wakes that were meant for something else, so
-    /// the job runs once more.
+    /// These, noted before the stack was suspended: the wait may have used up wakes that were meant for something else,
+    /// so the job runs once more.
     #[inline(always)]
     pub(crate) fn after_suspension(self) -> PollNotes {
         self.and(PollNotes::YIELDED)

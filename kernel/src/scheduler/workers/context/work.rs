@@ -1,5 +1,5 @@
-//! What the running job works for: its unit, the deadline of the caller whose request it serves, and whether others must
-//! be told if it survives a panic.
+//! What the running job works for: its unit, the deadline of the caller whose request it serves, and whether others
+//! must be told if it survives a panic.
 
 #![allow(unsafe_code)]
 
