@@ -196,3 +196,31 @@ fn report(jobs: Vec<LateWaiting>, begins: &'static str) {
         format!("{}. {UNLESS}", sentence(jobs.iter().collect()))
     });
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use weald_sync::reason::Kind;
+
+    use super::*;
+    use crate::job::testing;
+
+    #[test]
+    fn a_circle_in_the_blocks_of_a_reported_one_is_another_and_one_that_has_ended_is_forgotten() {
+        let jobs = [testing::job(), testing::job()];
+        let circle = |object: &u64| {
+            let links = jobs
+                .iter()
+                .map(|job| (job.ptr(), Reason::new(Kind::Mutex, object)));
+            from_lowest(links.collect())
+        };
+        let locks = [0, 0];
+        let [former, later] = [0, 1].map(|index| circle(&locks[index]));
+        let mut circles = Circles::default();
+        circles.quiet.push(former.clone());
+        assert!(circles.is_reported(&former));
+        assert!(!circles.is_reported(&later));
+        // The jobs wait for nothing.
+        circles.quiet.retain(still_stands);
+        assert!(!circles.is_reported(&former));
+    }
+}
