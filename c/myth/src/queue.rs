@@ -9,8 +9,8 @@
 //! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after a waker has
 //!   marked the node as woken, or after the wait has taken it out itself, under the lock.
 //! - *Locked*: only code that holds the lock touches the links of a node in the queue.
-//! - *Taken*: who has taken a node out under the lock owns its links, its waker and its note, until it marks the node
-//!   as woken, as its last access.
+//! - *Taken*: the thread that takes a node out under the lock owns its links, its waker and its note, until it marks
+//!   the node as woken, as its last access.
 
 #![allow(unsafe_code)]
 

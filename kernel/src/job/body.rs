@@ -88,6 +88,9 @@ pub(crate) struct VTable {
 
 /// Runs the code of a fiber that has not started, until it waits or ends, on a stack that the thread keeps. If it ends
 /// without a panic, moves the output to the second pointer's target; the body then holds nothing.
+///
+/// # Safety
+/// The caller has the job's right to run. The second pointer has room for the output, which nobody takes from the job.
 pub(crate) type RunFresh = unsafe fn(NonNull<Header>, *mut ()) -> FreshRun;
 
 /// How the first run of a fiber ended.

@@ -295,7 +295,7 @@ impl Listed<'_> {
                 return waker;
             }
         }
-        // No unit, until a waiter finds out who has it: the former owner may be waiting for another one by then.
+        // Unknown, until a waiter looks again: the former owner no longer has it, and may itself wait for a waiter.
         self.note_holder(0);
         self.update(|word| Some(word & !OWNER));
         match word & WOKEN {
