@@ -23,7 +23,7 @@
 //! thieves had stolen them. When it pops one, it finds out under the lock that no thief has it, and lowers `top` again.
 //!
 //! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with
-//! `limit` anyway, then makes the owner look around. Until then a push costs nothing extra.
+//! `limit` anyway, then makes the owner respond. Until then a push costs nothing extra.
 //!
 //! On a system without membarrier both sides need a full fence. There `limit` is always alerted and `seen_top`
 //! is always above every place. So the owner always takes the slow paths, which have a full fence, and the
@@ -34,7 +34,7 @@
 //! - `top <= bottom`, except under the lock and during an owner's pop.
 //! - `seen_top` is `top`, or `shared` if that is greater; all three are written only under the thieves' lock, and
 //!   `shared` only by the owner. So the owner sees `seen_top` above the place of each shared entry.
-//! - There is always room for the next push, because the push that fills the last slot makes the owner look around and
+//! - There is always room for the next push, because the push that fills the last slot makes the owner respond and
 //!   grow the deque.
 
 #![allow(unsafe_code)]
@@ -52,16 +52,16 @@ const FIRST_SLOTS: usize = 2;
 /// How often a thief checks that an entry is still there before it steals the entry; about half a microsecond
 /// in total. An entry that its owner pops sooner is not worth stealing: a steal costs both threads more.
 #[cfg(not(any(loom, miri)))]
-const STEADY_LOOKS: usize = 32;
+const STEADY_CHECKS: usize = 32;
 #[cfg(any(loom, miri))]
-const STEADY_LOOKS: usize = 1;
+const STEADY_CHECKS: usize = 1;
 
 /// How often a thief that has alerted the owner checks whether the owner shares the entry, before it pays for a heavy
 /// fence. As long as such a fence takes on a virtual machine: some ten microseconds, which the owner loses, too.
 #[cfg(not(any(loom, miri)))]
-const ASKING_LOOKS: usize = 20 * STEADY_LOOKS;
+const ASKING_CHECKS: usize = 20 * STEADY_CHECKS;
 #[cfg(any(loom, miri))]
-const ASKING_LOOKS: usize = 1;
+const ASKING_CHECKS: usize = 1;
 
 /// The value of `limit` after an alert.
 const ALERTED: usize = 0;
@@ -74,11 +74,11 @@ struct CachePadded<T>(T);
 pub(crate) struct Deque<T, S> {
     /// The place of the next push.
     bottom: AtomicUsize,
-    /// From this place on, a push makes the owner look around: the last slot, or [`ALERTED`].
+    /// From this place on, a push makes the owner respond: the last slot, or [`ALERTED`].
     limit: AtomicUsize,
     /// The first of the slots.
     slots: AtomicPtr<AtomicPtr<T>>,
-    /// From this place on, an entry is the owner's without a look at the lock: the greater of `top` and
+    /// From this place on, an entry is the owner's, and the lock need not be taken: the greater of `top` and
     /// [`ThiefSide::shared`], or `usize::MAX` if fences are symmetric.
     seen_top: CachePadded<AtomicUsize>,
     /// The place of the next steal.
@@ -170,7 +170,7 @@ impl<T, S> Deque<T, S> {
         }
     }
 
-    /// Puts `entry` at the returned place. If the second value is true, the owner must look around at once:
+    /// Puts `entry` at the returned place. If the second value is true, the owner must respond at once:
     /// it calls [`Deque::reset_limit`], then does what the alert was for.
     ///
     /// # Safety
@@ -185,7 +185,7 @@ impl<T, S> Deque<T, S> {
         unsafe { &*slot }.store(entry, Ordering::Relaxed);
         // Release: pairs with a thief's acquire load. The slot and the entry are written before.
         self.bottom.store(place + 1, Ordering::Release);
-        // Pairs with the heavy fence of a sleeper between its alert and its last look.
+        // Pairs with the heavy fence of a sleeper between its alert and its last check.
         barrier::light_if_asymmetric();
         // Acquire: pairs with the store in `alert`. The owner sees why it was alerted.
         (place, place >= self.limit.load(Ordering::Acquire))
@@ -258,7 +258,7 @@ impl<T, S> Deque<T, S> {
         self.set_top(bottom, &inner);
     }
 
-    /// Makes room, shares what is there, and resets the limit, after a push that asked the owner to look around.
+    /// Makes room, shares what is there, and resets the limit, after a push that asked the owner to respond.
     ///
     /// # Safety
     /// The caller is the owner.
@@ -281,11 +281,11 @@ impl<T, S> Deque<T, S> {
         }
         drop(inner);
         // Pairs with the heavy fence that an alerting thread executes after it published the reason and before it
-        // alerts: either the owner sees the reason when it looks around, or the alert comes after this store.
+        // alerts: either the owner sees the reason when it responds, or the alert comes after this store.
         barrier::full();
     }
 
-    /// Makes the owner look around at its next push. Any thread.
+    /// Makes the owner respond at its next push. Any thread.
     pub(crate) fn alert(&self) {
         // Release: pairs with the load in `push`.
         self.limit.store(ALERTED, Ordering::Release);
@@ -337,7 +337,7 @@ impl<T, S> Deque<T, S> {
 
     /// Whether the entry at `place` has been there for long enough to be worth a steal. Any thread.
     fn stays(&self, place: usize) -> bool {
-        (0..STEADY_LOOKS).all(|_| {
+        (0..STEADY_CHECKS).all(|_| {
             spin_loop();
             self.bottom.load(Ordering::Relaxed) > place
         })
@@ -354,7 +354,7 @@ impl<T, S> Deque<T, S> {
             spin_loop();
             is_shared() || self.bottom.load(Ordering::Relaxed) <= place
         };
-        let _in_time = (0..ASKING_LOOKS).any(is_answered);
+        let _in_time = (0..ASKING_CHECKS).any(is_answered);
     }
 
     /// Steals the oldest entry, if it stays for a while and `admits` returns true, and leaves in its place what `leave`

@@ -67,7 +67,7 @@ pub(crate) struct ForkDeque {
     /// Whether the root fork's thread waits, or has announced with `block_in_place` that it may block.
     waits: AtomicBool,
     /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to
-    /// wait, and at the next push at which it looks around.
+    /// wait, and at the next push at which it responds.
     blocked: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
@@ -171,7 +171,7 @@ impl ForkDeque {
     }
 
     /// The monitor has found the root fork's thread blocked. If it has gone on meanwhile, one root fork too many may
-    /// compute until its next look around, or the monitor's.
+    /// compute until it responds, or until the monitor checks.
     pub(super) fn note_blocked(&self) {
         self.change(|| {
             // A thread that has begun to wait meanwhile says itself when it goes on.

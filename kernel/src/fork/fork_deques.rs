@@ -10,7 +10,7 @@
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
 //! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
-//! bound keeps from all workers wakes the monitor (`look_around` in `join.rs`).
+//! bound keeps from all workers wakes the monitor (`respond` in `join.rs`).
 
 #![allow(unsafe_code)]
 

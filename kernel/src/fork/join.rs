@@ -5,7 +5,7 @@
 //! 2. pop the stack job, and run it here.
 //!
 //! The slow paths, in the cold functions below:
-//! - the owner must look around after its push: a worker sleeps, the job is cancelled, or the deque is full;
+//! - the owner must respond after its push: a worker sleeps, the job is cancelled, or the deque is full;
 //! - a thief has the stack job: wait for the stolen job ([`StolenJob::wait`]);
 //! - the first half unwinds: the second is run nevertheless, or dropped if the unwinding is for a cancel, before the
 //!   unwinding resumes;
@@ -104,12 +104,12 @@ fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A
         return depth::segment(fork_deque, || join_on_segment(fork_deque, f, g));
     }
     // SAFETY: the fork deque is that of the calling thread's root fork.
-    let (place, look) = unsafe { fork_deque.deque.push(stack_job.as_entry()) };
+    let (place, must_respond) = unsafe { fork_deque.deque.push(stack_job.as_entry()) };
     // Caught, and not left to a destructor: a thread that waits for the second half must not be unwinding. It could
     // not suspend its stack then, and what it waits for may be pinned to this thread.
     let first = || {
-        if look {
-            look_around(fork_deque);
+        if must_respond {
+            respond(fork_deque);
         }
         f()
     };
@@ -268,7 +268,7 @@ fn forget_panics<R>(act: impl FnOnce() -> R) {
 /// After a push that asked for it: makes room, obeys a cancel, wakes a sleeper.
 #[cold]
 #[inline(never)]
-fn look_around(fork_deque: &ForkDeque) {
+fn respond(fork_deque: &ForkDeque) {
     // SAFETY: the fork deque is that of the calling thread's root fork.
     unsafe { fork_deque.deque.reset_limit() };
     fork_deque.note_running();
@@ -278,7 +278,7 @@ fn look_around(fork_deque: &ForkDeque) {
         return;
     }
     if !fork_deques::of(shared).admits(shared, fork_deque) {
-        // The monitor looks when this thread no longer computes: if the thread is blocked, nobody else finds out.
+        // The monitor checks when this thread no longer computes: if the thread is blocked, nobody else finds out.
         shared.monitor.begin_to_watch();
     } else {
         // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall

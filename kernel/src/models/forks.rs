@@ -23,7 +23,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// With a deque whose owner has looked around, so that its limit is the last slot.
+    /// With a deque whose owner has responded, so that its limit is the last slot.
     fn new(workers: usize, jobs: usize) -> Arc<Shared> {
         let shared = Shared {
             deque: Deque::new(),
@@ -35,11 +35,11 @@ impl Shared {
         Arc::new(shared)
     }
 
-    /// As `join::join_on` begins, with `join::look_around`. Returns the place of the stack job.
+    /// As `join::join_on` begins, with `join::respond`. Returns the place of the stack job.
     fn push(&self, number: usize) -> usize {
         // SAFETY: one thread of each model owns the deque.
-        let (place, look) = unsafe { self.deque.push(self.jobs.queue(number)) };
-        if look {
+        let (place, must_respond) = unsafe { self.deque.push(self.jobs.queue(number)) };
+        if must_respond {
             // SAFETY: as above.
             unsafe { self.deque.reset_limit() };
             if self.sleepers.sleeping() > 0 {

@@ -6,7 +6,7 @@ use std::ptr;
 
 use super::*;
 
-/// A deque of numbers whose owner has looked around, so that it is not alerted.
+/// A deque of numbers whose owner has responded, so that it is not alerted.
 fn calm() -> Deque<u32, u32> {
     barrier::register();
     let deque = Deque::new();
@@ -15,15 +15,15 @@ fn calm() -> Deque<u32, u32> {
     deque
 }
 
-/// Pushes an entry, and looks around if the push says so. Returns whether it did.
+/// Pushes an entry, and responds if the push says so. Returns whether it did.
 fn push(deque: &Deque<u32, u32>, entry: &u32) -> bool {
     // SAFETY: this thread is the owner.
-    let (_, looks) = unsafe { deque.push(ptr::from_ref(entry).cast_mut()) };
-    if looks {
+    let (_, must_respond) = unsafe { deque.push(ptr::from_ref(entry).cast_mut()) };
+    if must_respond {
         // SAFETY: as above.
         unsafe { deque.reset_limit() };
     }
-    looks
+    must_respond
 }
 
 /// Whether the owner gets its latest entry back, which is at `place`.
