@@ -1,7 +1,7 @@
 //! An answer: one value, from a unit that gives it to one that waits for it, in one block that both share.
 //!
 //! Steps: the sender puts the value in, claims the waker ([`AnswerState::claim`]), gives the block away
-//! ([`AnswerState::give`]) and wakes. The receiver looks ([`AnswerState::peek`]), and takes the value. The end that
+//! ([`AnswerState::give`]) and wakes. The receiver peeks ([`AnswerState::peek`]), and takes the value. The end that
 //! comes last frees the block, and the word says which end that is; so there is neither a count nor a lock.
 //!
 //! Invariants:
@@ -62,7 +62,7 @@ pub(crate) enum Claimed {
 /// What the receiver sees.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerLook {
+pub(crate) enum AnswerPeek {
     /// Nothing yet.
     Empty,
     /// The sender is about to give: come again.
@@ -95,11 +95,11 @@ impl AnswerState {
         self.0.fetch_or(GIVEN, Ordering::AcqRel) & GONE == 0
     }
 
-    pub(crate) fn peek(&self) -> AnswerLook {
+    pub(crate) fn peek(&self) -> AnswerPeek {
         match self.0.load(Ordering::Acquire) {
-            word if word & GIVEN != 0 => AnswerLook::Given,
-            word if word & CLAIMED != 0 => AnswerLook::Soon,
-            _ => AnswerLook::Empty,
+            word if word & GIVEN != 0 => AnswerPeek::Given,
+            word if word & CLAIMED != 0 => AnswerPeek::Soon,
+            _ => AnswerPeek::Empty,
         }
     }
 
@@ -291,15 +291,15 @@ impl<T, N> AnswerReceiver<T, N> {
         // SAFETY: *state*: the block lives until this side has taken the value, or has left.
         let state = unsafe { &block.as_ref().state };
         match state.peek() {
-            AnswerLook::Given => {
+            AnswerPeek::Given => {
                 self.0 = None;
                 // SAFETY: *state*: the block is this side's.
                 return Poll::Ready(unsafe { free(block) });
             }
             // The sender may wake another waker than this.
-            AnswerLook::Soon => cx.waker().wake_by_ref(),
+            AnswerPeek::Soon => cx.waker().wake_by_ref(),
             // SAFETY: the block lives.
-            AnswerLook::Empty => unsafe { self.wait_with(block, cx.waker()) },
+            AnswerPeek::Empty => unsafe { self.wait_with(block, cx.waker()) },
         }
         note_wait(reason);
         Poll::Pending

@@ -62,9 +62,9 @@ impl<'a, T: AsFd> Ready<'a, T> {
         }
     }
 
-    fn look_or_wait(&mut self, cx: &mut Context<'_>) -> Poll<Seen> {
+    fn poll_noted(&mut self, cx: &mut Context<'_>) -> Poll<Seen> {
         let slot = self.source.slot();
-        match slot.look_or_wait(self.waiter(), || kept(cx.waker())) {
+        match slot.ready_or_wait(self.waiter(), || kept(cx.waker())) {
             Ok(seen) => Poll::Ready(seen),
             Err(_waits) => Poll::Pending,
         }
@@ -73,7 +73,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
     /// Waits until the system confirms that the operation may succeed.
     fn poll_allowed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let Poll::Ready(seen) = self.look_or_wait(cx) else {
+            let Poll::Ready(seen) = self.poll_noted(cx) else {
                 return Poll::Pending;
             };
             if seen.is_gone() || !self.source.is_refused(self.interest) {
@@ -159,7 +159,7 @@ where
     fn poll_take(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
         let this = self.get_mut();
         loop {
-            let seen = ready!(this.ready.look_or_wait(cx));
+            let seen = ready!(this.ready.poll_noted(cx));
             let (source, interest) = (this.ready.source, this.ready.interest);
             if let Some(result) = source.attempt(source.slot(), (interest, seen), &mut this.act) {
                 return Poll::Ready(result);

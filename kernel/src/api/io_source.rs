@@ -244,7 +244,7 @@ impl<T: AsFd> IoSource<T> {
         let interest = waiter.interest;
         let slot = self.slot();
         loop {
-            let Ok(seen) = slot.look_or_wait(waiter.reborrow(), || kept(cx.waker())) else {
+            let Ok(seen) = slot.ready_or_wait(waiter.reborrow(), || kept(cx.waker())) else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };

@@ -7,7 +7,7 @@ use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, thread};
 
 use crate::{
-    api::answer::{AnswerLook, AnswerState, Claimed},
+    api::answer::{AnswerPeek, AnswerState, Claimed},
     sys::AtomicUsize as Watched,
 };
 
@@ -62,13 +62,13 @@ impl Answering {
     /// As `AnswerReceiver::poll_receive` with this waker: the value, or whether the receiver has woken itself.
     fn poll(&self, waker: usize) -> Result<usize, bool> {
         match self.state.peek() {
-            AnswerLook::Given => {
+            AnswerPeek::Given => {
                 let value = self.value.get();
                 self.free();
                 Ok(value)
             }
-            AnswerLook::Soon => Err(true),
-            AnswerLook::Empty => {
+            AnswerPeek::Soon => Err(true),
+            AnswerPeek::Empty => {
                 let mut is_seen = false;
                 if self.state.begin_change() {
                     self.waker.set(waker);

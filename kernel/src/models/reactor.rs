@@ -74,7 +74,7 @@ impl Descriptor {
                 interest: Interest::Read,
                 key: Some(&mut key),
             };
-            match self.slot.look_or_wait(waiter, || waker.clone()) {
+            match self.slot.ready_or_wait(waiter, || waker.clone()) {
                 Err(_waits) => woken.notify.wait(),
                 Ok(seen) => match self.bytes.swap(0, Ordering::SeqCst) {
                     0 => self.slot.refused(Interest::Read, seen),
@@ -129,7 +129,7 @@ fn a_wait_that_is_given_up_leaves_the_others() {
         };
         let _ready = descriptor
             .slot
-            .look_or_wait(waiter, || Waker::from(given_up));
+            .ready_or_wait(waiter, || Waker::from(given_up));
         let there = descriptor.clone();
         let other = thread::spawn(move || there.read(&stays));
         if let Some(key) = key {

@@ -109,7 +109,7 @@ unsafe fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
 /// The shared queue.
 pub(crate) struct Injector<T: Linked> {
     jobs: Mutex<JobBatch<T>>,
-    /// The length, for callers that only look. Written under the lock.
+    /// The length, for callers that only ask. Written under the lock.
     len: AtomicUsize,
     /// How many jobs were ever taken. Written under the lock.
     taken: AtomicU64,

@@ -10,7 +10,7 @@
 //!
 //! The mode is a hint: a thief that has seen an open ring may take from it a moment after the owner withdrew it. A
 //! thread that opens a ring then wakes a sleeper, if the ring is not empty. What an owner puts into a private ring
-//! wakes nobody, and a sleeper's last look ignores it: the owner takes it, or else the monitor finds it in one of its
+//! wakes nobody, and a sleeper's last check ignores it: the owner takes it, or else the monitor finds it in one of its
 //! rounds.
 
 use crate::sys::{AtomicU8, Ordering};

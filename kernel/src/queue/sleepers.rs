@@ -7,16 +7,16 @@
 //! - publisher: put the job where others can see it; fence; load the counts; if a worker sleeps and none
 //!   searches, wake one sleeper, which counts as searching from then on. The owner of a worker that puts a job into its
 //!   own ring takes a light fence, every other publisher a full one.
-//! - sleeper: prepare the sleep, which moves it from searching to sleeping; fence; look for visible work once more; if
+//! - sleeper: prepare the sleep, which moves it from searching to sleeping; fence; check for visible work once more; if
 //!   there is some, retract the sleep, else park. The fence is heavy, because an owner may be about to pass its light
 //!   one. For the last worker to fall asleep a full fence is enough, because no owner is awake then: each owner saw its
 //!   own ring empty, and passed its own fence, before it slept. An owner that wakes meanwhile takes the lock of the
 //!   list after the last sleeper, so it sees that sleeper. And if a thread lost its worker after such a push, the
 //!   worker's next owner saw the job in the ring.
 //!
-//! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look sees
+//! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last check sees
 //! the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose last
-//! look comes after its move. Or it finds work, and the last searcher to do so looks for more: two full fences ensure
+//! check comes after its move. Or it finds work, and the last searcher to do so looks for more: two full fences ensure
 //! that either the publisher sees that the search has ended, or the last searcher sees the job. The publisher executes
 //! its full fence only if a worker sleeps.
 //!
@@ -102,7 +102,7 @@ impl<S> Sleepers<S> {
     /// wakes takes the lock.
     #[must_use]
     pub(crate) fn take_sleeper_of(&self, worker: usize) -> Option<S> {
-        // Pairs with the fence in `prepare`: this sees the sleeper, or the sleeper's last look sees what the caller
+        // Pairs with the fence in `prepare`: this sees the sleeper, or the sleeper's last check sees what the caller
         // did.
         barrier::full();
         if self.sleeping() == 0 {
@@ -155,7 +155,7 @@ impl<S> Sleepers<S> {
         is_last
     }
 
-    /// Prepares the sleep of the calling worker: others count it as asleep from now on. It must then look for visible
+    /// Prepares the sleep of the calling worker: others count it as asleep from now on. It must then check for visible
     /// work once more, and either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
     pub(crate) fn prepare(&self, worker: usize, sleeper: S, from: Before) {
         let mut sleepers = lock(&self.sleepers);

@@ -1,7 +1,7 @@
-//! A queue of pointers that one thread fills and empties, and that any thread may look at.
+//! A queue of pointers that one thread fills and empties, and that any thread may observe.
 //!
-//! It grows as a `VecDeque` does. The owner pays for the onlookers only when it grows: an onlooker holds the lock that
-//! the owner takes to replace the buffer, so no buffer is freed while it is read. What an onlooker sees may be a moment
+//! It grows as a `VecDeque` does. The owner pays for the observers only when it grows: an observer holds the lock that
+//! the owner takes to replace the buffer, so no buffer is freed while it is read. What an observer sees may be a moment
 //! old, and a pointer may have left the queue since.
 //!
 //! # Safety
@@ -174,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn onlookers_see_what_was_put() {
+    fn observers_see_what_was_put() {
         let queue = WatchedQueue::<u8>::new();
         std::thread::scope(|scope| {
-            let onlooker = scope.spawn(|| {
+            let observer = scope.spawn(|| {
                 let mut highest = 0;
                 while highest < PUTS {
                     for seen in queue.snapshot() {
@@ -194,7 +194,7 @@ mod tests {
                     unsafe { queue.pop() };
                 }
             }
-            onlooker.join().unwrap();
+            observer.join().unwrap();
         });
     }
 }

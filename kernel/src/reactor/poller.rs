@@ -2,7 +2,7 @@
 //!
 //! Descriptors are registered once, for both directions, and the system reports them when something changes
 //! (edge-triggered). The eventfd, the *notice*, is level-triggered: it is reported until it is read, so a thread that
-//! only looks cannot take it from the thread that waits.
+//! only polls cannot take it from the thread that waits.
 
 use std::{
     io,

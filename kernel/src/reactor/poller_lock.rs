@@ -5,7 +5,7 @@
 //!
 //! Protocol, together with the sleepers ([`crate::queue::sleepers`]): *a poller that has sources, and in which no
 //! worker waits, is work that every worker sees.*
-//! - sleeper: try to take the lock; prepare the sleep; fence (heavy, or full for the last one awake); look for visible
+//! - sleeper: try to take the lock; prepare the sleep; fence (heavy, or full for the last one awake); check for visible
 //!   work (for a worker without the poller lock, a free lock counts as work); then wait in the poller or park.
 //!   Afterwards: release the lock, then count as awake again.
 //! - the thread that registers the first source: count the source; full fence; wake a sleeper, as for a job.
@@ -16,7 +16,7 @@
 //! that sleeps already.
 //!
 //! Why no wake-up is lost: waking the sleeper with the lock makes the poller's notice readable, until that sleeper
-//! reads it. A worker that only looks leaves the notice alone.
+//! reads it. A worker that only polls leaves the notice alone.
 //!
 //! Not guaranteed: a worker that released the lock to run jobs wakes no other worker to take it. It looks at the
 //! poller itself each tick, and if one run lasts longer than that, the monitor does.

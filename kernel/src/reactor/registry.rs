@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - Each runtime has one poller, and no descriptor belongs to a worker: a stuck thread takes none with it.
-//! - Any thread may look at the poller without waiting. Events only add readiness, so two threads may handle theirs
+//! - Any thread may poll without waiting. Events only add readiness, so two threads may handle theirs
 //!   in any order, late, or for a reused slot; the worst result is a needless attempt.
 //! - While workers sleep, one of them waits in the poller; see `poller_lock`.
 //!
@@ -34,8 +34,8 @@ use crate::{
 };
 
 /// How long a busy worker leaves the poller alone if no other worker waits in it: a fraction of a tick, and much
-/// longer than the third of a microsecond that a look costs.
-const LOOK_AGAIN: Duration = Duration::from_micros(200);
+/// longer than the third of a microsecond that a poll costs.
+const POLL_AGAIN: Duration = Duration::from_micros(200);
 
 /// The reactor of one runtime.
 pub(crate) struct Reactor {
@@ -47,8 +47,8 @@ pub(crate) struct Reactor {
     sources: AtomicUsize,
     poller_lock: PollerLock,
     start: Instant,
-    /// When a worker last looked, in nanoseconds since `start`.
-    looked: AtomicU64,
+    /// When a worker last polled, in nanoseconds since `start`.
+    polled: AtomicU64,
     gone: AtomicBool,
 }
 
@@ -92,7 +92,7 @@ impl Reactor {
             sources: AtomicUsize::new(0),
             poller_lock: PollerLock::new(),
             start: Instant::now(),
-            looked: AtomicU64::new(0),
+            polled: AtomicU64::new(0),
             gone: AtomicBool::new(false),
         }
     }
@@ -103,7 +103,7 @@ impl Reactor {
         self.sources.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a descriptor is watched and no thread waits in the poller. Exact in a sleeper's last look; see
+    /// Whether a descriptor is watched and no thread waits in the poller. Exact in a sleeper's last check; see
     /// [`poller_lock`](crate::reactor::poller_lock).
     pub(crate) fn is_unattended(&self) -> bool {
         self.has_sources() && !self.poller_lock.is_taken()
@@ -119,17 +119,17 @@ impl Reactor {
 
     /// Whether a busy worker should poll now: no sleeper waits in the poller, and the last poll is old.
     #[inline]
-    pub(crate) fn is_look_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_poll_due(&self, now: Instant) -> bool {
         if !self.has_sources() || self.poller_lock.is_taken() {
             return false;
         }
         let since_start = now.saturating_duration_since(self.start).as_nanos();
         let now = u64::try_from(since_start).unwrap_or(u64::MAX);
-        // Relaxed: two threads may look at once.
-        let is_due = now.saturating_sub(self.looked.load(Ordering::Relaxed))
-            >= u64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: two threads may poll at once.
+        let is_due = now.saturating_sub(self.polled.load(Ordering::Relaxed))
+            >= u64::try_from(POLL_AGAIN.as_nanos()).unwrap_or(u64::MAX);
         if is_due {
-            self.looked.store(now, Ordering::Relaxed);
+            self.polled.store(now, Ordering::Relaxed);
         }
         is_due
     }
@@ -235,7 +235,7 @@ impl Reactor {
         self.table.share(index)
     }
 
-    /// Whether the runtime has stopped, so that no thread looks any longer.
+    /// Whether the runtime has stopped, so that no thread polls any longer.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }

@@ -189,7 +189,7 @@ impl SourceSlot {
     /// # Errors
     /// If the direction is not ready.
     #[inline]
-    pub(crate) fn look_or_wait(
+    pub(crate) fn ready_or_wait(
         &self,
         waiter: Waiter<'_>,
         keep: impl FnOnce() -> Waker,

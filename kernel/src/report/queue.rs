@@ -53,8 +53,8 @@ impl Window {
         self.count_at.get_or_insert(self.begun + WINDOW);
     }
 
-    /// When the window must be looked at.
-    fn look_at(&self) -> Instant {
+    /// When the window is due: its count must enter the queue, or it ends.
+    fn due_at(&self) -> Instant {
         self.count_at.unwrap_or(self.begun + WINDOW)
     }
 
@@ -78,8 +78,8 @@ pub(super) struct ReportQueue {
     /// How many of the entries are reports.
     reports: usize,
     windows: HashMap<Key, Window>,
-    /// Before this time no window needs a look.
-    next_look: Option<Instant>,
+    /// Before this time no window is due.
+    next_due: Option<Instant>,
 }
 
 impl ReportQueue {
@@ -123,7 +123,7 @@ impl ReportQueue {
 
     /// The next entry.
     pub(super) fn pop(&mut self, now: Instant) -> Option<QueueEntry> {
-        if self.next_look.is_some_and(|look_at| look_at <= now) {
+        if self.next_due.is_some_and(|due_at| due_at <= now) {
             self.end_windows(now);
         }
         let entry = self.entries.pop_front();
@@ -139,15 +139,15 @@ impl ReportQueue {
 
     /// When the next count may enter the queue.
     pub(super) fn next_count(&self) -> Option<Instant> {
-        self.next_look
+        self.next_due
     }
 
     fn window(&mut self, (kind, origin, audience): ReportClass<'_>, now: Instant) -> &mut Window {
-        let look_at = now + WINDOW;
-        let next_look = &mut self.next_look;
+        let due_at = now + WINDOW;
+        let next_due = &mut self.next_due;
         let key = (mem::discriminant(kind), origin.clone(), audience);
         self.windows.entry(key).or_insert_with(|| {
-            *next_look = Some(next_look.map_or(look_at, |earlier| earlier.min(look_at)));
+            *next_due = Some(next_due.map_or(due_at, |earlier| earlier.min(due_at)));
             Window {
                 begun: now,
                 passed: 0,
@@ -165,16 +165,16 @@ impl ReportQueue {
     /// Queues the counts that are due, and ends the windows that are over.
     fn end_windows(&mut self, now: Instant) {
         for window in self.windows.values_mut() {
-            if window.look_at() <= now {
+            if window.due_at() <= now {
                 self.entries.extend(window.take_count());
             }
         }
-        let is_over = |window: &Window| window.count_at.is_none() && window.look_at() <= now;
+        let is_over = |window: &Window| window.count_at.is_none() && window.due_at() <= now;
         let over = self.windows.extract_if(|_, window| is_over(window));
         // A count of zero is not reported; it becomes an entry only so that its subscriber is dropped elsewhere.
         self.entries
             .extend(over.map(|(_, window)| QueueEntry::LeftOut(window.left_out)));
-        self.next_look = self.windows.values().map(Window::look_at).min();
+        self.next_due = self.windows.values().map(Window::due_at).min();
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         let mut counts = Vec::new();
         for tenth in 0..=30 {
             let now = begin + tenth * WINDOW / 10;
-            // The report comes before the look, and begins a new second.
+            // The report comes before the window is due, and begins a new second.
             (0..20).for_each(|_| _ = make(&mut queue, &callback(1), now));
             counts.extend(take(&mut queue, now).1);
         }

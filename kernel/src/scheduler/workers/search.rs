@@ -72,7 +72,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     share(worker_loop);
     let mut first = FirstOfLook::of(shared, worker_loop.pinned);
     fire_due(worker_loop, &mut first)?;
-    if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {
+    if shared.is_driven() || shared.reactor.is_poll_due(worker_loop.last_look.get()) {
         from_reactor(worker_loop);
     }
     send_overflow(worker_loop)?;
