@@ -9,7 +9,7 @@
 //! half.
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
-//! ([`Forks::look_for_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
+//! ([`Forks::find_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
 //! bound keeps from all workers wakes the monitor (`respond` in `join.rs`).
 
 #![allow(unsafe_code)]
@@ -146,11 +146,11 @@ impl Forks<Shared> for ForkDeques {
             .any(|fork_deque| fork_deque.is_active() && self.admits(shared, fork_deque))
     }
 
-    fn must_look_for_blocked(&self, shared: &Shared) -> bool {
+    fn must_find_blocked(&self, shared: &Shared) -> bool {
         self.is_held_back(shared)
     }
 
-    fn look_for_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
+    fn find_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
         for fork_deque in self.iter().filter(|noted| noted.is_noted_as_blocked()) {
             if !is_blocked(fork_deque.thread_number()) {
                 fork_deque.note_running();

@@ -43,19 +43,19 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     fn wants_helpers(&self, shared: &S) -> bool;
 
     /// Whether a worker sleeps although too many root forks compute to let it take some stack job, or a scope has parts
-    /// that nobody has begun: then [`look_for_blocked`](Forks::look_for_blocked) may find that fewer compute.
-    fn must_look_for_blocked(&self, shared: &S) -> bool;
+    /// that nobody has begun: then [`find_blocked`](Forks::find_blocked) may find that fewer compute.
+    fn must_find_blocked(&self, shared: &S) -> bool;
 
     /// If so, asks `is_blocked` about each thread that forks, by the system's number of the thread; notes the blocked
     /// ones, and wakes a worker if it may steal now. In any case clears the notes of threads that run again. Called by
     /// the monitor.
-    fn look_for_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
+    fn find_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
     /// The forks whose parts no other thread may begin at present, because too many root forks compute.
     fn held_back(&self, shared: &S) -> Vec<HeldBackFork>;
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared
-    /// its sleep, before its last look for work, and by the monitor before its own.
+    /// its sleep, before its last check for work, and by the monitor before its own.
     fn alert_all(&self);
 
     /// Cancels what `job` forked, because `job` is cancelled.

@@ -45,9 +45,9 @@ fn a_root_fork_that_goes_on_on_another_thread_is_looked_for_there() {
 fn the_monitor_takes_a_note_back_when_the_thread_runs_again() {
     in_root_fork(|shared, fork_deque| {
         fork_deque.note_blocked();
-        shared.forks.look_for_blocked(shared, &|_| true);
+        shared.forks.find_blocked(shared, &|_| true);
         assert!(!fork_deque.computes());
-        shared.forks.look_for_blocked(shared, &|_| false);
+        shared.forks.find_blocked(shared, &|_| false);
         assert!(fork_deque.computes());
     });
 }

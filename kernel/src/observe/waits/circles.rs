@@ -5,7 +5,7 @@
 //!
 //! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds
 //! the waits one after the other, so a circle in it may be none: each wait may have ended before the next one was
-//! found. A circle that two samples in a row have found is looked at again, several times at once. If it stands then,
+//! found. A circle that two samples in a row have found is checked again, several times at once. If it stands then,
 //! too, it is reported. A wait that may end for another reason, such as a time limit, is not in the sample. Nor is one
 //! of several waits that a job has at the same time: another part of the job, which goes on, may hold what this one
 //! waits for.
@@ -37,13 +37,13 @@ use crate::{
     },
 };
 
-/// With more processes than this the monitor does not look for cycles when the runtime falls idle: it would walk
+/// With more processes than this the monitor does not search for cycles when the runtime falls idle: it would walk
 /// through all jobs each time. [`Runtime::waits`](crate::Runtime::waits) has no such limit.
 const MOST_PROCESSES: usize = 100_000;
 
 /// How often in a row a circle must stand that two samples have found. Were it none, a job would have to leave its wait
-/// and begin it again between any two of these looks.
-const LOOKS: usize = 8;
+/// and begin it again between any two of these checks.
+const CHECKS: usize = 8;
 
 /// How the reports begin.
 const WHEN_QUIET: &str = "nothing can run any longer";
@@ -58,7 +58,7 @@ type Circle = Vec<(JobPtr, Reason)>;
 /// The circles that were found, so that each is reported once. Owned by the monitor.
 #[derive(Default)]
 pub(crate) struct Circles {
-    /// What the last look found when nothing could run.
+    /// What the last check found when nothing could run.
     quiet: Vec<Circle>,
     /// What the last sample found, and was not reported yet.
     seen: Vec<Circle>,
@@ -67,7 +67,7 @@ pub(crate) struct Circles {
 }
 
 impl CircleWatch for Circles {
-    fn look_when_quiet(&mut self, shared: &Shared) {
+    fn check_when_quiet(&mut self, shared: &Shared) {
         let metrics = Metrics::without_queues(shared);
         if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
             self.quiet.retain(still_stands);
@@ -94,7 +94,7 @@ impl CircleWatch for Circles {
         self.quiet = now;
     }
 
-    fn look_at(&mut self, shared: &Shared, depending: Vec<DependingJob>) {
+    fn check(&mut self, shared: &Shared, depending: Vec<DependingJob>) {
         let found = circles(depending);
         self.quiet.retain(still_stands);
         self.reported.retain(|circle| found.contains(circle));
@@ -110,7 +110,7 @@ impl CircleWatch for Circles {
         }
     }
 
-    fn must_look_again(&self) -> bool {
+    fn must_check_again(&self) -> bool {
         !self.seen.is_empty()
     }
 }
@@ -177,7 +177,7 @@ fn report_if_it_stands(shared: &Shared, circle: &Circle) -> bool {
         let holder = only_holder_of(job).map(|(_, holder)| holder);
         job.header().runtime() == shared.id() && holder == Some(address(next.ptr()))
     };
-    let stands = jobs.len() == circle.len() && (0..LOOKS).all(|_| links().all(waits));
+    let stands = jobs.len() == circle.len() && (0..CHECKS).all(|_| links().all(waits));
     if stands {
         let named = links().map(|(job, next)| {
             let holder = Some(next);

@@ -12,18 +12,18 @@
 //!   for something that itself needs a thread.
 //! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
 //!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
-//!   returned for [`look::TURN_IS_LATE`], those that have waited that long end without a turn
+//!   returned for [`check::TURN_IS_LATE`], those that have waited that long end without a turn
 //!   ([`BlockingPool::check`]).
 //! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
 //!   a deadlock of closures that wait for each other by other means is not silent.
 //!
-//! `look.rs` has what the monitor does with a queue that does not move, and with operations that nobody waits for, and
+//! `check.rs` has what the monitor does with a queue that does not move, and with operations that nobody waits for, and
 //! `priorities.rs` what it does with closures that compute.
 //!
 //! Called by [`blocking_threads`](crate::scheduler::threads::blocking_threads), which are the threads and the monitor's
-//! look at the pools, by the callers of closures and by the shutdown.
+//! check the pools, by the callers of closures and by the shutdown.
 
-mod look;
+mod check;
 mod priorities;
 
 use std::{

@@ -75,8 +75,8 @@ impl BlockingPools {
             .collect()
     }
 
-    /// Whether the monitor must look at a queue.
-    pub(crate) fn must_look(&self) -> bool {
-        self.all().iter().any(|pool| pool.must_look())
+    /// Whether the monitor must check a queue.
+    pub(crate) fn must_check(&self) -> bool {
+        self.all().iter().any(|pool| pool.must_check())
     }
 }

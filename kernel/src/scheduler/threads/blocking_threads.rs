@@ -79,7 +79,7 @@ fn start(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
 }
 
 /// Starts threads for operations that wait because others hold their turns for long, and reports what waits too long.
-/// Returns whether the monitor must look again soon. Called by the monitor each round.
+/// Returns whether the monitor must check again soon. Called by the monitor each round.
 pub(crate) fn check(shared: &Arc<Shared>) -> bool {
     let mut is_soon = false;
     for purpose in [Purpose::Closures, Purpose::Files, Purpose::Names] {

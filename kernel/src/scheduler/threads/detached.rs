@@ -4,7 +4,7 @@
 //! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine). A thread in `block_on` that runs a job
 //! of its own for long is in the list, too ([`visits`](super::visits)).
 //!
-//! The monitor looks at them each round ([`check`](DetachedThreads::check)); `detached_thread.rs` judges one of them.
+//! The monitor checks them each round ([`check`](DetachedThreads::check)); `detached_thread.rs` judges one of them.
 //! It reports each job that exceeds `stuck_after` and has not announced that it blocks, once. When more threads compute
 //! than there are cores, counting those that serve workers, it lowers the priority of the detached ones that compute
 //! ([`priority`]). [Senders](super::senders) keep theirs, as many of them as there are cores. A thread in a fork
@@ -49,8 +49,8 @@ const NAMED: usize = 10;
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
     threads: Mutex<Vec<DetachedThread>>,
-    /// Jobs whose workers were retaken, and whose polls have ended since the last look, or that have announced that
-    /// they block, before a look could report them.
+    /// Jobs whose workers were retaken, and whose polls have ended since the last check, or that have announced that
+    /// they block, before a check could report them.
     ended: Mutex<Vec<Overdue>>,
     /// How many cores the runtime may use.
     cores: usize,
@@ -286,7 +286,7 @@ impl DetachedThreads {
         Some(job)
     }
 
-    /// Looks at the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
+    /// Checks the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
     /// busy. Learns about the senders what [`lower_if_crowded`](Self::lower_if_crowded) then needs. Called by the
     /// monitor.
     pub(crate) fn check(&self, bound: Duration) -> Round {
@@ -294,7 +294,7 @@ impl DetachedThreads {
         let numbers: Vec<u32> = {
             let mut threads = lock(&self.threads);
             let asked = threads.iter_mut().filter_map(|thread| {
-                let asks = thread.begin_look(thread.held(now), bound);
+                let asks = thread.begin_check(thread.held(now), bound);
                 asks.then_some(thread.number)
             });
             asked.collect()

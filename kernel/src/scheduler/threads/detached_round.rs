@@ -1,4 +1,4 @@
-//! The part of the monitor's round that looks at the detached threads. It starts threads for the
+//! The part of the monitor's round that checks the detached threads. It starts threads for the
 //! [quarantine]. It reports each job that exceeds `stuck_after` on a detached
 //! thread, unless the job computes in a fork, and each that does not end although it was asked to. Called by the
 //! monitor only, except [`note_announced`].

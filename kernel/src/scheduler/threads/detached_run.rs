@@ -16,7 +16,7 @@ pub(crate) struct DetachedRun {
     /// When it began, as far as is known.
     pub(crate) since: Instant,
     pub(crate) sends: Sends,
-    /// What ran when the thread was detached. If the run did not exceed the bound then: at the last look.
+    /// What ran when the thread was detached. If the run did not exceed the bound then: at the last check.
     pub(crate) code: RunningCode,
 }
 
@@ -47,7 +47,7 @@ impl RunningCode {
         }
     }
 
-    /// As [`of`](Self::of), at a look of the monitor, which knows the hook at its next look.
+    /// As [`of`](Self::of), at a check of the monitor, which knows the hook at its next check.
     pub(crate) fn see(job: &JobRef) -> RunningCode {
         match job.header().see_panic_hook() {
             SeenHook::New | SeenHook::Again => RunningCode::PanicHook,
@@ -115,7 +115,7 @@ pub(crate) struct LongHook {
     pub(crate) held: Duration,
 }
 
-/// What one look at the detached threads has found.
+/// What one check of the detached threads has found.
 pub(crate) struct Round {
     /// How long a run may take.
     pub(super) bound: Duration,
@@ -123,7 +123,7 @@ pub(crate) struct Round {
     pub(crate) quarantined: usize,
     /// Those of them that run and have not exceeded the bound, or that wait for a core.
     pub(crate) busy: usize,
-    /// Jobs in quarantine whose own code has reached half the bound since the last look.
+    /// Jobs in quarantine whose own code has reached half the bound since the last check.
     pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,

@@ -1,7 +1,7 @@
-//! A [detached](super::detached) thread, and how a look at it is judged: whether its job exceeds the bound, holds the
+//! A [detached](super::detached) thread, and how a check of it is judged: whether its job exceeds the bound, holds the
 //! thread or only waits for a core, and whether it ends after it was asked to.
 //!
-//! Nothing here asks the system; a look brings what the system said.
+//! Nothing here asks the system; a check brings what the system said.
 
 pub(super) mod hook_watch;
 
@@ -25,9 +25,9 @@ pub(super) struct DetachedThread {
     pub(super) run: DetachedRun,
     /// How long the run had lasted when the thread was detached.
     pub(super) held_before: Duration,
-    /// If the run is judged by times: what the system reported at the first look.
+    /// If the run is judged by times: what the system reported at the first check.
     pub(super) first: Option<ThreadTimes>,
-    /// How long the thread had run at the last look, if that had to be known.
+    /// How long the thread had run at the last check, if that had to be known.
     pub(super) ran: Option<Duration>,
     /// In quarantine: whether the run was found to be a long one.
     pub(super) is_long: bool,
@@ -37,7 +37,7 @@ pub(super) struct DetachedThread {
     pub(super) announced: bool,
     /// If it is announced: how long it has held the thread when the system is asked next what the thread does.
     pub(super) asked_at: Duration,
-    /// In a fork: since when the thread was seen blocked at each look.
+    /// In a fork: since when the thread was seen blocked at each check.
     blocked: Option<Instant>,
     /// Whether it is one root of a fork too many, so that the fork excuses nothing.
     pub(super) counts_in_fork: bool,
@@ -45,8 +45,9 @@ pub(super) struct DetachedThread {
     pub(super) renewed: bool,
     /// What was reported of the panic hook.
     hook: HookWatch,
-    /// Whether the look under way has [begun](Self::begin_look) at this thread, and the run has not begun again since.
-    is_looked_at: bool,
+    /// Whether the check under way has [begun](Self::begin_check) at this thread, and the run has not begun again
+    /// since.
+    is_checked: bool,
     /// Whether a report has named the jobs that it holds up.
     pub(super) held_up_reported: bool,
     /// Since when the job is known to have been asked to end, if it was.
@@ -75,7 +76,7 @@ impl DetachedThread {
             counts_in_fork: false,
             renewed: false,
             hook: HookWatch::default(),
-            is_looked_at: false,
+            is_checked: false,
             held_up_reported: false,
             killed: None,
             ends: None,
@@ -108,7 +109,7 @@ impl DetachedThread {
         self.blocked = None;
         self.counts_in_fork = false;
         self.hook = HookWatch::default();
-        self.is_looked_at = false;
+        self.is_checked = false;
         self.held_up_reported = false;
         self.kill_reported = false;
     }
@@ -118,7 +119,7 @@ impl DetachedThread {
     pub(super) fn announce(&mut self, ended: &mut Vec<Overdue>) -> bool {
         // Asked first: of a run that was reported, even if only its panic hook was, nothing is left to report.
         let so_far = self.unreported();
-        let _is_over = self.look_behind_hook();
+        let _is_over = self.note_hook_end();
         if self.reported {
             return false;
         }
@@ -143,7 +144,7 @@ impl DetachedThread {
             return None;
         }
         if mem::replace(&mut self.renewed, true) {
-            let _is_over = self.look_behind_hook();
+            let _is_over = self.note_hook_end();
             return None;
         }
         let (so_far, kill_reported) = (self.unreported(), self.kill_reported);
@@ -159,7 +160,7 @@ impl DetachedThread {
         }
     }
 
-    /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no look has found that
+    /// What is to be reported of a run that nobody watches any longer: it lost its worker, and no check has found that
     /// it exceeds the bound.
     pub(super) fn unreported(&self) -> Option<Overdue> {
         let is_retaken = self.run.cause == Cause::Retaken && self.run.activity != Activity::Fork;
@@ -243,7 +244,7 @@ impl DetachedThread {
     }
 
     /// The kill of a job that was reported as stuck before, if it is to be reported now.
-    fn look_at_kill(&mut self, bound: Duration) -> Option<PendingKill> {
+    fn check_kill(&mut self, bound: Duration) -> Option<PendingKill> {
         if self.kill_reported || !self.reported {
             return None;
         }
@@ -256,21 +257,21 @@ impl DetachedThread {
         due
     }
 
-    /// Whether the monitor has to look whether a panic hook that was reported still runs.
+    /// Whether the monitor has to check whether a panic hook that was reported still runs.
     pub(super) fn awaits_hook(&self) -> bool {
         self.hook.awaits_warning() && !self.announced
     }
 
     /// True if the panic hook that was reported is over, and the run is not one that begins: then the job's own code
     /// runs now, and is not reported yet.
-    pub(super) fn look_behind_hook(&mut self) -> bool {
+    pub(super) fn note_hook_end(&mut self) -> bool {
         let is_due = self.hook.is_begun() && !self.announced;
         let is_over =
             is_due && self.hook.check(self.run.job.header().see_panic_hook()) == FoundCode::Own;
         if is_over {
             self.run.code = RunningCode::Own;
             self.reported = false;
-            self.is_looked_at = false;
+            self.is_checked = false;
         }
         is_over
     }
@@ -283,28 +284,28 @@ impl DetachedThread {
         }
     }
 
-    /// The first part of a look: what runs, which is what the look will report. True if the system is to be asked what
-    /// the thread does.
-    pub(super) fn begin_look(&mut self, held: Duration, bound: Duration) -> bool {
-        if !self.look_behind_hook() {
+    /// The first part of a check: what runs, which is what the check will report. True if the system is to be asked
+    /// what the thread does.
+    pub(super) fn begin_check(&mut self, held: Duration, bound: Duration) -> bool {
+        if !self.note_hook_end() {
             self.note_code(bound);
             if self.is_in_fork() && !self.reported {
                 self.run.code = RunningCode::see(&self.run.job);
             }
         }
-        self.is_looked_at = true;
+        self.is_checked = true;
         self.is_sampled(held, bound) || self.is_timed()
     }
 
-    /// The second part of a look, when the system was asked. Without the first part nothing is judged: the thread was
+    /// The second part of a check, when the system was asked. Without the first part nothing is judged: the thread was
     /// not in the list then, or its run has begun again, or what was reported is over.
     pub(super) fn check(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
         let ran = mem::replace(&mut self.ran, now.map(|times| times.ran));
-        round.unended.extend(self.look_at_kill(bound));
+        round.unended.extend(self.check_kill(bound));
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
-        if !mem::take(&mut self.is_looked_at) {
+        if !mem::take(&mut self.is_checked) {
             round.busy += usize::from(is_quarantined && self.run.activity != Activity::Block);
             return;
         }
@@ -325,7 +326,7 @@ impl DetachedThread {
             return;
         }
         if self.is_in_fork() {
-            if self.look_at_fork(now, ran, round) {
+            if self.check_fork(now, ran, round) {
                 self.set_reported(held);
             }
             return;
@@ -377,8 +378,8 @@ impl DetachedThread {
 
     /// A part of [`check`](Self::check), for a thread in a fork. A fork is expected to compute, and shares what it can.
     /// But if it blocks for as long as the bound, that is an offence, and the result is true. `ran`: how long the
-    /// thread had run at the last look.
-    fn look_at_fork(
+    /// thread had run at the last check.
+    fn check_fork(
         &mut self,
         now: Option<ThreadTimes>,
         ran: Option<Duration>,

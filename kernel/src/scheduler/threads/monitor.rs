@@ -8,7 +8,7 @@
 //! 1. After 0.75 ms, if another worker sleeps or finishes run after run ([`take_overdue`]): moves the job in the next
 //!    slot, the overflow queue and some ready callbacks to the injector, fires due timers, and handles the reactor's
 //!    ready events. The other worker finds the jobs in the injector. So a sleeping worker need not wake each
-//!    millisecond only to look. [Shares](crate::queue::sharing) the ring. So neither a job that holds its thread for
+//!    millisecond only to check. [Shares](crate::queue::sharing) the ring. So neither a job that holds its thread for
 //!    less than the bound, nor a thread that waits for a core, stops what its worker has to wake.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
 //! 3. After `stuck_after`, if the system says that the thread is stuck ([`retake`]): revokes the lease and hands the
@@ -19,13 +19,13 @@
 //! keeps running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
-//! 4. empties the outboxes of the detached threads ([`super::outbox`]), looks at threads in `block_on`
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]), checks threads in `block_on`
 //!    ([`super::visits`]), and at threads that fork, if a fork lacks a thief
-//!    ([`look_for_blocked`](crate::scheduler::services::Forks::look_for_blocked));
-//! 5. looks at the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
+//!    ([`find_blocked`](crate::scheduler::services::Forks::find_blocked));
+//! 5. checks the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
 //!    exceed `stuck_after` there;
 //! 6. lowers the priority of threads that compute if cores are short ([`crowd`]), reports what is [held
-//!    up](super::held_up), and looks at the [blocking pools](super::blocking_pools);
+//!    up](super::held_up), and checks the [blocking pools](super::blocking_pools);
 //! 7. samples how long messages wait ([`super::queue_watch`]), and looks for circles of waits among what the sample
 //!    has found ([`circle_watch`]).
 //!
@@ -34,7 +34,7 @@
 //! [`serve::hand_off`] gives the new lease to a spare thread. The stuck thread gets `Revoked` when it next takes the
 //! lock, and becomes a spare thread itself.
 //!
-//! The monitor reads from the system whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) at two looks
+//! The monitor reads from the system whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) at two checks
 //! in a row is stuck. A runnable thread is stuck only if it was seen to run (`/proc/…/schedstat`) in the second half of
 //! `stuck_after`; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
@@ -143,10 +143,10 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
             false => 0,
         };
         if quiet > QUIET_ROUNDS {
-            circles.look_when_quiet(shared);
+            circles.check_when_quiet(shared);
             let due = shared.queues.sample_before_sleep(&shared.clock);
             circle_watch::pass_on(shared, circles);
-            if circles.must_look_again() {
+            if circles.must_check_again() {
                 quiet = 0;
                 continue;
             }
@@ -170,7 +170,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
         ready::inject_all(shared, shared.pool.outboxes.take_all());
         visits::check(shared);
         let is_blocked = |number| ThreadTimes::of(number).is_some_and(|now| now.is_blocked);
-        shared.forks.look_for_blocked(shared, &is_blocked);
+        shared.forks.find_blocked(shared, &is_blocked);
         match memory {
             RoundMemory::Enough => detached_round::run(shared),
             RoundMemory::Lacking => detached_round::run_without_memory(shared),
@@ -180,7 +180,9 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
             if held_up.report_at_times(shared) | blocking_threads::check(shared) {
                 quiet = 0;
             }
-            shared.queues.step(&shared.clock, circles.must_look_again());
+            shared
+                .queues
+                .step(&shared.clock, circles.must_check_again());
             circle_watch::pass_on(shared, circles);
         }
     }
@@ -205,10 +207,10 @@ fn is_quiet(shared: &Shared) -> bool {
         && shared.quarantine.len() == 0
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
-        && !shared.blocking.must_look()
+        && !shared.blocking.must_check()
         && !visits::must_look(shared)
         && !shared.pool.outboxes.is_any_begun()
-        && !shared.forks.must_look_for_blocked(shared)
+        && !shared.forks.must_find_blocked(shared)
 }
 
 fn pause(shared: &Shared) -> Duration {

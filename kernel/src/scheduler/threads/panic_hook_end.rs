@@ -2,11 +2,11 @@
 //!
 //! The time of a hook is none of the job's, but the poll goes on behind it: the panic unwinds the job, which may catch
 //! it. So what follows a long hook is timed as a run that begins, once in a run: a job that panics again and again is
-//! stuck like any other. Otherwise the monitor, if it looked between the hook's end and the poll's, would take the job
+//! stuck like any other. Otherwise the monitor, if it checked between the hook's end and the poll's, would take the job
 //! for stuck since before the hook.
 //!
 //! Invariant: when the monitor sees that a long hook has ended, it also sees the new run. Both change under the lock
-//! under which the monitor looks at both: that of the worker's core, or that of the list of detached threads.
+//! under which the monitor checks both: that of the worker's core, or that of the list of detached threads.
 //!
 //! A hook that takes less than a quarter of the bound ends without a lock. This hook and each later one leave the run
 //! as it is, so their time counts as the job's. So the monitor may find that a hook which it has reported is over in

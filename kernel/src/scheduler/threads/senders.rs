@@ -16,58 +16,58 @@ use weald_sync::unit;
 
 use crate::sys::Ordering;
 
-/// A thread that completes this many operations between two looks, one in some 10 µs, sends.
+/// A thread that completes this many operations between two checks, one in some 10 µs, sends.
 const MANY: u32 = 100;
-/// After this many looks without a send, although it ran, a thread is no longer a sender; that is some
+/// After this many checks without a send, although it ran, a thread is no longer a sender; that is some
 /// 10 to 40 ms.
-const SILENT_LOOKS: u32 = 16;
+const SILENT_CHECKS: u32 = 16;
 
 /// What the monitor has seen of the operations of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sends {
-    /// The count at the last look.
+    /// The count at the last check.
     operations: u32,
-    /// How many looks there were since the thread last sent; more than [`SILENT_LOOKS`] if it has not sent.
+    /// How many checks there were since the thread last sent; more than [`SILENT_CHECKS`] if it has not sent.
     silent: u32,
-    /// How long the thread had run at the last of these looks, if that is known.
+    /// How long the thread had run at the last of these checks, if that is known.
     ran: Option<Duration>,
 }
 
 impl Sends {
-    /// At the first look, of a thread with this count of operations. It does not send yet.
+    /// At the first check, of a thread with this count of operations. It does not send yet.
     pub(crate) fn at_first(operations: u32) -> Sends {
         Sends {
             operations,
-            silent: SILENT_LOOKS + 1,
+            silent: SILENT_CHECKS + 1,
             ran: None,
         }
     }
 
-    /// At the first look, of the calling thread.
+    /// At the first check, of the calling thread.
     pub(crate) fn here() -> Sends {
         Sends::at_first(unit::with(unit::Unit::operations))
     }
 
-    /// Whether the next look depends on how long the thread has run: it sent before, and did not at the last look.
+    /// Whether the next check depends on how long the thread has run: it sent before, and did not at the last check.
     /// Beside other programs it may have had no core, and then it is not silent.
     pub(crate) fn depends_on_time(&self) -> bool {
-        (1..=SILENT_LOOKS).contains(&self.silent)
+        (1..=SILENT_CHECKS).contains(&self.silent)
     }
 
-    /// The next look. Returns whether the thread sends. `ran`: how long it has run, if that is known.
+    /// The next check. Returns whether the thread sends. `ran`: how long it has run, if that is known.
     pub(crate) fn check(&mut self, operations: u32, ran: Option<Duration>) -> bool {
         let before = mem::replace(&mut self.operations, operations);
         if operations.wrapping_sub(before) >= MANY {
             self.silent = 0;
             return true;
         }
-        if self.silent > SILENT_LOOKS {
+        if self.silent > SILENT_CHECKS {
             return false;
         }
         if ran.is_none() || mem::replace(&mut self.ran, ran) != ran {
             self.silent += 1;
         }
-        self.silent <= SILENT_LOOKS
+        self.silent <= SILENT_CHECKS
     }
 }
 
@@ -126,22 +126,22 @@ mod tests {
 
     #[test]
     fn a_thread_sends_from_the_first_burst_until_it_ran_for_long_and_was_silent() {
-        let ran = |looks: u32| Some(looks * Duration::from_millis(1));
+        let ran = |checks: u32| Some(checks * Duration::from_millis(1));
         let mut sends = Sends::at_first(u32::MAX);
         assert!(!sends.check(u32::MAX, ran(0)));
         assert!(!sends.depends_on_time(), "it never sent");
         for mut operations in [7, 10_000] {
-            let mut look = |more: u32, has_run| {
+            let mut check = |more: u32, has_run| {
                 operations += more;
                 sends.check(operations, ran(has_run))
             };
-            assert!(look(MANY, 0));
-            for looks in 1..=SILENT_LOOKS {
-                assert!(look(MANY - 1, looks));
+            assert!(check(MANY, 0));
+            for checks in 1..=SILENT_CHECKS {
+                assert!(check(MANY - 1, checks));
                 // It had no core.
-                assert!((0..100).all(|_| look(0, looks)));
+                assert!((0..100).all(|_| check(0, checks)));
             }
-            assert!(!look(MANY - 1, SILENT_LOOKS + 1));
+            assert!(!check(MANY - 1, SILENT_CHECKS + 1));
         }
     }
 }

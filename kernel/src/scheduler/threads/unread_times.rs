@@ -3,12 +3,12 @@
 //! A job's state has a bit, `SEEN`, for the message that is the oldest now; a list here has the time of that bit.
 //! - A sample finds messages without the bit: it sets the bit, and only then reads the clock and notes the time, in
 //!   place of any former one ([`check`](UnreadTimes::check)). All of that happens under the lock of the samples, and a
-//!   job is looked at by the samples of one runtime only.
+//!   job is read by the samples of one runtime only.
 //! - A sample finds messages with the bit: the time in the list is that of the bit.
 //! - The receiver clears the bit in the exchange by which it takes the messages. So a message that is posted later has
 //!   no bit, and never gets the time of one that was taken.
 //! - A receiver that took messages with the bit may ask for their time ([`since`](UnreadTimes::since)). It gets the
-//!   lock after the sample that set the bit. If a sample has looked again by then, the time is that of later messages.
+//!   lock after the sample that set the bit. If a sample has read it again by then, the time is that of later messages.
 //!
 //! So the oldest message is never younger than the time says, and the age that is told is never too high. It is too low
 //! by at most the time between two samples. The model is in `models::unread`.
@@ -35,7 +35,7 @@ impl<T> Default for UnreadTimes<T> {
 }
 
 impl<T: Copy> UnreadTimes<T> {
-    /// A sample looks at the mailbox of the job at this address. Returns since when it is unread, if it is.
+    /// A sample checks the mailbox of the job at this address. Returns since when it is unread, if it is.
     pub(crate) fn check(
         &mut self,
         address: usize,
@@ -54,12 +54,12 @@ impl<T: Copy> UnreadTimes<T> {
 
     /// Since when the mailbox of the job at this address is unread, according to the sample that saw it last.
     pub(crate) fn since(&self, address: usize) -> Option<T> {
-        // One sample may look at a job twice, if blocks came or went meanwhile.
+        // One sample may read a job twice, if blocks came or went meanwhile.
         let found = self.under_way.get(&address);
         found.or_else(|| self.last.get(&address)).copied()
     }
 
-    /// The sample under way has looked at all jobs.
+    /// The sample under way has read all jobs.
     pub(crate) fn end_sample(&mut self) {
         self.last = std::mem::take(&mut self.under_way);
     }

@@ -2,13 +2,13 @@
 //!
 //! A closure may compute for as long as it likes, and nobody waits for its thread. But fifty that do leave a worker a
 //! small part of its core. So a closure counts as one that computes when it has held its thread for the bound and the
-//! system said at two looks in a row that the thread runs, until two looks in a row find it blocked. Where cores are
+//! system said at two checks in a row that the thread runs, until two checks in a row find it blocked. Where cores are
 //! short, the priority of its thread is lowered while it counts, as that of a [detached
 //! thread](crate::scheduler::threads::detached). A thread that was lowered stays so until its closure has ended,
 //! because others cannot raise it without privilege.
 //!
-//! Hundreds of closures may block, and a look takes 10 µs: each look at a closure comes when it has held its thread for
-//! twice as long as at the last one; at one that counts, each second at the latest. If those that do not count were
+//! Hundreds of closures may block, and a check takes 10 µs: each check of a closure comes when it has held its thread
+//! for twice as long as at the last one; at one that counts, each second at the latest. If those that do not count were
 //! asked as often, one that computes now and then would be found to run twice in a row some day, and would stay lowered
 //! for ever.
 //!
@@ -28,7 +28,7 @@ use crate::{
     sys::lock,
 };
 
-/// The longest time between two looks at a closure that computes.
+/// The longest time between two checks of a closure that computes.
 const RARELY: Duration = Duration::from_secs(1);
 
 /// What the monitor knows of a thread that runs a closure.
@@ -37,7 +37,7 @@ pub(super) struct ClosureThread {
     number: u32,
     /// How long the closure must have held it when the system is asked next what it does.
     asked_at: Duration,
-    /// Whether it ran at the last look.
+    /// Whether it ran at the last check.
     ran: bool,
     computes: bool,
     lowered: Option<CpuShare>,
@@ -89,7 +89,7 @@ impl Running {
 }
 
 impl BlockingPool {
-    /// Looks at the closures that have held their threads for long. Returns how many compute.
+    /// Checks the closures that have held their threads for long. Returns how many compute.
     pub(in crate::scheduler::threads) fn count_computing(&self, bound: Duration) -> usize {
         let now = Instant::now();
         let due: Vec<u32> = {
@@ -143,7 +143,7 @@ mod tests {
     };
 
     #[test]
-    fn a_closure_computes_if_it_ran_at_two_looks_the_second_beyond_the_bound() {
+    fn a_closure_computes_if_it_ran_at_two_checks_the_second_beyond_the_bound() {
         let mut thread = ClosureThread::new(0);
         assert!(!thread.is_due(BOUND / 4, BOUND) && thread.is_due(BOUND / 2, BOUND));
         thread.check(Some(COMPUTING), BOUND / 2, BOUND);

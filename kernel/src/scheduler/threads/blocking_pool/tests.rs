@@ -1,9 +1,9 @@
-//! A look at the pool counts the threads that are on their way, and closures are taken back one by one.
+//! A check of the pool counts the threads that are on their way, and closures are taken back one by one.
 
 use std::{panic::Location, thread};
 
 use super::*;
-use crate::scheduler::threads::{blocking_call::Caller, blocking_pool::look::TURN_IS_LATE};
+use crate::scheduler::threads::{blocking_call::Caller, blocking_pool::check::TURN_IS_LATE};
 
 fn pool(turns: usize, held: usize) -> BlockingPool {
     BlockingPool::new(Bounds { turns, held })
@@ -57,7 +57,7 @@ fn let_wait(pool: &BlockingPool, time: Duration) {
 }
 
 #[test]
-fn a_look_starts_no_threads_beside_those_on_their_way() {
+fn a_check_starts_no_threads_beside_those_on_their_way() {
     for held in [0, 64] {
         let pool = pool(64, held);
         assert_eq!(push(&pool), Queued::NeedsThread(1));
@@ -85,13 +85,13 @@ fn a_lack_of_threads_is_looked_for_again_once_the_queue_was_empty() {
         let call = new();
         assert_eq!(pool.push(Box::new(|| ()), call.clone()), Queued::MustWait);
         lock(&pool.inner).is_reported = true;
-        assert!(!pool.must_look());
+        assert!(!pool.must_check());
         match is_refused {
             true => pool.refuse_queued(CallEnd::NeverRan, |_| true),
             false => pool.retract(&call),
         }
         assert_eq!(pool.push(Box::new(|| ()), new()), Queued::MustWait);
-        assert!(pool.must_look());
+        assert!(pool.must_check());
     }
 }
 

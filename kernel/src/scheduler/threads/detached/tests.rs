@@ -11,7 +11,7 @@ use crate::{
 const BOUND: Duration = Duration::from_millis(10);
 
 #[test]
-fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
+fn a_retaken_job_that_ends_beyond_the_bound_before_a_check_is_reported() {
     let (threads, listed) = retaken(&testing::job(), BOUND);
     threads.end(listed);
     assert!(threads.is_any_unreported());
@@ -21,7 +21,7 @@ fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
 }
 
 #[test]
-fn a_retaken_job_that_announces_that_it_blocks_before_a_look_is_reported() {
+fn a_retaken_job_that_announces_that_it_blocks_before_a_check_is_reported() {
     let (threads, listed) = retaken(&testing::job(), BOUND);
     assert!(threads.announce(listed));
     let overdue = threads.check(BOUND).overdue;
@@ -66,12 +66,12 @@ fn retaken(job: &JobRef, before: Duration) -> (DetachedThreads, ListedRun) {
 
 #[test]
 fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_reported() {
-    for ends_before_the_look in [true, false] {
+    for ends_before_the_check in [true, false] {
         let job = testing::job();
         job.header().begin_panic_hook();
         let (threads, listed) = retaken(&job, BOUND);
         job.header().end_panic_hook();
-        if ends_before_the_look {
+        if ends_before_the_check {
             threads.end(listed);
         }
         let overdue = threads.check(BOUND).overdue;
@@ -81,11 +81,11 @@ fn what_ran_when_a_worker_was_retaken_beyond_the_bound_is_known_when_the_job_is_
 }
 
 #[test]
-fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
+fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_check() {
     let job = testing::job();
     job.header().begin_panic_hook();
     let (threads, listed) = retaken(&job, Duration::ZERO);
-    // Whether or not this look finds the bound exceeded.
+    // Whether or not this check finds the bound exceeded.
     job.header().end_panic_hook();
     let mut overdue = threads.check(10_000 * BOUND).overdue;
     assert!(overdue.is_empty());
@@ -97,17 +97,17 @@ fn of_a_worker_that_was_retaken_early_it_counts_what_ran_at_the_last_look() {
 
 #[test]
 fn what_follows_a_panic_hook_on_a_detached_thread_is_a_run_that_begins() {
-    for ends_before_the_look in [true, false] {
+    for ends_before_the_check in [true, false] {
         let job = testing::job();
         job.header().begin_panic_hook();
         let (threads, listed) = retaken(&job, BOUND);
-        if !ends_before_the_look {
+        if !ends_before_the_check {
             assert_eq!(threads.check(BOUND).overdue.len(), 1);
         }
         threads.end_panic_hook(listed, &job, BOUND);
         assert!(!job.header().is_in_panic_hook());
         let overdue = threads.check(BOUND).overdue;
-        assert_eq!(overdue.len(), usize::from(ends_before_the_look));
+        assert_eq!(overdue.len(), usize::from(ends_before_the_check));
         assert!(
             overdue
                 .iter()
@@ -214,21 +214,21 @@ fn a_killed_job_that_hangs_at_its_end_is_reported_and_lets_the_monitor_sleep() {
     assert!(threads.pending_kills().is_empty());
 }
 
-/// Looks at a blocked thread whose run has lasted for `held`. Returns how many runs are reported, and how long each
+/// Checks a blocked thread whose run has lasted for `held`. Returns how many runs are reported, and how long each
 /// hook that a warning names has run.
-fn look_at_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<Duration>) {
+fn check_blocked(thread: &mut DetachedThread, held: Duration) -> (usize, Vec<Duration>) {
     let mut round = Round::new(BOUND);
     let times = ThreadTimes {
         ran: Duration::ZERO,
         is_blocked: true,
     };
-    let _asks = thread.begin_look(held, BOUND);
+    let _asks = thread.begin_check(held, BOUND);
     thread.check(Some(times), held, &mut round);
     let hooks = round.long_hooks.iter().map(|hook| hook.held);
     (round.overdue.len(), hooks.collect())
 }
 
-/// A thread in a panic hook, which was found to exceed the bound at a look when its run had lasted for `held`.
+/// A thread in a panic hook, which was found to exceed the bound at a check when its run had lasted for `held`.
 fn in_reported_hook(cause: Cause, activity: Activity, held: Duration) -> DetachedThread {
     let run = DetachedRun {
         activity,
@@ -236,7 +236,7 @@ fn in_reported_hook(cause: Cause, activity: Activity, held: Duration) -> Detache
     };
     let mut thread = DetachedThread::new(0, run);
     thread.run.job.header().begin_panic_hook();
-    let mut is_reported = || look_at_blocked(&mut thread, held) == (1, vec![]);
+    let mut is_reported = || check_blocked(&mut thread, held) == (1, vec![]);
     while !is_reported() {}
     thread
 }
@@ -244,18 +244,14 @@ fn in_reported_hook(cause: Cause, activity: Activity, held: Duration) -> Detache
 #[test]
 fn a_panic_hook_that_goes_on_is_reported_twice_and_does_not_let_the_monitor_sleep_between() {
     let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
-    assert_eq!(look_at_blocked(&mut thread, LONG_HOOK), (0, vec![]));
+    assert_eq!(check_blocked(&mut thread, LONG_HOOK), (0, vec![]));
     assert!(thread.awaits_hook());
     let held = BOUND + LONG_HOOK;
-    assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+    assert_eq!(check_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
     assert!(!thread.awaits_hook());
-    assert_eq!(look_at_blocked(&mut thread, 2 * held), (0, vec![]));
+    assert_eq!(check_blocked(&mut thread, 2 * held), (0, vec![]));
     thread.begin_again(Activity::Compute);
-    assert_eq!(
-        look_at_blocked(&mut thread, held),
-        (1, vec![]),
-        "another run"
-    );
+    assert_eq!(check_blocked(&mut thread, held), (1, vec![]), "another run");
 }
 
 /// Before the panic, a fork may have computed, or a job of the quarantine waited for a core.
@@ -268,9 +264,9 @@ fn the_time_of_a_panic_hook_is_not_that_of_its_run() {
     for (cause, activity) in causes {
         let late = 20 * LONG_HOOK;
         let mut thread = in_reported_hook(cause, activity, late);
-        assert_eq!(look_at_blocked(&mut thread, late + BOUND), (0, vec![]));
+        assert_eq!(check_blocked(&mut thread, late + BOUND), (0, vec![]));
         let held = late + LONG_HOOK;
-        assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+        assert_eq!(check_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
     }
 }
 
@@ -281,25 +277,25 @@ fn a_panic_hook_that_ends_and_does_not_begin_the_run_again_leaves_the_job_to_be_
         let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
         if is_warned {
             let held = BOUND + LONG_HOOK;
-            assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+            assert_eq!(check_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
         }
         thread.run.job.header().end_panic_hook();
-        assert_eq!(look_at_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
+        assert_eq!(check_blocked(&mut thread, 4 * LONG_HOOK), (1, vec![]));
         assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
-        assert_eq!(look_at_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
+        assert_eq!(check_blocked(&mut thread, 5 * LONG_HOOK), (0, vec![]));
     }
 }
 
-/// Each look finds a hook, and the job went on between the two.
+/// Each check finds a hook, and the job went on between the two.
 #[test]
 fn a_second_panic_hook_is_not_taken_for_the_one_that_was_reported() {
     let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
     thread.run.job.header().end_panic_hook();
     thread.run.job.header().begin_panic_hook();
     let held = BOUND + LONG_HOOK;
-    assert_eq!(look_at_blocked(&mut thread, held), (1, vec![]));
+    assert_eq!(check_blocked(&mut thread, held), (1, vec![]));
     assert!(!thread.awaits_hook() && thread.run.code == RunningCode::Own);
-    assert_eq!(look_at_blocked(&mut thread, 2 * held), (0, vec![]));
+    assert_eq!(check_blocked(&mut thread, 2 * held), (0, vec![]));
 }
 
 #[test]
@@ -322,7 +318,7 @@ fn the_end_of_a_second_reported_hook_of_a_run_keeps_the_monitor_awake() {
     let mut thread = in_reported_hook(Cause::Quarantined, Activity::Compute, BOUND);
     let (job, threads) = (thread.run.job.clone(), DetachedThreads::new(1));
     let held = BOUND + LONG_HOOK;
-    assert_eq!(look_at_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
+    assert_eq!(check_blocked(&mut thread, held), (0, vec![LONG_HOOK]));
     thread.renewed = true;
     lock(&threads.threads).push(thread);
     assert!(!threads.is_any_unreported());
@@ -332,7 +328,7 @@ fn the_end_of_a_second_reported_hook_of_a_run_keeps_the_monitor_awake() {
 
 /// It has waited for a core since.
 #[test]
-fn what_a_thread_does_behind_a_reported_panic_hook_is_asked_at_the_look_that_finds_its_end() {
+fn what_a_thread_does_behind_a_reported_panic_hook_is_asked_at_the_check_that_finds_its_end() {
     let threads = DetachedThreads::new(1);
     let mut thread = in_reported_hook(Cause::Quarantined, Activity::Block, BOUND);
     thread.number = rustix::thread::gettid()

@@ -2,8 +2,8 @@
 //! hook that was reported has gone on for so long that it blocks.
 //!
 //! A hook is reported once, as information, and once more, as a warning, when it is a long one. Behind it the job's own
-//! code runs, and is reported as the job's. The same holds if a look finds another hook than the one that was reported:
-//! the job went on between the two. How the monitor tells hooks apart: [`SeenHook`].
+//! code runs, and is reported as the job's. The same holds if a check finds another hook than the one that was
+//! reported: the job went on between the two. How the monitor tells hooks apart: [`SeenHook`].
 //!
 //! Times are counted from the beginning of the run. The hook may begin late in the run, so what counts is the time
 //! since the hook was reported.
@@ -27,7 +27,7 @@ pub(in crate::scheduler::threads) enum HookWatch {
     Warned,
 }
 
-/// What a look finds.
+/// What a check finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(in crate::scheduler::threads) enum FoundCode {
@@ -39,7 +39,7 @@ pub(in crate::scheduler::threads) enum FoundCode {
 }
 
 impl HookWatch {
-    /// A look, which has found `seen`.
+    /// A check, which has found `seen`.
     pub(in crate::scheduler::threads) fn check(&mut self, seen: SeenHook) -> FoundCode {
         match (seen, *self) {
             (SeenHook::New | SeenHook::Again, HookWatch::Nothing) => FoundCode::Hook,
@@ -56,7 +56,7 @@ impl HookWatch {
         *self = HookWatch::Reported(held);
     }
 
-    /// Whether a hook was reported, and no look has found that it is over.
+    /// Whether a hook was reported, and no check has found that it is over.
     pub(in crate::scheduler::threads) fn is_begun(self) -> bool {
         self != HookWatch::Nothing
     }

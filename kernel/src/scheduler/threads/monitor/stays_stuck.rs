@@ -19,21 +19,21 @@ use crate::{
 /// What was reported of one run.
 #[derive(Default)]
 pub(super) struct StaysStuck {
-    /// The run is looked at when it has lasted for this long.
-    look_at: Duration,
+    /// The run is checked when it has lasted for this long.
+    due_at: Duration,
     /// What was reported of the panic hook.
     hook: HookWatch,
 }
 
 impl StaysStuck {
-    /// Whether the run, which has lasted for `held`, is to be looked at: a look takes the lock of the worker's core.
+    /// Whether the run, which has lasted for `held`, is to be checked: a check takes the lock of the worker's core.
     pub(super) fn is_due(&self, held: Duration) -> bool {
-        held >= self.look_at
+        held >= self.due_at
     }
 
     /// Reports that no spare thread is left, and what runs in which job: the worker's owner has been in this run for
     /// `held`. `running`: the job, if the owner is still in it, and its panic hook. A job that runs a panic hook is
-    /// looked at again until its own code is found to run: only a warning of a hook that blocks goes to stderr, and
+    /// checked again until its own code is found to run: only a warning of a hook that blocks goes to stderr, and
     /// what the job does behind the hook is reported as its own.
     pub(super) fn check(
         &mut self,
@@ -42,7 +42,7 @@ impl StaysStuck {
         held: Duration,
     ) {
         let bound = shared.config.stuck_after;
-        self.look_at = Duration::MAX;
+        self.due_at = Duration::MAX;
         let spare = shared.config.spare_threads;
         serve::report_no_spare_thread(shared, spare, NoSpareThread::WorkerIsStuck);
         let Some((job, hook)) = running else {
@@ -50,14 +50,14 @@ impl StaysStuck {
         };
         if detached_round::is_before_callbacks(job.header()) {
             // The callback that it begins may block.
-            self.look_at = held + bound;
+            self.due_at = held + bound;
             return;
         }
         let name = LateName::of(job.header());
         let retake = Retake::Refused;
         let found = self.hook.check(hook);
         if found != FoundCode::Own {
-            self.look_at = held + bound;
+            self.due_at = held + bound;
         }
         match found {
             FoundCode::Own => {

@@ -1,4 +1,4 @@
-//! What wakes the monitor, and how it judges a run by its looks at the thread.
+//! What wakes the monitor, and how it judges a run by its checks of the thread.
 
 use std::sync::{atomic::AtomicBool, mpsc};
 
@@ -81,7 +81,7 @@ fn a_fork_of_a_foreign_thread_wakes_the_monitor_which_finds_it_blocked() {
     runtime.block_on(async {
         for _ in 0..2 {
             until(|| runtime.shared.sleepers.sleeping() == 1);
-            // It looks for the worker that sleeps, and does not look again unasked.
+            // It looks for the worker that sleeps, and does not check again unasked.
             crate::fork::join(|| (), || ());
             until(|| monitor.is_asleep());
             let (tx, rx) = mpsc::channel();
@@ -142,7 +142,7 @@ fn the_end_of_a_short_panic_hook_wakes_the_monitor() {
 }
 
 /// Leaves a destructor that blocks until it is told to go on. The flag is set if a job runs it: then somebody who
-/// looked at all jobs of the program had the last reference.
+/// checked all jobs of the program had the last reference.
 #[derive(Debug)]
 struct BlocksAtDrop(std::sync::Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
 
@@ -209,7 +209,7 @@ fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
         exceed_bound(&mut watched);
         job.header().begin_panic_hook();
         assert!(revoke(shared, worker, &watched).is_some());
-        // The hook ends, and then the poll, before the monitor looks at the detached threads.
+        // The hook ends, and then the poll, before the monitor checks the detached threads.
         job.header().end_panic_hook();
         let listed = ListedRun::OfThread(shared.thread_number());
         shared.detached.end(listed);
@@ -219,7 +219,7 @@ fn a_panic_hook_that_ends_after_its_worker_was_retaken_is_reported_as_one() {
     });
 }
 
-/// The monitor looks behind the hook's end and before the poll's.
+/// The monitor checks behind the hook's end and before the poll's.
 #[test]
 fn a_job_that_goes_on_behind_a_long_panic_hook_keeps_its_worker() {
     while_a_job_runs(|shared, worker_loop, job| {
@@ -240,7 +240,7 @@ fn a_job_that_goes_on_behind_a_long_panic_hook_keeps_its_worker() {
 }
 
 #[test]
-fn a_fork_is_judged_blocked_at_two_looks_and_other_jobs_at_the_last_one() {
+fn a_fork_is_judged_blocked_at_two_checks_and_other_jobs_at_the_last_one() {
     let mut watched = Watched::new(RunWord::NONE);
     let seen = [(true, true), (true, false), (false, true), (false, false)];
     let judge = |watched: &Watched| {
@@ -253,7 +253,7 @@ fn a_fork_is_judged_blocked_at_two_looks_and_other_jobs_at_the_last_one() {
 }
 
 #[test]
-fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
+fn a_thread_that_has_not_run_since_the_first_check_waits_for_a_core() {
     while_a_job_runs(|shared, worker_loop, _| {
         let worker = worker_loop.worker();
         let mut watched = Watched::new(RunWord::NONE);
@@ -265,7 +265,7 @@ fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
             observe(shared, worker, watched, conditions);
             worker.running()
         };
-        // The run is new; then the first look at its thread.
+        // The run is new; then the first check of its thread.
         let running = observe(&mut watched);
         assert!(watched.times.is_none());
         observe(&mut watched);
@@ -282,7 +282,7 @@ fn a_thread_that_has_not_run_since_the_first_look_waits_for_a_core() {
 }
 
 #[test]
-fn only_what_a_thread_ran_since_a_later_look_counts_and_one_is_blocked_at_two_looks() {
+fn only_what_a_thread_ran_since_a_later_check_counts_and_one_is_blocked_at_two_checks() {
     let times = |ran_ms, is_blocked| {
         let ran = Duration::from_millis(ran_ms);
         Some(ThreadTimes { ran, is_blocked })
@@ -304,17 +304,17 @@ fn only_what_a_thread_ran_since_a_later_look_counts_and_one_is_blocked_at_two_lo
     // It blocks in short steps.
     let mut watched = Watched::new(RunWord::NONE);
     watched.times = computing(1);
-    let looks = [2, 3, 4, 5].map(|ran| watched.check(blocked(ran)));
+    let checks = [2, 3, 4, 5].map(|ran| watched.check(blocked(ran)));
     let unknown = [Holding::Unknown; 3];
-    assert_eq!((&looks[..3], looks[3]), (&unknown[..], Holding::Blocked));
-    // It was blocked at the first look.
+    assert_eq!((&checks[..3], checks[3]), (&unknown[..], Holding::Blocked));
+    // It was blocked at the first check.
     let mut watched = Watched::new(RunWord::NONE);
     watched.times = blocked(1);
     assert_eq!(watched.check(blocked(1)), Holding::Blocked);
 }
 
 #[test]
-fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
+fn a_run_without_a_first_check_does_not_send_and_one_with_it_may() {
     let mut watched = Watched::new(RunWord::NONE);
     let many = 10_000;
     assert!(!watched.sends_after(many).check(many, None));
@@ -324,7 +324,7 @@ fn a_run_without_a_first_look_does_not_send_and_one_with_it_may() {
 
 /// Where no spare thread is left.
 #[test]
-fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callback() {
+fn a_run_that_stays_stuck_is_checked_again_in_a_panic_hook_and_before_a_callback() {
     while_a_job_runs(|shared, _, job| {
         let is_due_after = |job: &JobRef, pause| {
             let (mut stays_stuck, held) = (StaysStuck::default(), BOUND);
@@ -349,25 +349,25 @@ fn a_run_that_stays_stuck_is_looked_at_again_in_a_panic_hook_and_before_a_callba
     });
 }
 
-/// Where no spare thread is left. A look that finds the job's own code reports it, and is the last one.
+/// Where no spare thread is left. A check that finds the job's own code reports it, and is the last one.
 #[test]
-fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_a_warning() {
+fn a_run_that_stays_stuck_is_checked_until_its_panic_hook_is_over_even_behind_a_warning() {
     for (pauses, panics_again) in [(1, false), (3, false), (1, true), (3, true)] {
         while_a_job_runs(|shared, _, job| {
             let mut stays_stuck = StaysStuck::default();
-            let mut look = |held| {
+            let mut check = |held| {
                 assert!(stays_stuck.is_due(held));
                 let running = (job.clone(), job.header().see_panic_hook());
                 stays_stuck.check(shared, Some(running), held);
                 stays_stuck.is_due(1000 * held)
             };
             job.header().begin_panic_hook();
-            assert!((1..=pauses).all(|n| look(n * BOUND)));
+            assert!((1..=pauses).all(|n| check(n * BOUND)));
             job.header().end_panic_hook();
             if panics_again {
                 job.header().begin_panic_hook();
             }
-            assert!(!look((pauses + 1) * BOUND));
+            assert!(!check((pauses + 1) * BOUND));
         });
     }
 }
@@ -375,14 +375,14 @@ fn a_run_that_stays_stuck_is_looked_at_until_its_panic_hook_is_over_even_behind_
 struct Panics(mpsc::Sender<()>);
 
 impl CircleWatch for Panics {
-    fn look_when_quiet(&mut self, _shared: &Shared) {
+    fn check_when_quiet(&mut self, _shared: &Shared) {
         self.0.send(()).unwrap();
         std::panic::resume_unwind(Box::new("on purpose"));
     }
 
-    fn look_at(&mut self, _shared: &Shared, _depending: Vec<DependingJob>) {}
+    fn check(&mut self, _shared: &Shared, _depending: Vec<DependingJob>) {}
 
-    fn must_look_again(&self) -> bool {
+    fn must_check_again(&self) -> bool {
         false
     }
 }

@@ -1,5 +1,5 @@
-//! The monitor's look at a [blocking pool](super): turns for closures that wait because others hold theirs for long, an
-//! end of the wait for those that get none, and reports about operations that last although nobody waits for them.
+//! The monitor's check of a [blocking pool](super): turns for closures that wait because others hold theirs for long,
+//! an end of the wait for those that get none, and reports about operations that last although nobody waits for them.
 
 use std::{
     sync::Arc,
@@ -17,21 +17,21 @@ use crate::{
 
 /// A closure that waits this long for its turn is reported, or gets none.
 pub(super) const TURN_IS_LATE: Duration = Duration::from_secs(1);
-/// The most threads that one look starts: a thread takes some 30 µs to start, and the monitor has other duties.
-const STARTS_PER_LOOK: usize = 64;
+/// The most threads that one check starts: a thread takes some 30 µs to start, and the monitor has other duties.
+const STARTS_PER_CHECK: usize = 64;
 
-/// What a look at a pool found.
+/// What a check of a pool found.
 #[derive(Default)]
-pub(in crate::scheduler::threads) struct Look {
+pub(in crate::scheduler::threads) struct PoolCheck {
     /// The numbers of threads that must start; they are counted.
     pub(in crate::scheduler::threads) starts: Vec<usize>,
-    /// Whether the monitor must look again soon.
+    /// Whether the monitor must check again soon.
     pub(in crate::scheduler::threads) is_soon: bool,
 }
 
 impl BlockingPool {
-    /// Whether the monitor must look at the pool.
-    pub(in crate::scheduler::threads) fn must_look(&self) -> bool {
+    /// Whether the monitor must check the pool.
+    pub(in crate::scheduler::threads) fn must_check(&self) -> bool {
         let inner = lock(&self.inner);
         let is_late = !inner.queue.is_empty() && (!inner.is_reported || self.bounds.held > 0);
         is_late || !inner.abandoned.is_empty()
@@ -39,15 +39,15 @@ impl BlockingPool {
 
     /// Gives turns to closures that wait because others hold theirs for long, and reports or ends those that wait too
     /// long; reports operations that last. Called by the monitor each round.
-    pub(in crate::scheduler::threads) fn check(&self) -> Look {
-        let is_any_abandoned = self.look_at_abandoned();
-        let mut found = self.look_at_queue();
+    pub(in crate::scheduler::threads) fn check(&self) -> PoolCheck {
+        let is_any_abandoned = self.check_abandoned();
+        let mut found = self.check_queue();
         found.is_soon |= is_any_abandoned;
         found
     }
 
     /// Reports the operations that last although nobody waits for them. Returns whether others may come to that.
-    fn look_at_abandoned(&self) -> bool {
+    fn check_abandoned(&self) -> bool {
         let mut inner = lock(&self.inner);
         if inner.abandoned.is_empty() {
             return false;
@@ -72,14 +72,18 @@ impl BlockingPool {
         is_any_left
     }
 
-    fn look_at_queue(&self) -> Look {
+    fn check_queue(&self) -> PoolCheck {
         let mut inner = lock(&self.inner);
         let Some((_, first)) = inner.queue.first_key_value() else {
-            return Look::default();
+            return PoolCheck::default();
         };
         let (now, since) = (Instant::now(), first.call.since);
         inner.excuse(self.bounds, now);
-        let most = if inner.is_refused { 1 } else { STARTS_PER_LOOK };
+        let most = if inner.is_refused {
+            1
+        } else {
+            STARTS_PER_CHECK
+        };
         let starts: Vec<usize> = std::iter::from_fn(|| inner.count_new(self.bounds))
             .take(most)
             .collect();
@@ -94,7 +98,7 @@ impl BlockingPool {
             && (!is_operation || rests.is_none_or(|rests| rests >= TURN_IS_LATE));
         if !is_stuck {
             let is_soon = is_operation || !inner.is_reported;
-            return Look { starts, is_soon };
+            return PoolCheck { starts, is_soon };
         }
         if !std::mem::replace(&mut inner.is_reported, true) {
             let (queued, running) = (inner.queue.len(), inner.names());
@@ -116,7 +120,7 @@ impl BlockingPool {
             };
             self.refuse_queued(CallEnd::NoTurn, is_late);
         }
-        Look {
+        PoolCheck {
             starts,
             is_soon: is_operation,
         }
