@@ -20,6 +20,7 @@ pub(crate) mod payload;
 mod queue;
 mod releases;
 mod reporter;
+mod retake;
 mod subscriber;
 pub(crate) mod upcalls;
 
@@ -44,6 +45,7 @@ pub(crate) use reporter::{
     call_for_user, drop_for_user, flush, forbid_user_code, forbids_user_code, start,
     without_user_code,
 };
+pub(crate) use retake::Retake;
 pub(crate) use subscriber::RuntimeSubscriber;
 
 /// A job as reports name it.
@@ -74,34 +76,6 @@ impl fmt::Display for JobName {
             Some(name) => write!(f, "`{name}` spawned at {}", self.site),
             None => write!(f, "an unnamed job spawned at {}", self.site),
         }
-    }
-}
-
-/// What happened to the worker of a stuck job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retake {
-    /// Its worker was retaken.
-    Retaken,
-    /// It holds no worker, because it runs in quarantine.
-    Quarantined,
-    /// Its thread is a user's in `block_on`, and has no worker.
-    OfVisitor,
-    /// The worker could not be retaken. Others take over what is due at it.
-    Refused,
-}
-
-impl fmt::Display for Retake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Retake::Retaken => "another thread now serves its worker",
-            Retake::Refused => "no spare thread is left, so its worker waits for it",
-            Retake::OfVisitor => {
-                "its thread is in block_on, whose future and other local jobs stand still meanwhile"
-            }
-            Retake::Quarantined => {
-                "it runs on a thread without a worker, because others of its kind did the same"
-            }
-        })
     }
 }
 

@@ -205,6 +205,26 @@ fn a_waker_that_blocks_at_the_end_of_a_job_holds_up_nobody_and_is_named() {
 
 /// While one worker is busy and the other sleeps, the monitor fires the busy one's timers.
 #[test]
+fn a_waker_that_blocks_in_a_time_limit_outside_of_runtimes_holds_up_nobody_and_is_named() {
+    collect_reports();
+    let _watch = watch();
+    let _installs_the_hooks = runtime(1);
+    let (waker, go, calls) = blocks();
+    let moment = || weald_sync::after(Duration::from_millis(1));
+    let mut wait = Box::pin(moment().into_future());
+    poll_once(&mut wait, &waker);
+    let place = (false, Some("weald-wakers".to_owned()));
+    assert_eq!(calls.recv().unwrap(), place);
+    moment().wait();
+    let sentence = "a time limit outside of runtimes has fired it, and another thread";
+    until(|| !reports("weald::monitor", sentence).is_empty());
+    let report = &reports("weald::monitor", sentence)[0];
+    let name = "`a waker fired by a timer`, which comes from outside of units,";
+    assert!(report.text.contains(name), "{report:?}");
+    go.send(()).unwrap();
+}
+
+#[test]
 fn the_monitor_calls_no_waker() {
     let _watch = watch();
     for _ in 0..5 {

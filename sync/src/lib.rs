@@ -27,6 +27,7 @@ mod queue {
 mod runtime {
     pub(crate) mod alarm;
     pub mod backlog;
+    mod foreign_alarms;
     pub mod holders;
     pub mod hooks;
     pub(crate) mod parker;

@@ -16,13 +16,14 @@ use std::{
 };
 
 use weald_sync::{
-    hooks::{self, Alarm, FirstPoll, Hooks},
+    hooks::{self, Alarm, FirstPoll, HeldWaker, Hooks},
     reason::{self, Reason},
 };
 
 use crate::{
     api::time,
-    job::{Header, foreign_waker},
+    job::{Header, foreign_call::FiredBy, foreign_waker},
+    report::{self, LateName, LateNames, Retake, StuckRun},
     scheduler::{
         stackful::wait::{self, first_poll},
         workers::{context, shared::Shared, waker},
@@ -99,6 +100,19 @@ impl Hooks for KernelHooks {
 
     fn waker_panicked(&self, payload: Box<dyn Any + Send>) {
         foreign_waker::report_panic(payload);
+    }
+
+    fn waker_blocks(&self, waker: HeldWaker) {
+        let run = StuckRun {
+            held: waker.held,
+            retake: Retake::OfTimeLimit {
+                threads_left: waker.threads_left,
+            },
+            killed: None,
+            is_fork: false,
+        };
+        let name = LateName::new(FiredBy::Timer.named(None), None);
+        report::stuck(name, run, LateNames::none());
     }
 
     fn wake_own(&self, next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {

@@ -65,6 +65,16 @@ impl FiredBy {
             FiredBy::Cancel => format!("the destructor of a waker{}", of.trim_end_matches(',')),
         }
     }
+
+    /// How reports name the call of a waker which `registrar`, or nobody known, has registered.
+    pub(crate) fn named(self, registrar: Option<&JobName>) -> JobName {
+        JobName {
+            name: Some(self.job_name(registrar)),
+            type_name: std::any::type_name::<Waker>(),
+            site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
+            waits_for: None,
+        }
+    }
 }
 
 /// The name of a job that calls a waker of a job that has a description.
@@ -142,12 +152,7 @@ impl Called {
     /// How reports name the call.
     fn name(&self, registrar: Option<&JobName>) -> JobName {
         match self {
-            Called::Waker(by, _) => JobName {
-                name: Some(by.job_name(registrar)),
-                type_name: std::any::type_name::<Waker>(),
-                site: registrar.map_or(OUTSIDE_OF_UNITS, |registrar| registrar.site),
-                waits_for: None,
-            },
+            Called::Waker(by, _) => by.named(registrar),
             Called::Code(name, ..) => name.clone(),
         }
     }

@@ -59,3 +59,13 @@ pub(crate) fn wake_own(wakers: impl IntoIterator<Item = Waker>, foreign: &mut Ve
         None => wakers.for_each(wake),
     }
 }
+
+/// Wakes those that the runtime knows as its own, and leaves the others in `foreign`: all of them, without a runtime.
+/// The caller holds no lock and no claim.
+pub(crate) fn wake_known(wakers: Vec<Waker>, foreign: &mut Vec<Waker>) {
+    let mut wakers = wakers.into_iter();
+    match WAKE_OWN.get() {
+        Some(wake_own) => wake_own(&mut || wakers.next(), foreign),
+        None => foreign.extend(wakers),
+    }
+}

@@ -1,4 +1,7 @@
 //! Deadlines for programs without a runtime: one thread, started at the first use, that serves them all.
+//!
+//! It wakes those that wait with a parker, and the jobs of a runtime. All other wakers are user code, which
+//! [other threads](super::foreign_alarms) call, so that one that blocks delays no wait.
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +16,16 @@ use std::{
     time::Instant,
 };
 
+use super::{foreign_alarms::ForeignAlarms, parker::Parker};
+use crate::queue::wake;
+
 /// The alarms that are set, by deadline and number.
 #[derive(Default)]
 struct Clock {
     alarms: Mutex<BTreeMap<(Instant, u64), Waker>>,
     /// Notified when an alarm becomes the first.
     earlier: Condvar,
+    foreign: ForeignAlarms,
 }
 
 /// A future that is ready at its deadline.
@@ -34,31 +41,34 @@ impl Clock {
     }
 
     /// The loop of the thread.
-    fn serve(&self) {
-        let mut alarms = self.alarms();
+    fn serve(&'static self) {
         loop {
+            let look_in = self.foreign.look();
+            let mut alarms = self.alarms();
             let now = Instant::now();
             let later = alarms.split_off(&(now, u64::MAX));
             let due = std::mem::replace(&mut *alarms, later);
             if !due.is_empty() {
-                // Wakers are user code: they are woken outside the lock.
                 drop(alarms);
-                crate::queue::wake::wake_all(due.into_values());
-                alarms = self.alarms();
+                self.fire(due.into_values());
                 continue;
             }
-            alarms = match alarms.first_key_value() {
-                None => self
-                    .earlier
-                    .wait(alarms)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some((&(deadline, _), _)) => {
-                    let left = deadline.saturating_duration_since(now);
-                    let woken = self.earlier.wait_timeout(alarms, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let next = alarms.first_key_value();
+            let left = next.map(|((deadline, _), _)| deadline.saturating_duration_since(now));
+            match left.into_iter().chain(look_in).min() {
+                None => drop(self.earlier.wait(alarms)),
+                Some(left) => drop(self.earlier.wait_timeout(alarms, left)),
+            }
         }
+    }
+
+    /// Wakes those whose wake runs no user code, and leaves the others to other threads. Outside the lock.
+    fn fire(&self, due: impl Iterator<Item = Waker>) {
+        let (parkers, others): (Vec<_>, Vec<_>) = due.partition(Parker::is_waker);
+        parkers.into_iter().for_each(Waker::wake);
+        let mut foreign = Vec::new();
+        wake::wake_known(others, &mut foreign);
+        self.foreign.add(foreign);
     }
 }
 

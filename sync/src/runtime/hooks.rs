@@ -12,8 +12,8 @@ use std::{
     time::Instant,
 };
 
-pub use super::parker::Parker;
-use super::{alarm, parker, reason::Reason};
+use super::{alarm, foreign_alarms, parker, reason::Reason};
+pub use super::{foreign_alarms::HeldWaker, parker::Parker};
 use crate::queue::wake;
 
 /// A future that is ready at its deadline.
@@ -82,6 +82,12 @@ pub trait Hooks: Sync {
         std::mem::forget(payload);
     }
 
+    /// A waker of another executor holds its thread; a time limit outside of the runtime has fired it. Called once for
+    /// each such call, on a thread that must not be blocked.
+    fn waker_blocks(&self, waker: HeldWaker) {
+        let _unused = waker;
+    }
+
     /// Wakes those of the wakers that `next` returns whose wake runs no user code, and cannot panic, and leaves the
     /// others in `foreign`. Where one operation wakes several wakers, those are woken last, because they may block.
     fn wake_own(&self, next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
@@ -119,6 +125,7 @@ pub fn install(hooks: &'static dyn Hooks) {
         |payload| self::hooks().waker_panicked(payload),
         |next, foreign| self::hooks().wake_own(next, foreign),
     );
+    foreign_alarms::tell_of_held(|waker| self::hooks().waker_blocks(waker));
 }
 
 /// Arranges that the unit that polls with `waker`, and has used up its budget, is polled again after others had their
