@@ -203,7 +203,6 @@ fn a_waker_that_blocks_at_the_end_of_a_job_holds_up_nobody_and_is_named() {
     others_go_on_and_it_is_named(&runtime, "`a waker fired by the end of a job`", &go, &calls);
 }
 
-/// While one worker is busy and the other sleeps, the monitor fires the busy one's timers.
 #[test]
 fn a_waker_that_blocks_in_a_time_limit_outside_of_runtimes_holds_up_nobody_and_is_named() {
     collect_reports();
@@ -224,6 +223,7 @@ fn a_waker_that_blocks_in_a_time_limit_outside_of_runtimes_holds_up_nobody_and_i
     go.send(()).unwrap();
 }
 
+/// While one worker is busy and the other sleeps, the monitor fires the busy one's timers.
 #[test]
 fn the_monitor_calls_no_waker() {
     let _watch = watch();
