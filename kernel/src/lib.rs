@@ -206,12 +206,12 @@ mod scheduler {
         pub(crate) mod direct;
         pub(crate) mod duties;
         pub(crate) mod fiber;
+        pub(crate) mod foreign_runtime;
         pub(crate) mod nested;
         pub(crate) mod pinned;
         pub(crate) mod placement;
         pub(crate) mod segment;
         pub(crate) mod stack_context;
-        pub(crate) mod visit;
         pub(crate) mod visit_run;
         pub(crate) mod wait;
     }

@@ -23,8 +23,8 @@ use crate::{
     scheduler::{
         stackful::{
             fiber::{Fiber, FiberTable},
+            foreign_runtime,
             pinned::{PinChange, PinnedQueue},
-            visit::visited,
         },
         workers::{
             cancel, context,
@@ -436,8 +436,10 @@ pub(crate) fn fiber<F: FnOnce() -> T, T>(
 /// The runtime and the pinned queue of the calling thread.
 fn current_queue() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
     context::with(|cx| {
-        // A job of a visited runtime cannot be pinned to this thread, which belongs to another one.
-        let (Some(shared), Some(pinned), None) = (cx.shared(), cx.pinned(), visited(cx)) else {
+        // A job of a foreign runtime cannot be pinned to this thread, which belongs to another one.
+        let (Some(shared), Some(pinned), None) =
+            (cx.shared(), cx.pinned(), foreign_runtime::entered(cx))
+        else {
             return Err(SpawnError::NoLocalThread);
         };
         match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {

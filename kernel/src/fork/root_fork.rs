@@ -13,7 +13,7 @@ use crate::{
         root_job::RootJob,
     },
     scheduler::{
-        stackful::visit::JobVisit,
+        stackful::foreign_runtime::ForeignRuntime,
         workers::{
             context::{self, Context},
             current,
@@ -46,7 +46,7 @@ pub(super) fn with_fork_deque<R>(
         Some(fork_deque) => act(fork_deque),
         None => {
             // The halves run on the workers of the job's own runtime, so that runtime is current in them.
-            let _visit = JobVisit::own_runtime(here);
+            let _own = ForeignRuntime::none(here);
             current::with_current(|shared| {
                 let root_fork = RootFork::enter(here, shared, site, None);
                 act(root_fork.fork_deque)

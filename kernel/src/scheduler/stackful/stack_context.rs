@@ -86,8 +86,8 @@ pub(crate) struct StackContext {
     pub(crate) kind: StackKind,
     /// Whether another thread than the one that suspended it may resume it. Set when a fiber starts, and never changed.
     pub(crate) migrates: Cell<bool>,
-    /// The runtime that the job of a root visits, or null; see [`crate::scheduler::stackful::visit`].
-    pub(crate) visited: Cell<*const Shared>,
+    /// The [foreign runtime](crate::scheduler::stackful::foreign_runtime) that the job of a root has entered, or null.
+    pub(crate) foreign_runtime: Cell<*const Shared>,
     /// What a fiber's code keeps with its stack.
     pub(crate) word: Cell<*const ()>,
     /// Whether a fiber's code has ended, so that its next poll collects the result.
@@ -110,7 +110,7 @@ impl StackContext {
             pinned: Cell::new(ptr::null()),
             kind,
             migrates: Cell::new(false),
-            visited: Cell::new(ptr::null()),
+            foreign_runtime: Cell::new(ptr::null()),
             word: Cell::new(ptr::null()),
             has_ended: Cell::new(false),
             stack,

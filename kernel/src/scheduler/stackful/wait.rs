@@ -43,9 +43,9 @@ use crate::{
     report,
     scheduler::{
         stackful::{
+            foreign_runtime::ForeignRuntime,
             pinned::PinnedQueue,
             stack_context,
-            visit::JobVisit,
             wait::{block::block_in_place, panic_hook::is_in_panic_hook},
         },
         threads::blocking_call,
@@ -95,11 +95,11 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
     match context::again().job() {
         Some(job) if is_current(shared) => wait_in_job(job, future),
         Some(job) => {
-            let visiting = poll_fn(|cx| {
-                let _visit = JobVisit::begin(shared);
+            let entering = poll_fn(|cx| {
+                let _entered = ForeignRuntime::enter(shared);
                 future.as_mut().poll(cx)
             });
-            wait_in_job(job, pin!(visiting))
+            wait_in_job(job, pin!(entering))
         }
         None => crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
             shared,

@@ -1,11 +1,11 @@
-//! The current runtime: the one that the running job visits, else the one that the calling thread works for, or else
-//! the default one. And the unit whose code the calling thread runs.
+//! The current runtime: the one that the running job has entered, else the one that the calling thread works for, or
+//! else the default one. And the unit whose code the calling thread runs.
 
 use crate::{
     FEATURES,
     report::LateName,
     scheduler::{
-        stackful::visit,
+        stackful::foreign_runtime,
         threads::blocking_call,
         workers::{
             context::{self, Context},
@@ -30,7 +30,7 @@ pub(crate) fn with_current<R>(act: impl FnOnce(&Shared) -> R) -> R {
 /// The current runtime, unless that is the default one because the thread works for none.
 #[inline]
 pub(crate) fn of_thread(cx: &Context) -> Option<&Shared> {
-    visit::visited(cx).or_else(|| cx.shared())
+    foreign_runtime::entered(cx).or_else(|| cx.shared())
 }
 
 /// The unit whose code the calling thread runs: a job, or the caller whose closure runs here. Waits for nothing.

@@ -179,7 +179,7 @@ fn ready_foreign(job: Runnable) -> bool {
 fn ready_elsewhere(cx: &Context, job: Runnable) {
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
-        // A thread of another runtime's pool, which visits this one, has an outbox for the other.
+        // A thread of another runtime's pool, which is in this one by `block_on`, has an outbox for the other.
         Some(shared) => match cx.outbox().filter(|_| is_in_pool_of(runtime)) {
             Some(outbox) => gather(shared, outbox, job),
             None => inject(shared, job),
