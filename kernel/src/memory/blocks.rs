@@ -133,7 +133,7 @@ pub(crate) fn collect_job_blocks<T>(
     crate::memory::depot::collect(BlockKind::Job, found, &mut take);
 }
 
-/// A walk over all job blocks in steps. Blocks that come or go meanwhile may be missed, or visited twice.
+/// A walk over all job blocks in steps. Blocks that come or go meanwhile may be missed, or met twice.
 #[derive(Default)]
 pub(crate) struct JobWalk {
     has_begun: bool,
@@ -141,7 +141,7 @@ pub(crate) struct JobWalk {
 }
 
 impl JobWalk {
-    /// The next step: visits some hundred blocks, as [`collect_job_blocks`] does. False if none was left.
+    /// The next step: walks over some hundred blocks, as [`collect_job_blocks`] does. False if none was left.
     pub(crate) fn step<T>(
         &mut self,
         found: &mut Vec<T>,
@@ -156,12 +156,12 @@ impl JobWalk {
     }
 }
 
-/// Calls `visit` with `block`, which was a job block when the caller got it, if it still is one, in use or not. A large
-/// block may have gone back to the system meanwhile, and a chunk of other blocks may serve messages now. `visit` must
+/// Calls `act` with `block`, which was a job block when the caller got it, if it still is one, in use or not. A large
+/// block may have gone back to the system meanwhile, and a chunk of other blocks may serve messages now. `act` must
 /// neither allocate nor free job blocks.
-pub(crate) fn with_job_block(block: NonNull<u8>, mut visit: impl FnMut(NonNull<u8>)) {
-    crate::memory::plain::with_job(block, &mut visit);
-    crate::memory::depot::with_block(BlockKind::Job, block, &mut visit);
+pub(crate) fn with_job_block(block: NonNull<u8>, mut act: impl FnMut(NonNull<u8>)) {
+    crate::memory::plain::with_job(block, &mut act);
+    crate::memory::depot::with_block(BlockKind::Job, block, &mut act);
 }
 
 #[cfg(test)]
@@ -169,20 +169,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_block_is_visited_until_it_goes_back_and_nothing_else_is() {
+    fn a_job_block_is_found_until_it_goes_back_and_nothing_else_is() {
         let small = Layout::from_size_align(96, 8).unwrap();
         let large = Layout::from_size_align(100_000, 8).unwrap();
-        let is_visited = |block: NonNull<u8>| {
-            let mut visits = 0;
-            with_job_block(block, |_| visits += 1);
-            visits == 1
+        let is_found = |block: NonNull<u8>| {
+            let mut calls = 0;
+            with_job_block(block, |_| calls += 1);
+            calls == 1
         };
         let jobs = [small, large].map(|layout| alloc(BlockKind::Job, layout));
-        assert!(jobs.map(is_visited).iter().all(|visited| *visited));
+        assert!(jobs.map(is_found).iter().all(|found| *found));
         let node = alloc(BlockKind::Node, small);
-        assert!(!is_visited(node));
+        assert!(!is_found(node));
         // SAFETY: inside the block.
-        assert!(!is_visited(unsafe { jobs[0].byte_add(8) }));
+        assert!(!is_found(unsafe { jobs[0].byte_add(8) }));
         let given_back = [
             (BlockKind::Job, small, jobs[0]),
             (BlockKind::Job, large, jobs[1]),
@@ -192,8 +192,8 @@ mod tests {
             // SAFETY: each block is given back once, with its kind and layout.
             unsafe { free(kind, layout, block) };
         }
-        assert!(PLAIN || is_visited(jobs[0]), "free, and still a job's");
-        assert!(!is_visited(jobs[1]), "gone");
+        assert!(PLAIN || is_found(jobs[0]), "free, and still a job's");
+        assert!(!is_found(jobs[1]), "gone");
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Uncut {
             return;
         };
         let (start, size) = (self.start.0.cast::<Free>(), class.size());
-        // Each block links to the one that the loop visits next, so that it keeps no list in memory.
+        // Each block links to the one that the loop takes next, so that it keeps no list in memory.
         let mut block = start;
         for _ in 0..last {
             // SAFETY: the chunk has room for that many blocks.
@@ -283,16 +283,16 @@ pub(super) fn collect<T>(
 ) {
     for class in Class::all().filter(|class| class.kind() == kind) {
         let room = |shelf: &Shelf| shelf.chunks.len() * blocks_per_chunk(class) as usize;
-        // Under the lock, so that no chunk is returned and reused for another class during the visit.
+        // Under the lock, so that no chunk is returned and reused for another class meanwhile.
         let shelf = lock_with_room(&SHELVES[class.index()], found, room);
         for chunk in &shelf.chunks {
-            visit_chunk(class, chunk, &mut |block| found.extend(take(block)));
+            walk_chunk(class, chunk, &mut |block| found.extend(take(block)));
         }
     }
 }
 
 /// Visits `block` if a chunk of `kind` has a block there, in use or not. The time grows with the number of chunks.
-pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, visit: &mut dyn FnMut(NonNull<u8>)) {
+pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, act: &mut dyn FnMut(NonNull<u8>)) {
     let start = chunk_of(block).addr().get();
     for class in Class::all().filter(|class| class.kind() == kind) {
         let is_block = (block.addr().get() - start)
@@ -302,12 +302,12 @@ pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, visit: &mut dyn Fn
         let shelf = lock(&SHELVES[class.index()]);
         let mut chunks = shelf.chunks.iter();
         if is_block && chunks.any(|chunk| chunk.0.addr().get() == start) {
-            return visit(block);
+            return act(block);
         }
     }
 }
 
-/// A place in a walk over the chunks of a kind. If chunks come or go meanwhile, the walk may miss some, or visit them
+/// A place in a walk over the chunks of a kind. If chunks come or go meanwhile, the walk may miss some, or meet them
 /// twice.
 #[derive(Default)]
 pub(super) struct ChunkCursor {
@@ -329,7 +329,7 @@ pub(super) fn collect_next_chunk<T>(
         let shelf = lock_with_room(&SHELVES[class.index()], found, room);
         if let Some(chunk) = shelf.chunks.get(cursor.chunk) {
             cursor.chunk += 1;
-            visit_chunk(class, chunk, &mut |block| found.extend(take(block)));
+            walk_chunk(class, chunk, &mut |block| found.extend(take(block)));
             return true;
         }
         cursor.class += 1;
@@ -338,10 +338,10 @@ pub(super) fn collect_next_chunk<T>(
     false
 }
 
-fn visit_chunk(class: Class, chunk: &SendPtr, visit: &mut dyn FnMut(NonNull<u8>)) {
+fn walk_chunk(class: Class, chunk: &SendPtr, act: &mut dyn FnMut(NonNull<u8>)) {
     for index in 0..blocks_per_chunk(class) as usize {
         // SAFETY: the chunk has that many blocks behind its head.
-        visit(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
+        act(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
     }
 }
 

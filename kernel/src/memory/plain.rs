@@ -64,7 +64,7 @@ pub(super) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
 /// Collects what `take` makes of every large job block.
 pub(super) fn collect_jobs<T>(found: &mut Vec<T>, take: &mut dyn FnMut(NonNull<u8>) -> Option<T>) {
     for part in &JOBS {
-        // Under the lock, so that no block is freed during the visit.
+        // Under the lock, so that no block is freed meanwhile.
         for addr in lock_with_room(part, found, Vec::len).iter() {
             let block = NonNull::new(ptr::with_exposed_provenance_mut(*addr));
             found.extend(take(block.expect("a block has an address")));
@@ -72,13 +72,13 @@ pub(super) fn collect_jobs<T>(found: &mut Vec<T>, take: &mut dyn FnMut(NonNull<u
     }
 }
 
-/// Visits `block` if it is a job's.
-pub(super) fn with_job(block: NonNull<u8>, visit: &mut dyn FnMut(NonNull<u8>)) {
+/// Calls `act` with `block` if it is a job's.
+pub(super) fn with_job(block: NonNull<u8>, act: &mut dyn FnMut(NonNull<u8>)) {
     let addr = block.addr().get();
-    // Under the lock, so that the block is not freed during the visit.
+    // Under the lock, so that the block is not freed meanwhile.
     let part = lock(part_of(addr));
     if part.contains(&addr) {
-        visit(block);
+        act(block);
     }
 }
 

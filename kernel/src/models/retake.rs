@@ -48,12 +48,12 @@ struct Core {
     ring: RingOwner<Job>,
     timers: Cell<usize>,
     /// Counts uses of the ring, which loom does not watch.
-    visits: Cell<usize>,
+    uses: Cell<usize>,
 }
 
 impl Core {
     fn ring(&mut self) -> &mut RingOwner<Job> {
-        self.visits.set(self.visits.get() + 1);
+        self.uses.set(self.uses.get() + 1);
         &mut self.ring
     }
 }
@@ -73,7 +73,7 @@ impl Worker {
             next: Cell::new(None),
             ring,
             timers: Cell::new(0),
-            visits: Cell::new(0),
+            uses: Cell::new(0),
         };
         let (core, lease) = lock(core);
         let worker = Worker {

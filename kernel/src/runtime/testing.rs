@@ -6,8 +6,8 @@
 //! continue panics with the names of the waiting jobs.
 //!
 //! Nothing else may decide an order: no address, no clock of the system, no hash with a random key, and nothing that an
-//! earlier run left on the thread, and no other runtime. A walk over all jobs visits them in the order in which they
-//! were spawned, and touches none of another runtime. Numbers that are unique in the program, such as those of
+//! earlier run left on the thread, and no other runtime. A walk over all jobs goes through them in the order in which
+//! they were spawned, and touches none of another runtime. Numbers that are unique in the program, such as those of
 //! processes, continue from run to run. Sockets and foreign threads are outside of this: when their events come depends
 //! on the system.
 //!

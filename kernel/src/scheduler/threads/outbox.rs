@@ -8,7 +8,7 @@
 //! ends, when the job announces that it blocks, and when the runtime stops. The first job of a batch wakes the monitor
 //! if the monitor sleeps, and the monitor does not fall asleep while an outbox has jobs.
 //!
-//! A round visits only the outboxes that have begun to gather since the last round: an outbox enters a list when it
+//! A round empties only the outboxes that have begun to gather since the last round: an outbox enters a list when it
 //! begins. The other outboxes see by the round's number that a new round has begun.
 
 #![allow(unsafe_code)]
@@ -37,7 +37,7 @@ pub(crate) enum Outgoing {
     Due(JobBatch<Header>),
     /// A batch begins, so the monitor must not sleep.
     First,
-    /// The job is in a batch that began before, or the monitor will visit the outbox anyway.
+    /// The job is in a batch that began before, or the monitor will empty the outbox anyway.
     Gathered,
 }
 
@@ -123,7 +123,7 @@ impl Outboxes {
         Outgoing::First
     }
 
-    /// Whether the next round visits an outbox. Any thread.
+    /// Whether the next round empties an outbox. Any thread.
     pub(crate) fn is_any_begun(&self) -> bool {
         !lock(&self.begun).is_empty()
     }
@@ -201,18 +201,18 @@ mod tests {
     }
 
     #[test]
-    fn a_round_visits_only_outboxes_that_have_begun_and_is_a_new_one_for_all() {
+    fn a_round_empties_only_outboxes_that_have_begun_and_is_a_new_one_for_all() {
         let outboxes = Outboxes::new();
         let (idle, busy) = (Outbox::new(), Outbox::new());
         push_at_once(&outboxes, &idle);
         push_at_once(&outboxes, &busy);
         assert!(matches!(outboxes.push(&busy, runnable()), Outgoing::First));
-        // A visit would try this lock.
-        let unvisited = lock(&idle.gathered);
+        // Emptying it would try this lock.
+        let unemptied = lock(&idle.gathered);
         assert!(outboxes.is_any_begun());
         assert_eq!(drop_all(outboxes.take_all()), 1);
         assert!(!outboxes.is_any_begun());
-        drop(unvisited);
+        drop(unemptied);
         push_at_once(&outboxes, &idle);
         push_at_once(&outboxes, &busy);
     }
