@@ -336,7 +336,7 @@ impl Header {
         self.flags.fetch_and(!hook, Ordering::Relaxed);
     }
 
-    /// The monitor looks whether the panic hook runs for a panic of the job, and whether it has seen that hook before.
+    /// The monitor checks whether the panic hook runs for a panic of the job, and whether it has seen that hook before.
     pub(crate) fn see_panic_hook(&self) -> SeenHook {
         // In one step: if the hook ended in between, the bit would be that of the next one.
         let see = |flags| (flags & flag::IN_PANIC_HOOK != 0).then_some(flags | flag::HOOK_SEEN);
@@ -404,14 +404,14 @@ impl Header {
     }
 }
 
-/// What a look of the monitor finds of the panic hook of a job.
+/// What a check of the monitor finds of the panic hook of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeenHook {
     /// None runs.
     None,
-    /// One runs that no look has seen before.
+    /// One runs that no check has seen before.
     New,
-    /// The one that the last look has seen still runs.
+    /// The one that the last check has seen still runs.
     Again,
 }
 

@@ -91,7 +91,7 @@ impl JobRef {
     /// left alone, because the last reference to a job may do something: for a walk of another runtime, which comes at
     /// any moment, that would be an event in a run of the test runtime.
     ///
-    /// The block may become another runtime's job in this moment, so the caller looks at the runtime again, when it may
+    /// The block may become another runtime's job in this moment, so the caller reads the runtime again, when it may
     /// let go of jobs: the walk holds a lock that this needs.
     ///
     /// # Safety
@@ -102,7 +102,7 @@ impl JobRef {
         let number = unsafe { &raw const (*job.as_ptr()).runtime };
         // SAFETY: the number is only ever accessed as an atomic: `header::write` leaves it out.
         let number = unsafe { &*number };
-        // Relaxed: it decides only whether there is a closer look.
+        // Relaxed: it decides only whether the block is read more closely.
         if number.load(Ordering::Relaxed) != runtime {
             return None;
         }

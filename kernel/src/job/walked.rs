@@ -1,7 +1,7 @@
 //! Jobs that a walk through all jobs of the program has found, each with a reference.
 //!
 //! Such a reference may be the last one, since the job may end meanwhile. But the user values that the job has left
-//! must not be dropped by a thread that only looked at it, and that may belong to another runtime. They are dropped in
+//! must not be dropped by a thread that only read it, and that may belong to another runtime. They are dropped in
 //! a job of their own ([`let_go`](crate::job::foreign_call::let_go)).
 
 use std::{mem, ops::Deref};

@@ -63,7 +63,7 @@ impl Arrivals {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         // Relaxed: for a worker that is about to sleep, the fence in `Sleepers::prepare` orders this load; other
-        // callers look again.
+        // callers check again.
         let head = self.0.load(Ordering::Relaxed);
         head.is_null() || head == CLOSED
     }

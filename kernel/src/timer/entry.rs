@@ -187,8 +187,8 @@ impl Entry {
         }
     }
 
-    /// Takes a callback from the scheduler. It counts as a cancelled timer unless it is ready, and so in no wheel. The
-    /// look at the place may be late; then the count is wrong until the callback is found.
+    /// Takes a callback from the scheduler. It counts as a cancelled timer unless it is ready, and so in no wheel. Its
+    /// place may be read late; then the count is wrong until the callback is found.
     pub(crate) fn take(&self) -> Take {
         let is_ready = matches!(self.place().slot, EntryPlace::READY | EntryPlace::UNLISTED);
         match is_ready {

@@ -112,7 +112,7 @@ fn a_thread_that_runs_no_user_code_leaves_the_drop_to_the_releasing_thread() {
     assert_eq!(dropped.recv().unwrap(), own);
 }
 
-/// As the monitor, when it was the last to look at a job.
+/// As the monitor, when it was the last to read a job.
 #[test]
 fn what_a_job_leaves_to_a_thread_that_runs_no_user_code_is_dropped_in_a_job_that_is_named_after_it()
 {
@@ -138,7 +138,7 @@ fn what_a_job_leaves_to_a_thread_that_runs_no_user_code_is_dropped_in_a_job_that
             Some(Waker::from(Arc::new(Tells(sender.clone()))));
         // The worker has let go of it before it runs another one.
         runtime.block_on(runtime.spawn(async {})).unwrap();
-        // Others may be looking at all jobs of the program, and then do what this test expects of its own thread.
+        // Others may be reading all jobs of the program, and then do what this test expects of its own thread.
         while !job.is_last() {
             thread::yield_now();
         }
@@ -149,7 +149,7 @@ fn what_a_job_leaves_to_a_thread_that_runs_no_user_code_is_dropped_in_a_job_that
         dropped.recv().unwrap().as_deref(),
         Some("what a job has left")
     );
-    // As a thread that looks at all jobs of the program.
+    // As a thread that reads all jobs of the program.
     drop(WalkedJobs::new(vec![leave()]));
     assert_eq!(
         dropped.recv().unwrap().as_deref(),

@@ -22,7 +22,7 @@ impl OverdueWatch {
         }
     }
 
-    /// Looks at the queue again. True if its first job has waited for a tick and another worker `may_take` it; then
+    /// Checks the queue again. True if its first job has waited for a tick and another worker `may_take` it; then
     /// the watch begins again, where the queue ends now.
     pub(super) fn is_overdue(&mut self, counts: QueueCounts, now: Instant, may_take: bool) -> bool {
         let QueueCounts { taken, put } = counts;

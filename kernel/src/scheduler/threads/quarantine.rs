@@ -36,7 +36,7 @@ pub(super) fn share_of_spare_threads(spare: usize) -> usize {
 /// How long a thread lingers: longer than two rounds of the monitor.
 const LINGER: Duration = Duration::from_millis(2);
 /// How many queued jobs a round checks for whether a worker may run them.
-const LOOKED_AT: usize = 64;
+const CHECKED_AT_ONCE: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
@@ -132,10 +132,10 @@ impl Quarantine {
 
     /// Checks the first jobs, and takes those that a worker may run. These are jobs whose kinds are no longer suspect,
     /// and cancelled jobs, which end on the worker, unless the kind's destructors take long. The others go to the end
-    /// of the queue. So each job is looked at in turn. Called by the monitor while there is no thread for them.
+    /// of the queue. So each job is checked in turn. Called by the monitor while there is no thread for them.
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
         let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
-        let mut first = self.queue.pop(LOOKED_AT);
+        let mut first = self.queue.pop(CHECKED_AT_ONCE);
         while let Some(job) = first.pop() {
             // SAFETY: the queue held the job's right to run, which keeps it alive.
             let header = unsafe { &*job };

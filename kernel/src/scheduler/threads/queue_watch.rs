@@ -12,7 +12,7 @@
 //! The same walk collects the jobs that depend on others ([`depending`]), of which circles of waits are made.
 //!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
-//! take more than a hundredth of its time; and up to ten times as often while it must look again at a circle of waits.
+//! take more than a hundredth of its time; and up to ten times as often while it must check a circle of waits.
 //! It also samples before it sleeps, if that is quick; else it sleeps only until a sample is due. A call that asks for
 //! the figures takes a sample itself if the last one is old.
 
@@ -96,7 +96,7 @@ struct Samples {
     last: Option<LastSample>,
 }
 
-/// When the last sample ended, and how long it took, with the look at the circles in it.
+/// When the last sample ended, and how long it took, with the check for circles in it.
 struct LastSample {
     ended: Instant,
     took: Duration,
@@ -264,7 +264,7 @@ impl Samples {
         }
     }
 
-    /// A step of the sample under way, or of a new one; see [`take`](Self::take). Adds the jobs that it has looked at
+    /// A step of the sample under way, or of a new one; see [`take`](Self::take). Adds the jobs that it has read
     /// to `jobs`. False if that has ended the sample.
     fn step(
         &mut self,

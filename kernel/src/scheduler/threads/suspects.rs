@@ -323,7 +323,7 @@ mod tests {
         assert!(suspects.includes(offenders[0].header()));
     }
 
-    /// What keeps the looks at the records short.
+    /// What keeps the searches of the records short.
     #[test]
     fn a_burst_of_many_kinds_leaves_few_suspects() {
         for (first, families, most) in [

@@ -404,10 +404,10 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(Worker::has_open_jobs)
 }
 
-/// As [`from_reactor`], for a worker that would otherwise sleep. If such looks were in vain lately, it leaves this one
+/// As [`from_reactor`], for a worker that would otherwise sleep. If such polls were in vain lately, it leaves this one
 /// out: it then sees in its sleep what is ready.
 pub(crate) fn from_reactor_before_sleep(worker_loop: &WorkerLoop<'_>) -> bool {
-    let policy = &worker_loop.look_policy;
+    let policy = &worker_loop.poll_policy;
     let found =
         (worker_loop.shared.is_driven() || policy.is_worth_a_try()) && from_reactor(worker_loop);
     match found {

@@ -149,7 +149,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) exact_sleeps: ExactSleeps,
     /// Whether it should spin, and look at the reactor, before it sleeps.
     pub(crate) spin_policy: TryPolicy,
-    pub(crate) look_policy: TryPolicy,
+    pub(crate) poll_policy: TryPolicy,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReadyBatch>,
     /// How many runs there were.
@@ -183,7 +183,7 @@ impl<'a> WorkerLoop<'a> {
             sleep_policy: SleepPolicy::new(),
             exact_sleeps: ExactSleeps::default(),
             spin_policy: TryPolicy::default(),
-            look_policy: TryPolicy::default(),
+            poll_policy: TryPolicy::default(),
         }
     }
 

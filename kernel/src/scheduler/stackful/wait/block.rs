@@ -264,7 +264,7 @@ enum Shutdown {
 
 /// How far the shutdown of this runtime has come. No worker fires timers once it has stopped, and the thread that shuts
 /// it down may wait in a destructor itself: so this does.
-fn look_at_shutdown(runtime: u16) -> Shutdown {
+fn progress_of_shutdown(runtime: u16) -> Shutdown {
     match crate::scheduler::workers::shared::find(runtime) {
         Some(shared) if shared.is_stopped() => {
             shared.fire_due_after_stop();
@@ -338,10 +338,10 @@ fn park_in_job(
     if header.state.block() || unwinding {
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
-            let shutdown = look_at_shutdown(header.runtime());
+            let shutdown = progress_of_shutdown(header.runtime());
             if shutdown > held.shutdown {
-                // The future looks again: a scope waits neither for what a stopped runtime ends itself, nor for what
-                // shuts it down.
+                // The future is polled again: a scope waits neither for what a stopped runtime ends itself, nor for
+                // what shuts it down.
                 held.shutdown = shutdown;
                 parker.waker().wake();
             }

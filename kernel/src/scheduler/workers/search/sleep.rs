@@ -98,8 +98,8 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     worker_loop.last_look.set(shared.clock.now());
     shared.monitor.worker_woke();
     if batch.len() > 1 {
-        // Under such a load a look may well find the next events.
-        worker_loop.look_policy.found_work();
+        // Under such a load a poll may well find the next events.
+        worker_loop.poll_policy.found_work();
     }
     // Handled only now, while this worker counts as searching: so the jobs that become runnable here wake no other
     // worker.
