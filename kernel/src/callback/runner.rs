@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// How many callbacks a runner runs before other jobs have a turn.
-const TURN: usize = 16;
+const CALLBACKS_PER_TURN: usize = 16;
 /// How many turns a runner has in a row, at most. Each runner costs as much as some ten callbacks.
 const MOST_TURNS: usize = 8;
 
@@ -116,7 +116,7 @@ impl Future for Runner {
             return Poll::Ready(());
         }
         for _ in 0..MOST_TURNS {
-            for _ in 0..TURN {
+            for _ in 0..CALLBACKS_PER_TURN {
                 let Some(callback) = next_ready() else {
                     return Poll::Ready(());
                 };

@@ -26,8 +26,8 @@ use crate::{
 
 /// A protocol with more waits than this does not come to its end.
 const ENDLESS: usize = 10_000;
-/// How many turns the other jobs get before time may pass, while a unit is watched from outside.
-const TURNS: usize = 16;
+/// How often all other jobs may run before time may pass, while a unit is watched from outside.
+const YIELDS: usize = 16;
 
 /// The seeds of a test: each is a schedule of its own, on a [test runtime](Runtime::test) of its own.
 ///
@@ -183,14 +183,14 @@ impl Kills {
     }
 
     /// A unit whose body is not at hand, such as a server, a supervisor or a thread. It may be killed after each of
-    /// many turns of other jobs, and after pauses, as long as it lives.
+    /// many runs of other jobs, and after pauses, as long as it lives.
     pub fn target(&self, unit: &impl AsUnit) {
         let Some(unit) = unit.as_unit() else { return };
         let kills = self.clone();
         drop(spawn(async move {
             let mut pause = Duration::from_micros(100);
             while !unit.has_ended() && !kills.has_killed() {
-                for _ in 0..TURNS {
+                for _ in 0..YIELDS {
                     kills.may_kill(unit.clone());
                     yield_now().await;
                 }

@@ -8,8 +8,8 @@
 //! 3. cancel: every job is cancelled, and the workers run the destructors. They are still watched, so one that blocks
 //!    is retaken and named, and holds up no other one.
 //! 4. stop, when that is done or at the deadline: workers end between two jobs. A job that has not ended by then, for
-//!    example because it had no turn, is ended on a thread of the shutdown itself. A job that holds a thread beyond the
-//!    deadline is named and left behind, and so is that thread if a destructor holds it. Closures of callbacks that
+//!    example because it has not begun, is ended on a thread of the shutdown itself. A job that holds a thread beyond
+//!    the deadline is named and left behind, and so is that thread if a destructor holds it. Closures of callbacks that
 //!    have not run are dropped, and foreign wakers called, on threads for
 //!    [leftovers](crate::scheduler::threads::leftovers).
 //!
@@ -59,8 +59,7 @@ const PER_JOB: Duration = Duration::from_micros(10);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not had their
-    /// turn.
+    /// Jobs that had not ended after the drain, and that the shutdown cancelled: they waited, or had not begun.
     pub cancelled: usize,
     /// Jobs that still held a thread at the deadline, or can run only on a thread that another job held, and closures
     /// of [`offload`](crate::offload()) that still ran, named by their site. Also closures of callbacks, wakers of

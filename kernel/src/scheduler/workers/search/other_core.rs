@@ -6,7 +6,7 @@
 //! fork of 2 ms has ended by then. So the waker takes its own core from the sleeper's for the length of the call that
 //! wakes, and gives it back right after, when the choice is made; the system may move the thread back later.
 //!
-//! One thread of the program does so at a time ([`TURN`]); another one that wakes meanwhile leaves the choice to the
+//! One thread of the program does so at a time ([`ALONE`]); another one that wakes meanwhile leaves the choice to the
 //! system. Otherwise it could read the narrow cores, and leave them to the sleeper for good. A thread or process that
 //! the woken one starts before it has its cores back inherits the narrow ones: within one system call of the waker,
 //! unless the waker loses its own core in that moment.
@@ -22,7 +22,7 @@ use rustix::{
 };
 
 /// Held while a thread's cores are narrow.
-static TURN: Mutex<()> = Mutex::new(());
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Calls `wake`, which wakes the thread with this number. Any thread; the other one should be asleep, else it is moved
 /// from the caller's core for a moment.
@@ -30,7 +30,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Where the caller's core is the only one that the thread may use, this only calls `wake`, and so it does if the
 /// system refuses, or while another thread does the same.
 pub(crate) fn wake_on_other_core(number: u32, wake: impl FnOnce()) {
-    let Ok(_turn) = TURN.try_lock() else {
+    let Ok(_alone) = ALONE.try_lock() else {
         return wake();
     };
     let thread = i32::try_from(number).ok().and_then(Pid::from_raw);
@@ -87,14 +87,14 @@ mod tests {
         let number = told.recv().unwrap();
         let of_sleeper = || sched_getaffinity(Pid::from_raw(number.cast_signed())).unwrap();
         let expected = before.count() - u32::from(before.count() > 1);
-        // Another test may have the turn.
+        // Another test may hold the lock.
         while !{
-            let mut had_turn = false;
+            let mut was_alone = false;
             wake_on_other_core(number, || {
-                had_turn = of_sleeper().count() == expected && TURN.try_lock().is_err();
+                was_alone = of_sleeper().count() == expected && ALONE.try_lock().is_err();
             });
             assert_eq!(of_sleeper(), before);
-            had_turn
+            was_alone
         } {
             thread::yield_now();
         }
