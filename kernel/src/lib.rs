@@ -378,7 +378,7 @@ pub use api::{
         Address, LongMailbox, Mailbox, PostedMessage, ReceiveSince, SelectiveReceive, UnreadMailbox,
     },
     offload::{ShutDown, offload},
-    operation::{NoTurn, offload_operation},
+    operation::{NoFreeThread, offload_operation},
     park::{Park, Unparker, park},
     place::{poll_place, poll_place_after},
     scope::{Scope, scope},

@@ -39,7 +39,7 @@ pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
 pub use late_name::Describe;
 pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
-pub(crate) use operation::{abandoned_operation, held_operation, no_turn_for_operation};
+pub(crate) use operation::{abandoned_operation, held_operation, operations_hold_threads};
 pub use panic_site::PanicSite;
 pub(crate) use reporter::{
     call_for_user, drop_for_user, flush, forbid_user_code, forbids_user_code, start,
@@ -163,15 +163,23 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 }
 
 /// Closures wait for a blocking thread, and all of them are in use.
-pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, running: LateNames) {
-    of_program_late(ReportKind::NoTurnToBlock { bound, queued }, move || {
-        format!(
-            "all {bound} blocking threads are in use, and {queued} closures wait for a turn, the first for \
+pub(crate) fn no_free_blocking_thread(
+    bound: usize,
+    queued: usize,
+    late: Duration,
+    running: LateNames,
+) {
+    of_program_late(
+        ReportKind::NoFreeBlockingThread { bound, queued },
+        move || {
+            format!(
+                "all {bound} blocking threads are in use, and {queued} closures wait for one, the first for \
              {late:.1?}; those that run: {}. Raise Builder::blocking_threads, or let closures that wait for each \
              other wait with Weald.",
-            running.now(),
-        )
-    });
+                running.now(),
+            )
+        },
+    );
 }
 
 /// A sentence about the units that stand still while another one holds their OS thread: started threads, jobs in a wait

@@ -115,7 +115,7 @@ fn a_cancelled_caller_is_unwound_only_after_its_closure_has_ended() {
 }
 
 #[test]
-fn a_closure_that_waits_for_its_turn_never_runs_after_a_cancel() {
+fn a_closure_that_waits_for_a_thread_never_runs_after_a_cancel() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(2).blocking_threads(1);
     let runtime = runtime.build().unwrap();
@@ -129,7 +129,7 @@ fn a_closure_that_waits_for_its_turn_never_runs_after_a_cancel() {
     until(|| {
         let waits = runtime.waits().to_string();
         waits.contains("for a closure on a blocking thread")
-            && waits.contains("for a turn on a blocking thread")
+            && waits.contains("for a free blocking thread")
     });
     waits.cancel();
     // The holder still has the only thread.
@@ -224,7 +224,7 @@ fn six_hundred_closures_at_once_all_end() {
 }
 
 #[test]
-fn a_closure_that_waits_with_weald_leaves_its_turn_to_another() {
+fn a_closure_that_waits_with_weald_leaves_its_thread_to_another() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).blocking_threads(1);
     let runtime = runtime.build().unwrap();
@@ -272,23 +272,23 @@ fn a_thread_that_ends_because_a_wait_has_ended_leaves_its_closure_to_another() {
 }
 
 #[test]
-fn a_closure_that_waits_for_its_turn_for_long_is_reported() {
+fn a_closure_that_waits_for_a_thread_for_long_is_reported() {
     let _watch = watch();
     collect_reports();
     let runtime = Runtime::builder().workers(1).blocking_threads(1);
     let runtime = runtime.build().unwrap();
     let (go, may_go) = mpsc::channel::<()>();
     let holder = runtime.block_on(async move {
-        let holder = Spawn::new().name("holds the only turn");
+        let holder = Spawn::new().name("holds the only thread");
         holder.spawn(async move { blocking(move || may_go.recv().unwrap()) })
     });
     until(|| runtime.metrics().blocking == 1);
     let waits = runtime.spawn(async { blocking(|| 7) });
-    until(|| !reports("weald::blocking", "`holds the only turn`").is_empty());
+    until(|| !reports("weald::blocking", "`holds the only thread`").is_empty());
     go.send(()).unwrap();
     runtime.block_on(holder).unwrap();
     assert_eq!(runtime.block_on(waits).unwrap(), 7);
-    let found = reports("weald::blocking", "`holds the only turn`");
+    let found = reports("weald::blocking", "`holds the only thread`");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].level, tracing::Level::ERROR);
 }

@@ -16,7 +16,7 @@ use std::{
 
 use reports::{collect_reports, reports};
 use tools::{until, watch};
-use weald_kernel::{JoinHandle, NoTurn, OperationName, Runtime, Spawn, offload_operation};
+use weald_kernel::{JoinHandle, NoFreeThread, OperationName, Runtime, Spawn, offload_operation};
 
 fn file(path: &str) -> OperationName {
     OperationName::file("reading", Arc::from(Path::new(path)))
@@ -27,9 +27,9 @@ fn lookup(host: &str) -> OperationName {
     OperationName::lookup(Arc::from(host))
 }
 
-/// A runtime with few turns: one for lookups, as for files.
-fn small(turns: usize, held: usize) -> Runtime {
-    let runtime = Runtime::builder().workers(1).blocking_threads(turns);
+/// A runtime with few threads: one for lookups, as for files.
+fn small(threads: usize, held: usize) -> Runtime {
+    let runtime = Runtime::builder().workers(1).blocking_threads(threads);
     runtime.held_operations(held).build().unwrap()
 }
 
@@ -55,7 +55,7 @@ fn ends(runtime: &Runtime, operation: OperationName) {
 }
 
 #[test]
-fn operations_that_do_not_return_leave_their_turns_to_others() {
+fn operations_that_do_not_return_leave_their_threads_to_others() {
     let _watch = watch();
     let runtime = small(4, 64);
     let all: Vec<_> = (0..64)
@@ -106,7 +106,7 @@ fn beyond_the_bound_an_operation_is_an_error_that_a_report_explains() {
     let refused = runtime.spawn(offload_operation(lookup("other.example"), || Ok(())));
     let error = runtime.block_on(refused).unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResourceBusy);
-    assert!(error.get_ref().unwrap().is::<NoTurn>());
+    assert!(error.get_ref().unwrap().is::<NoFreeThread>());
     let text = "looking up dead.example for asks a dead server` spawned at";
     until(|| !reports("weald::blocking", text).is_empty());
     for (go, job) in all {

@@ -13,12 +13,12 @@
 //! written through the reactor, and so holds no thread. For streams of it see [`ReadEnd`](crate::ReadEnd).
 //!
 //! As many calls run at once as there may be [blocking threads](weald_kernel::Builder::blocking_threads); the others
-//! wait for their turn. A call that has held its thread for 10 ms does not count while others wait, so calls that never
+//! wait for one. A call that has held its thread for 10 ms does not count while others wait, so calls that never
 //! return stop no other. Such calls have a bound of their own
 //! ([`held_operations`](weald_kernel::Builder::held_operations)). Beyond that bound, a call that has waited for a
 //! second in which none returned fails with [`ResourceBusy`](io::ErrorKind::ResourceBusy), which contains a
-//! [`NoTurn`](weald_kernel::NoTurn). A call that has not returned for a second is reported, with its path and the job,
-//! or outside of jobs with the line that asked.
+//! [`NoFreeThread`](weald_kernel::NoFreeThread). A call that has not returned for a second is reported, with its path
+//! and the job, or outside of jobs with the line that asked.
 
 use std::{
     fs::{self, DirEntry, Metadata},

@@ -47,5 +47,5 @@ pub use stream::Stream;
 pub use tcp::{KeepAlive, TcpListener, TcpStream};
 pub use transport::Transport;
 pub use unix::{UnixListener, UnixStream};
-pub use weald_kernel::{NoTurn, ShutDown, offload};
+pub use weald_kernel::{NoFreeThread, ShutDown, offload};
 pub use write_end::WriteEnd;

@@ -62,7 +62,7 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// # Errors
 /// [`LookupError`] if the resolver finds no address; [`InvalidInput`](io::ErrorKind::InvalidInput) if `host` cannot be
 /// a name; errors from the operating system; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if too many lookups wait for
-/// a server ([`NoTurn`](weald_kernel::NoTurn)). Fails if the runtime shuts down.
+/// a server ([`NoFreeThread`](weald_kernel::NoFreeThread)). Fails if the runtime shuts down.
 #[track_caller]
 pub fn lookup_host(
     host: &str,

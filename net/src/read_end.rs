@@ -55,8 +55,8 @@ impl ReadEnd {
     /// it holds a thread meanwhile. If the future is dropped, the thread continues to wait, and then closes the file.
     ///
     /// # Errors
-    /// Errors from the operating system; [`NoTurn`](weald_kernel::NoTurn) if all threads are held. Fails if the runtime
-    /// shuts down.
+    /// Errors from the operating system; [`NoFreeThread`](weald_kernel::NoFreeThread) if all threads are held. Fails if
+    /// the runtime shuts down.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> impl Future<Output = io::Result<ReadEnd>> {
         let mut options = fs::OpenOptions::new();

@@ -41,8 +41,8 @@ type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
 /// runs in the caller's current `tracing` span.
 ///
 /// At most [`Builder::blocking_threads`](crate::Builder::blocking_threads) closures run at once; beyond that they wait
-/// for their turn, in order. A closure that waits with Weald ([`wait()`](crate::Wait::wait)) does not count. If
-/// a closure waits for its turn for a second, the jobs that hold the threads are reported.
+/// for a free one, in order. A closure that waits with Weald ([`wait()`](crate::Wait::wait)) does not count. If
+/// a closure waits for a thread for a second, the jobs that hold the threads are reported.
 ///
 /// In async code prefer [`offload`](crate::offload()) where `f` need not borrow: it holds nothing but its own thread,
 /// while the stack of a job that waits here stays on its OS thread.

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Runs `work` on a thread that serves no job. At most [`Builder::blocking_threads`](crate::Builder::blocking_threads)
-/// such calls and calls of [`blocking`](crate::blocking) run at once in a runtime; the others wait for their turn, in
+/// such calls and calls of [`blocking`](crate::blocking) run at once in a runtime; the others wait for a thread, in
 /// order. If a call waits for a second, the calls that hold the threads are reported.
 ///
 /// `work` may block its thread: it can call blocking functions directly, for example those of `std::fs`. It may also

@@ -42,10 +42,10 @@ use crate::{
      FIFO (a deadline gives no thread back). Or raise Builder::held_operations; lookups of names have an eighth of it"
 )]
 #[non_exhaustive]
-pub struct NoTurn;
+pub struct NoFreeThread;
 
-impl From<NoTurn> for io::Error {
-    fn from(error: NoTurn) -> io::Error {
+impl From<NoFreeThread> for io::Error {
+    fn from(error: NoFreeThread) -> io::Error {
         io::Error::new(io::ErrorKind::ResourceBusy, error)
     }
 }
@@ -61,8 +61,8 @@ impl From<NoTurn> for io::Error {
 /// place.
 ///
 /// # Errors
-/// Those of `work`; [`NoTurn`] if all threads are held by calls that do not return; and an error if the runtime shuts
-/// down first.
+/// Those of `work`; [`NoFreeThread`] if all threads are held by calls that do not return; and an error if the runtime
+/// shuts down first.
 ///
 /// # Panics
 /// If `work` panics.
@@ -100,7 +100,7 @@ where
     match ran {
         Some(Ok(output)) => output,
         Some(Err(payload)) => resume_unwind(payload),
-        None if end == CallEnd::NoTurn => Err(NoTurn.into()),
+        None if end == CallEnd::NoFreeThread => Err(NoFreeThread.into()),
         None => Err(ShutDown.into()),
     }
 }

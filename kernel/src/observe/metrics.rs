@@ -27,7 +27,7 @@ pub struct Metrics {
     pub blocking_threads: usize,
     /// Closures and operations that run on blocking threads.
     pub blocking: usize,
-    /// Closures and operations that wait for a turn on a blocking thread.
+    /// Closures and operations that wait for a blocking thread.
     pub blocking_queued: usize,
     /// Workers that sleep.
     pub sleeping: usize,

@@ -27,11 +27,11 @@ pub(crate) enum ReportKind {
     LongChannel {
         values: usize,
     },
-    NoTurnToBlock {
+    NoFreeBlockingThread {
         bound: usize,
         queued: usize,
     },
-    NoTurnForOperation {
+    OperationsHoldThreads {
         bound: usize,
         queued: usize,
     },
@@ -89,8 +89,8 @@ impl ReportKind {
             ReportKind::Stuck { .. } => "stuck jobs",
             ReportKind::HoldsUp { .. } => "jobs that hold up others",
             ReportKind::PendingKill { .. } => "kills that are pending",
-            ReportKind::NoTurnToBlock { .. } => "no free blocking thread",
-            ReportKind::NoTurnForOperation { .. } => "operations without a turn",
+            ReportKind::NoFreeBlockingThread { .. } => "no free blocking thread",
+            ReportKind::OperationsHoldThreads { .. } => "operations without a thread",
             ReportKind::HeldOperation { .. } => "operations that do not return",
             ReportKind::NoBlockingThread => "no blocking thread",
             ReportKind::JustBelow => "jobs with long runs",

@@ -134,10 +134,10 @@ fn lasting_operation(operation: &OperationName, held: Duration, ending: fmt::Arg
     );
 }
 
-/// All turns are held by operations that do not return: further ones are errors.
-pub(crate) fn no_turn_for_operation(bound: usize, queued: usize, running: LateNames) {
+/// All threads are held by operations that do not return: further ones are errors.
+pub(crate) fn operations_hold_threads(bound: usize, queued: usize, running: LateNames) {
     of_program_late(
-        ReportKind::NoTurnForOperation { bound, queued },
+        ReportKind::OperationsHoldThreads { bound, queued },
         move || {
             format!(
                 "{} operations on files or host names hold all threads that they may ({bound}), and none has returned for a \

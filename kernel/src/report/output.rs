@@ -68,10 +68,10 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
         ReportKind::PendingKill { pending_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, pending_ms, "{text}");
         }
-        ReportKind::NoTurnToBlock { bound, queued } => {
+        ReportKind::NoFreeBlockingThread { bound, queued } => {
             tracing::error!(target: BLOCKING, bound, queued, "{text}");
         }
-        ReportKind::NoTurnForOperation { bound, queued } => {
+        ReportKind::OperationsHoldThreads { bound, queued } => {
             tracing::error!(target: BLOCKING, bound, queued, "{text}");
         }
         ReportKind::HeldOperation { held_ms } => {
@@ -124,8 +124,8 @@ fn count_to_tracing(left_out: &LeftOut) {
         ReportKind::HeldOperation { .. } => {
             tracing::warn!(target: BLOCKING, left_out = count, %origin, "{left_out}");
         }
-        ReportKind::NoTurnToBlock { .. }
-        | ReportKind::NoTurnForOperation { .. }
+        ReportKind::NoFreeBlockingThread { .. }
+        | ReportKind::OperationsHoldThreads { .. }
         | ReportKind::NoBlockingThread => {
             tracing::error!(target: BLOCKING, left_out = count, %origin, "{left_out}");
         }

@@ -79,7 +79,7 @@ impl Builder {
     }
 
     /// How many closures of [`blocking`](crate::blocking()) and [`offload`](crate::offload()) may run at once: one or
-    /// more. Each has a thread of its own; further ones wait for their turn. Closures that wait with Weald do not
+    /// more. Each has a thread of its own; further ones wait for a free one. Closures that wait with Weald do not
     /// count. Default: 512.
     pub fn blocking_threads(mut self, bound: usize) -> Builder {
         self.config.blocking_threads = bound;
@@ -90,7 +90,7 @@ impl Builder {
     /// the limit is an eighth of this. Such an operation may never return: it waits for a lost server, or for somebody
     /// to open the other end of a FIFO. So it does not count against [`blocking_threads`](Builder::blocking_threads),
     /// which also bounds file operations (and lookups, to an eighth). Beyond both limits an operation that waits for a
-    /// second while none returns is an error ([`NoTurn`](crate::NoTurn)).
+    /// second while none returns is an error ([`NoFreeThread`](crate::NoFreeThread)).
     ///
     /// A thread that blocks takes some 30 kB of memory. Default: 1,024. With the defaults a runtime has fewer than
     /// 3,000 threads; systems commonly allow a service 4,900.

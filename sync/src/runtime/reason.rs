@@ -63,8 +63,8 @@ pub enum Kind {
     Future,
     /// A closure that runs on a blocking thread.
     Blocking,
-    /// A turn on a blocking thread.
-    BlockingTurn,
+    /// A blocking thread that is free.
+    BlockingThread,
 }
 
 /// Behind the kinds are the three whose waits have a holder once more, as those of [`beside_others`].
@@ -92,7 +92,7 @@ const KINDS: [Kind; 27] = [
     Kind::Select,
     Kind::Future,
     Kind::Blocking,
-    Kind::BlockingTurn,
+    Kind::BlockingThread,
     Kind::End,
     Kind::Mutex,
     Kind::RwLock,
@@ -124,7 +124,7 @@ impl fmt::Display for Kind {
             Kind::Select => "one of several events",
             Kind::Future => "a future",
             Kind::Blocking => "a closure on a blocking thread",
-            Kind::BlockingTurn => "a turn on a blocking thread",
+            Kind::BlockingThread => "a free blocking thread",
         })
     }
 }

@@ -56,8 +56,8 @@ enum CallPhase {
 pub(crate) enum CallEnd {
     Ran,
     NeverRan,
-    /// All turns are held by operations that do not return.
-    NoTurn,
+    /// All threads are held by operations that do not return.
+    NoFreeThread,
 }
 
 /// What closures that block are for.
@@ -227,7 +227,7 @@ impl BlockingCall {
 
     fn reason(&self, phase: CallPhase) -> Reason {
         match phase {
-            CallPhase::Queued => Reason::new(Kind::BlockingTurn, self),
+            CallPhase::Queued => Reason::new(Kind::BlockingThread, self),
             CallPhase::Running | CallPhase::Over(_) => Reason::new(Kind::Blocking, self),
         }
     }

@@ -2,19 +2,19 @@
 //!
 //! No job and no suspended stack lives on a blocking thread, so a closure that blocks one holds up nobody. A closure
 //! gets a thread at once, idle or new, while there are fewer than
-//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that limit the closures wait for a *turn*
-//! (the right to run on a blocking thread), first come, first served.
+//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that limit the closures wait for a free
+//! thread, first come, first served.
 //!
 //! Invariants:
 //! - A closure is in the queue, runs, or is gone. Its [`BlockingCall`] says which. The call ends only after the closure
 //!   is gone, so the closure may borrow from the caller.
 //! - A thread whose closure waits with Weald does not count against the limit, because the wait may be
 //!   for something that itself needs a thread.
-//! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
-//!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
-//!   returned for [`check::TURN_IS_LATE`], those that have waited that long end without a turn
+//! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its thread for [`HELD`] while others
+//!   wait: it no longer counts, so that operations that never return stop no other. Once no more can be excused and
+//!   none has returned for [`check::THREAD_IS_LATE`], those that have waited that long end without one
 //!   ([`BlockingPool::check`]).
-//! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
+//! - Otherwise a closure that waits too long for a thread is reported, and then no other until the queue was empty. So
 //!   a deadlock of closures that wait for each other by other means is not silent.
 //!
 //! `check.rs` has what the monitor does with a queue that does not move, and with operations that nobody waits for, and
@@ -42,7 +42,7 @@ use crate::{
     sys::lock,
 };
 
-/// An operation that holds its turn this long is not counted while others wait: the disk or the server is slow, or
+/// An operation that holds its thread this long is not counted while others wait: the disk or the server is slow, or
 /// nobody will ever answer.
 const HELD: Duration = Duration::from_millis(10);
 /// An operation is reported when it has lasted this long.
@@ -54,7 +54,7 @@ const NAMED: usize = 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// The closures that count.
-    pub(crate) turns: usize,
+    pub(crate) counted: usize,
     /// The closures that are excused; zero if every closure counts, however long it runs.
     pub(crate) held: usize,
 }
@@ -124,7 +124,7 @@ pub(super) enum Queued {
     HasThread,
     /// The caller must start the thread with this number, which is counted.
     NeedsThread(usize),
-    /// It waits for its turn.
+    /// It waits for a free thread.
     MustWait,
     /// The runtime has stopped: the call is over.
     Refused,
@@ -161,7 +161,7 @@ impl QueuedClosure {
 impl Inner {
     /// How many threads there may be.
     fn most(&self, bounds: Bounds) -> usize {
-        bounds.turns.saturating_add(self.waiting + self.excused)
+        bounds.counted.saturating_add(self.waiting + self.excused)
     }
 
     /// Whether a closure is queued to which no thread is on its way.
@@ -180,7 +180,7 @@ impl Inner {
         })
     }
 
-    /// Excuses closures that have held their turns for long, as many as [`Bounds::held`] allows.
+    /// Excuses closures that have held their threads for long, as many as [`Bounds::held`] allows.
     fn excuse(&mut self, bounds: Bounds, now: Instant) {
         let free = bounds.held.saturating_sub(self.excused);
         let is_long = |running: &&mut Running| {
@@ -247,7 +247,7 @@ impl BlockingPool {
         if nobody_serves {
             let end = match self.bounds.held {
                 0 => CallEnd::NeverRan,
-                _ => CallEnd::NoTurn,
+                _ => CallEnd::NoFreeThread,
             };
             self.refuse_queued(end, |_| true);
         }
@@ -391,7 +391,7 @@ impl BlockingPool {
     }
 
     /// The runtime stops: idle threads end. Returns the closures of futures that have not begun, to be refused. A job
-    /// takes its own closure back when it is cancelled; one that cannot be, because it unwinds, still gets its turn.
+    /// takes its own closure back when it is cancelled; one that cannot be, because it unwinds, still runs.
     pub(crate) fn stop(&self) -> Vec<QueuedClosure> {
         lock(&self.inner).is_stopped = true;
         self.queued.notify_all();
@@ -403,7 +403,7 @@ impl BlockingPool {
         lock(&self.inner).threads
     }
 
-    /// How many closures run, and how many wait for a turn.
+    /// How many closures run, and how many wait for a thread.
     pub(crate) fn calls(&self) -> (usize, usize) {
         let inner = lock(&self.inner);
         (inner.running.len(), inner.queue.len())

@@ -25,13 +25,13 @@ pub(crate) struct BlockingPools {
 
 impl BlockingPools {
     pub(crate) fn new(config: &Config) -> BlockingPools {
-        let pool = |turns, held| BlockingPool::new(Bounds { turns, held });
-        let (turns, held) = (config.blocking_threads, config.held_operations);
+        let pool = |counted, held| BlockingPool::new(Bounds { counted, held });
+        let (counted, held) = (config.blocking_threads, config.held_operations);
         let share = |bound: usize| (bound / SHARE_OF_NAMES).max(1);
         BlockingPools {
-            closures: pool(turns, 0),
-            files: pool(turns, held),
-            names: pool(share(turns), share(held)),
+            closures: pool(counted, 0),
+            files: pool(counted, held),
+            names: pool(share(counted), share(held)),
         }
     }
 
@@ -60,7 +60,7 @@ impl BlockingPools {
         self.all().iter().map(|pool| pool.threads()).sum()
     }
 
-    /// How many closures run, and how many wait for a turn.
+    /// How many closures run, and how many wait for a thread.
     pub(crate) fn calls(&self) -> (usize, usize) {
         let calls = self.all().map(BlockingPool::calls);
         let sum = |(ran, waited), (run, wait)| (ran + run, waited + wait);

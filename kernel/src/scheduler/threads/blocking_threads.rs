@@ -78,7 +78,7 @@ fn start(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
     }
 }
 
-/// Starts threads for operations that wait because others hold their turns for long, and reports what waits too long.
+/// Starts threads for operations that wait because others hold their threads for long, and reports what waits too long.
 /// Returns whether the monitor must check again soon. Called by the monitor each round.
 pub(crate) fn check(shared: &Arc<Shared>) -> bool {
     let mut is_soon = false;

@@ -1,4 +1,4 @@
-//! The monitor's check of a [blocking pool](super): turns for closures that wait because others hold theirs for long,
+//! The monitor's check of a [blocking pool](super): threads for closures that wait because others hold theirs for long,
 //! an end of the wait for those that get none, and reports about operations that last although nobody waits for them.
 
 use std::{
@@ -15,8 +15,8 @@ use crate::{
     sys::lock,
 };
 
-/// A closure that waits this long for its turn is reported, or gets none.
-pub(super) const TURN_IS_LATE: Duration = Duration::from_secs(1);
+/// A closure that waits this long for a thread is reported, or gets none.
+pub(super) const THREAD_IS_LATE: Duration = Duration::from_secs(1);
 /// The most threads that one check starts: a thread takes some 30 µs to start, and the monitor has other duties.
 const STARTS_PER_CHECK: usize = 64;
 
@@ -37,7 +37,7 @@ impl BlockingPool {
         is_late || !inner.abandoned.is_empty()
     }
 
-    /// Gives turns to closures that wait because others hold theirs for long, and reports or ends those that wait too
+    /// Gives threads to closures that wait because others hold theirs for long, and reports or ends those that wait too
     /// long; reports operations that last. Called by the monitor each round.
     pub(in crate::scheduler::threads) fn check(&self) -> PoolCheck {
         let is_any_abandoned = self.check_abandoned();
@@ -94,8 +94,8 @@ impl BlockingPool {
         let is_operation = self.bounds.held > 0;
         let nobody_comes = starts.is_empty() && inner.lacks_thread();
         let is_stuck = (nobody_comes || inner.is_refused)
-            && late >= TURN_IS_LATE
-            && (!is_operation || rests.is_none_or(|rests| rests >= TURN_IS_LATE));
+            && late >= THREAD_IS_LATE
+            && (!is_operation || rests.is_none_or(|rests| rests >= THREAD_IS_LATE));
         if !is_stuck {
             let is_soon = is_operation || !inner.is_reported;
             return PoolCheck { starts, is_soon };
@@ -104,21 +104,23 @@ impl BlockingPool {
             let (queued, running) = (inner.queue.len(), inner.names());
             drop(inner);
             match is_operation {
-                true => report::no_turn_for_operation(
-                    self.bounds.turns + self.bounds.held,
+                true => report::operations_hold_threads(
+                    self.bounds.counted + self.bounds.held,
                     queued,
                     running,
                 ),
-                false => report::no_turn_to_block(self.bounds.turns, queued, late, running),
+                false => {
+                    report::no_free_blocking_thread(self.bounds.counted, queued, late, running)
+                }
             }
         } else {
             drop(inner);
         }
         if is_operation {
             let is_late = |call: &Arc<BlockingCall>| {
-                now.saturating_duration_since(call.since) >= TURN_IS_LATE
+                now.saturating_duration_since(call.since) >= THREAD_IS_LATE
             };
-            self.refuse_queued(CallEnd::NoTurn, is_late);
+            self.refuse_queued(CallEnd::NoFreeThread, is_late);
         }
         PoolCheck {
             starts,

@@ -3,10 +3,10 @@
 use std::{panic::Location, thread};
 
 use super::*;
-use crate::scheduler::threads::{blocking_call::Caller, blocking_pool::check::TURN_IS_LATE};
+use crate::scheduler::threads::{blocking_call::Caller, blocking_pool::check::THREAD_IS_LATE};
 
-fn pool(turns: usize, held: usize) -> BlockingPool {
-    BlockingPool::new(Bounds { turns, held })
+fn pool(counted: usize, held: usize) -> BlockingPool {
+    BlockingPool::new(Bounds { counted, held })
 }
 
 fn push(pool: &BlockingPool) -> Queued {
@@ -96,10 +96,10 @@ fn a_lack_of_threads_is_looked_for_again_once_the_queue_was_empty() {
 }
 
 #[test]
-fn an_operation_for_which_a_thread_is_on_its_way_gets_its_turn_however_late() {
+fn an_operation_for_which_a_thread_is_on_its_way_gets_it_however_late() {
     let pool = pool(1, 1);
     assert_eq!(push(&pool), Queued::NeedsThread(1));
-    let_wait(&pool, TURN_IS_LATE);
+    let_wait(&pool, THREAD_IS_LATE);
     pool.check();
     assert_eq!(pool.calls(), (0, 1));
 }
