@@ -23,6 +23,10 @@ use crate::pool;
 use crate::shared::{count_down, count_up};
 use crate::sys::{AtomicUsize, Ordering};
 
+mod filling;
+
+pub use filling::Filling;
+
 /// The most cells in one block.
 pub const CELLS: usize = 16;
 
@@ -247,6 +251,22 @@ impl<P: Copy, C: Clone> Cells<P, C> {
         let (item, result) = change(self.take(at)?);
         self.set(at, item);
         Some(result)
+    }
+
+    /// The plain data in a cell, to be changed. If other clones share the block, it is copied first.
+    #[inline]
+    pub fn plain_mut(&mut self, at: usize) -> Option<&mut P> {
+        let Item::Plain(_) = self.get(at)? else {
+            return None;
+        };
+        if !self.is_alone() {
+            *self = self.copied(self.capacity());
+        }
+        // SAFETY: the cell is filled, and this is the only clone, which is borrowed for as long as the reference lives.
+        match unsafe { &mut *self.cell(at) } {
+            Item::Plain(plain) => Some(plain),
+            Item::Counted(_) => None,
+        }
     }
 
     /// Moves the items to the smallest block that has room for them.

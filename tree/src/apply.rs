@@ -92,8 +92,19 @@ impl Tree {
     /// Adds a node whose id is new.
     #[inline]
     pub(crate) fn add(&mut self, node: NodeId, to: &InsertPosition, attributes: Attributes) {
-        let place = Place::new(to.parent, &to.key);
         self.attach(node, to.parent, to.position);
+        self.add_unlisted(node, to, attributes);
+    }
+
+    /// Adds a node whose id is new; the caller has its parent list it.
+    #[inline(always)]
+    pub(crate) fn add_unlisted(
+        &mut self,
+        node: NodeId,
+        to: &InsertPosition,
+        attributes: Attributes,
+    ) {
+        let place = Place::new(to.parent, &to.key);
         self.records.insert(node, Record::new(place, attributes));
         self.len += 1;
     }
@@ -244,8 +255,7 @@ impl Tree {
 
     #[inline]
     fn attach(&mut self, node: NodeId, parent: NodeId, position: usize) {
-        self.records
-            .change_links(parent, |_, children| children.insert(position, node));
+        self.records.adopt(parent, position, node, 1);
     }
 
     #[inline]

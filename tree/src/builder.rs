@@ -12,7 +12,7 @@ use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::{Ids, LEAF, Mark, NodeId};
 use crate::key;
-use crate::leaf::Leaf;
+use crate::leaf::{Leaf, NewLeaf, slot_of};
 use crate::record::{Place, Record};
 use crate::subtree::{Parts, Subtree};
 use crate::tree::Tree;
@@ -37,18 +37,14 @@ pub struct Builder {
     /// Ids taken from the source and not used yet.
     spare: Range<u64>,
     /// The leaf that is being filled, and those that are full.
-    leaf: Filled,
+    leaf: NewLeaf,
+    /// Its number.
+    number: u64,
     full: Vec<(u64, Shared<Leaf>)>,
     open: Vec<Open>,
     /// Children of open nodes that do not form a run, those of the innermost node last.
     listed: Vec<NodeId>,
     len: u64,
-}
-
-/// A leaf that is not shared yet, and its number.
-struct Filled {
-    number: u64,
-    leaf: Leaf,
 }
 
 /// A node whose children are being built.
@@ -82,7 +78,8 @@ impl Builder {
         let mut builder = Self {
             ids: ids.clone(),
             mark: ids.mark(),
-            leaf: Filled::new(spare.start / LEAF),
+            leaf: NewLeaf::new(),
+            number: spare.start / LEAF,
             spare,
             full: Vec::new(),
             open: Vec::new(),
@@ -140,8 +137,9 @@ impl Builder {
             self.close_innermost();
         }
         self.ids.give_back(self.spare);
-        self.leaf.leaf.fit();
-        self.full.push(self.leaf.share());
+        let mut last = self.leaf.finish();
+        last.fit();
+        self.full.push((self.number, Shared::new(last)));
         Subtree(Arc::new(Parts {
             root,
             len: self.len,
@@ -154,7 +152,7 @@ impl Builder {
     // written byte by byte stalls the processor for longer than everything else here takes.
     #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        self.leaf.leaf.insert(id, Record::new(place, attributes));
+        self.leaf.put(slot_of(id), Record::new(place, attributes));
         self.spare.start += 1;
         self.len += 1;
     }
@@ -162,9 +160,9 @@ impl Builder {
     #[cold]
     fn next_leaf(&mut self) {
         self.spare = self.ids.take_leaf();
-        let next = Filled::new(self.spare.start / LEAF);
-        let full = std::mem::replace(&mut self.leaf, next);
-        self.full.push(full.share());
+        let full = std::mem::replace(&mut self.leaf, NewLeaf::new()).finish();
+        self.full.push((self.number, Shared::new(full)));
+        self.number = self.spare.start / LEAF;
     }
 
     #[inline]
@@ -182,24 +180,10 @@ impl Builder {
                 children
             }
         };
-        let leaf = match self.full.get_mut(node.full) {
-            Some((_, full)) => full.own(),
-            None => &mut self.leaf.leaf,
-        };
-        leaf.change_links(node.id, |_, none| *none = children);
-    }
-}
-
-impl Filled {
-    fn new(number: u64) -> Self {
-        Self {
-            number,
-            leaf: Leaf::new(number),
+        match self.full.get_mut(node.full) {
+            Some((_, full)) => full.own().set_children(node.id, children),
+            None => self.leaf.set_children(node.id, children),
         }
-    }
-
-    fn share(self) -> (u64, Shared<Leaf>) {
-        (self.number, Shared::new(self.leaf))
     }
 }
 

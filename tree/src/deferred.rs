@@ -1,7 +1,5 @@
 //! The first operation of an edit, which is carried out when somebody asks for the working version. See `edit`.
 
-use std::cell::OnceCell;
-
 use crate::insert_position::InsertPosition;
 use crate::operation::Operation;
 use crate::tree::Tree;
@@ -10,8 +8,6 @@ use crate::tree::Tree;
 pub(crate) struct Deferred {
     /// The insert position of the node, if it adds one.
     pub(crate) to: Option<InsertPosition>,
-    /// The working version for reads, boxed because few edits need it.
-    pub(crate) seen: OnceCell<Box<Tree>>,
 }
 
 impl Deferred {

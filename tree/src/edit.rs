@@ -3,9 +3,13 @@
 //! - The edit owns what it has copied once, and changes it in place from then on; freezing costs nothing.
 //! - A first operation that adds a node or puts an attribute is checked and listed, but carried out only with the
 //!   second one, or when the caller asks for the working version: an edit of one operation may never need that version.
+//! - Nodes that are appended to one parent in turn are listed by the parent together: when another operation comes, or
+//!   when the caller asks for the working version. An edit in which a caller has asked in between lists each at once.
 //! - The list of operations and reads is data: it can be checked against another version and applied there
 //!   without the code that made it (see [`Script`]).
 //! - A refused operation changes nothing and is not on the list.
+
+mod reads;
 
 use std::cell::{OnceCell, RefCell};
 
@@ -17,8 +21,8 @@ use crate::error::EditError;
 use crate::id::NodeId;
 use crate::insert_position::InsertPosition;
 use crate::key::OrderKey;
-use crate::node::Node;
-use crate::operation::{Operation, Where};
+use crate::newest::Newest;
+use crate::operation::{Operation, Target, Where};
 use crate::radix::Radix;
 use crate::script::{self, Read, Script};
 use crate::steps::Steps;
@@ -42,16 +46,19 @@ use crate::tree::Tree;
 /// # Ok::<(), weald::tree::EditError>(())
 /// ```
 pub struct Edit {
-    /// The working version, without the deferred operation.
+    /// The working version, without what is deferred.
     tree: Tree,
     deferred: Option<Deferred>,
+    newest: Option<Newest>,
+    /// The working version with what is deferred, for reads; boxed because few edits need it.
+    seen: OnceCell<Box<Tree>>,
+    /// Whether it was needed in the midst of appended nodes.
+    is_read_between: bool,
     operations: Steps,
     /// `None` if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
     /// The nodes that were spliced in or deleted.
     moved: u64,
-    /// The node that the last operation added after all its siblings, so that the next one finds its place quickly.
-    newest: Option<(NodeId, InsertPosition)>,
 }
 
 impl Tree {
@@ -60,10 +67,12 @@ impl Tree {
         Edit {
             tree: self.clone(),
             deferred: None,
+            newest: None,
+            seen: OnceCell::new(),
+            is_read_between: false,
             operations: Steps::default(),
             reads: Some(RefCell::new(Vec::new())),
             moved: 0,
-            newest: None,
         }
     }
 }
@@ -83,27 +92,41 @@ impl Edit {
     }
 
     /// The working version. Reads through it are not recorded.
+    #[inline]
     pub fn tree(&self) -> &Tree {
-        match &self.deferred {
-            None => &self.tree,
-            Some(deferred) => deferred.seen.get_or_init(|| {
-                let mut tree = self.tree.clone();
-                deferred.carry_out(&self.operations, &mut tree);
-                Box::new(tree)
-            }),
+        let has_all = self.newest.as_ref().is_none_or(Newest::is_listed);
+        match has_all && self.deferred.is_none() {
+            true => &self.tree,
+            false => self.with_deferred(),
         }
     }
 
-    /// Carries out the deferred operation, if there is one, so that [`finish`](Self::finish) has nothing left to do.
+    #[cold]
+    fn with_deferred(&self) -> &Tree {
+        self.seen.get_or_init(|| {
+            let mut tree = self.tree.clone();
+            if let Some(deferred) = &self.deferred {
+                deferred.carry_out(&self.operations, &mut tree);
+            }
+            if let Some(newest) = &self.newest {
+                newest.list(&mut tree);
+            }
+            Box::new(tree)
+        })
+    }
+
+    /// Carries out what is deferred, so that [`finish`](Self::finish) has nothing left to do.
     #[inline]
     pub fn carry_out(&mut self) {
-        let Some(mut deferred) = self.deferred.take() else {
-            return;
-        };
-        match deferred.seen.take() {
-            Some(seen) => self.tree = *seen,
-            None => deferred.carry_out(&self.operations, &mut self.tree),
+        if let Some(seen) = self.seen.take() {
+            self.tree = *seen;
+            self.is_read_between |= self.newest.is_some();
+        } else if let Some(deferred) = &self.deferred {
+            deferred.carry_out(&self.operations, &mut self.tree);
+        } else if let Some(newest) = &mut self.newest {
+            newest.list(&mut self.tree);
         }
+        (self.deferred, self.newest) = (None, None);
     }
 
     /// The finished version.
@@ -175,31 +198,58 @@ impl Edit {
     /// that node has no siblings; `NoIdLeft`, if none is left.
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
-        let is_first = self.operations.is_empty();
-        let (at, newest) = (self.tree.own_place(at)?, self.newest.take());
-        let tree = self.own();
-        let to = match (at, newest) {
-            (Where::Last(parent), Some((last, before))) if before.parent == parent => {
-                before.after(last)
+        let at = self.tree.own_place(at)?;
+        let is_next = match (at, &self.newest) {
+            (Where::Last(parent), Some(newest)) => {
+                newest.parent() == parent && self.seen.get().is_none()
             }
-            _ => tree.insert_position(at)?,
+            _ => false,
         };
-        let node = tree.ids.try_take().ok_or(EditError::NoIdLeft)?;
-        let target = to.target(at);
-        if is_first {
-            self.defer(Some(to));
-        } else {
-            tree.add(node, &to, attributes.clone());
-            if matches!(at, Where::Last(_)) {
-                self.newest = Some((node, to));
-            }
-        }
+        let found = match is_next {
+            true => None,
+            false => Some(self.own().insert_position(at)?),
+        };
+        let node = self.tree.ids.try_take().ok_or(EditError::NoIdLeft)?;
+        let target = self.place(node, (at, found), &attributes);
         self.operations.push(Operation::Add {
             node,
             target,
             attributes,
         });
         Ok(self.tree.given_out(node))
+    }
+
+    /// Puts a new node at the place that was found, or after the newest one.
+    #[inline]
+    fn place(
+        &mut self,
+        node: NodeId,
+        (at, found): (Where, Option<InsertPosition>),
+        attributes: &Attributes,
+    ) -> Target {
+        let tree = &mut self.tree;
+        let to = match (found, &mut self.newest) {
+            (Some(to), _) if self.operations.is_empty() => {
+                let target = to.target(at);
+                self.deferred = Some(Deferred { to: Some(to) });
+                return target;
+            }
+            (Some(to), _) if !matches!(at, Where::Last(_)) => {
+                tree.add(node, &to, attributes.clone());
+                return to.target(at);
+            }
+            (Some(to), newest) => newest.insert(Newest::new(node, to)).place(),
+            (None, Some(newest)) => newest.advance(node, tree),
+            (None, None) => unreachable!("the newest node is known"),
+        };
+        let target = to.target(at);
+        tree.add_unlisted(node, to, attributes.clone());
+        if self.is_read_between
+            && let Some(newest) = &mut self.newest
+        {
+            newest.list_now(tree);
+        }
+        target
     }
 
     /// Adds a subtree that was built separately. It costs a sixteenth of adding its nodes one by one.
@@ -271,7 +321,7 @@ impl Edit {
         let node = self.tree.own_id(node)?;
         if self.operations.is_empty() {
             self.tree.must_have(node)?;
-            self.defer(None);
+            self.deferred = Some(Deferred { to: None });
         } else {
             self.own().put_bytes(node, name, &value)?;
         }
@@ -375,60 +425,10 @@ impl Edit {
         Ok(used)
     }
 
-    /// Reads one attribute. The read is recorded.
-    ///
-    /// # Errors
-    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
-    pub fn attribute(&self, node: NodeId, name: &str) -> Result<Option<&[u8]>, EditError> {
-        let node = self.tree.own_id(node)?;
-        let found = self.tree().must_have(node)?;
-        self.record(|| Read::Attribute {
-            node,
-            name: Bytes::from(name),
-        });
-        Ok(found.get(name))
-    }
-
-    /// Reads which children a node has, in order. The read is recorded.
-    ///
-    /// # Errors
-    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
-    pub fn children(&self, node: NodeId) -> Result<impl Iterator<Item = NodeId>, EditError> {
-        let node = self.tree.own_id(node)?;
-        let found = self.tree().must_have(node)?;
-        self.record(|| Read::Children(node));
-        Ok(found.children().map(Node::id))
-    }
-
-    /// Reads a node and everything below it, as `find` does. The read is recorded.
-    ///
-    /// # Errors
-    /// `Missing`, if the node is not there; `OtherTree`, if another tree gave out the id.
-    pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
-        let node = self.tree.own_id(node)?;
-        let found = self.tree().must_have(node)?;
-        self.record(|| Read::Subtree(node));
-        Ok(found)
-    }
-
     /// The working version, with every operation carried out.
     #[inline]
     fn own(&mut self) -> &mut Tree {
-        self.newest = None;
         self.carry_out();
         &mut self.tree
-    }
-
-    /// Defers the first operation, which was checked.
-    #[inline]
-    fn defer(&mut self, to: Option<InsertPosition>) {
-        let seen = OnceCell::new();
-        self.deferred = Some(Deferred { to, seen });
-    }
-
-    fn record(&self, read: impl FnOnce() -> Read) {
-        if let Some(reads) = &self.reads {
-            reads.borrow_mut().push(read());
-        }
     }
 }

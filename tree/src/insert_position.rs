@@ -15,16 +15,6 @@ pub(crate) struct InsertPosition {
 }
 
 impl InsertPosition {
-    /// The position after the node `last`, which was put here, after all its siblings.
-    #[inline]
-    pub(crate) fn after(self, last: NodeId) -> Self {
-        Self {
-            position: self.position + 1,
-            key: OrderKey::between(Some(self.key.rank(last)), None),
-            ..self
-        }
-    }
-
     pub(crate) fn target(&self, at: Where) -> Target {
         Target {
             at,

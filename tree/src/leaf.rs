@@ -6,9 +6,10 @@
 //! - The first leaf grows with its records, because many trees are small.
 //! - The head holds in one word what a walk needs to know of every record (see `shape`), so a walk looks at few
 //!   records. All changes go through the leaf, which keeps that word up to date.
+//! - A builder fills a leaf that no version has yet ([`NewLeaf`]), which is cheaper.
 
 use bytemuck::TransparentWrapper;
-use weald_memory::{CELLS, Cells};
+use weald_memory::{CELLS, Cells, Filling};
 
 use crate::attributes::{Attributes, List};
 use crate::children::Children;
@@ -89,6 +90,27 @@ impl Leaf {
             .set(slot, Attributes::peel(record.attributes));
     }
 
+    /// Adds children with consecutive ids to a node, at a position among those that it has.
+    #[inline]
+    pub(crate) fn adopt(&mut self, id: NodeId, at: usize, first: NodeId, count: u32) {
+        let slot = slot_of(id);
+        if let Some(near) = self.links.plain_mut(slot)
+            && near.adopt(at, first, count)
+        {
+            self.shape.set(slot, near.children().family(id));
+            return;
+        }
+        self.adopt_one_by_one(id, at, (first, count));
+    }
+
+    #[inline(never)]
+    fn adopt_one_by_one(&mut self, id: NodeId, at: usize, (first, count): (NodeId, u32)) {
+        self.change_links(id, |_, children| {
+            let ids = (0..u64::from(count)).map(|more| first.plus(more));
+            (at..).zip(ids).for_each(|(at, id)| children.insert(at, id));
+        });
+    }
+
     #[inline]
     pub(crate) fn change_links<R>(
         &mut self,
@@ -105,6 +127,15 @@ impl Leaf {
         let (result, family) = changed.expect("the caller has looked the id up");
         self.shape.set(slot, family);
         result
+    }
+
+    /// Sets the children of a node that has none.
+    #[inline]
+    pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
+        match children {
+            Children::Run { count, first } => self.adopt(id, 0, first, count),
+            _ => self.change_links(id, |_, none| *none = children),
+        }
     }
 
     #[inline]
@@ -133,6 +164,56 @@ impl Leaf {
     pub(crate) fn fit(&mut self) {
         self.links.fit();
         self.attributes.fit();
+    }
+}
+
+/// A leaf that a builder fills.
+pub(crate) struct NewLeaf {
+    shape: Shape,
+    links: Filling<Near, Far>,
+    attributes: Filling<Inline, List>,
+}
+
+impl NewLeaf {
+    pub(crate) fn new() -> Self {
+        Self {
+            shape: Shape::EMPTY,
+            links: Filling::new(),
+            attributes: Filling::new(),
+        }
+    }
+
+    /// Adds the record of a node without children.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, slot: usize, record: Record) {
+        self.links.put(slot, Links::peel(record.links));
+        self.attributes
+            .put(slot, Attributes::peel(record.attributes));
+    }
+
+    /// Sets the children of a node that has none.
+    #[inline]
+    pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
+        let slot = slot_of(id);
+        self.shape.set(slot, children.listing().family(id));
+        if let (Children::Run { count, first }, Some(near)) =
+            (&children, self.links.plain_mut(slot))
+        {
+            near.adopt(0, *first, *count);
+            return;
+        }
+        let links = self.links.take(slot).map(Links::wrap);
+        let (place, _) = links.expect("the node was put").into_parts();
+        self.links
+            .put(slot, Links::peel(Links::new(place, children)));
+    }
+
+    pub(crate) fn finish(self) -> Leaf {
+        Leaf {
+            shape: self.shape,
+            links: self.links.finish(),
+            attributes: self.attributes.finish(),
+        }
     }
 }
 

@@ -54,6 +54,7 @@ mod steps;
 // An edit, and what it leaves for other versions.
 mod deferred;
 mod edit;
+mod newest;
 mod replay;
 mod script;
 

@@ -135,7 +135,7 @@ impl Links {
     #[inline]
     pub(crate) fn children(&self) -> Listing<'_> {
         match &self.0 {
-            Item::Plain(Near { count, first, .. }) => Listing::run(*count, *first),
+            Item::Plain(near) => near.children(),
             Item::Counted(Far::Few { ids, .. }) => Listing::Few(&ids.slice),
             Item::Counted(Far::Any(shared)) => shared.1.listing(),
         }
@@ -164,6 +164,29 @@ impl Links {
             Children::List(rope) => (own, Some(rope)),
             _ => (own, None),
         }
+    }
+}
+
+impl Near {
+    /// Adds children with consecutive ids at a position, if all children are a run then; otherwise returns false.
+    #[inline]
+    pub(crate) fn adopt(&mut self, at: usize, first: NodeId, count: u32) -> bool {
+        if self.count == 0 {
+            (self.first, self.count) = (first.get(), count);
+            return true;
+        }
+        let follows =
+            at == self.count as usize && self.first + u64::from(self.count) == first.get();
+        match self.count.checked_add(count) {
+            Some(sum) if follows => self.count = sum,
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline]
+    pub(crate) fn children(&self) -> Listing<'_> {
+        Listing::run(self.count, self.first)
     }
 }
 

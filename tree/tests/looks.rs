@@ -1,6 +1,7 @@
 //! An edit defers its first operation until a caller looks or until the second operation. The results do not
 //! depend on it.
 
+use proptest::prelude::*;
 use weald_tree::{Attributes, Edit, EditError, NodeId, Tree};
 
 type Step = fn(&mut Edit, NodeId) -> Result<(), EditError>;
@@ -60,4 +61,53 @@ fn a_refused_operation_is_refused_immediately_and_leaves_the_first_one() {
     let (made, script) = edit.finish();
     assert_eq!(made.root().get_str("k"), Some("v"));
     assert_eq!(script.operations().len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
+    /// Nodes are appended to a few parents, mostly several in turn to one of them; between them a caller looks, another
+    /// edit takes ids, or something else is done.
+    #[test]
+    fn appended_nodes_are_where_an_edit_for_each_puts_them(
+        steps in prop::collection::vec((0..16_u8, any::<prop::sample::Index>()), 1..60)
+    ) {
+        let mut single = Tree::new();
+        let mut edit = single.edit();
+        let root = single.root().id();
+        let (mut parents, mut parent) = (vec![root], root);
+        for (step, at) in steps {
+            let mut alone = single.edit();
+            match step {
+                0 => prop_assert!(edit.tree().records().eq(single.records())),
+                1 => drop(single.ids().take()),
+                2 => {
+                    let number = [step];
+                    alone.put_attribute(parent, "k", number).unwrap();
+                    edit.put_attribute(parent, "k", number).unwrap();
+                }
+                3 if parents.len() > 1 => {
+                    let gone = parents.swap_remove(1 + at.index(parents.len() - 1));
+                    alone.delete(gone).unwrap();
+                    edit.delete(gone).unwrap();
+                    parents.retain(|id| alone.tree().node(*id).is_some());
+                    parent = root;
+                }
+                _ => {
+                    if step < 7 {
+                        parent = parents[at.index(parents.len())];
+                    }
+                    let id = edit.append(parent, Attributes::new().with("n", [step])).unwrap();
+                    let operation = edit.operations().last().expect("it was just done");
+                    alone.apply(operation).unwrap();
+                    parents.push(id);
+                }
+            }
+            single = alone.freeze();
+        }
+        let (made, script) = edit.finish();
+        prop_assert!(made.records().eq(single.records()));
+        prop_assert_eq!(made.len(), single.len());
+        prop_assert!(script.operations().len() < 61);
+    }
 }

@@ -42,6 +42,11 @@ proptest! {
                     model[at] = Some(Item::Counted(Arc::clone(&counted)));
                 }
                 3 => prop_assert_eq!(cells.take(at), model[at].take()),
+                4 if at % 2 == 0 => {
+                    if let (Some(one), Some(Item::Plain(other))) = (cells.plain_mut(at), &mut model[at]) {
+                        (one[1], other[1]) = (number, number);
+                    }
+                }
                 4 => {
                     cells.fit();
                     cells.change(at, |item| (item, ()));
@@ -55,6 +60,58 @@ proptest! {
         drop(all);
         prop_assert_eq!(Arc::strong_count(&counted), 1);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+    #[test]
+    fn a_filling_becomes_cells(steps in prop::collection::vec((0..4_u8, 0..CELLS), 0..40), room in 0..CELLS) {
+        let counted = Arc::new(0);
+        let (mut filling, mut model) = (Filling::new(), Model::default());
+        for (number, (step, at)) in (0..).zip(steps) {
+            match step {
+                0 | 1 if model[at].is_none() => {
+                    let item = match step {
+                        0 => plain(number),
+                        _ => Item::Counted(Arc::clone(&counted)),
+                    };
+                    filling.put(at, item.clone());
+                    model[at] = Some(item);
+                }
+                2 => prop_assert_eq!(filling.take(at), model[at].take()),
+                _ => match (filling.plain_mut(at), &mut model[at]) {
+                    (Some(one), Some(Item::Plain(other))) => (one[0], other[0]) = (number, number),
+                    (one, other) => prop_assert!(one.is_none() && !matches!(other, Some(Item::Plain(_)))),
+                },
+            }
+        }
+        let mut cells: Few = filling.finish();
+        check(&cells, &model)?;
+        let old = cells.clone();
+        cells.set(room, plain(99));
+        check(&old, &model)?;
+        cells.plain_mut(room).expect("it was just filled")[0] += 1;
+        check(&old, &model)?;
+        drop((cells, old, model));
+        prop_assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}
+
+#[test]
+fn a_filling_that_is_dropped_drops_its_items() {
+    let counted = Arc::new(0);
+    let mut filling = Filling::<[u64; 3], Arc<u64>>::new();
+    filling.put(3, Item::Counted(Arc::clone(&counted)));
+    drop(filling);
+    assert_eq!(Arc::strong_count(&counted), 1);
+}
+
+#[test]
+#[should_panic(expected = "the cell is filled")]
+fn a_filling_fills_a_cell_once() {
+    let mut filling = Filling::<[u64; 3], Arc<u64>>::new();
+    filling.put(3, plain(1));
+    filling.put(3, plain(2));
 }
 
 #[test]
