@@ -182,7 +182,7 @@ fn a_cancel_against_a_block_unparks_the_thread() {
                 owes => assert_eq!(owes, Owes::Nothing),
             })
         };
-        // As `wait::block::park_in_job`.
+        // As `wait::block::park_thread_in_job`.
         let parking = Arc::new(Notify::new());
         *lock(&blocked) = Some(parking.clone());
         if state.block() {

@@ -147,7 +147,7 @@ fn run_in_general(
     poll: impl FnOnce(&Context) -> (Polled, Runnable),
 ) {
     // The caller does not compute meanwhile.
-    let parked = cx.fork_wait();
+    let fork_wait = cx.fork_wait();
     let outer = OuterRun::new();
     let nested = cx.begin_nested(&outer);
     // The fiber's own code has its own stack. Everything else below runs on the caller's stack: destructors of a
@@ -162,7 +162,7 @@ fn run_in_general(
     };
     cx.set_ending(ending);
     drop(nested);
-    drop(parked);
+    drop(fork_wait);
     // As in `end`.
     restore(cx, before, u64::from(ended.is_some()));
 }

@@ -327,12 +327,12 @@ pub(crate) fn wait_on<F: Future>(
             shared.process.assert_here();
         }
         cx.end_poll_of_wait();
-        let parked = cx.fork_wait();
+        let fork_wait = cx.fork_wait();
         let suspended = match unwinds {
             true => cx.suspend_unwinding(|| stack_context::suspend(cx, root, job)),
             false => stack_context::suspend(cx, root, job),
         };
-        drop(parked);
+        drop(fork_wait);
         if let Err(error) = suspended {
             report::no_stack(&error);
             return block::block_in_job(future);

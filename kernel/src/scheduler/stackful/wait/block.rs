@@ -55,7 +55,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let job = context::with(|cx| cx.job_ref());
     let _announced = job.map(|job| hand_off_worker(job, WhyHeld::Closure));
     // Inside a fork, another thread may take what this one might wait for.
-    let _parked = context::again().fork_wait();
+    let _fork_wait = context::again().fork_wait();
     f()
 }
 
@@ -227,9 +227,9 @@ pub(super) fn hold_in_job<F: Future>(
             shared.process.assert_here();
         }
         let _waiting = Waiting::begin(&job);
-        let _parked = context::here().fork_wait();
+        let _fork_wait = context::here().fork_wait();
         let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
-        park_in_job(&job, &parker, &mut held, gives_way);
+        park_thread_in_job(&job, &parker, &mut held, gives_way);
     }
 }
 
@@ -325,7 +325,7 @@ impl HeldWait {
 }
 
 /// Parks until the parker is woken, or the wait is over for another reason.
-fn park_in_job(
+fn park_thread_in_job(
     job: &JobRef,
     parker: &Arc<Parker>,
     held: &mut HeldWait,

@@ -71,9 +71,9 @@ pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool 
         shared.process.assert_here();
     }
     cx.end_poll_of_wait();
-    let parked = cx.fork_wait();
+    let fork_wait = cx.fork_wait();
     let suspended = stack_context::suspend(cx, root, job);
-    drop(parked);
+    drop(fork_wait);
     context::again().begin_poll_of_wait();
     if suspended.is_err() {
         return false;
