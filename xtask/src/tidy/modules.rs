@@ -28,6 +28,8 @@ pub(super) struct Module {
     pub(super) methods: Vec<Method>,
     /// The functions and methods that the module defines, each with its line.
     pub(super) functions: Vec<(String, usize)>,
+    /// The constants and statics that the module defines, each with its line. Those of an `impl` do not count.
+    pub(super) constants: Vec<(String, usize)>,
     /// The methods that it calls.
     pub(super) calls: Vec<Call>,
     parent: usize,
@@ -250,6 +252,7 @@ impl Module {
         self.named.extend(named);
         self.methods.extend(methods(item));
         self.functions.extend(functions(item));
+        self.constants.extend(constant(item));
         self.calls.extend(calls(item.to_token_stream()));
     }
 }
@@ -309,6 +312,16 @@ fn functions(item: &Item) -> Vec<(String, usize)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The name of a constant or a static that is not for tests only.
+fn constant(item: &Item) -> Option<(String, usize)> {
+    let (name, attributes) = match item {
+        Item::Const(item) => (&item.ident, &item.attrs),
+        Item::Static(item) => (&item.ident, &item.attrs),
+        _ => return None,
+    };
+    (!only_for_tests(attributes)).then(|| (name.to_string(), name.span().start().line))
 }
 
 /// The last segment of a type that is named by a path.
