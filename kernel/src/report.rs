@@ -163,23 +163,15 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 }
 
 /// Closures wait for a blocking thread, and all of them are in use.
-pub(crate) fn no_free_blocking_thread(
-    bound: usize,
-    queued: usize,
-    late: Duration,
-    running: LateNames,
-) {
-    of_program_late(
-        ReportKind::NoFreeBlockingThread { bound, queued },
-        move || {
-            format!(
-                "all {bound} blocking threads are in use, and {queued} closures wait for one, the first for \
+pub(crate) fn no_free_thread(bound: usize, queued: usize, late: Duration, running: LateNames) {
+    of_program_late(ReportKind::NoFreeThread { bound, queued }, move || {
+        format!(
+            "all {bound} blocking threads are in use, and {queued} closures wait for one, the first for \
              {late:.1?}; those that run: {}. Raise Builder::blocking_threads, or let closures that wait for each \
              other wait with Weald.",
-                running.now(),
-            )
-        },
-    );
+            running.now(),
+        )
+    });
 }
 
 /// A sentence about the units that stand still while another one holds their OS thread: started threads, jobs in a wait

@@ -437,9 +437,8 @@ pub(crate) fn fiber<F: FnOnce() -> T, T>(
 fn current_queue() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
     context::with(|cx| {
         // A job of a foreign runtime cannot be pinned to this thread, which belongs to another one.
-        let (Some(shared), Some(pinned), None) =
-            (cx.shared(), cx.pinned(), foreign_runtime::entered(cx))
-        else {
+        let foreign = foreign_runtime::entered(cx);
+        let (Some(shared), Some(pinned), None) = (cx.shared(), cx.pinned(), foreign) else {
             return Err(SpawnError::NoLocalThread);
         };
         match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {

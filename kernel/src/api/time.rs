@@ -215,7 +215,7 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
         let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
             return false;
         };
-        core.admit(&worker.arrivals);
+        core.take_arrivals(&worker.arrivals);
         let linked = entry_here.state.is_linked();
         if linked {
             core.wheel.remove(entry);

@@ -48,7 +48,7 @@ impl ForeignStarts {
         }
     }
 
-    /// As `search::fire_due` with `WorkerCore::admit`.
+    /// As `search::fire_due` with `WorkerCore::take_arrivals`.
     fn look(&self, lease: Lease) -> usize {
         // SAFETY: *owner*: this thread has the lease, or had it.
         let _core = unsafe { self.lock.enter(lease) }.unwrap();

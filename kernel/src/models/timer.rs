@@ -175,7 +175,7 @@ impl Timers {
         (Arc::new(timers), lease)
     }
 
-    /// As `WorkerCore::admit`.
+    /// As `WorkerCore::take_arrivals`.
     fn admit((wheel, accesses): &mut (Wheel, Cell<usize>), arrivals: &Arrivals) {
         accesses.set(accesses.get() + 1);
         arrivals.take().for_each(|entry| wheel.insert(entry));

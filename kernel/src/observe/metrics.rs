@@ -126,7 +126,7 @@ impl Metrics {
         };
         for worker in &shared.workers {
             let mut core = worker.core.enter_foreign();
-            core.admit(&worker.arrivals);
+            core.take_arrivals(&worker.arrivals);
             metrics.processes = metrics.processes.saturating_sub(core.spare_admissions);
             metrics.ended += core.ended;
             metrics.polls += core.polls();

@@ -60,7 +60,7 @@ pub fn current_name() -> Option<JobName> {
         true => JobName::try_known(job.header()),
         false => JobName::try_of(job.header()),
     });
-    running.or_else(blocking_call::name_of_served)
+    running.or_else(blocking_call::name_of_running)
 }
 
 /// Wraps the program's panic hook, once.
@@ -77,7 +77,7 @@ pub(crate) fn install() {
         if in_hook.is_some() {
             panic_site::note(info);
         }
-        let is_in_unit = in_hook.is_some() || blocking_call::served_here().is_some();
+        let is_in_unit = in_hook.is_some() || blocking_call::running_here().is_some();
         let is_printed = !is_standard || !is_in_unit || is_admitted(info);
         if is_printed {
             hook(info);

@@ -27,7 +27,7 @@ pub(crate) enum ReportKind {
     LongChannel {
         values: usize,
     },
-    NoFreeBlockingThread {
+    NoFreeThread {
         bound: usize,
         queued: usize,
     },
@@ -89,7 +89,7 @@ impl ReportKind {
             ReportKind::Stuck { .. } => "stuck jobs",
             ReportKind::HoldsUp { .. } => "jobs that hold up others",
             ReportKind::PendingKill { .. } => "kills that are pending",
-            ReportKind::NoFreeBlockingThread { .. } => "no free blocking thread",
+            ReportKind::NoFreeThread { .. } => "no free blocking thread",
             ReportKind::OperationsHoldThreads { .. } => "operations without a thread",
             ReportKind::HeldOperation { .. } => "operations that do not return",
             ReportKind::NoBlockingThread => "no blocking thread",

@@ -68,7 +68,7 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
         ReportKind::PendingKill { pending_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, pending_ms, "{text}");
         }
-        ReportKind::NoFreeBlockingThread { bound, queued } => {
+        ReportKind::NoFreeThread { bound, queued } => {
             tracing::error!(target: BLOCKING, bound, queued, "{text}");
         }
         ReportKind::OperationsHoldThreads { bound, queued } => {
@@ -124,7 +124,7 @@ fn count_to_tracing(left_out: &LeftOut) {
         ReportKind::HeldOperation { .. } => {
             tracing::warn!(target: BLOCKING, left_out = count, %origin, "{left_out}");
         }
-        ReportKind::NoFreeBlockingThread { .. }
+        ReportKind::NoFreeThread { .. }
         | ReportKind::OperationsHoldThreads { .. }
         | ReportKind::NoBlockingThread => {
             tracing::error!(target: BLOCKING, left_out = count, %origin, "{left_out}");

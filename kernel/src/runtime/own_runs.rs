@@ -33,7 +33,7 @@ fn is_running_here(job: JobPtr) -> bool {
 
 impl OwnRuns {
     pub(super) fn here(shared: &Shared) -> OwnRuns {
-        let served = blocking_call::served_here();
+        let served = blocking_call::running_here();
         let fork = context::here().thread_fork();
         let mut forking = fork.map(ThreadFork::waiting_jobs).unwrap_or_default();
         forking.retain(|HeldForker { job, .. }| {

@@ -110,7 +110,7 @@ impl CircleWatch for Circles {
         }
     }
 
-    fn must_check_again(&self) -> bool {
+    fn must_recheck(&self) -> bool {
         !self.seen.is_empty()
     }
 }

@@ -65,7 +65,7 @@ pub fn holds_up(waker: &Waker) -> bool {
     let cx = context::again();
     match cx.job() {
         Some(job) => cx.noted().waits() && waker::is_of(waker, job),
-        None => blocking_call::served_here()
+        None => blocking_call::running_here()
             .is_some_and(|call| call.job().is_some_and(|job| waker::is_of(waker, job.ptr()))),
     }
 }

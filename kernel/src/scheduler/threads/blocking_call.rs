@@ -87,16 +87,16 @@ pub(crate) enum Caller {
 
 thread_local! {
     /// The closure that runs on this blocking thread.
-    static SERVED: RefCell<Option<Arc<BlockingCall>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Arc<BlockingCall>>> = const { RefCell::new(None) };
 }
 
 /// The name of the job or future whose closure runs on the calling thread. None outside of such closures, and in
 /// operations on files and host names, which run no code of the user. Runs no user code and does not wait.
-pub(crate) fn name_of_served() -> Option<JobName> {
-    SERVED
-        .try_with(|served| {
-            let served = served.try_borrow().ok()?;
-            match &served.as_ref()?.caller {
+pub(crate) fn name_of_running() -> Option<JobName> {
+    RUNNING
+        .try_with(|running| {
+            let running = running.try_borrow().ok()?;
+            match &running.as_ref()?.caller {
                 Caller::Job(job) => Some(JobName::try_known(job.header())),
                 future @ Caller::Future { .. } => Some(future.name().known().clone()),
                 Caller::Operation(_) => None,
@@ -106,8 +106,8 @@ pub(crate) fn name_of_served() -> Option<JobName> {
 }
 
 /// The unit that called the closure that runs here, if this is a blocking thread. Waits for nothing.
-pub(crate) fn unit_of_served() -> Option<LateName> {
-    match &served_here()?.caller {
+pub(crate) fn unit_of_running() -> Option<LateName> {
+    match &running_here()?.caller {
         Caller::Job(job) => Some(LateName::try_of(job.header())),
         future @ Caller::Future { .. } => Some(future.name()),
         Caller::Operation(_) => None,
@@ -115,25 +115,25 @@ pub(crate) fn unit_of_served() -> Option<LateName> {
 }
 
 /// The closure that the calling thread runs, if it is a blocking thread.
-pub(crate) fn served_here() -> Option<Arc<BlockingCall>> {
-    let served = SERVED.try_with(|served| served.try_borrow().ok()?.clone());
-    served.ok().flatten()
+pub(crate) fn running_here() -> Option<Arc<BlockingCall>> {
+    let running = RUNNING.try_with(|running| running.try_borrow().ok()?.clone());
+    running.ok().flatten()
 }
 
 /// While it lives, the calling thread runs the closure of a call.
-pub(super) struct Serves(());
+pub(super) struct RunsClosure(());
 
-impl Serves {
-    pub(super) fn begin(call: &Arc<BlockingCall>) -> Serves {
-        SERVED.set(Some(call.clone()));
-        Serves(())
+impl RunsClosure {
+    pub(super) fn begin(call: &Arc<BlockingCall>) -> RunsClosure {
+        RUNNING.set(Some(call.clone()));
+        RunsClosure(())
     }
 }
 
-impl Drop for Serves {
+impl Drop for RunsClosure {
     fn drop(&mut self) {
         // The reference to a job is dropped outside the borrow: it may be the last one.
-        drop(SERVED.take());
+        drop(RUNNING.take());
     }
 }
 

@@ -36,7 +36,7 @@ use std::{
 use crate::{
     report::{self, JobName, LateName, LateNames, panic_message},
     scheduler::threads::{
-        blocking_call::{self, BlockingCall, CallEnd, Serves},
+        blocking_call::{self, BlockingCall, CallEnd, RunsClosure},
         blocking_pool::priorities::ClosureThread,
     },
     sys::lock,
@@ -138,7 +138,7 @@ impl QueuedClosure {
 
     pub(super) fn run(self) {
         self.call.begin();
-        let _serves = Serves::begin(&self.call);
+        let _serves = RunsClosure::begin(&self.call);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
             // Only the destructor of an output that nobody takes can panic here.
             let message = panic_message(payload.as_ref());
@@ -411,7 +411,7 @@ impl BlockingPool {
 
     /// The futures whose closures run, apart from one that runs on the calling thread; they are no jobs.
     pub(crate) fn offloaded(&self) -> Vec<LateName> {
-        let own = blocking_call::served_here();
+        let own = blocking_call::running_here();
         let is_other =
             |call: &Arc<BlockingCall>| own.as_ref().is_none_or(|own| !Arc::ptr_eq(own, call));
         let inner = lock(&self.inner);

@@ -50,7 +50,7 @@ fn fire(runtime: u16, waker: Waker) {
     waker::call_at_end(runtime, FiredBy::Blocking, waker);
 }
 
-/// Starts a thread, which will serve closures of everybody. A job's thread whose priority is lowered leaves that to the
+/// Starts a thread, which will run closures of everybody. A job's thread whose priority is lowered leaves that to the
 /// monitor: its threads would inherit the priority, and without privilege they could not raise it.
 fn start_for_all(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
     if shared.detached.is_lowered_here() && shared.blocking.of(purpose).leave_start() {
@@ -69,7 +69,7 @@ fn start(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
     };
     let started = thread::Builder::new()
         .name(format!("{}-{name}-{number}", shared.config.name))
-        .spawn(move || serve(&served, purpose));
+        .spawn(move || run_closures(&served, purpose));
     if let Err(error) = started {
         report::no_blocking_thread(&error);
         shared.blocking.of(purpose).not_started();
@@ -92,7 +92,7 @@ pub(crate) fn check(shared: &Arc<Shared>) -> bool {
 }
 
 /// The life of a blocking thread.
-fn serve(shared: &Arc<Shared>, purpose: Purpose) {
+fn run_closures(shared: &Arc<Shared>, purpose: Purpose) {
     let pool = shared.blocking.of(purpose);
     // It may stay lowered.
     let _is_normal = shared.detached.begin();

@@ -71,7 +71,7 @@ impl Drop for Leftovers {
     }
 }
 
-/// The threads of one runtime that run its leftovers, and the queue that they serve. It may outlive the runtime.
+/// The threads of one runtime that run its leftovers, and the queue of these. It may outlive the runtime.
 pub(crate) struct LeftoverThreads {
     state: Mutex<LeftoverQueue>,
     /// Signalled when a thread ends.
@@ -217,8 +217,8 @@ impl LeftoverThreads {
             if state.is_thread_missing() {
                 state.threads += 1;
                 drop(state);
-                if !self.start(|own| own.serve()) {
-                    self.serve();
+                if !self.start(|own| own.run_all()) {
+                    self.run_all();
                 }
                 state = lock(&self.state);
                 continue;
@@ -230,7 +230,7 @@ impl LeftoverThreads {
     }
 
     /// Runs leftovers until there are none. The calling thread is counted.
-    fn serve(&self) {
+    fn run_all(&self) {
         let own = thread::current().id();
         loop {
             let mut state = lock(&self.state);

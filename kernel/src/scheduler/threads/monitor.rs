@@ -146,7 +146,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
             circles.check_when_quiet(shared);
             let due = shared.queues.sample_before_sleep(&shared.clock);
             circle_watch::pass_on(shared, circles);
-            if circles.must_check_again() {
+            if circles.must_recheck() {
                 quiet = 0;
                 continue;
             }
@@ -180,9 +180,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
             if held_up.report_at_times(shared) | blocking_threads::check(shared) {
                 quiet = 0;
             }
-            shared
-                .queues
-                .step(&shared.clock, circles.must_check_again());
+            shared.queues.step(&shared.clock, circles.must_recheck());
             circle_watch::pass_on(shared, circles);
         }
     }

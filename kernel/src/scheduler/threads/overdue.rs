@@ -56,7 +56,7 @@ pub(super) fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord, m
     if worker.running() != running {
         return;
     }
-    core.admit(&worker.arrivals);
+    core.take_arrivals(&worker.arrivals);
     let slot = core.next.take();
     // No other worker sees the overflow queue, and the owner sends it off only at its next look.
     let overflow = core.take_overflow();

@@ -16,13 +16,13 @@ pub(crate) fn cancel(job: &JobRef) {
 /// As [`cancel`], and closes the job's mailbox.
 pub(crate) fn kill(job: &JobRef) {
     // Both requests in one step: a message that is sent after this must not come before the cancel.
-    serve(job, job.header().state.kill());
+    settle_owed(job, job.header().state.kill());
     cancel_forks(job);
 }
 
 /// Asks `job` to end, but not what it forked: the job itself ends that.
 pub(crate) fn cancel_alone(job: &JobRef) {
-    serve(job, job.header().state.cancel());
+    settle_owed(job, job.header().state.cancel());
 }
 
 fn cancel_forks(job: &JobRef) {
@@ -31,7 +31,7 @@ fn cancel_forks(job: &JobRef) {
     }
 }
 
-fn serve(job: &JobRef, owes: Owes) {
+fn settle_owed(job: &JobRef, owes: Owes) {
     match owes {
         // SAFETY: the state granted this caller the schedule.
         Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),

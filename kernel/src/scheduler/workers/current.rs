@@ -37,5 +37,5 @@ pub(crate) fn of_thread(cx: &Context) -> Option<&Shared> {
 pub(crate) fn running_unit() -> Option<LateName> {
     let job = context::again().job_ref();
     let running = job.map(|job| LateName::try_of(job.header()));
-    running.or_else(blocking_call::unit_of_served)
+    running.or_else(blocking_call::unit_of_running)
 }

@@ -149,7 +149,7 @@ fn fire_due(worker_loop: &WorkerLoop<'_>, first: &mut FirstOfLook<'_>) -> Result
     let mut due = Due::default();
     let mut core = worker_loop.enter()?;
     core.set_until_look(worker_loop.look_every.get());
-    core.admit(&worker_loop.worker().arrivals);
+    core.take_arrivals(&worker_loop.worker().arrivals);
     if core.wheel.pending() == 0 {
         return Ok(());
     }

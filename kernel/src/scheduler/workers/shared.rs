@@ -381,7 +381,7 @@ impl Shared {
         self.fire_all(|worker, core, due| {
             let mut callbacks = EntryQueue::new();
             let mut take = |entry| due.add(entry, &mut callbacks);
-            core.admit(&worker.arrivals);
+            core.take_arrivals(&worker.arrivals);
             core.wheel.advance(now, usize::MAX, &mut take);
             callbacks.take()
         });

@@ -38,7 +38,7 @@ pub(crate) fn sweep_timers(shared: &Shared) {
         {
             let mut due = Due::default();
             let mut core = worker.core.enter_foreign();
-            core.admit(&worker.arrivals);
+            core.take_arrivals(&worker.arrivals);
             let WorkerCore {
                 wheel, callbacks, ..
             } = &mut *core;

@@ -374,14 +374,14 @@ impl WorkerCore {
 
     /// Moves the timers that other threads started into the queue or the wheel.
     #[inline]
-    pub(crate) fn admit(&mut self, arrivals: &Arrivals) {
+    pub(crate) fn take_arrivals(&mut self, arrivals: &Arrivals) {
         if !arrivals.is_empty() {
             self.link_all(arrivals.take());
         }
     }
 
-    /// [`admit`](WorkerCore::admit) for the last time: callbacks that are started later are dropped, and sleeps go into
-    /// the wheel.
+    /// [`take_arrivals`](WorkerCore::take_arrivals) for the last time: callbacks that are started later are dropped,
+    /// and sleeps go into the wheel.
     pub(crate) fn close(&mut self, arrivals: &Arrivals) {
         self.link_all(arrivals.close());
     }

@@ -109,9 +109,7 @@ impl BlockingPool {
                     queued,
                     running,
                 ),
-                false => {
-                    report::no_free_blocking_thread(self.bounds.counted, queued, late, running)
-                }
+                false => report::no_free_thread(self.bounds.counted, queued, late, running),
             }
         } else {
             drop(inner);

@@ -13,7 +13,7 @@ pub(crate) trait CircleWatch: Send {
     fn check(&mut self, shared: &Shared, depending: Vec<DependingJob>);
 
     /// Whether a circle was seen once, so that the next sample decides whether it is one.
-    fn must_check_again(&self) -> bool;
+    fn must_recheck(&self) -> bool;
 }
 
 /// Passes on what the last sample has found, once. The check counts as a part of the sample: it is not cut into steps,

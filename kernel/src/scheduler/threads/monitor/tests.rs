@@ -382,7 +382,7 @@ impl CircleWatch for Panics {
 
     fn check(&mut self, _shared: &Shared, _depending: Vec<DependingJob>) {}
 
-    fn must_check_again(&self) -> bool {
+    fn must_recheck(&self) -> bool {
         false
     }
 }

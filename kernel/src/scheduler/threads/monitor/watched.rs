@@ -58,12 +58,12 @@ impl Watched {
 
     /// The next check of the thread: what it does in the run.
     pub(super) fn check(&mut self, now: Option<ThreadTimes>) -> Holding {
-        let holding = self.judge(now);
+        let holding = self.conclude(now);
         self.blocks = holding == Holding::Blocked;
         holding
     }
 
-    fn judge(&mut self, now: Option<ThreadTimes>) -> Holding {
+    fn conclude(&mut self, now: Option<ThreadTimes>) -> Holding {
         // The first check was made a round ago at least.
         let last = mem::replace(&mut self.last, now).or(self.times);
         let (Some(then), Some(now)) = (self.times, now) else {
