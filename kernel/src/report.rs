@@ -9,6 +9,7 @@
 mod abort;
 mod backlogs;
 mod data;
+mod holds_up;
 mod hooks;
 mod just_below;
 mod kills;
@@ -33,6 +34,8 @@ use subscriber::{Audience, AudienceId};
 
 pub(crate) use abort::abort;
 pub(crate) use backlogs::{long_channel, long_mailbox, unread_mailbox};
+use holds_up::units_wait;
+pub(crate) use holds_up::{holds_up, main_future_holds_up};
 pub(crate) use hooks::{long_panic_hook, panic_hook_runs};
 pub(crate) use just_below::{JustBelow, just_below};
 pub(crate) use kills::{hangs_at_end, keeps_block_on, pending_kill};
@@ -52,7 +55,8 @@ pub(crate) use subscriber::RuntimeSubscriber;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobName {
-    /// The name given at spawn, if any. A callback is named by its closure's type, a part of a fork by that word.
+    /// The name given at spawn, if any. A callback is named by its closure's type, a part of a fork and the future of
+    /// `block_on` by these words.
     pub name: Option<String>,
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
@@ -67,9 +71,13 @@ pub struct JobName {
 /// The site of what no line of the user is known to have caused: it comes from outside of units.
 pub(crate) static OUTSIDE_OF_UNITS: &Location<'static> = Location::caller();
 
+/// How reports name the future that a thread outside of jobs gave to `block_on`.
+const MAIN_FUTURE: &str = "the future of block_on";
+
 impl fmt::Display for JobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
+            Some(name) if name == MAIN_FUTURE => write!(f, "{name} at {}", self.site),
             Some(name) if std::ptr::eq(self.site, OUTSIDE_OF_UNITS) => {
                 write!(f, "`{name}`, which comes from outside of units,")
             }
@@ -109,18 +117,6 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
         };
         format!(
             "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}{killed}.{held_up} {advice}"
-        )
-    });
-}
-
-/// A job's thread is detached, and the jobs `held_up` can run only there.
-pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
-    let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
-    of_job_late(ReportKind::HoldsUp { held_ms }, named, move |named| {
-        let held_up = units_wait(held_up);
-        format!(
-            "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
-             holds no thread, or let long computations yield."
         )
     });
 }
@@ -172,19 +168,6 @@ pub(crate) fn no_free_thread(bound: usize, queued: usize, late: Duration, runnin
             running.now(),
         )
     });
-}
-
-/// A sentence about the units that stand still while another one holds their OS thread: started threads, jobs in a wait
-/// with their stack, and local jobs. Runs user code.
-fn units_wait(held_up: LateNames) -> String {
-    match held_up.all() {
-        0 => String::new(),
-        1 => format!(" 1 unit of its OS thread waits for it: {}.", held_up.now()),
-        n => format!(
-            " {n} units of its OS thread wait for it: {}.",
-            held_up.now()
-        ),
-    }
 }
 
 /// The system refused a blocking thread.

@@ -1,4 +1,5 @@
 //! Jobs that are pinned to a thread in `block_on` are watched: one that blocks is named, with those that stand still.
+//! So is the future of `block_on` itself, if they stand still because of it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,17 +9,19 @@ mod reports;
 mod tools;
 
 use std::{
+    cell::Cell,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
 use reports::{collect_reports, flushed, reports};
 use tools::{runtime, until, watch};
-use weald_kernel::{Describe, Spawn, block_in_place, yield_now};
+use weald_kernel::{Describe, Spawn, Wait, block_in_place, sleep, yield_now};
 
 #[test]
 fn a_local_job_that_blocks_in_block_on_is_named_with_those_that_stand_still() {
@@ -57,6 +60,104 @@ fn a_local_job_that_blocks_in_block_on_is_named_with_those_that_stand_still() {
             "{report:?}"
         );
     }
+}
+
+#[test]
+fn the_future_of_block_on_is_named_when_it_holds_up_a_local_job() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (go, may_go) = mpsc::channel();
+    let named = || reports("weald::monitor", "`behind the future`");
+    let main = thread::scope(|threads| {
+        let runtime = &runtime;
+        let watcher = threads.spawn(move || {
+            until(|| !named().is_empty());
+            assert_eq!(runtime.metrics().held_up, 1);
+            let waits = runtime.waits();
+            go.send(()).unwrap();
+            let [held_up] = &waits.held_up[..] else {
+                panic!("{waits}");
+            };
+            assert_eq!(held_up.job.name.as_deref(), Some("behind the future"));
+            held_up.by.clone()
+        });
+        let before = line!();
+        runtime.block_on(async {
+            let local = Spawn::new().name("behind the future");
+            let local = local.spawn_local(async {}).unwrap();
+            may_go.recv().unwrap();
+            local.await.unwrap();
+        });
+        let main = watcher.join().unwrap();
+        assert_eq!(main.site.line(), before + 1);
+        main.to_string()
+    });
+    assert!(
+        main.starts_with("the future of block_on at kernel/tests/local_jobs_watched.rs:"),
+        "{main}"
+    );
+    assert_eq!(runtime.metrics().held_up, 0);
+    flushed();
+    let [report] = &named()[..] else {
+        panic!("{:?}", named());
+    };
+    for part in [&main[..], "1 unit of its OS thread waits", "weald::offload"] {
+        assert!(report.text.contains(part), "{report:?}");
+    }
+}
+
+/// When the poll begins, there is nothing to watch, and the monitor falls asleep.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "until the monitor sleeps")]
+fn a_local_job_that_is_spawned_late_in_a_long_poll_is_held_up_too() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (go, may_go) = mpsc::channel();
+    let named = || reports("weald::monitor", "`spawned late`");
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            until(|| !named().is_empty());
+            go.send(()).unwrap();
+        });
+        runtime.block_on(async {
+            thread::sleep(Duration::from_millis(200));
+            let late = Spawn::new().name("spawned late").spawn_local(async {});
+            may_go.recv().unwrap();
+            late.unwrap().await.unwrap();
+        });
+    });
+}
+
+/// While a `wait()` of the future waits, and in an inner `block_on`, local jobs run, so nothing is held up.
+#[test]
+fn a_future_of_block_on_that_waits_holds_nothing_up() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let long = Duration::from_millis(100);
+    let is_over: &'static Cell<bool> = Box::leak(Box::default());
+    runtime.block_on(async {
+        // One of them is always in the queue.
+        let busy = ["busy one", "busy two"].map(|name| {
+            let yields = async {
+                while !is_over.get() {
+                    yield_now().await;
+                }
+            };
+            Spawn::new().name(name).spawn_local(yields).unwrap()
+        });
+        sleep(long).wait();
+        runtime.block_on(sleep(long));
+        is_over.set(true);
+        for busy in busy {
+            busy.await.unwrap();
+        }
+    });
+    flushed();
+    let found = reports("weald::monitor", "`busy ");
+    assert!(found.is_empty(), "{found:?}");
 }
 
 /// By the time that another is named, which runs on such a thread too and began later, this one would be.

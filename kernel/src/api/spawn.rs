@@ -24,8 +24,9 @@ use crate::{
         stackful::{
             fiber::{Fiber, FiberTable},
             foreign_runtime,
-            pinned::{PinChange, PinnedQueue},
+            pinned::PinnedQueue,
         },
+        threads::visits,
         workers::{
             cancel, context,
             current::with_current,
@@ -234,7 +235,7 @@ impl Spawn {
             ..plain_spec(&shared, site, 1)
         };
         let room = Room::new()?;
-        pinned.count_pinned(PinChange::Pinned);
+        visits::pin_spawned(&shared, &pinned);
         let runnable = job::new(room, spec, |_| future);
         Ok(finish(self.named(runnable)))
     }
@@ -288,7 +289,7 @@ impl Spawn {
         let (shared, pinned) = current_queue()?;
         let room = Room::new()?;
         admit(&shared)?;
-        pinned.count_pinned(PinChange::Pinned);
+        visits::pin_spawned(&shared, &pinned);
         let spec = Spec {
             inbox: Inbox::Open,
             flags: flag::COUNTED,

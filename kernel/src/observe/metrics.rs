@@ -40,8 +40,8 @@ pub struct Metrics {
     pub polls: u64,
     /// Runnable jobs (in rings, overflow queues, next slots, the injector and the quarantine), and ready callbacks.
     pub runnable: usize,
-    /// Jobs that are held up: runnable, but pinned to an OS thread that another job holds, by blocking or computing.
-    /// [`Runtime::waits`](crate::Runtime::waits) names them. They are not among `runnable`.
+    /// Jobs that are held up: runnable, but pinned to an OS thread that another job holds, or the future of `block_on`,
+    /// by blocking or computing. [`Runtime::waits`](crate::Runtime::waits) names them. They are not among `runnable`.
     pub held_up: usize,
     /// Jobs that were asked to end while their threads were detached from their workers, because they block or compute,
     /// and that have not come to a wait since. [`Runtime::waits`](crate::Runtime::waits) names them.

@@ -30,7 +30,8 @@ pub struct Waits {
     /// The cycles of the wait-for graph, as indices into `jobs`: each job of a cycle waits for the next one, and
     /// the last for the first.
     pub cycles: Vec<Vec<usize>>,
-    /// Jobs that are runnable, and wait only for their OS thread, which another job holds.
+    /// Jobs that are runnable, and wait only for their OS thread, which another job holds, or the future of
+    /// `block_on`.
     pub held_up: Vec<HeldUpJob>,
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
@@ -93,13 +94,14 @@ impl fmt::Display for UnendedJob {
     }
 }
 
-/// A job that is runnable, but pinned to an OS thread that another job holds, by blocking or computing.
+/// A job that is runnable, but pinned to an OS thread that another job holds, or the future of `block_on`, by blocking
+/// or computing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldUpJob {
     /// The job that stands still.
     pub job: JobName,
-    /// The job that holds the thread.
+    /// The job that holds the thread, or the future of `block_on`, which is named so, with the line of the call.
     pub by: JobName,
 }
 
@@ -138,7 +140,7 @@ impl Waits {
         waits.pending_kills = pending_kills(shared, &live);
         waits.held_back_forks = held_back_forks(shared);
         for held_up in held_up::all(shared) {
-            let by = JobName::of(held_up.by.header());
+            let by = held_up.by.now();
             let name = |job: &JobRef| HeldUpJob {
                 job: JobName::of(job.header()),
                 by: by.clone(),

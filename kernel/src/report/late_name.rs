@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::report::{JobName, payload};
+use crate::report::{JobName, MAIN_FUTURE, payload};
 
 /// Names a job that does different things over time; see [`Spawn::described_by`](crate::Spawn::described_by).
 pub trait Describe: fmt::Debug + Send + Sync + 'static {
@@ -39,6 +39,20 @@ pub(crate) struct LateName {
 impl LateName {
     pub(crate) fn new(known: JobName, description: Option<Arc<dyn Describe>>) -> LateName {
         LateName { known, description }
+    }
+
+    /// The future of `block_on`, which was called at `site` outside of jobs.
+    pub(crate) fn of_main_future(
+        site: &'static Location<'static>,
+        type_name: &'static str,
+    ) -> LateName {
+        let known = JobName {
+            name: Some(MAIN_FUTURE.to_owned()),
+            type_name,
+            site,
+            waits_for: None,
+        };
+        LateName::new(known, None)
     }
 
     /// Where the job was spawned.

@@ -155,6 +155,7 @@ impl Runtime {
     ///
     /// # Panics
     /// If the future panics; and in a process that was forked from the one that started the runtime.
+    #[track_caller]
     pub fn block_on<F: IntoFuture>(&self, future: F) -> F::Output {
         crate::scheduler::stackful::wait::block_on_in(&self.shared, future.into_future())
     }

@@ -4,9 +4,17 @@
 //! into the list of the detached ones, the monitor sets the bit `LISTED`, under the lock of that list. So the bit says
 //! whether the run is in the list. [`visits`](crate::scheduler::threads::visits) says what for.
 
+pub(crate) mod main_poll;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::{job::JobPtr, scheduler::workers::run_word::RunWord};
+use crate::{
+    job::JobPtr,
+    scheduler::{
+        stackful::visit_run::main_poll::{MainFuture, MainPoll},
+        workers::run_word::RunWord,
+    },
+};
 
 /// The run is in the list of the detached threads. An address of a job has the bit clear.
 const LISTED: usize = 1;
@@ -15,6 +23,7 @@ const LISTED: usize = 1;
 pub(crate) struct VisitRun {
     /// The system's number of the thread.
     pub(crate) thread: u32,
+    pub(crate) main: MainPoll,
     word: AtomicUsize,
     /// How many runs there were. Changed by the thread only.
     runs: AtomicU64,
@@ -41,11 +50,12 @@ impl SeenRun {
 }
 
 impl VisitRun {
-    /// The calling thread is in `block_on`.
-    pub(crate) fn here() -> VisitRun {
+    /// The calling thread is in `block_on` of this future.
+    pub(crate) fn here(main: MainFuture) -> VisitRun {
         let number = rustix::thread::gettid().as_raw_nonzero().get();
         VisitRun {
             thread: number.unsigned_abs(),
+            main: MainPoll::new(main),
             word: AtomicUsize::new(RunWord::NONE.0),
             runs: AtomicU64::new(0),
             renewed: AtomicUsize::new(RunWord::NONE.0),
@@ -123,12 +133,18 @@ impl VisitRun {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
     use crate::job::testing;
 
     #[test]
     fn a_run_that_has_ended_or_is_listed_is_not_listed() {
-        let (visit, job) = (VisitRun::here(), testing::job());
+        let main = MainFuture {
+            site: Location::caller(),
+            type_name: "",
+        };
+        let (visit, job) = (VisitRun::here(main), testing::job());
         assert!(visit.end().is_none() && visit.seen().job().is_none());
         assert!(!visit.renew(), "there is no run");
         assert!(!visit.is_run_of(job.ptr()));

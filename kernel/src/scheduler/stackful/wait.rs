@@ -79,6 +79,7 @@ pub fn is_in_job() -> bool {
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one whose `block_on` the caller
 /// is in, else the one that runs the caller, or else the default one. See
 /// [`Runtime::block_on`](crate::Runtime::block_on).
+#[track_caller]
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let future = future.into_future();
     match context::with(|cx| current::of_thread(cx).map(Shared::id))
@@ -90,6 +91,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 }
 
 /// As [`Runtime::block_on`](crate::Runtime::block_on).
+#[track_caller]
 pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let mut future = pin!(future);
     match context::again().job() {

@@ -1,15 +1,15 @@
-//! The jobs that are held up: runnable, but pinned to an OS thread that another job holds.
+//! The jobs that are held up: runnable, but pinned to an OS thread that another job holds, or the future of `block_on`.
 //!
 //! A started thread, a job in `wait()` and a local job run on one OS thread only. While another job blocks or computes
-//! there, its worker goes to another thread, but these jobs stand still. The report about the holder names those that
+//! there, its worker goes to another thread, but these jobs stand still. So do those of a thread in `block_on` while
+//! the future of `block_on` blocks or computes ([`visits`]). The report about the holder names those that
 //! are runnable by then. A report of their own names those that become runnable later, once for each holder; also those
-//! of a holder about whom there is no report, because it is in a fork or waits for a core.
+//! of a holder about whom there is no report, because it is in a fork, waits for a core, or is a future of `block_on`.
 //! [`Metrics`](crate::Metrics) counts them, and [`Waits`](crate::Waits) lists them.
 //!
 //! A job that holds its thread because it waits there is reported by the wait itself.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,7 +18,9 @@ use crate::{
     job::JobRef,
     report::{self, LateName, LateNames},
     scheduler::{
-        stackful::pinned::PinnedQueue, threads::detached::Holder, workers::shared::Shared,
+        stackful::{pinned::PinnedQueue, visit_run::main_poll::MainFuture},
+        threads::visits::{self, LongPoll},
+        workers::shared::Shared,
     },
 };
 
@@ -30,72 +32,116 @@ const NAMED: usize = 3;
 /// rounds are much shorter.
 const EXCUSED_AFTER: u32 = 4;
 
-/// The jobs that one job holds up.
+/// The jobs that are held up by one and the same.
 pub(crate) struct HeldUp {
-    pub(crate) by: JobRef,
+    pub(crate) by: LateName,
     /// Not empty.
     pub(crate) jobs: Vec<JobRef>,
 }
 
+/// What holds a thread.
+enum HeldBy {
+    Job(JobRef),
+    /// A thread in `block_on` polls its future.
+    Poll(LongPoll),
+}
+
+/// A thread that is held, and to which runnable jobs are pinned; and what holds it.
+struct Held {
+    by: HeldBy,
+    number: u32,
+    queue: Arc<PinnedQueue>,
+    since: Instant,
+    /// Whether the holder was reported, or need not be at present.
+    is_reported: bool,
+    /// Whether a report has named the jobs that it holds up.
+    held_up_reported: bool,
+}
+
+impl Held {
+    fn name(&self) -> LateName {
+        match &self.by {
+            HeldBy::Job(job) => LateName::of(job.header()),
+            HeldBy::Poll(LongPoll { future, .. }) => future.name(),
+        }
+    }
+}
+
+impl MainFuture {
+    fn name(&self) -> LateName {
+        LateName::of_main_future(self.site, self.type_name)
+    }
+}
+
 /// All jobs that are held up now.
 pub(crate) fn all(shared: &Shared) -> Vec<HeldUp> {
-    let (queues, holders) = queues_and_holders(shared);
-    let held_up = holders.into_iter().map(|holder| HeldUp {
-        jobs: jobs_of(&queues, &holder, usize::MAX),
-        by: holder.job,
+    let held_up = holders(shared).into_iter().map(|holder| HeldUp {
+        jobs: holder.queue.runnable_jobs(usize::MAX),
+        by: holder.name(),
     });
     held_up.filter(|held_up| !held_up.jobs.is_empty()).collect()
 }
 
 /// How many jobs are held up now.
 pub(crate) fn count(shared: &Shared) -> usize {
-    let (queues, holders) = queues_and_holders(shared);
-    holders.iter().map(|holder| len_of(&queues, holder)).sum()
+    holders(shared)
+        .iter()
+        .map(|holder| holder.queue.len())
+        .sum()
 }
 
-/// The queues that are not empty, and the holders of their threads. Most detached threads have an empty queue.
-fn queues_and_holders(shared: &Shared) -> (Queues, Vec<Holder>) {
+/// The holders of threads whose queues are not empty. Most detached threads have an empty queue.
+fn holders(shared: &Shared) -> Vec<Held> {
     let queues = shared.pool.pinned_queues(|_, queue| queue.len() > 0);
-    let holders = match queues.is_empty() {
-        true => Vec::new(),
-        false => shared
-            .detached
-            .holders(|number| queues.contains_key(&number)),
-    };
-    (queues, holders)
-}
-
-/// The pinned queues of the threads, by the system's number of the thread.
-type Queues = HashMap<u32, Arc<PinnedQueue>>;
-
-/// At most `most` of the jobs that `holder` holds up.
-fn jobs_of(queues: &Queues, holder: &Holder, most: usize) -> Vec<JobRef> {
-    let queue = queues.get(&holder.number);
-    queue.map_or_else(Vec::new, |queue| queue.runnable_jobs(most))
-}
-
-fn len_of(queues: &Queues, holder: &Holder) -> usize {
-    queues.get(&holder.number).map_or(0, |queue| queue.len())
+    if queues.is_empty() {
+        return Vec::new();
+    }
+    let detached = shared
+        .detached
+        .holders(|number| queues.contains_key(&number));
+    let jobs = detached.into_iter().filter_map(|holder| {
+        Some(Held {
+            by: HeldBy::Job(holder.job),
+            number: holder.number,
+            queue: queues.get(&holder.number)?.clone(),
+            since: holder.since,
+            is_reported: holder.is_reported,
+            held_up_reported: holder.held_up_reported,
+        })
+    });
+    let polls = visits::polls_that_hold_up(shared).into_iter();
+    let polls = polls.map(|poll| Held {
+        number: poll.number,
+        queue: poll.pinned.clone(),
+        since: poll.since,
+        is_reported: poll.is_stuck,
+        held_up_reported: poll.is_reported,
+        by: HeldBy::Poll(poll),
+    });
+    jobs.chain(polls).collect()
 }
 
 /// The jobs that `job`, whose thread was just detached, holds up, for its report; none if it holds up none yet.
 pub(crate) fn take_names_for(shared: &Shared, job: &JobRef) -> LateNames {
-    let (queues, holders) = queues_and_holders(shared);
-    let holder = holders.iter().find(|holder| holder.job.ptr() == job.ptr());
-    holder.map_or_else(LateNames::none, |holder| {
-        take_names(shared, &queues, holder)
-    })
+    let is_of_job =
+        |holder: &&Held| matches!(&holder.by, HeldBy::Job(holds) if holds.ptr() == job.ptr());
+    let holders = holders(shared);
+    let holder = holders.iter().find(is_of_job);
+    holder.map_or_else(LateNames::none, |holder| take_names(shared, holder))
 }
 
 /// The names of the jobs that `holder` holds up. If there are any, they are about to be reported. The monitor calls
 /// this, so only the jobs that are named are looked at: there may be a hundred thousand.
-fn take_names(shared: &Shared, queues: &Queues, holder: &Holder) -> LateNames {
-    let jobs = jobs_of(queues, holder, NAMED);
+fn take_names(shared: &Shared, holder: &Held) -> LateNames {
+    let jobs = holder.queue.runnable_jobs(NAMED);
     if !jobs.is_empty() {
-        shared.detached.set_held_up_reported(holder.number);
+        match &holder.by {
+            HeldBy::Job(_) => shared.detached.set_held_up_reported(holder.number),
+            HeldBy::Poll(poll) => visits::set_poll_reported(shared, poll),
+        }
     }
     let all = match jobs.len() {
-        NAMED => len_of(queues, holder),
+        NAMED => holder.queue.len(),
         fewer => fewer,
     };
     let first = jobs.iter().map(|job| LateName::of(job.header()));
@@ -123,26 +169,29 @@ impl LastLook {
 /// Reports jobs that are held up. Returns whether some must be reported soon.
 fn report(shared: &Shared) -> bool {
     let mut is_soon = false;
-    let (queues, holders) = queues_and_holders(shared);
-    for holder in holders.into_iter().filter(is_unreported) {
+    for holder in holders(shared).into_iter().filter(is_unreported) {
         let held = Instant::now().saturating_duration_since(holder.since);
         if !is_due(&holder, held, shared.config.stuck_after) {
             is_soon = true;
             continue;
         }
-        let names = take_names(shared, &queues, &holder);
-        if names.all() > 0 {
-            report::holds_up(LateName::of(holder.job.header()), held, names);
+        let names = take_names(shared, &holder);
+        if names.all() == 0 {
+            continue;
+        }
+        match &holder.by {
+            HeldBy::Job(_) => report::holds_up(holder.name(), held, names),
+            HeldBy::Poll(_) => report::main_future_holds_up(holder.name(), held, names),
         }
     }
     is_soon
 }
 
-/// Whether the monitor must not sleep, because it must report something soon. If not, a job that is held up from now on
-/// wakes the monitor.
+/// Whether the monitor must not sleep, because it must soon report what another job holds up. If not, a job that is
+/// held up from now on wakes the monitor. For futures of `block_on`: [`visits::must_look`].
 pub(crate) fn must_watch(shared: &Shared) -> bool {
     let mut unreported = shared.detached.holders(|_| true);
-    unreported.retain(is_unreported);
+    unreported.retain(|holder| !holder.held_up_reported && !is_waiting(&holder.job));
     if unreported.is_empty() {
         return false;
     }
@@ -154,15 +203,20 @@ pub(crate) fn must_watch(shared: &Shared) -> bool {
 }
 
 /// Whether the jobs that are held up get a report of their own, which the one about their holder would otherwise name.
-fn is_due(holder: &Holder, held: Duration, stuck_after: Duration) -> bool {
+fn is_due(holder: &Held, held: Duration, stuck_after: Duration) -> bool {
     match holder.is_reported {
         true => held >= stuck_after,
         false => held >= EXCUSED_AFTER * stuck_after,
     }
 }
 
-fn is_unreported(holder: &Holder) -> bool {
-    !holder.held_up_reported && !holder.job.header().state.is_waiting()
+fn is_unreported(holder: &Held) -> bool {
+    let waits = matches!(&holder.by, HeldBy::Job(job) if is_waiting(job));
+    !holder.held_up_reported && !waits
+}
+
+fn is_waiting(job: &JobRef) -> bool {
+    job.header().state.is_waiting()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -174,9 +228,10 @@ mod tests {
     fn jobs_that_are_held_up_have_no_report_of_their_own_before_that_about_their_holder() {
         let bound = Duration::from_millis(10);
         let is_due = |is_reported, held| {
-            let holder = Holder {
+            let holder = Held {
+                by: HeldBy::Job(testing::job()),
                 number: 1,
-                job: testing::job(),
+                queue: Arc::new(PinnedQueue::new()),
                 since: Instant::now(),
                 is_reported,
                 held_up_reported: false,

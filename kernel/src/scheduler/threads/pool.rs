@@ -23,11 +23,12 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
-            visit_run::{SeenRun, VisitRun},
+            visit_run::{SeenRun, VisitRun, main_poll::SeenPoll},
         },
         threads::{
             outbox::{Outbox, Outboxes},
             senders::OperationCount,
+            visits::poll_watch::PollWatch,
         },
         workers::shared::Shared,
     },
@@ -114,10 +115,11 @@ struct Visitor {
     last: LastSeen,
 }
 
-/// What the monitor saw a visitor run in its last round, and since when.
+/// What the monitor saw a visitor run in its last round, and since when; and what it knows of the poll of its future.
 pub(super) struct LastSeen {
     pub(super) run: SeenRun,
     pub(super) since: Instant,
+    pub(super) poll: PollWatch,
 }
 
 struct PoolLists {
@@ -252,7 +254,8 @@ impl ThreadPool {
     /// A thread that is not in the pool enters `block_on`, with this queue.
     pub(crate) fn enter_visit(&self, pinned: Arc<PinnedQueue>) {
         let (run, since) = (SeenRun::NONE, Instant::now());
-        let last = LastSeen { run, since };
+        let poll = PollWatch::new(SeenPoll::NONE);
+        let last = LastSeen { run, since, poll };
         lock(&self.visitors).push(Visitor { pinned, last });
     }
 

@@ -4,25 +4,34 @@
 //! future that the thread waits for. The monitor watches these runs all the same, so that the job is named, and those
 //! that stand still with it. It changes no priority: that of the thread is the user's.
 //!
+//! The thread's own future holds these jobs up, too, while the thread polls it. The monitor sees that a poll lasts
+//! ([`main_poll`](crate::scheduler::stackful::visit_run::main_poll)); [`held_up`](super::held_up) counts and names
+//! those that stand still.
+//!
 //! When a run has lasted for half of `stuck_after`, the monitor puts the thread into the list of the
 //! [detached](super::detached) ones, where it is judged by what the system says of it. The thread takes itself out when
 //! the run ends.
 //!
-//! Called by the loop of the thread ([`begin_run`], [`end_run`]), by its announcements, and by the monitor ([`check`]).
+//! Called by the loop of the thread ([`begin_run`], [`end_run`]), by its `block_on` ([`set_polling`]), by its
+//! announcements, and by the monitor ([`check`]).
 
-use std::time::Instant;
+pub(super) mod poll_watch;
+
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use crate::{
     job::{JobPtr, JobRef},
     scheduler::{
         stackful::{
-            pinned,
-            visit_run::{SeenRun, VisitRun},
+            pinned::{self, PinChange, PinnedQueue},
+            visit_run::{SeenRun, VisitRun, main_poll::MainFuture},
         },
         threads::{
             detached_end,
             detached_run::{Activity, Cause, DetachedRun, ListedRun, RunningCode},
             senders::Sends,
+            thread_times::ThreadTimes,
+            visits::poll_watch::PollWatch,
         },
         workers::{context::Context, shared::Shared},
     },
@@ -49,6 +58,65 @@ pub(crate) fn end_run((visit, shared): (&VisitRun, &Shared)) {
     }
 }
 
+/// What a thread in `block_on` does with the future of `block_on`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polling {
+    /// It polls it.
+    Begins,
+    /// It parks, or runs other jobs, although a poll may go on further out.
+    Interrupted,
+}
+
+/// While it lives, the thread does this; after that, what it did before. None for a thread that is not in `block_on`.
+pub(crate) struct PollingNow<'a> {
+    shared: &'a Shared,
+    pinned: &'a PinnedQueue,
+    visit: &'a VisitRun,
+    before: bool,
+}
+
+/// The calling thread, whose pinned queue is `pinned`, does this from now on.
+pub(crate) fn set_polling<'a>(
+    shared: &'a Shared,
+    pinned: &'a PinnedQueue,
+    polling: Polling,
+) -> Option<PollingNow<'a>> {
+    let visit = pinned.visit()?;
+    Some(PollingNow {
+        shared,
+        pinned,
+        visit,
+        before: change(shared, pinned, visit, polling == Polling::Begins),
+    })
+}
+
+impl Drop for PollingNow<'_> {
+    fn drop(&mut self) {
+        change(self.shared, self.pinned, self.visit, self.before);
+    }
+}
+
+/// Returns whether it polled before.
+fn change(shared: &Shared, pinned: &PinnedQueue, visit: &VisitRun, polls: bool) -> bool {
+    let has_pinned = pinned.has_pinned_jobs();
+    let before = visit.main.set(polls, has_pinned);
+    if polls && has_pinned {
+        // It may sleep, because until now there was nothing to watch.
+        shared.monitor.begin_to_watch();
+    }
+    before
+}
+
+/// A job is spawned that is pinned to the calling thread, whose pinned queue is `pinned`.
+pub(crate) fn pin_spawned(shared: &Shared, pinned: &PinnedQueue) {
+    pinned.count_pinned(PinChange::Pinned);
+    if let Some(visit) = pinned.visit() {
+        visit.main.pinned();
+        // As in `change`.
+        shared.monitor.begin_to_watch();
+    }
+}
+
 /// The running job announces that it blocks. False if that was announced before, or if the job is a part of a fork:
 /// nobody would take its entry out of the list.
 pub(crate) fn announce((visit, shared): (&VisitRun, &Shared), job: JobRef) -> bool {
@@ -66,17 +134,23 @@ pub(crate) fn announce((visit, shared): (&VisitRun, &Shared), job: JobRef) -> bo
 /// Whether the monitor must see how a run goes on.
 pub(super) fn must_look(shared: &Shared) -> bool {
     let mut must = false;
-    shared
-        .pool
-        .look_at_visits(|_, visit, _| must |= visit.seen().is_unlisted());
+    shared.pool.look_at_visits(|_, visit, last| {
+        let poll = visit.main.seen();
+        must |= visit.seen().is_unlisted();
+        must |= poll.may_hold_up() && !last.poll.is_reported_of(poll);
+    });
     must
 }
 
 /// Called by the monitor each round.
 pub(super) fn check(shared: &Shared) {
-    let half = shared.config.stuck_after / 2;
-    let mut long = Vec::new();
+    let bound = shared.config.stuck_after;
+    let half = bound / 2;
+    let (mut long, mut long_polls) = (Vec::new(), Vec::new());
     shared.pool.look_at_visits(|pinned, visit, last| {
+        if last.poll.check(visit.main.seen(), bound) {
+            long_polls.push(visit.thread);
+        }
         let seen = visit.seen();
         if seen != last.run {
             (last.run, last.since) = (seen, Instant::now());
@@ -90,6 +164,68 @@ pub(super) fn check(shared: &Shared) {
             list(shared, visit, seen, since);
         }
     }
+    judge_polls(shared, &long_polls);
+}
+
+/// Asks the system about the threads with these numbers.
+fn judge_polls(shared: &Shared, numbers: &[u32]) {
+    if numbers.is_empty() {
+        return;
+    }
+    // Read without the lock, for which threads in `block_on` wait.
+    let asked = numbers
+        .iter()
+        .map(|number| (*number, ThreadTimes::of(*number)));
+    let times: HashMap<u32, Option<ThreadTimes>> = asked.collect();
+    let bound = shared.config.stuck_after;
+    shared.pool.look_at_visits(|_, visit, last| {
+        if let Some(now) = times.get(&visit.thread)
+            && last.poll.lasts(visit.main.seen(), bound)
+        {
+            last.poll.judge(*now, bound);
+        }
+    });
+}
+
+/// A thread that has polled the future of its `block_on` for long, while jobs are pinned to it.
+pub(super) struct LongPoll {
+    /// The system's number of the thread.
+    pub(super) number: u32,
+    pub(super) future: MainFuture,
+    pub(super) pinned: Arc<PinnedQueue>,
+    pub(super) since: Instant,
+    /// As in [`PollWatch`].
+    pub(super) is_stuck: bool,
+    pub(super) is_reported: bool,
+}
+
+/// The long polls that keep a job from running.
+pub(super) fn polls_that_hold_up(shared: &Shared) -> Vec<LongPoll> {
+    let bound = shared.config.stuck_after;
+    let mut polls = Vec::new();
+    shared.pool.look_at_visits(|pinned, visit, last| {
+        if pinned.len() > 0 && last.poll.lasts(visit.main.seen(), bound) {
+            polls.push(LongPoll {
+                number: visit.thread,
+                future: visit.main.future,
+                pinned: pinned.clone(),
+                since: last.poll.since,
+                is_stuck: last.poll.is_stuck,
+                is_reported: last.poll.is_reported,
+            });
+        }
+    });
+    polls
+}
+
+/// Notes that a report names the jobs which the poll holds up. Called by the monitor.
+pub(super) fn set_poll_reported(shared: &Shared, poll: &LongPoll) {
+    shared.pool.look_at_visits(|pinned, _, last| {
+        let PollWatch {
+            since, is_reported, ..
+        } = &mut last.poll;
+        *is_reported |= Arc::ptr_eq(pinned, &poll.pinned) && *since == poll.since;
+    });
 }
 
 /// Puts the thread into the list, if it is still in this run: not if it has left `block_on` meanwhile.

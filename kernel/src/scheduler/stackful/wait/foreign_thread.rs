@@ -1,8 +1,9 @@
 //! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are pinned to it.
 
 use std::{
+    any::type_name,
     cell::{Cell, OnceCell},
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -18,19 +19,23 @@ use crate::{
             duties::RunPinned,
             pinned::PinnedQueue,
             stack_context,
-            visit_run::VisitRun,
+            visit_run::{VisitRun, main_poll::MainFuture},
             wait::{
                 Meanwhile,
                 block::LOOK,
                 panic_hook::{self, is_in_panic_hook},
             },
         },
-        threads::{blocking_threads, evict},
+        threads::{
+            blocking_threads, evict,
+            visits::{self, Polling},
+        },
         workers::{context, shared::Shared},
     },
 };
 
 /// Runs `future` to its end on a thread that runs no job.
+#[track_caller]
 pub(super) fn wait_on_foreign_thread<F: Future>(
     shared: &Arc<Shared>,
     mut future: Pin<&mut F>,
@@ -40,26 +45,35 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     let parker = Parker::woken();
     let waker = parker.waker();
     let _waits = blocking_threads::wait_here();
-    let visit = Visit::begin(shared);
+    let main = MainFuture {
+        site: Location::caller(),
+        type_name: type_name::<F>(),
+    };
+    let visit = Visit::begin(shared, main);
     let cx = context::here();
+    // On a stack of ours, there is another base further out, which runs the jobs pinned to this thread.
+    let is_base = stack_context::root(cx).is_none();
+    let is_main = is_base && matches!(meanwhile, Meanwhile::RunsPinned);
+    let set_polling = |polling| visits::set_polling(shared, &visit.pinned, polling);
     let hook = OnceCell::new();
     let in_hook = || thread::panicking() && *hook.get_or_init(is_in_panic_hook);
     // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must
     // not be unwinding itself then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
+        let _outer = is_main.then(|| set_polling(Polling::Interrupted));
         loop {
-            if parker.take()
-                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
-            {
-                return output;
+            if parker.take() {
+                let _polled = is_main.then(|| set_polling(Polling::Begins));
+                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
+                {
+                    return output;
+                }
             }
             shared.process.assert_here();
             if FEATURES.driver.is_driving() {
                 panic_hook::drive_until(&hook, &|| parker.is_woken());
                 continue;
             }
-            // On a stack of ours, there is another base further out, which runs the jobs pinned to this thread.
-            let is_base = stack_context::root(cx).is_none();
             let has_work =
                 || is_base && visit.pinned.has_runnable() && meanwhile.runs_pinned() && !in_hook();
             if has_work() {
@@ -105,6 +119,7 @@ fn run_pinned(shared: &Shared, pinned: &PinnedQueue, parker: &Parker) {
         }
     };
     let cx = context::here();
+    let _polling = visits::set_polling(shared, pinned, Polling::Interrupted);
     let outer = context::nested_run::OuterRun::new();
     let _nested = cx.begin_nested(&outer);
     stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&is_over));
@@ -120,7 +135,7 @@ struct Visit<'a> {
 }
 
 impl<'a> Visit<'a> {
-    fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
+    fn begin(shared: &'a Arc<Shared>, main: MainFuture) -> Visit<'a> {
         let here = context::here();
         let is_inner = here.shared().is_some_and(|outer| outer.id() == shared.id());
         if let Some(pinned) = here.pinned().filter(|_| is_inner) {
@@ -130,7 +145,7 @@ impl<'a> Visit<'a> {
                 before: None,
             };
         }
-        let pinned = Arc::new(PinnedQueue::of_visit(VisitRun::here()));
+        let pinned = Arc::new(PinnedQueue::of_visit(VisitRun::here(main)));
         shared.pool.enter_visit(pinned.clone());
         let before = (
             here.set_shared(Arc::as_ptr(shared)),
