@@ -26,6 +26,7 @@ use weald_kernel::WorkKind;
 
 use crate::{
     ended::{Step, Unfinished},
+    event_body::EventSlot,
     flags::{ANSWERED, AT_WORK, BLOCKED, BODY, HEAD, IN_FLIGHT, LINGERING, METERED, UNFLUSHED},
     known_routes::KnownRoutes,
     phase::{Generation, Phase},
@@ -54,6 +55,8 @@ pub(crate) struct Activity {
     takes: AtomicU32,
     /// How far responses are ahead of the writes.
     pub(crate) pace: Pace,
+    /// The stream of events that hyper serves, if it does.
+    pub(crate) events: EventSlot,
     /// The last request that started.
     request: RequestNote,
     /// Its route.
@@ -120,6 +123,7 @@ impl Activity {
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),
             pace: Pace::default(),
+            events: EventSlot::default(),
             request: RequestNote::new(),
             route: AtomicU64::new(0),
             kind: WorkKind::new(),
@@ -263,6 +267,11 @@ impl Activity {
     /// Whether the connection is between two requests, the last one had no body, and nothing is left to send.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.has(LINGERING | BLOCKED | IN_FLIGHT | UNFLUSHED | HEAD | BODY)
+    }
+
+    /// Whether nothing that was written is left to send.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        !self.has(UNFLUSHED | BLOCKED)
     }
 
     pub(crate) fn phase(&self) -> Phase {

@@ -6,6 +6,7 @@
 
 mod ending;
 mod limit;
+mod streaming;
 
 use std::{
     future::Future,
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use hyper::server::conn::http1::UpgradeableConnection;
 use weald_net::Transport;
 
+use self::streaming::Streaming;
 use crate::{
     activity::Activity,
     admitted::Admitted,
@@ -79,6 +81,8 @@ enum Stage<T: Transport, S: Serve> {
     },
     /// Hyper reads requests, calls the service and writes responses.
     Serving(Pin<Box<Hyper<T, S>>>),
+    /// The connection itself writes a stream of events.
+    Streaming(Streaming<S>),
     /// No more is read, and what was written is sent.
     Closing(Closing),
     /// The connection is over, or is changing its stage.
@@ -239,16 +243,17 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Some(parts) = hyper.into_parts() else {
             return;
         };
-        // After some requests in a row hyper yields, so it may have read some bytes and left others.
-        let first = match (parts.read_buf.is_empty(), parts.io.first.is_empty()) {
-            (_, true) => parts.read_buf,
-            (true, false) => parts.io.first,
-            (false, false) => [parts.read_buf, parts.io.first].concat().into(),
-        };
+        let first = left_by_hyper(parts.read_buf, parts.io.first);
         let service = parts.service.service.into_inner();
+        let service = service.expect("no request is in progress");
+        self.fall_idle(service, parts.io.permit, first);
+    }
+
+    /// From now on the connection is only a socket, unless the start of another request arrived with the last one.
+    fn fall_idle(&mut self, service: S, permit: ConnectionPermit, first: Bytes) {
         self.stage = Stage::Idle {
-            service: service.expect("no request is in progress"),
-            permit: parts.io.permit,
+            service,
+            permit,
             first: Box::default(),
         };
         self.wire.shed();
@@ -257,7 +262,6 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         self.limits.freed.note();
         self.watchdog.forget();
         if !wire::is_blank(&first) {
-            // The start of another request arrived with the last one.
             self.serve(first);
         }
     }
@@ -319,7 +323,10 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             return Poll::Ready(ControlFlow::Continue(()));
         }
         if phase == Phase::InFlight {
-            return self.poll_in_flight(cx);
+            return match self.take_stream() {
+                true => Poll::Ready(ControlFlow::Continue(())),
+                false => self.poll_in_flight(cx),
+            };
         }
         let limit = self.serving_limit(phase);
         let current = self.phase_id(phase);
@@ -357,6 +364,16 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     }
 }
 
+/// What hyper has read and not used: after some requests in a row it yields, so it may have read some bytes and left
+/// others.
+fn left_by_hyper(read: Bytes, first: Bytes) -> Bytes {
+    match (read.is_empty(), first.is_empty()) {
+        (_, true) => read,
+        (true, false) => first,
+        (false, false) => [read, first].concat().into(),
+    }
+}
+
 impl<T: Transport, S: Serve> Future for Connection<T, S> {
     type Output = ();
 
@@ -371,6 +388,7 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
             let polled = match &this.stage {
                 Stage::Idle { .. } => this.poll_idle(cx),
                 Stage::Serving(_) => this.poll_serving(cx),
+                Stage::Streaming(_) => this.poll_streaming(cx),
                 Stage::Closing(_) => this.poll_closing(cx),
                 Stage::Over => return Poll::Ready(()),
             };

@@ -25,7 +25,8 @@ use tower_service::Service;
 
 use crate::{
     activity::Activity,
-    in_flight::RequestGuard,
+    event_body::{self, HyperBody},
+    in_flight::{RequestGuard, says_close},
     refusal,
     request_body::RequestBody,
     response_body::{self, BoxError, Known, TrackedBody, is_clients},
@@ -71,7 +72,7 @@ pub(crate) struct Handler<S> {
 }
 
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
-    type Response = Response<TrackedBody<S::ResponseBody>>;
+    type Response = Response<HyperBody<S::ResponseBody>>;
     type Error = Infallible;
     type Future = ResponseFuture<S, S::ResponseBody>;
 
@@ -172,9 +173,9 @@ fn drop_safely<S, F>(mut state: Pin<&mut CallState<S, F>>) {
 impl<S, B> Future for ResponseFuture<S, B>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>> + Clone,
-    B: Body,
+    B: Body<Data: Send> + Send + 'static,
 {
-    type Output = Result<Response<TrackedBody<B>>, Infallible>;
+    type Output = Result<Response<HyperBody<B>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // A panic leaves the future of the service as it is: it is dropped with the state, and not polled again.
@@ -192,7 +193,7 @@ where
 impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>> + Clone,
-    B: Body,
+    B: Body<Data: Send> + Send + 'static,
 {
     /// Responds, unless the service has left some of the request's body. Then hyper first looks whether the rest has
     /// arrived: if not, the connection will close, and the head says so.
@@ -200,7 +201,7 @@ where
         self: Pin<&mut Self>,
         response: Response<Option<B>>,
         cx: &Context<'_>,
-    ) -> Poll<Response<TrackedBody<B>>> {
+    ) -> Poll<Response<HyperBody<B>>> {
         let this = self.project();
         if (this.in_flight.as_ref()).is_some_and(RequestGuard::awaits_body) {
             // The body may be in there: only its drop tells that the service has left some of it.
@@ -217,7 +218,7 @@ where
     fn poll_service(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Response<TrackedBody<B>>> {
+    ) -> Poll<Response<HyperBody<B>>> {
         let mut this = self.as_mut().project();
         if let Some(answer) = this.answer.take() {
             return Poll::Ready(respond(*answer, this.in_flight));
@@ -271,12 +272,13 @@ where
 }
 
 /// The response as hyper gets it. The request is in flight until hyper drops the body.
-fn respond<B: Body>(
+fn respond<B: Body<Data: Send> + Send + 'static>(
     mut response: Response<Option<B>>,
     in_flight: &mut Option<RequestGuard>,
-) -> Response<TrackedBody<B>> {
+) -> Response<HyperBody<B>> {
     let mut known = Known::NOTHING;
     let mut leaves_http = false;
+    let mut stream_of = None;
     if let Some(in_flight) = in_flight.as_ref() {
         match response_body::prepare(&mut response, in_flight) {
             Ok(of_body) => known = of_body,
@@ -285,6 +287,8 @@ fn respond<B: Body>(
         drop_extensions(&mut response);
         if !known.tells_length() {
             in_flight.has_no_length();
+            let is_stream = event_body::is_stream(&response, in_flight);
+            stream_of = is_stream.then(|| in_flight.activity().clone());
         }
         leaves_http = in_flight.asked().is_granted_by(response.status());
         in_flight.answered();
@@ -296,7 +300,13 @@ fn respond<B: Body>(
         // The drain may have been ordered during this poll, after the connection looked.
         close(&mut response);
     }
-    response.map(|body| TrackedBody::new(body, known, in_flight))
+    response.map(|body| {
+        let body = TrackedBody::new(body, known, in_flight);
+        match stream_of {
+            None => HyperBody::Own { body },
+            Some(activity) => HyperBody::events(body, activity),
+        }
+    })
 }
 
 /// Hyper would drop the values of the service while it writes the head, and their destructors may panic. It uses only
@@ -345,11 +355,6 @@ fn close<B>(response: &mut Response<B>) {
         Entry::Occupied(entry) if entry.iter().any(says_close) => {}
         Entry::Occupied(mut entry) => entry.append(value),
     }
-}
-
-fn says_close(value: &HeaderValue) -> bool {
-    let mut options = value.as_bytes().split(|byte| *byte == b',');
-    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, task::Context};
 
-use http::{Method, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version, header};
 use hyper::upgrade::OnUpgrade;
 
 use crate::{
@@ -20,8 +20,21 @@ pub(crate) struct RequestGuard {
     asked: Asked,
     /// Whether the request asks for another protocol, and its client can be told that it is granted.
     asks_protocol: bool,
+    /// Whether the client wants the connection to end after the answer.
+    closes: bool,
     /// Whether only the end of the connection can tell the client where a body of unknown length ends.
     is_old: bool,
+}
+
+/// Whether a request asks for the end of the connection after the answer.
+fn closes(headers: &HeaderMap) -> bool {
+    let mut all = headers.get_all(header::CONNECTION).iter();
+    all.any(says_close)
+}
+
+pub(crate) fn says_close(value: &HeaderValue) -> bool {
+    let mut options = value.as_bytes().split(|byte| *byte == b',');
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// What a request asks for, as far as its answer is another one than that to GET.
@@ -64,8 +77,20 @@ impl RequestGuard {
             asked: Asked::by(request.method()),
             // Hyper adds the extension, and few requests have any.
             asks_protocol: request.extensions().get::<OnUpgrade>().is_some(),
+            closes: closes(request.headers()),
             is_old: request.version() < Version::HTTP_11,
         }
+    }
+
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
+    /// Whether the connection may write the answer itself: it has read the whole request, and continues with another
+    /// one.
+    pub(crate) fn may_stream(&self) -> bool {
+        let is_whole = self.reading.is_none() && !self.asks_protocol;
+        is_whole && !self.is_old && !self.closes && !self.is_last()
     }
 
     /// The reading of the request's body, if it has one.

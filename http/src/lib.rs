@@ -10,6 +10,9 @@
 // is written and not yet sent: answers to requests that came together leave together), `closing` (how a connection
 // ends: a reset must not destroy an unread answer), `description` (names in reports).
 //
+// A stream of events: hyper writes its head, and then the connection takes the body (`event_body`) and writes the chunks
+// itself (`connection/streaming`).
+//
 // After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced
 // by `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its service goes in
 // `leaving`.
@@ -43,6 +46,7 @@ mod watchdog;
 mod admitted;
 mod closing;
 mod connection;
+mod event_body;
 mod handler;
 mod in_flight;
 mod leaving;

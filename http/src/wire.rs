@@ -172,6 +172,26 @@ impl<T: Transport> Wire<T> {
         self.lock().bytes.extend_from_slice(bytes);
     }
 
+    /// Writes the parts after what is held, and holds what there is no room for. For the connection, when nobody else
+    /// writes.
+    pub(crate) fn send(&self, parts: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<()> {
+        let mut held = self.lock();
+        let mut written = match self.poll_write_after(&mut held, parts, cx) {
+            Poll::Ready(written) => written?,
+            Poll::Pending => 0,
+        };
+        for part in parts {
+            let sent = written.min(part.len());
+            held.bytes.extend_from_slice(&part[sent..]);
+            written -= sent;
+        }
+        match held.bytes.is_empty() {
+            true => self.activity.flushed(),
+            false => self.activity.held(),
+        }
+        Ok(())
+    }
+
     /// Replaces the last `from` in what is held.
     pub(crate) fn replace_held(&self, from: &[u8], to: &[u8]) {
         let mut held = self.lock();

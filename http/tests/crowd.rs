@@ -224,6 +224,53 @@ fn connections_in_quarantine_have_no_buffers() {
     assert!(each <= MOST_BYTES, "{each} bytes for each connection");
 }
 
+/// Streams of events that are quiet have no buffers either, and still tell of the next event.
+#[test]
+fn streams_of_events_have_no_buffers() {
+    const EVENTS: &str = "GET /events HTTP/1.1\r\nhost: x\r\n\r\n";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watch = tools::watch();
+    allow_descriptors();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let (give, given) = weald_sync::channel::unbounded::<()>();
+    let given = Arc::new(given);
+    let service = tower::service_fn(move |_request: Request<RequestBody>| {
+        let events =
+            futures_util::stream::unfold((given.clone(), true), |(given, is_first)| async move {
+                if !is_first {
+                    given.receive().await.ok()?;
+                }
+                let frame = http_body::Frame::data(Bytes::from_static(b"data: x\n\n"));
+                Some((Ok::<_, Infallible>(frame), (given, false)))
+            });
+        // A stream has its body in one more block.
+        let events = Box::pin(events);
+        let response = Response::builder().header("content-type", "text/event-stream");
+        let response = response.body(http_body_util::StreamBody::new(events));
+        std::future::ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let address = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        weald_kernel::spawn(weald_http::serve(listener, service).into_future()).detach();
+        address
+    });
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let before = LIVE.load(Ordering::Relaxed);
+    for client in &mut clients {
+        ask(client, EVENTS);
+        hear(client, "data: x\n\n\r\n");
+    }
+    let is_small = || LIVE.load(Ordering::Relaxed).saturating_sub(before) / CLIENTS <= MOST_BYTES;
+    tools::until(is_small);
+    clients.iter().for_each(|_| give.try_send(()).unwrap());
+    for client in &mut clients {
+        hear(client, "data: x\n\n\r\n");
+    }
+}
+
 /// A large body is in memory once, however many clients do not read it.
 #[test]
 fn clients_that_do_not_read_hold_little_of_a_large_response() {

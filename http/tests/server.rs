@@ -17,6 +17,7 @@ mod server {
     mod closing;
     mod computing;
     mod drain;
+    mod event_streams;
     mod events;
     mod eviction;
     mod exhaustion;

@@ -9,7 +9,7 @@ use std::{
 
 use weald_net::Transport;
 
-use super::{Connection, Hyper, Stage};
+use super::{Connection, Hyper, Stage, streaming::Streaming};
 use crate::{
     closing::{self, Closing, Lingers},
     handler::Serve,
@@ -28,10 +28,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
     /// about to send the rest of its request.
     pub(super) fn abandon(&mut self) {
-        let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            unreachable!("only a serving connection abandons a request");
+        let permit = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Serving(hyper) => self.end_hyper(hyper),
+            Stage::Streaming(streaming) => Some(self.leave_stream(streaming)),
+            _ => unreachable!("only a serving connection abandons a request"),
         };
-        let permit = self.end_hyper(hyper);
         if !self.activity.must_reset() {
             let permit = permit.unwrap_or_else(|| self.entry.permit());
             self.stage = Stage::Closing(Closing::new(permit, Lingers::Yes));
@@ -44,6 +45,26 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
         self.leave(parts.service.service.into_inner());
         Some(parts.io.permit)
+    }
+
+    /// Drops the body of a stream, while its request is in flight, and gives the service back.
+    fn leave_stream(&self, streaming: Streaming<S>) -> ConnectionPermit {
+        drop(streaming.body);
+        self.leave(Some(streaming.service));
+        streaming.permit
+    }
+
+    /// A stream ends before its last chunk: its client is gone, or its body has failed.
+    pub(super) fn break_stream(&mut self) {
+        let Stage::Streaming(streaming) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("only a stream breaks off");
+        };
+        let lingers = match streaming.behind.is_empty() {
+            true => Lingers::IfUnread,
+            false => Lingers::Yes,
+        };
+        let permit = self.leave_stream(streaming);
+        self.stage = Stage::Closing(Closing::new(permit, lingers));
     }
 
     /// Hyper has ended.
@@ -116,6 +137,7 @@ impl<T: Transport, S: Serve> Drop for Connection<T, S> {
                 self.remains = Remains::new(permit, self.leaving(Some(service)));
             }
             Stage::Serving(hyper) => drop(self.end_hyper(hyper)),
+            Stage::Streaming(streaming) => drop(self.leave_stream(streaming)),
             Stage::Closing(_) | Stage::Over => {}
         }
         if self.activity.must_reset() {
