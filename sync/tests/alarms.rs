@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender},
     },
     task::{Context, Poll, Wake, Waker},
@@ -17,6 +17,9 @@ use std::{
 use weald_sync::{Wait, after};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// All tests use the same few threads: one after the other.
+static THREADS: Mutex<()> = Mutex::new(());
 
 /// A waker of another executor: tells that it is woken, and blocks until its gate opens.
 struct Blocks {
@@ -66,6 +69,7 @@ fn ends(act: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn a_waker_that_blocks_delays_no_other_time_limit() {
+    let _alone = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, begun) = mpsc::channel();
     let mut blocked: Vec<_> = (0..3).map(|_| wait_and_block(&begin)).collect();
     // Those behind the first one begin, too.
@@ -78,6 +82,7 @@ fn a_waker_that_blocks_delays_no_other_time_limit() {
 
 #[test]
 fn more_wakers_that_block_than_there_are_threads_delay_no_thread() {
+    let _alone = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, begun) = mpsc::channel();
     let blocked: Vec<_> = (0..100).map(|_| wait_and_block(&begin)).collect();
     for _ in 0..64 {
