@@ -26,9 +26,7 @@ use blocker::Blocker;
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, runtime, until, watch};
 use weald_kernel::{
-    JoinHandle, Runtime, Spawn, Wait, block_in_place,
-    callback::{self, Owner, When},
-    fork, sleep, spawn, worker_index, yield_now,
+    JoinHandle, Runtime, Spawn, Wait, block_in_place, fork, sleep, spawn, worker_index, yield_now,
 };
 
 /// Jobs of one kind; each blocks at the blocker.
@@ -612,36 +610,6 @@ fn cancelled_jobs_that_wait_for_a_thread_end_before_one_is_free() {
     for job in jobs {
         let _ended = runtime.block_on(job);
     }
-}
-
-/// Callbacks are not quarantined: each that blocks costs a spare thread. Once none is left a report says why nobody
-/// goes on, and everybody does as soon as one of them has ended.
-#[test]
-fn callbacks_that_block_are_retaken_as_long_as_there_are_spare_threads() {
-    const SPARE: usize = 5;
-    collect_reports();
-    let _watch = watch();
-    let builder = Runtime::builder().workers(1).spare_threads(SPARE);
-    let runtime = builder.build().unwrap();
-    let blockers = [Blocker::default(), Blocker::default()];
-    let start = |blocker: &Blocker| {
-        let blocker = blocker.clone();
-        callback::once(Owner::runtime(), When::Ready, move || blocker.block()).detach();
-    };
-    runtime.block_on(async {
-        start(&blockers[0]);
-        (1..SPARE).for_each(|_| start(&blockers[1]));
-    });
-    until(|| blockers[0].begun() + blockers[1].begun() == SPARE);
-    others_run(&runtime);
-    runtime.block_on(async { start(&blockers[1]) });
-    let told = "all 5 spare threads are in use, so a stuck worker stays stuck";
-    until(|| !reports("weald::monitor", told).is_empty());
-    let job = runtime.spawn(async {});
-    blockers[0].open();
-    runtime.block_on(job).unwrap();
-    others_run(&runtime);
-    blockers[1].open();
 }
 
 /// Each of them holds its thread in a half of a fork of its own: it blocks, or computes.

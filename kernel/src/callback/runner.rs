@@ -8,6 +8,9 @@
 //!   thread that gets the worker creates the other runner.
 //! - To the monitor, each callback is a run of its own. The runner is named after the callback that it runs.
 //! - A runner may be created with callbacks from elsewhere. It first queues them at the worker that runs it.
+//! - A callback of a [suspect](crate::scheduler::threads::suspects) kind goes to the quarantine: in a runner of its
+//!   own, which runs this one only. So one that blocks there holds up no other, and those of its kind begin in their
+//!   order, as many at once as the quarantine runs. Callbacks of other kinds overtake them.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +25,7 @@ use std::{
 use crate::{
     callback::{
         Next,
-        cell::{CallbackKind, CallbackPtr, Calls, discard},
+        cell::{CallbackKind, CallbackPtr, Calls, Head, discard},
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
@@ -31,8 +34,11 @@ use crate::{
         JobName,
         payload::{self, Payload},
     },
-    scheduler::services::Callbacks,
-    scheduler::workers::{context, ready, run, shared::Shared, worker_core::turns::DueLook},
+    scheduler::{
+        services::Callbacks,
+        threads::suspects::KnownSuspects,
+        workers::{context, ready, run, shared::Shared, worker_core::turns::DueLook},
+    },
     timer::{entry::EntryPtr, entry_queue::EntryQueue},
 };
 
@@ -40,6 +46,11 @@ use crate::{
 const CALLBACKS_PER_TURN: usize = 16;
 /// How many turns a runner has in a row, at most. Each runner costs as much as some ten callbacks.
 const MOST_TURNS: usize = 8;
+
+/// The most jobs that may wait in the quarantine when a callback follows: each takes more memory than a callback that
+/// is ready, and runs for a hundred times the cost. Those beyond run on the worker, which is then retaken if one
+/// blocks.
+const MOST_QUARANTINED: usize = 4096;
 
 /// A callback's owner, as an address, and its type and site.
 type Last = (*const Group, CallbackKind);
@@ -50,6 +61,10 @@ struct Runner {
     incoming: EntryQueue,
     /// The callback that ran last.
     last: Option<Last>,
+    /// Whether it runs the only incoming callback and no other.
+    is_of_one: bool,
+    /// The suspect kinds, once there were any.
+    suspects: Option<Box<KnownSuspects>>,
 }
 
 // SAFETY: the group's address is only compared.
@@ -61,20 +76,7 @@ pub(crate) struct Runners;
 impl Callbacks for Runners {
     #[track_caller]
     fn runner(&self, runtime: u16, incoming: EntryQueue) -> Runnable {
-        let spec = Spec {
-            runtime,
-            site: Location::caller(),
-            inbox: Inbox::None,
-            pinned: None,
-            flags: 0,
-            refs: 0,
-        };
-        let job = job::new(Room::needed(), spec, |_| Runner {
-            incoming,
-            last: None,
-        });
-        job.header().set_body_bit(body_bit::SHARED_BY_UNITS);
-        job
+        new_runner(runtime, incoming, false)
     }
 
     fn discard(&self, callbacks: EntryQueue) {
@@ -87,6 +89,42 @@ impl Callbacks for Runners {
         // SAFETY: the caller's claim.
         JobName::of_callback(unsafe { callback.head() }.kind.name())
     }
+}
+
+#[track_caller]
+fn new_runner(runtime: u16, incoming: EntryQueue, is_of_one: bool) -> Runnable {
+    let spec = Spec {
+        runtime,
+        site: Location::caller(),
+        inbox: Inbox::None,
+        pinned: None,
+        flags: 0,
+        refs: 0,
+    };
+    let job = job::new(Room::needed(), spec, |_| Runner {
+        incoming,
+        last: None,
+        is_of_one,
+        suspects: None,
+    });
+    job.header().set_body_bit(body_bit::SHARED_BY_UNITS);
+    job
+}
+
+/// Puts a callback into quarantine, in a runner of its own that has its name already.
+///
+/// # Safety
+/// The callback is in no list, and the caller gives up the scheduler's claim.
+#[cold]
+unsafe fn quarantine(shared: &Shared, callback: CallbackPtr) {
+    // SAFETY: claim: the scheduler's.
+    let name = unsafe { callback.head() }.kind.name();
+    let mut only = EntryQueue::new();
+    only.push_unlisted(callback.entry());
+    let job = new_runner(shared.id(), only, true);
+    job.header().set_body_bit(body_bit::OF_ONE_CALLBACK);
+    job.header().extensions.lock().callback = Some(name);
+    shared.quarantine.push(job);
 }
 
 fn discard_all(mut callbacks: EntryQueue) {
@@ -112,6 +150,10 @@ impl Future for Runner {
         let Some(job) = context::again().job() else {
             return Poll::Ready(());
         };
+        if self.is_of_one {
+            self.run_only(job);
+            return Poll::Ready(());
+        }
         if !self.incoming.is_empty() && !self.queue_incoming() {
             return Poll::Ready(());
         }
@@ -121,7 +163,7 @@ impl Future for Runner {
                     return Poll::Ready(());
                 };
                 // SAFETY: the queue held the scheduler's claim, and the callback is in no list now.
-                unsafe { self.run(job, callback) };
+                unsafe { self.run_or_quarantine(job, callback) };
             }
             if !has_another_turn() {
                 break;
@@ -151,6 +193,45 @@ impl Runner {
             ready::inject_callbacks(shared, self.incoming.take());
         }
         false
+    }
+
+    /// Runs the only callback of this runner, on a thread of the quarantine, or on a worker if the kind is no longer
+    /// suspect.
+    #[cold]
+    fn run_only(&mut self, job: JobPtr) {
+        if let Some(entry) = self.incoming.pop() {
+            // SAFETY: only callbacks are queued.
+            let callback = unsafe { CallbackPtr::of(entry) };
+            // SAFETY: the queue held the scheduler's claim, and the callback is in no list now.
+            unsafe { self.run(job, callback) };
+        }
+    }
+
+    /// # Safety
+    /// The callback is in no list, and the caller gives up the scheduler's claim.
+    #[inline(always)]
+    unsafe fn run_or_quarantine(&mut self, job: JobPtr, callback: CallbackPtr) {
+        let shared = context::again().shared();
+        if let Some(shared) = shared.filter(|shared| shared.suspects.is_any())
+            // SAFETY: claim: the scheduler's.
+            && self.is_kept(shared, unsafe { callback.head() })
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { quarantine(shared, callback) };
+        }
+        // SAFETY: as above.
+        unsafe { self.run(job, callback) };
+    }
+
+    /// Whether a callback must not run on a worker, because its kind is suspect.
+    #[cold]
+    fn is_kept(&mut self, shared: &Shared, callback: &Head) -> bool {
+        let suspects = self.suspects.get_or_insert_default();
+        suspects.refresh(&shared.suspects);
+        let runs_once = callback.calls().runs_once;
+        suspects.is_any()
+            && suspects.include_callback(callback.kind.name(), runs_once)
+            && shared.quarantine.len() < MOST_QUARANTINED
     }
 
     /// # Safety

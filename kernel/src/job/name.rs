@@ -16,6 +16,16 @@ pub(crate) struct CallbackName {
     pub(crate) site: &'static Location<'static>,
 }
 
+impl CallbackName {
+    /// The name of the callback that `job` runs, if it is a runner that has begun one.
+    pub(crate) fn of_runner(job: &Header) -> Option<CallbackName> {
+        if !job.is_shared_by_units() {
+            return None;
+        }
+        job.extensions.lock_existing()?.callback
+    }
+}
+
 impl fmt::Display for CallbackName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "callback {}", (self.type_name)())

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobRef},
+    job::{Header, JobRef, name::CallbackName},
     report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
@@ -193,18 +193,15 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
         LongRun::Noted => return,
     };
     let bound = shared.config.stuck_after;
-    let is_moved = job.header().may_be_quarantined();
+    // Its next callbacks are, if it runs several.
+    let is_moved = job.header().may_be_quarantined() || job.header().is_shared_by_units();
     report::just_below(LateName::of(job.header()), who, bound, is_moved);
 }
 
 /// Whether the job is a runner of callbacks and has not begun one yet. Until then it runs only code of Weald, so no
 /// user code is to blame: its thread waits for the worker's lock, whose holder waits for a core.
 pub(super) fn is_before_callbacks(job: &Header) -> bool {
-    let has_callback = || {
-        let extensions = job.extensions.lock_existing();
-        extensions.is_some_and(|extensions| extensions.callback.is_some())
-    };
-    job.is_shared_by_units() && !has_callback()
+    job.is_shared_by_units() && CallbackName::of_runner(job).is_none()
 }
 
 /// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no

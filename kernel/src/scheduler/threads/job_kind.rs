@@ -1,25 +1,42 @@
 //! Kinds of jobs, as the [suspects](crate::scheduler::threads::suspects) are told apart.
 //!
-//! The code of a job is its spawn site and the type of its future. What the job does at a moment, if it says so
-//! ([`WorkKind`]), narrows this down.
+//! The code of a job is its spawn site and the type of its future; that of a job that runs a callback is the
+//! callback's. What the job does at a moment, if it says so ([`WorkKind`]), narrows this down.
 
 use std::{panic::Location, ptr};
 
-use crate::job::{Header, body::VTable, work_kind::WorkKind};
+use crate::job::{Header, body::VTable, name::CallbackName, work_kind::WorkKind};
 
-/// A spawn site and a type of future. The compiler may place each of them at several addresses, such as one for each
-/// part of a crate that it translates by itself, so unequal addresses decide nothing.
+/// A spawn site and a type of future, or of a callback's closure. The compiler may place each of them at several
+/// addresses, such as one for each part of a crate that it translates by itself, so unequal addresses decide nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     site: &'static Location<'static>,
-    vtable: &'static VTable,
+    of: CodeType,
+}
+
+#[derive(Clone, Copy)]
+enum CodeType {
+    Future(&'static VTable),
+    /// The name of the closure's type.
+    Callback(fn() -> &'static str),
 }
 
 impl Code {
     pub(super) fn of(job: &Header) -> Code {
+        match CallbackName::of_runner(job) {
+            Some(callback) => Code::of_callback(callback),
+            None => Code {
+                site: job.extensions.site(),
+                of: CodeType::Future(job.vtable),
+            },
+        }
+    }
+
+    pub(super) fn of_callback(callback: CallbackName) -> Code {
         Code {
-            site: job.extensions.site(),
-            vtable: job.vtable,
+            site: callback.site,
+            of: CodeType::Callback(callback.type_name),
         }
     }
 }
@@ -27,9 +44,14 @@ impl Code {
 impl PartialEq for Code {
     fn eq(&self, other: &Code) -> bool {
         let is_one_site = ptr::eq(self.site, other.site) || self.site == other.site;
-        let is_one_type = || {
-            ptr::eq(self.vtable, other.vtable)
-                || (self.vtable.type_id)() == (other.vtable.type_id)()
+        let is_one_type = || match (self.of, other.of) {
+            (CodeType::Future(own), CodeType::Future(other)) => {
+                ptr::eq(own, other) || (own.type_id)() == (other.type_id)()
+            }
+            (CodeType::Callback(own), CodeType::Callback(other)) => {
+                ptr::fn_addr_eq(own, other) || own() == other()
+            }
+            _ => false,
         };
         is_one_site && is_one_type()
     }
@@ -39,7 +61,11 @@ impl Eq for Code {}
 
 impl std::fmt::Debug for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} at {}", (self.vtable.type_name)(), self.site)
+        let name = match self.of {
+            CodeType::Future(vtable) => (vtable.type_name)(),
+            CodeType::Callback(name) => name(),
+        };
+        write!(f, "{name} at {}", self.site)
     }
 }
 
@@ -148,8 +174,8 @@ mod tests {
         let (job, _) = job_of(async {});
         let code = Code::of(job.header());
         let site = Box::leak(Box::new(*code.site));
-        let vtable = Box::leak(Box::new(*code.vtable));
-        assert_eq!(Code { site, vtable }, code);
+        let of = CodeType::Future(Box::leak(Box::new(*job.header().vtable)));
+        assert_eq!(Code { site, of }, code);
         let (other, _) = job_of(async { std::future::ready(()).await });
         let other = Code::of(other.header());
         assert_ne!(other, code);

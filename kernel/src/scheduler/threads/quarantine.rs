@@ -1,7 +1,8 @@
 //! Quarantine: jobs of [suspect](crate::scheduler::threads::suspects) kinds run here, on pool threads that own no
 //! worker. If such a job blocks or computes, no worker is held up, and none needs to be retaken.
 //!
-//! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it.
+//! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it. A
+//!   callback comes as a job of its own ([`runner`](crate::callback)).
 //! - The monitor starts threads for the queue until as many are *busy* (neither blocked nor in a run beyond
 //!   `stuck_after`) as there are workers. While none is busy, each round doubles their number. So 600 jobs that block
 //!   get their threads within ten rounds, and jobs that compute share few threads at first, but never wait for each

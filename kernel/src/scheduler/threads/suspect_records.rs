@@ -39,7 +39,7 @@ const NAMED_MEMORY: Duration = Duration::from_secs(4);
 /// A suspect kind, as a worker's loop knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Suspect {
-    kind: JobKind,
+    pub(super) kind: JobKind,
     is_strict: bool,
     ends_long: bool,
 }

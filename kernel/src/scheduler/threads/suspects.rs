@@ -30,9 +30,13 @@
 //! offender would take a thread that is left for others. Once none of its jobs holds a thread, the kind is cleared
 //! although no thread is free: its other jobs would wait for as long as jobs of other kinds block.
 //!
-//! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
-//! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
-//! blocked threads for stuck sooner.
+//! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A local job or a job with
+//! a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes blocked threads
+//! for stuck sooner.
+//!
+//! The kind of a callback is the place where it was started and the type of its closure. A runner of callbacks looks
+//! whether the next one is of a suspect kind, and puts such a one into quarantine as a job of its own. A callback has
+//! no record of short runs. While all fresh jobs are suspect, so are callbacks that run once.
 //!
 //! A burst of jobs that announce that they block offends without a report: see
 //! [`note_announced`](super::detached_round::note_announced).
@@ -46,9 +50,9 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobRef},
+    job::{Header, JobRef, name::CallbackName},
     scheduler::threads::{
-        job_kind::CurrentWork,
+        job_kind::{Code, CurrentWork},
         suspect_records::{LongRun, Offence, Records, Suspect},
     },
     sys::{AtomicUsize, Mutex, Ordering, lock},
@@ -171,6 +175,14 @@ impl KnownSuspects {
         }
         Suspect::is_among(self.suspects.borrow().iter().copied(), job)
     }
+
+    /// Whether a callback of this name must not run on a worker at present.
+    #[cold]
+    pub(crate) fn include_callback(&self, callback: CallbackName, runs_once: bool) -> bool {
+        let code = Code::of_callback(callback);
+        let keeps = |suspect: &Suspect| suspect.kind.code.map_or(runs_once, |it| it == code);
+        self.suspects.borrow().iter().any(keeps)
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -182,7 +194,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        job::{JobRef, testing, work_kind::WorkKind},
+        job::{JobRef, body_bit, testing, work_kind::WorkKind},
         scheduler::threads::suspect_records::{
             EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
         },
@@ -310,6 +322,10 @@ mod tests {
         assert!(!suspects.includes(waited.header()), "while it runs");
         known.1.set_known(true);
         assert!(!suspects.includes(known.0.header()));
+        let (known, callback) = (KnownSuspects::default(), callback());
+        known.refresh(&suspects);
+        assert!(known.include_callback(callback, true));
+        assert!(!known.include_callback(callback, false), "it has rounds");
         // Those that go on do not keep all others suspect, even if they are as many.
         for quarters in 1..=4 {
             let now = begin + quarters * MEMORY / 4;
@@ -321,6 +337,32 @@ mod tests {
         }
         assert!(!suspects.includes(fresh.header()));
         assert!(suspects.includes(offenders[0].header()));
+    }
+
+    #[track_caller]
+    fn callback() -> CallbackName {
+        CallbackName {
+            type_name: || "a closure",
+            site: std::panic::Location::caller(),
+        }
+    }
+
+    #[test]
+    fn a_callback_that_offends_makes_those_of_its_place_and_type_suspect() {
+        let (suspects, offender, other) = (Suspects::default(), callback(), callback());
+        let runner = of_code::<0>();
+        runner.header().set_body_bit(body_bit::SHARED_BY_UNITS);
+        runner.header().extensions.lock().callback = Some(offender);
+        suspects.note_offence(runner.header(), Instant::now());
+        let known = KnownSuspects::default();
+        known.refresh(&suspects);
+        assert!([true, false].map(|once| known.include_callback(offender, once)) == [true; 2]);
+        assert!(!known.include_callback(other, true));
+        assert!(!suspects.includes(runner.header()), "it runs others, too");
+        runner.header().set_body_bit(body_bit::OF_ONE_CALLBACK);
+        assert!(suspects.includes(runner.header()));
+        runner.header().extensions.lock().callback = Some(other);
+        assert!(!suspects.includes(runner.header()));
     }
 
     /// What keeps the searches of the records short.
