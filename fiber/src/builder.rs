@@ -104,8 +104,6 @@ impl Builder {
     /// # Safety
     /// `code`, and whatever it calls, keeps nothing across a wait that depends on the OS thread: no borrow of a
     /// `thread_local!`, no guard of a `std` lock, no `Rc` that a thread-local also holds.
-    /// Nor may one poll of a future that `code` waits for both receive from a mailbox and call `.wait()`: the compiler
-    /// may keep the address of the thread's own counters from the one to the other.
     ///
     /// # Errors
     /// As [`Builder::spawn`].

@@ -436,6 +436,53 @@ fn threads_that_may_migrate_work_alike() {
     });
 }
 
+/// Code that is polled promises nothing, and may keep what depends on the OS thread. Between two waits the thread
+/// migrates.
+#[test]
+fn a_thread_that_may_migrate_stays_on_its_os_thread_in_the_poll_of_a_wait() {
+    on_workers(4, || {
+        let (wakes, to_wake) = mpsc::channel::<thread::Thread>();
+        let waker = std::thread::spawn(move || {
+            to_wake.iter().for_each(|thread| thread.unpark());
+        });
+        let moved = Arc::new(AtomicUsize::new(0));
+        let here = || std::thread::current().id();
+        let threads: Vec<_> = (0..16)
+            .map(|_| {
+                let (wakes, moved) = (wakes.clone(), moved.clone());
+                let waits = move || {
+                    wakes.send(thread::current()).unwrap();
+                    thread::park();
+                };
+                // SAFETY: it keeps nothing that depends on the OS thread, except in what it polls.
+                let started = unsafe {
+                    Builder::new().spawn_migrating(move || {
+                        for _ in 0..300 {
+                            async {
+                                let before = here();
+                                waits();
+                                waits();
+                                assert_eq!(before, here());
+                            }
+                            .wait();
+                            let before = here();
+                            waits();
+                            moved.fetch_add(usize::from(before != here()), Ordering::Relaxed);
+                        }
+                    })
+                };
+                started.unwrap()
+            })
+            .collect();
+        for handle in threads {
+            handle.join().unwrap();
+        }
+        drop(wakes);
+        waker.join().unwrap();
+        assert!(moved.load(Ordering::Relaxed) > 0, "none has migrated");
+    });
+}
+
 #[test]
 fn threads_that_may_migrate_run_their_destructors_at_a_shutdown() {
     let _watch = watch();

@@ -70,8 +70,6 @@ impl Spawn {
     /// # Safety
     /// Across a wait `code` must keep nothing that depends on the OS thread: no borrow of a thread-local, no guard of a
     /// `std` lock, no `Rc` that a thread-local holds too. The same is true of every function that it calls.
-    /// Nor may one poll of a future that `code` waits for both receive from a mailbox and suspend its stack: the
-    /// compiler may keep the address of the thread's own counters from the one to the other.
     ///
     /// # Errors
     /// As [`spawn_fiber`](Spawn::spawn_fiber).

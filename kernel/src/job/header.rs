@@ -117,7 +117,8 @@ pub(crate) mod body_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
     /// The job has frames on a stack that resumes only on the thread that suspended it. A loop's stack has the bit
-    /// while it is suspended; a fiber keeps it from its first wait to its end, even while it runs.
+    /// while it is suspended, and so has a fiber that migrates if it waits in the poll of another wait; other fibers
+    /// keep it from their first wait to their end, even while they run.
     pub(crate) const PINNED_STACK: u8 = 1 << 3;
     /// The job is a fiber that has waited and resumes on any thread. It keeps the bit to its end.
     pub(crate) const MIGRATING: u8 = 1 << 4;

@@ -7,7 +7,8 @@
 //! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold something
 //! that must not change threads (a borrow of a thread-local, a guard of `std`), so its job is suspended on that thread,
 //! and only the thread's pinned queue receives it. Exempt are fibers that may migrate: the code that spawned them
-//! promises that they hold no such thing.
+//! promises that they hold no such thing. Code that they poll in a wait promises nothing, so a wait in such a poll ends
+//! on the thread on which it began.
 //!
 //! # Safety
 //! - **never moves**: the fiber is in the body of its job, which never moves, so its own code may hold its address

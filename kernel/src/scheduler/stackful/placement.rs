@@ -14,6 +14,8 @@
 //! whether that stack is pinned (`pinned_stack`). A `Pinned` or `PinnedStack` job goes to the pinned queue of its
 //! thread, never to the queues of a worker ([`crate::scheduler::workers::ready`]).
 //!
+//! A migrating fiber that waits in the poll of another wait is `PinnedStack` until it resumes.
+//!
 //! Whether a fiber migrates is what its spawner has promised, which its stack's context keeps; it becomes a placement
 //! at the fiber's first wait. Code that walks through all jobs holds no runnable, so it cannot ask for the placement:
 //! it asks `is_pinned_to`, or `has_own_stack` where no other thread is left.

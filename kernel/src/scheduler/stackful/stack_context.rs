@@ -28,7 +28,8 @@
 //! - **at the top**: a context is at the top of its stack, above all frames, and lives as long as anything runs or is
 //!   suspended on the stack.
 //! - **pinned**: a job whose stack is suspended is woken to the pinned queue of the thread that suspended it, so only
-//!   that thread resumes it, unless it migrates. Only a migrating fiber changes threads.
+//!   that thread resumes it, unless it migrates. Only a migrating fiber changes threads, and not in the poll of a wait
+//!   ([`suspend`]).
 //! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was about to
 //!   run has passed to the stack that resumes, and everything else belongs to the base.
 //! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may end
@@ -51,7 +52,7 @@ use crate::{
     scheduler::{
         stackful::pinned::{PinChange, PinnedQueue},
         workers::{
-            context::{self, Context},
+            context::{self, Context, PollNotes},
             run,
             shared::Shared,
         },
@@ -151,7 +152,8 @@ impl StackContext {
     }
 
     /// The queue of the only thread that resumes the stack. A loop's stack has none while it runs. A fiber keeps the
-    /// queue from its first wait to its end; a fiber that migrates has none.
+    /// queue from its first wait to its end; one that migrates has a queue only while it waits in the poll of another
+    /// wait.
     #[inline(always)]
     pub(crate) fn pinned(&self) -> *const PinnedQueue {
         self.pinned.get()
@@ -289,15 +291,26 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
 /// next fiber ([`crate::scheduler::stackful::direct`]) or back to its caller; for any other job a new loop takes over
 /// the thread. Only in a poll of `job`; while the stack unwinds, only inside [`Context::suspend_unwinding`].
 ///
+/// `before`: what was noted when the wait began. If that was in a poll of another wait, a fiber that migrates resumes
+/// on this thread: what that poll inlines may keep the address of a thread-local in a register of the poll's frame.
+///
 /// # Errors
 /// If there is no stack for the loop; nothing has happened then.
 #[inline]
-pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<(), StackError> {
+pub(crate) fn suspend(
+    cx: &Context,
+    root: &StackContext,
+    (job, before): (JobPtr, PollNotes),
+) -> Result<(), StackError> {
     let newest = cx.stack_context();
     let fork = cx.set_thread_fork(None);
     let dropping = cx.set_dropping(false);
     root.newest.set(newest);
     let suspended = match root.kind {
+        StackKind::Fiber if before.waits() && root.migrates.get() => {
+            suspend_fiber_here(cx, root, job);
+            Ok(())
+        }
         StackKind::Fiber => {
             suspend_fiber(root, job);
             Ok(())
@@ -360,6 +373,20 @@ pub(crate) fn caller(stack_context: &StackContext) -> (SavedSp, Onto<'_>) {
     };
     // SAFETY: as above.
     (unsafe { *saved_sp }, onto)
+}
+
+/// [`suspend_fiber`] of a fiber that migrates, which is pinned to this thread meanwhile.
+#[cold]
+#[inline(never)]
+fn suspend_fiber_here(cx: &Context, stack_context: &StackContext, job: JobPtr) {
+    // SAFETY: the caller runs the job.
+    let header = unsafe { job.header() };
+    let pinned = cx
+        .pinned_here()
+        .expect("a thread that runs jobs has a pinned queue");
+    stack_context.suspend_job(header, pinned);
+    suspend_fiber(stack_context, job);
+    stack_context.resume_job(header);
 }
 
 /// Suspends the running fiber's stack until its job is woken.

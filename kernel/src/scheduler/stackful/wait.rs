@@ -261,7 +261,7 @@ pub fn yield_with_stack() {
     let mut saved = SavedFlags::begin(cx);
     cx.yield_job();
     // Without a stack for a loop, no other job can run.
-    saved.suspended = stack_context::suspend(cx, root, job).is_ok();
+    saved.suspended = stack_context::suspend(cx, root, (job, saved.before)).is_ok();
     drop(saved);
     // SAFETY: as above.
     unwind_if_cancelled(unsafe { job.header() });
@@ -330,9 +330,10 @@ pub(crate) fn wait_on<F: Future>(
         }
         cx.end_poll_of_wait();
         let fork_wait = cx.fork_wait();
+        let suspend = || stack_context::suspend(cx, root, (job, saved.before));
         let suspended = match unwinds {
-            true => cx.suspend_unwinding(|| stack_context::suspend(cx, root, job)),
-            false => stack_context::suspend(cx, root, job),
+            true => cx.suspend_unwinding(suspend),
+            false => suspend(),
         };
         drop(fork_wait);
         if let Err(error) = suspended {

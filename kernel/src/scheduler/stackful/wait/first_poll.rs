@@ -72,13 +72,14 @@ pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool 
     }
     cx.end_poll_of_wait();
     let fork_wait = cx.fork_wait();
-    let suspended = stack_context::suspend(cx, root, job);
+    let before = PollNotes::of_bits(*notes);
+    let suspended = stack_context::suspend(cx, root, (job, before));
     drop(fork_wait);
     context::again().begin_poll_of_wait();
     if suspended.is_err() {
         return false;
     }
-    *notes = PollNotes::of_bits(*notes).after_suspension().to_bits();
+    *notes = before.after_suspension().to_bits();
     unwind_if_cancelled(header);
     true
 }
