@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use weald_kernel::{DEFAULT_STACK, Spawn, SpawnError};
+use weald_kernel::{DEFAULT_STACK, Spawn, SpawnError, WorkKind};
 
 use crate::{exit, handle::JoinHandle, local};
 
@@ -71,6 +71,24 @@ impl Builder {
     /// The name by which reports, and [`Thread::name`](crate::Thread::name), call the thread.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Builder {
         self.spawn = self.spawn.name(name);
+        self
+    }
+
+    /// What the thread does, for the monitor: threads from one place that do different things are of different kinds,
+    /// and do not share the fate of one that blocks. A library that starts what others pass to it sets it.
+    ///
+    /// ```
+    /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// let kind = weald::WorkKind::new();
+    /// kind.set(7);
+    /// let thread = weald::thread::Builder::new().kind(kind).spawn(|| 1)?;
+    /// assert_eq!(thread.join().unwrap(), 1);
+    /// # Ok::<(), weald::thread::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn kind(mut self, kind: WorkKind) -> Builder {
+        self.spawn = self.spawn.kind(kind);
         self
     }
 

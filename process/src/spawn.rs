@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_kernel::{AsUnit, JoinError, JoinHandle, Mailbox, Spawn, SpawnError, Unit};
+use weald_kernel::{AsUnit, JoinError, JoinHandle, Mailbox, Spawn, SpawnError, Unit, WorkKind};
 use weald_sync::{Event, Polled, Source, of_source, reason::Reason};
 
 use crate::{
@@ -131,6 +131,27 @@ impl Builder {
     pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder {
         Builder {
             settings: self.settings.name(name),
+            ..self
+        }
+    }
+
+    /// What the process does, for the monitor: processes from one place that do different things are of different
+    /// kinds, and do not share the fate of one that blocks. A library that spawns what others pass to it sets it.
+    ///
+    /// ```
+    /// # weald::Runtime::builder().workers(1).build().unwrap().block_on(async {
+    /// use weald::{WorkKind, process::{Builder, Inbox}};
+    ///
+    /// let kind = WorkKind::new();
+    /// kind.set(7);
+    /// let process = Builder::new().kind(kind).spawn(async |_: Inbox<()>| 1)?;
+    /// assert_eq!(process.await, Ok(1));
+    /// # Ok::<(), weald::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn kind(self, kind: WorkKind) -> Builder {
+        Builder {
+            settings: self.settings.kind(kind),
             ..self
         }
     }

@@ -18,6 +18,7 @@ pub mod tidy;
 pub mod bench_report;
 pub mod book;
 pub mod ci;
+pub mod header;
 pub mod install;
 pub mod lint;
 pub mod paths;

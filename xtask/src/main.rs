@@ -81,6 +81,8 @@ enum Routine {
     BenchReport,
     /// Build the book into `target/book`.
     Book,
+    /// Make the header `weald.h` from the sources of `c/weald`.
+    Header,
     /// Install the C libraries, their headers and `pkg-config` files.
     Install {
         /// The folder below which they go, such as `/usr/local`.
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Routine::Paths { only, list } => xtask::paths::paths(&checkout, &only, list),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
         Routine::Book => xtask::book::book(&checkout),
+        Routine::Header => print(xtask::header::header(&checkout).map(|()| String::new())),
         Routine::Install { prefix } => {
             print(xtask::install::install(&checkout, &prefix).map(|()| String::new()))
         }

@@ -17,6 +17,7 @@ mod circles;
 mod crates;
 mod decisions;
 mod english;
+mod header;
 mod heads;
 mod lengths;
 mod links;
@@ -36,6 +37,7 @@ pub(crate) mod made_up;
 use std::path::Path;
 
 pub use finding::Finding;
+pub(crate) use header::{CRATE, HEADER};
 use repository::Repository;
 
 /// Runs every check on the repository at `root` and returns the findings, ordered by place.
@@ -43,13 +45,14 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 17] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 18] = [
         crates::check,
         circles::check,
         roots::check,
         lints::check,
         named::check,
         heads::check,
+        header::check,
         cancel::check,
         decisions::check,
         english::check,
@@ -73,6 +76,13 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
 /// An error is a sentence that says what could not be read.
 pub fn graph(root: &Path, only: Option<&str>) -> Result<String, String> {
     graph::describe(&Repository::load(root)?, only)
+}
+
+/// The last line of the header `weald.h`.
+///
+/// An error is a sentence that says which file could not be read.
+pub(crate) fn header_last_line(root: &Path) -> Result<String, String> {
+    Ok(header::last_line(&Repository::load(root)?))
 }
 
 /// Lists the files that use `unsafe`, one per line.

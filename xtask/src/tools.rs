@@ -53,6 +53,13 @@ pub const MDBOOK: Tool = Tool {
     version: "0.5.4",
     arguments: &["--no-default-features"],
 };
+/// Makes headers for C.
+pub const CBINDGEN: Tool = Tool {
+    package: "cbindgen",
+    program: "cbindgen",
+    version: "0.29.4",
+    arguments: &[],
+};
 /// Runs fuzz targets.
 pub const FUZZ: Tool = Tool {
     package: "cargo-fuzz",

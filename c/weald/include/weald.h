@@ -1,0 +1,559 @@
+/* weald.h: Weald for C and for languages that can call C.
+ *
+ * Compile with -I PREFIX/include, link with -lweald. The same in C and in C++.
+ *
+ * Rules
+ * - A function that returns weald_code returns WEALD_OK, which is 0, or why it has not done what it was asked for. Then
+ *   it has written no result, unless it says otherwise. weald_code_text has a text for each code, and
+ *   weald_last_error a sentence for the last error. errno is never set, and is kept over calls.
+ * - Handles are numbers. Zero is nobody's handle. weald_release releases a handle of any kind. A call with a handle
+ *   that was released, or that is of another kind, returns WEALD_HANDLE. Calls that use the object at the time of the
+ *   release go on.
+ * - A pointer that is passed must be valid for its type for as long as the call lasts, or null where the function says
+ *   so; else null is WEALD_NULL. What a function keeps it copies; the context of a function is only passed on. Texts
+ *   are UTF-8 with a zero byte at the end; others are WEALD_ARGUMENT.
+ * - Bytes that a function returns belong to the caller, who frees them with weald_bytes_free.
+ * - Durations and time limits are nanoseconds. A negative limit is no limit, and zero tries without waiting.
+ * - Who may call: any unit (a process, a thread, a callback, a forked function) and any OS thread of the program,
+ *   unless a function says otherwise. A call that waits suspends a unit, while other units run on its OS thread, and
+ *   blocks an OS thread of the program. A unit stays on its OS thread once it has waited; errno and the exceptions of
+ *   C++ that it handles go with it. Variables with __thread or thread_local are shared by all units of an OS thread.
+ * - A unit that blocks without a call of this library (a system call, a lock of pthreads, a long computation) stops
+ *   the units that have waited on its OS thread before, and no others. weald_blocking is for what blocks.
+ * - A unit that was cancelled, or whose runtime shuts down, is told by WEALD_CANCELLED: each of its calls that wait
+ *   ends so from then on. Its function should free what it holds, and return. Nothing is unwound.
+ * - A long jump must not leave a function that this library has called. An exception of C++ that leaves one ends the
+ *   program with a sentence; one that is thrown and caught within the function may cross waits.
+ * - After fork(2), a child process must call exec or _exit, and no function of this library.
+ */
+
+#ifndef WEALD_H
+#define WEALD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The capacity of a channel whose sends never wait. */
+#define WEALD_UNBOUNDED SIZE_MAX
+
+/**
+ * No time limit. Every negative limit means the same.
+ */
+#define WEALD_FOREVER -1
+
+/**
+ * A time limit of nothing: the call tries, and does not wait.
+ */
+#define WEALD_AT_ONCE 0
+
+/**
+ * The function of the process runs on an OS thread of its own: for languages that keep state with the OS thread, such
+ * as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
+ * thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
+ * (WEALD_CANCELLED), and other waits of the function go on. What it spawns goes to the default runtime.
+ */
+#define WEALD_OWN_THREAD 1
+
+/**
+ * How a process ended: it returned, and `code` is what its function returned.
+ */
+#define WEALD_EXIT_RETURNED 0
+
+/**
+ * It was cancelled, or its runtime shut down.
+ */
+#define WEALD_EXIT_CANCELLED 1
+
+/**
+ * It crashed, by a mistake in this library.
+ */
+#define WEALD_EXIT_CRASHED 2
+
+/**
+ * It had ended before, and it is not known how: it was found by a name, and lost the name meanwhile.
+ */
+#define WEALD_EXIT_UNKNOWN 3
+
+/**
+ * A case of a choice that is a send: of `length` bytes at `data`, to `channel`.
+ */
+#define WEALD_CASE_SEND 1
+
+/**
+ * A case that is a receive from `channel`, into `message`.
+ */
+#define WEALD_CASE_RECEIVE 2
+
+/**
+ * A case that is chosen when `duration_ns` nanoseconds have passed.
+ */
+#define WEALD_CASE_AFTER 3
+
+/**
+ * A case that is never chosen.
+ */
+#define WEALD_CASE_NEVER 4
+
+/**
+ * What a function returns: `WEALD_OK`, or why it has not done what it was asked for. Later versions may have more
+ * codes.
+ */
+typedef int32_t weald_code;
+
+/**
+ * What a handle of any kind is: a number. Zero is nobody's. A handle belongs to the program, and not to a thread: any
+ * thread and any unit may use it and release it, unless its kind says otherwise.
+ */
+typedef uint64_t weald_handle;
+
+/**
+ * Bytes that a function has returned. They belong to the caller, who frees them with `weald_bytes_free`. Behind them
+ * is a zero byte, which does not count.
+ */
+typedef struct {
+  /**
+   * The first byte; null if these bytes were freed.
+   */
+  uint8_t *data;
+  /**
+   * How many there are.
+   */
+  size_t length;
+} weald_bytes;
+
+/**
+ * How a runtime is made. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+ */
+typedef struct {
+  /**
+   * The size of this struct.
+   */
+  size_t size;
+  /**
+   * How many workers it has; 0: one for each core.
+   */
+  size_t workers;
+  /**
+   * How many OS threads it may have beyond its workers, for units that block; 0: the default.
+   */
+  size_t spare_threads;
+  /**
+   * The first part of the names of its OS threads; null: `weald`.
+   */
+  const char *name;
+} weald_runtime_options;
+
+/**
+ * A runtime: workers, each on an OS thread, that run units (processes, threads, callbacks). Any OS thread and any unit
+ * may use it; a unit must not shut down its own.
+ */
+typedef uint64_t weald_runtime;
+
+/**
+ * The function of a thread. What it returns is the result of the thread.
+ */
+typedef void *(*weald_thread_function)(void *context);
+
+/**
+ * How a unit is spawned. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+ */
+typedef struct {
+  /**
+   * The size of this struct.
+   */
+  size_t size;
+  /**
+   * Where; 0: the runtime of the caller, or the default one.
+   */
+  weald_runtime runtime;
+  /**
+   * The size of the stack in bytes, for a thread, and for a process with an OS thread of its own; 0: the default,
+   * which for a thread is 128 KiB.
+   */
+  size_t stack_size;
+  /**
+   * WEALD_OWN_THREAD, for processes, or 0.
+   */
+  uint32_t flags;
+  /**
+   * The name of the unit in reports, which is copied; or null.
+   */
+  const char *name;
+} weald_spawn_options;
+
+/**
+ * The function of a process. What it returns is the code with which the process ends.
+ */
+typedef int32_t (*weald_process_function)(void *context);
+
+/**
+ * A process: a unit with a mailbox. Any thread and any unit may send to it, wait for its end and cancel it. Only the
+ * process itself receives.
+ */
+typedef uint64_t weald_process;
+
+/**
+ * How a process ended.
+ */
+typedef struct {
+  /**
+   * One of WEALD_EXIT_RETURNED, WEALD_EXIT_CANCELLED, WEALD_EXIT_CRASHED, WEALD_EXIT_UNKNOWN.
+   */
+  int32_t kind;
+  /**
+   * What its function returned; 0 if it did not return.
+   */
+  int32_t code;
+} weald_exit;
+
+/**
+ * A function of the program that returns nothing.
+ */
+typedef void (*weald_task_function)(void *context);
+
+/**
+ * A channel of messages, first in first out. Any number of threads and units may send and receive by one handle.
+ */
+typedef uint64_t weald_channel;
+
+/**
+ * One case of a choice. What its kind does not use is not looked at.
+ */
+typedef struct {
+  /**
+   * One of WEALD_CASE_SEND, WEALD_CASE_RECEIVE, WEALD_CASE_AFTER, WEALD_CASE_NEVER.
+   */
+  int32_t kind;
+  /**
+   * The channel of a send or a receive.
+   */
+  weald_channel channel;
+  /**
+   * What a send sends: a copy of these bytes.
+   */
+  const void *data;
+  /**
+   * How many bytes.
+   */
+  size_t length;
+  /**
+   * How long to wait.
+   */
+  int64_t duration_ns;
+  /**
+   * What a receive that was chosen has received. It belongs to the caller.
+   */
+  weald_bytes message;
+} weald_select_case;
+
+/**
+ * It is done.
+ */
+#define WEALD_OK 0
+
+/**
+ * A pointer is null that must not be.
+ */
+#define WEALD_NULL 1
+
+/**
+ * A number, a size, a flag or a text is not one that the function takes.
+ */
+#define WEALD_ARGUMENT 2
+
+/**
+ * No object has this handle: it was released, or is one of another kind, or is no handle.
+ */
+#define WEALD_HANDLE 3
+
+/**
+ * The time limit passed.
+ */
+#define WEALD_TIMED_OUT 4
+
+/**
+ * The channel is closed, or the process has ended.
+ */
+#define WEALD_CLOSED 5
+
+/**
+ * The calling unit, or the thread that it joins, was cancelled. The unit should return soon: each further wait in it
+ * ends with this code at once.
+ */
+#define WEALD_CANCELLED 6
+
+/**
+ * Another call uses the object at this moment, and only one may.
+ */
+#define WEALD_BUSY 7
+
+/**
+ * There is no memory, no stack or no OS thread left, or a limit is reached.
+ */
+#define WEALD_NO_ROOM 8
+
+/**
+ * The runtime is shutting down, or has.
+ */
+#define WEALD_SHUT_DOWN 9
+
+/**
+ * The caller is not in a process.
+ */
+#define WEALD_NO_PROCESS 10
+
+/**
+ * The name is taken.
+ */
+#define WEALD_TAKEN 11
+
+/**
+ * There is no tree, node, attribute, version or process of this name or number.
+ */
+#define WEALD_MISSING 12
+
+/**
+ * The mutex is not held by the caller.
+ */
+#define WEALD_NOT_OWNER 13
+
+/**
+ * The caller holds the mutex already, or waits for itself.
+ */
+#define WEALD_DEADLOCK 14
+
+/**
+ * A commit that was made meanwhile conflicts with this one. Edit the newest version, and commit again.
+ */
+#define WEALD_CONFLICT 15
+
+/**
+ * The edit is not possible: the node is a root, or would be below itself.
+ */
+#define WEALD_REFUSED 16
+
+/**
+ * The watch was too slow, and missed commits. It goes on; read the newest version.
+ */
+#define WEALD_LAGGED 17
+
+/**
+ * The system or the journal refused. The sentence of the error says what.
+ */
+#define WEALD_SYSTEM 18
+
+/**
+ * A mistake in this library. The sentence of the error says what happened.
+ */
+#define WEALD_INTERNAL 19
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library, such as "0.1.0".
+ */
+const char *weald_library_version(void);
+
+/**
+ * The text of a code. It stays valid.
+ */
+const char *weald_code_text(weald_code code);
+
+/**
+ * The sentence of the last error on the calling OS thread, which says more than its code. Empty if there was none.
+ * Read it before anything else happens in the unit: it is valid until the next call of this library on this OS thread,
+ * and a call that waits lets other units run there.
+ */
+const char *weald_last_error(void);
+
+/**
+ * Releases a handle of any kind. Calls that use its object at this moment go on. A thread, a process or a callback
+ * that was released runs on, and nobody can join or cancel it by this handle; a channel is closed; a runtime is shut
+ * down with a time limit of 5 s; an edit that was not committed is lost; a forest on disk is closed when nobody uses
+ * it or its trees any longer. WEALD_HANDLE if it was released before.
+ */
+weald_code weald_release(weald_handle handle);
+
+/**
+ * Frees bytes that a function returned, and sets `data` to null. Bytes whose `data` is null are left as they are, so a
+ * second call does no harm; nor does null.
+ */
+void weald_bytes_free(weald_bytes *bytes);
+
+/**
+ * Creates a runtime. Most programs need none: without one, units run on the default runtime, which starts at the first
+ * call that needs it and ends with the program.
+ */
+weald_code weald_runtime_create(const weald_runtime_options *options,
+                                weald_runtime *runtime);
+
+/**
+ * Runs `function` as a thread of a runtime, and waits until it has returned. `result`, which may be null, gets what it
+ * returned. In the function, units are spawned on this runtime, unless their options name another one. Zero is the
+ * runtime of the caller, or the default one.
+ */
+weald_code weald_runtime_run(weald_runtime runtime,
+                             weald_thread_function function,
+                             void *context,
+                             void **result);
+
+/**
+ * Shuts a runtime down: it takes no new units, and lets those that there are end within the limit; then it cancels
+ * them, so that their waits end with WEALD_CANCELLED. `unended`, which may be null, gets the number of units that did
+ * not end even so. WEALD_BUSY while another call uses the runtime. Afterwards the handle is released. Not for a unit
+ * of this runtime.
+ */
+weald_code weald_runtime_shutdown(weald_runtime runtime,
+                                  int64_t limit_ns,
+                                  size_t *unended);
+
+/**
+ * Returns 1 in a unit, where calls that wait suspend the unit, and 0 elsewhere, where they block the OS thread.
+ */
+int32_t weald_in_unit(void);
+
+/**
+ * WEALD_CANCELLED if the calling unit was cancelled, else WEALD_OK. For units that compute for long, and should end
+ * when they were cancelled; every call that waits tells it as well.
+ */
+weald_code weald_check_cancel(void);
+
+/**
+ * Spawns a process, which calls `function` with `context`. It ends when the function returns, with the code that it
+ * returns. `options` may be null.
+ */
+weald_code weald_process_spawn(const weald_spawn_options *options,
+                               weald_process_function function,
+                               void *context,
+                               weald_process *process);
+
+/**
+ * A handle of the calling process, to be released as any other. WEALD_NO_PROCESS outside of processes, in callbacks
+ * and in forked functions.
+ */
+weald_code weald_process_self(weald_process *process);
+
+/**
+ * Sends a copy of `length` bytes at `data` to a process. Never waits. WEALD_CLOSED if the process has ended.
+ */
+weald_code weald_process_send(weald_process process,
+                              const void *data,
+                              size_t length);
+
+/**
+ * Receives the oldest message of the calling process. The bytes belong to the caller. WEALD_TIMED_OUT if none came
+ * in time; WEALD_NO_PROCESS outside of processes, in callbacks and in forked functions.
+ */
+weald_code weald_process_receive(int64_t limit_ns,
+                                 weald_bytes *message);
+
+/**
+ * Sets `alive` to 1 if the process has not ended, else to 0.
+ */
+weald_code weald_process_is_alive(weald_process process, int32_t *alive);
+
+/**
+ * Cancels a process: the wait in which it is, or its next one, ends with WEALD_CANCELLED, and so does each further
+ * one; its function should return then. The process ends with WEALD_EXIT_CANCELLED. Does nothing if it has ended.
+ */
+weald_code weald_process_cancel(weald_process process);
+
+/**
+ * Waits until a process has ended. `exit`, which may be null, gets how. Any number of callers may wait. The handle is
+ * not released.
+ */
+weald_code weald_process_wait(weald_process process,
+                              int64_t limit_ns,
+                              weald_exit *exit);
+
+/**
+ * Calls `function` with `context`, as a callback, once the process has ended; soon, if it has ended already.
+ */
+weald_code weald_process_on_end(weald_process process,
+                                weald_task_function function,
+                                void *context);
+
+/**
+ * Gives a process a name in the runtime of the caller (the default one outside of units). A process may have several.
+ * It loses them when it ends. WEALD_TAKEN if another process has the name.
+ */
+weald_code weald_process_register(weald_process process,
+                                  const char *name);
+
+/**
+ * Takes a name back. WEALD_MISSING if no process has it.
+ */
+weald_code weald_process_unregister(const char *name);
+
+/**
+ * A handle of the process that has a name, to be released as any other. WEALD_MISSING if there is none, or if it is a
+ * process that takes other messages than those of this library.
+ */
+weald_code weald_process_find(const char *name,
+                              weald_process *process);
+
+/**
+ * Lets the other units that can run have their turn. Outside of units it lets another OS thread run.
+ */
+weald_code weald_yield(void);
+
+/**
+ * Waits for a duration, which is not negative.
+ */
+weald_code weald_sleep(int64_t duration_ns);
+
+/**
+ * Creates a channel that holds up to `capacity` messages which are sent and not yet received: 0 for a rendezvous,
+ * where a send waits for its receive; WEALD_UNBOUNDED for one whose sends never wait.
+ */
+weald_code weald_channel_create(size_t capacity,
+                                weald_channel *channel);
+
+/**
+ * Sends a copy of `length` bytes at `data`, once there is room. WEALD_CLOSED if the channel is closed,
+ * WEALD_TIMED_OUT if there was no room in time; then nothing was sent.
+ */
+weald_code weald_channel_send(weald_channel channel,
+                              const void *data,
+                              size_t length,
+                              int64_t limit_ns);
+
+/**
+ * Receives the oldest message, once there is one. The bytes belong to the caller. WEALD_CLOSED if the channel is
+ * closed and empty.
+ */
+weald_code weald_channel_receive(weald_channel channel,
+                                 int64_t limit_ns,
+                                 weald_bytes *message);
+
+/**
+ * Closes a channel: sends fail from now on, and receives when no message is left. Its handle is not released.
+ */
+weald_code weald_channel_close(weald_channel channel);
+
+/**
+ * How many messages a channel holds, and whether it is closed (1) or not (0). Either address may be null.
+ */
+weald_code weald_channel_state(weald_channel channel,
+                               size_t *length,
+                               int32_t *is_closed);
+
+/**
+ * Waits until one of `count` cases is possible, and does it; exactly one is chosen, by chance if several are possible.
+ * `chosen` gets its position, also if its channel was closed (WEALD_CLOSED). WEALD_TIMED_OUT if none was possible in
+ * time.
+ */
+weald_code weald_select(weald_select_case *cases,
+                        size_t count,
+                        int64_t limit_ns,
+                        size_t *chosen);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* WEALD_H */
+
+/* Made by `cargo xtask header`, from sources with the digest f6e3ea1c4e655e4c. */

@@ -1,0 +1,167 @@
+//! Runtimes: created with options, entered by a function, shut down.
+
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{c_char, c_void},
+    mem::MaybeUninit,
+    ptr,
+    time::Duration,
+};
+
+use weald::{Runtime, thread};
+use weald_kernel::is_in_job;
+
+use super::general::{ThreadFunction, WEALD_FOREVER};
+use crate::{
+    arguments::{Options, optional_text, options},
+    call::{Sent, run, task},
+    codes::{Code, Failure, WEALD_NO_ROOM, WEALD_SHUT_DOWN, failed, failure},
+    current::is_cancelled,
+    guard::{cancelled, give, guard, needed},
+    handles::{self, Object},
+    waits::{self, wait},
+};
+
+/// A runtime: workers, each on an OS thread, that run units (processes, threads, callbacks). Any OS thread and any unit
+/// may use it; a unit must not shut down its own.
+pub type RuntimeHandle = u64;
+
+/// How a runtime is made. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RuntimeOptions {
+    /// The size of this struct.
+    pub size: usize,
+    /// How many workers it has; 0: one for each core.
+    pub workers: usize,
+    /// How many OS threads it may have beyond its workers, for units that block; 0: the default.
+    pub spare_threads: usize,
+    /// The first part of the names of its OS threads; null: `weald`.
+    pub name: *const c_char,
+}
+
+// SAFETY: the size comes first, and the others are numbers and a pointer.
+unsafe impl Options for RuntimeOptions {
+    const DEFAULT: RuntimeOptions = RuntimeOptions {
+        size: size_of::<RuntimeOptions>(),
+        workers: 0,
+        spare_threads: 0,
+        name: ptr::null(),
+    };
+}
+
+pub(crate) struct RuntimeObject(Runtime);
+
+impl Object for RuntimeObject {
+    fn name() -> &'static str {
+        "runtime"
+    }
+}
+
+/// Creates a runtime. Most programs need none: without one, units run on the default runtime, which starts at the first
+/// call that needs it and ends with the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_runtime_create(
+    options: *const RuntimeOptions,
+    runtime: Option<&mut MaybeUninit<RuntimeHandle>>,
+) -> Code {
+    guard(|| {
+        let options = self::options(options)?;
+        let mut builder = Runtime::builder();
+        if options.workers > 0 {
+            builder = builder.workers(options.workers);
+        }
+        if options.spare_threads > 0 {
+            builder = builder.spare_threads(options.spare_threads);
+        }
+        if let Some(name) = optional_text(options.name)? {
+            builder = builder.name(name);
+        }
+        let runtime = needed(runtime)?;
+        let built = builder
+            .build()
+            .map_err(|error| failed(WEALD_NO_ROOM, &error))?;
+        runtime.write(handles::add(RuntimeObject(built))?);
+        Ok(())
+    })
+}
+
+/// Runs `function` as a thread of a runtime, and waits until it has returned. `result`, which may be null, gets what it
+/// returned. In the function, units are spawned on this runtime, unless their options name another one. Zero is the
+/// runtime of the caller, or the default one.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_runtime_run(
+    runtime: RuntimeHandle,
+    function: ThreadFunction,
+    context: *mut c_void,
+    result: Option<&mut MaybeUninit<*mut c_void>>,
+) -> Code {
+    guard(|| {
+        let task = task(function, context)?;
+        let code = move || {
+            let result = Sent(run(task, None));
+            weald_kernel::cancel_point();
+            result
+        };
+        // So that nobody shuts it down meanwhile.
+        let _used = match runtime {
+            0 => None,
+            runtime => Some(handles::get::<RuntimeObject>(runtime)?),
+        };
+        let spawned = spawn_in(runtime, move || thread::Builder::new().spawn(code))?;
+        let thread = spawned.map_err(|error| failed(WEALD_NO_ROOM, &error))?;
+        let ended = wait(thread).map_err(|_| cancelled())?;
+        give(result, ended.get());
+        Ok(())
+    })
+}
+
+/// Shuts a runtime down: it takes no new units, and lets those that there are end within the limit; then it cancels
+/// them, so that their waits end with WEALD_CANCELLED. `unended`, which may be null, gets the number of units that did
+/// not end even so. WEALD_BUSY while another call uses the runtime. Afterwards the handle is released. Not for a unit
+/// of this runtime.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_runtime_shutdown(
+    runtime: RuntimeHandle,
+    limit_ns: i64,
+    unended: Option<&mut MaybeUninit<usize>>,
+) -> Code {
+    guard(|| {
+        let runtime: RuntimeObject = handles::take_alone(runtime)?;
+        let limit = waits::duration(limit_ns).unwrap_or(Duration::MAX);
+        let report = crate::saved::across(|| runtime.0.shutdown(limit));
+        give(unended, report.not_stopped.len());
+        Ok(())
+    })
+}
+
+/// Returns 1 in a unit, where calls that wait suspend the unit, and 0 elsewhere, where they block the OS thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_in_unit() -> i32 {
+    i32::from(is_in_job())
+}
+
+/// WEALD_CANCELLED if the calling unit was cancelled, else WEALD_OK. For units that compute for long, and should end
+/// when they were cancelled; every call that waits tells it as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_check_cancel() -> Code {
+    guard(|| match is_cancelled() {
+        true => Err(cancelled()),
+        false => Ok(()),
+    })
+}
+
+/// Spawns in a runtime; zero: in that of the caller, or the default one.
+pub(crate) fn spawn_in<T: Send + 'static>(
+    runtime: RuntimeHandle,
+    spawn: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    if runtime == 0 {
+        return Ok(spawn());
+    }
+    let runtime = handles::get::<RuntimeObject>(runtime)?;
+    let spawned = runtime.0.spawn(async { spawn() });
+    let spawned = waits::wait_at_most(spawned, WEALD_FOREVER)?;
+    spawned.map_err(|_| failure(WEALD_SHUT_DOWN, "the runtime is shutting down"))
+}

@@ -1,0 +1,36 @@
+//! Weald for C, and for languages that can call C: the library `libweald`.
+//!
+#![doc = include_str!("page.md")]
+
+// Codes and their texts; the sentence of the last error.
+pub mod codes;
+
+// Handles, and messages as C owns them.
+mod handles;
+mod message;
+
+// The process that runs, and what else belongs to a unit and not to its OS thread.
+mod current;
+mod saved;
+
+// What every function of the face does around its code, how it waits, and how it calls functions of C.
+mod arguments;
+mod call;
+mod guard;
+mod waits;
+
+pub mod face {
+    //! The functions of `weald.h`.
+    //!
+    //! # Safety
+    //! *Valid*: a pointer that C passes is null, or valid for its type and for the call, as the header says. References
+    //! in the signatures stand for such pointers. Memory into which a function writes may have any content before.
+
+    pub mod general;
+
+    pub mod runtime;
+
+    pub mod processes;
+
+    pub mod channels;
+}
