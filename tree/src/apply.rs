@@ -255,7 +255,7 @@ impl Tree {
 
     #[inline]
     fn attach(&mut self, node: NodeId, parent: NodeId, position: usize) {
-        self.records.adopt(parent, position, node, 1);
+        self.records.adopt(parent, position, (node, 1));
     }
 
     #[inline]

@@ -90,17 +90,18 @@ impl Leaf {
             .set(slot, Attributes::peel(record.attributes));
     }
 
-    /// Adds children with consecutive ids to a node, at a position among those that it has.
+    /// Adds children with consecutive ids, given as the first and their number, to a node, at a position among those
+    /// that it has.
     #[inline]
-    pub(crate) fn adopt(&mut self, id: NodeId, at: usize, first: NodeId, count: u32) {
+    pub(crate) fn adopt(&mut self, id: NodeId, at: usize, run: (NodeId, u32)) {
         let slot = slot_of(id);
         if let Some(near) = self.links.plain_mut(slot)
-            && near.adopt(at, first, count)
+            && near.adopt(at, run)
         {
             self.shape.set(slot, near.children().family(id));
             return;
         }
-        self.adopt_one_by_one(id, at, (first, count));
+        self.adopt_one_by_one(id, at, run);
     }
 
     #[inline(never)]
@@ -133,7 +134,7 @@ impl Leaf {
     #[inline]
     pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
         match children {
-            Children::Run { count, first } => self.adopt(id, 0, first, count),
+            Children::Run { count, first } => self.adopt(id, 0, (first, count)),
             _ => self.change_links(id, |_, none| *none = children),
         }
     }
@@ -199,7 +200,7 @@ impl NewLeaf {
         if let (Children::Run { count, first }, Some(near)) =
             (&children, self.links.plain_mut(slot))
         {
-            near.adopt(0, *first, *count);
+            near.adopt(0, (*first, *count));
             return;
         }
         let links = self.links.take(slot).map(Links::wrap);

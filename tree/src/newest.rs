@@ -55,7 +55,8 @@ impl Newest {
         if let Some(before) = self.unlisted.checked_sub(1) {
             let at = self.to.position - before as usize;
             let first = NodeId::at(self.node.get() - u64::from(before));
-            tree.records.adopt(self.to.parent, at, first, self.unlisted);
+            tree.records
+                .adopt(self.to.parent, at, (first, self.unlisted));
         }
     }
 

@@ -181,8 +181,8 @@ impl Radix {
 
     /// Adds children with consecutive ids to an id, which must exist; copies shared blocks first.
     #[inline]
-    pub(crate) fn adopt(&mut self, parent: NodeId, at: usize, first: NodeId, count: u32) {
-        self.own_leaf(parent).adopt(parent, at, first, count);
+    pub(crate) fn adopt(&mut self, parent: NodeId, at: usize, run: (NodeId, u32)) {
+        self.own_leaf(parent).adopt(parent, at, run);
     }
 
     /// Changes the attributes of an id, which must exist; copies shared blocks first.

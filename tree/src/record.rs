@@ -170,7 +170,7 @@ impl Links {
 impl Near {
     /// Adds children with consecutive ids at a position, if all children are a run then; otherwise returns false.
     #[inline]
-    pub(crate) fn adopt(&mut self, at: usize, first: NodeId, count: u32) -> bool {
+    pub(crate) fn adopt(&mut self, at: usize, (first, count): (NodeId, u32)) -> bool {
         if self.count == 0 {
             (self.first, self.count) = (first.get(), count);
             return true;
