@@ -147,9 +147,10 @@ pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
     Attributes, BreadthFirst, Builder as TreeBuilder, Bytes, Census, Change, Climb, Diff,
     DocumentError, DocumentPieces, DocumentReader, EditError, Ids, JsonError, JsonPieces,
-    JsonReader, Node, NodeId, NodeRecord, NotADocument, Operation, OrderKey, Outline, Path,
+    JsonReader, Node, NodeId, NodeRecord, NotADocument, NotXml, Operation, OrderKey, Outline, Path,
     PathError, Postorder, Preorder, Read, RecordsError, Replay, Script, Siblings, Sortable,
-    Subtree, Target, Tree, ValueError, Where, shown, trim, value, write_value,
+    Subtree, Target, Tree, ValueError, Where, XmlError, XmlPieces, XmlReader, shown, trim, value,
+    write_value,
 };
 pub use weight::Weight;
 

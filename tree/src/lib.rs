@@ -43,6 +43,7 @@ pub mod document;
 mod json;
 mod records;
 mod subtree;
+pub mod xml;
 
 // Operations as data, and their application to a version.
 mod apply;
@@ -86,5 +87,6 @@ pub use subtree::Subtree;
 pub use tree::Tree;
 pub use value::{Sortable, ValueError};
 pub use walk::{BreadthFirst, Postorder, Preorder};
+pub use xml::{NotXml, XmlError, XmlPieces, XmlReader};
 // Versions are made of its blocks.
 pub use weald_memory::trim;
