@@ -62,10 +62,10 @@ pub mod model {
     pub use boards::{Boards, Versions};
     pub use create::MAX_ABOUT;
     pub use difference::{Piece, difference};
-    pub(crate) use draft::one_line;
     pub use draft::{
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };
+    pub(crate) use draft::{check, one_line};
     pub use error::BoardError;
     pub use exchange::{Arrival, Departure, Traveller};
     pub use follow::Follow;
@@ -173,6 +173,7 @@ mod web {
 
     // All addresses, the way of a request, and the server.
     pub(crate) mod quick;
+    pub(crate) mod quick_post;
     pub(crate) mod routes;
 
     pub(crate) mod respond;

@@ -115,36 +115,43 @@ impl Draft {
     /// # Errors
     /// [`Invalid`]: a field is missing or too long, or has characters that are not text.
     pub fn check(&self, kind: Kind) -> Result<Post, Invalid> {
-        let mut invalid = Invalid::default();
-        let author = one_line(&self.author);
-        let title = one_line(&self.title);
-        let text = match self.text.contains('\r') {
-            true => Cow::Owned(self.text.replace("\r\n", "\n").replace('\r', "\n")),
-            false => Cow::Borrowed(&*self.text),
-        };
-        let text = text.trim_end().trim_start_matches('\n');
-        invalid.expect_line(Field::Author, &author, MAX_AUTHOR);
-        match kind {
-            Kind::Topic => {
-                invalid.expect_some(Field::Title, "A topic needs a title.", &title);
-                invalid.expect_line(Field::Title, &title, MAX_TITLE);
-            }
-            Kind::Reply if !title.is_empty() => {
-                invalid.note(Field::Title, "A reply has no title.".to_owned());
-            }
-            Kind::Reply => {}
+        check([&self.author, &self.title, &self.text], kind)
+    }
+}
+
+/// The post that an author's name, a title and a text are.
+///
+/// # Errors
+/// As [`Draft::check`].
+pub(crate) fn check([author, title, text]: [&str; 3], kind: Kind) -> Result<Post, Invalid> {
+    let mut invalid = Invalid::default();
+    let (author, title) = (as_line(author), as_line(title));
+    let text = match text.contains('\r') {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
+        false => Cow::Borrowed(text),
+    };
+    let text = text.trim_end().trim_start_matches('\n');
+    invalid.expect_line(Field::Author, &author, MAX_AUTHOR);
+    match kind {
+        Kind::Topic => {
+            invalid.expect_some(Field::Title, "A topic needs a title.", &title);
+            invalid.expect_line(Field::Title, &title, MAX_TITLE);
         }
-        invalid.expect_some(Field::Text, "There is no text yet.", text.trim());
-        invalid.expect_text(text, MAX_TEXT);
-        invalid.expect_no_mark(&author);
-        let author = match is_blank(&author) {
-            true => ANONYMOUS,
-            false => &author,
-        };
-        match invalid.0.is_empty() {
-            true => Ok(Post::new(author, &title, text)),
-            false => Err(invalid),
+        Kind::Reply if !title.is_empty() => {
+            invalid.note(Field::Title, "A reply has no title.".to_owned());
         }
+        Kind::Reply => {}
+    }
+    invalid.expect_some(Field::Text, "There is no text yet.", text.trim());
+    invalid.expect_text(text, MAX_TEXT);
+    invalid.expect_no_mark(&author);
+    let author = match is_blank(&author) {
+        true => ANONYMOUS,
+        false => &author,
+    };
+    match invalid.0.is_empty() {
+        true => Ok(Post::new(author, &title, text)),
+        false => Err(invalid),
     }
 }
 
@@ -168,6 +175,9 @@ impl Invalid {
             Field::Why => "The reason",
             Field::Sure => "The box",
         };
+        if is_plain(value) && value.len() <= max {
+            return;
+        }
         let length = value.chars().count();
         if length > max {
             self.note(
@@ -194,7 +204,7 @@ impl Invalid {
                     | '\u{237b}'
             )
         };
-        if name.chars().any(is_mark) {
+        if !name.is_ascii() && name.chars().any(is_mark) {
             let sentence = "A name has no check mark: the board puts one behind protected names.";
             self.note(Field::Author, sentence.to_owned());
         }
@@ -207,9 +217,10 @@ impl Invalid {
                 Field::Text,
                 format!("The text has {length} bytes, and may have {max}."),
             );
-        } else if text
-            .chars()
-            .any(|c| c != '\n' && c != '\t' && is_no_text(c))
+        } else if !text.lines().all(is_plain)
+            && text
+                .chars()
+                .any(|c| c != '\n' && c != '\t' && is_no_text(c))
         {
             self.note(
                 Field::Text,
@@ -231,9 +242,26 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
+/// The same, without a copy of what is one line already, as most names and titles are.
+fn as_line(text: &str) -> Cow<'_, str> {
+    let has_ends = text.starts_with(' ') || text.ends_with(' ');
+    match is_plain(text) && !has_ends && !text.contains("  ") {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(one_line(text)),
+    }
+}
+
+/// Whether a text is of the printable characters of ASCII. Many are, and the compiler looks at many bytes at once.
+fn is_plain(text: &str) -> bool {
+    let is_printable = |byte: u8| byte.wrapping_sub(b' ') <= b'~' - b' ';
+    text.bytes()
+        .fold(true, |all, byte| all & is_printable(byte))
+}
+
 /// Whether nothing of a text can be seen.
 fn is_blank(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || is_unseen(c))
+    let is_seen = |byte: u8| byte.is_ascii_graphic();
+    !text.bytes().any(is_seen) && text.chars().all(|c| c.is_whitespace() || is_unseen(c))
 }
 
 /// Characters that show nothing, by which one name could look like another, or like none.
@@ -271,6 +299,36 @@ mod tests {
         assert_eq!(parts, ("Ada King", "Tea", "  one\ntwo"));
         let nameless = draft("", "", "x").check(Kind::Reply).unwrap();
         assert_eq!(nameless.author(), ANONYMOUS);
+    }
+
+    #[test]
+    fn a_line_is_the_same_with_and_without_a_copy() {
+        for line in [
+            "",
+            " ",
+            "a",
+            "a b",
+            " a",
+            "a ",
+            "a  b",
+            "a\tb",
+            "a\nb",
+            "\u{a0}a",
+            "ä b",
+            "a\u{2003}b",
+            "~ !",
+            "a\u{7f}",
+        ] {
+            assert_eq!(as_line(line), one_line(line), "{line:?}");
+        }
+        for byte in 0..=0x7f_u8 {
+            let c = char::from(byte);
+            assert_eq!(
+                is_plain(&format!("x{c}")),
+                c == ' ' || c.is_ascii_graphic(),
+                "{c:?}"
+            );
+        }
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl Boards {
         self.0.store.trees().get(TREE).is_ok()
     }
 
+    /// The key of a name, if it is protected.
+    pub(crate) fn protected(&self, name: &str) -> Option<NameKey> {
+        let key = self.has_names().then(|| NameKey::of(name)).flatten();
+        key.filter(|key| self.is_protected(*key))
+    }
+
     /// Whether a name is protected.
     pub fn is_protected(&self, key: NameKey) -> bool {
         self.hash_of(key).is_ok()

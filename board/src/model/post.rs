@@ -19,7 +19,7 @@ impl Post {
     /// A post of its parts. Author and title have no line break.
     pub(crate) fn new(author: &str, title: &str, text: &str) -> Self {
         debug_assert!(!author.contains('\n') && !title.contains('\n'), "one line");
-        let bytes = format!("{author}\n{title}\n{text}").into_bytes();
+        let bytes = [author, "\n", title, "\n", text].concat().into_bytes();
         Self {
             bytes: bytes.into(),
             title: author.len() + 1,

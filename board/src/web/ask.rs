@@ -78,7 +78,7 @@ impl Ask {
                 .is_some_and(|it| it.to_string().contains("limit"));
             match is_long {
                 true => Problem::too_large(told),
-                false => Problem::new(StatusCode::BAD_REQUEST, "The request broke off."),
+                false => Problem::broken_off(),
             }
         })?;
         let client = parts.extensions.get().copied();

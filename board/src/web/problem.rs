@@ -34,6 +34,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "There is nothing at this address.")
     }
 
+    pub(crate) fn broken_off() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "The request broke off.")
+    }
+
     pub(crate) fn too_many(wait: Duration) -> Self {
         let wait = Duration::from_secs(wait.as_secs() + 1);
         let sentence = format!(

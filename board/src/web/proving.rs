@@ -33,10 +33,7 @@ impl Ask {
         name: &str,
         passphrase: &str,
     ) -> Result<Requester, Problem> {
-        let boards = &self.app.boards;
-        let key = boards.has_names().then(|| NameKey::of(name)).flatten();
-        let key = key.filter(|key| boards.is_protected(*key));
-        match key {
+        match self.app.boards.protected(name) {
             None if passphrase.is_empty() => Ok(requester),
             None => Err(BoardError::NoName.into()),
             Some(key) => {

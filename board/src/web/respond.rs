@@ -25,6 +25,8 @@ use axum::http::{
 use tower_service::Service;
 use weald::http::RequestBody;
 
+use crate::model::BoardName;
+
 use super::api;
 use super::app::App;
 use super::ask::MAX_FORM;
@@ -35,6 +37,7 @@ use super::pages;
 use super::pairs::Pairs;
 use super::problem::Problem;
 use super::quick;
+use super::quick_post;
 use super::safety::put_safety;
 use super::state;
 use super::streams::Streams;
@@ -134,7 +137,10 @@ async fn respond(
             let _room = room;
             match quick::answer(app, &request) {
                 Some(response) => response,
-                None => by_address(router.clone(), client, request).await,
+                None => match quick_post::board(&request) {
+                    None => by_address(router.clone(), client, request.map(Body::new)).await,
+                    Some(board) => Box::pin(posted(app, router, client, (board, request))).await,
+                },
             }
         }
     };
@@ -151,14 +157,27 @@ async fn respond(
     Ok(response)
 }
 
+/// The answer to a new message from a program.
+async fn posted(
+    app: &App,
+    router: &Router,
+    client: Client,
+    new: (BoardName, Request<RequestBody>),
+) -> Response<Body> {
+    match quick_post::answer(app, client, new).await {
+        Ok(response) => response,
+        Err(request) => by_address(router.clone(), client, request).await,
+    }
+}
+
 /// The answer that the address of a request gives, with the headers of safety.
 async fn by_address(
     mut router: Router,
     client: Client,
-    mut request: Request<RequestBody>,
+    mut request: Request<Body>,
 ) -> Response<Body> {
     request.extensions_mut().insert(client);
-    let mut response = match router.call(request.map(Body::new)).await {
+    let mut response = match router.call(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

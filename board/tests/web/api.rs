@@ -1,7 +1,7 @@
 //! The JSON API: the same functions as the pages have.
 
 use serde_json::json;
-use weald_board::Config;
+use weald_board::{Config, Rate};
 
 use super::client::*;
 
@@ -101,6 +101,132 @@ fn what_is_asked_for_most_is_answered_as_its_address_answers_it() {
                 assert_eq!(all(&quick), all(&slow), "{path}");
             }
         }
+    });
+}
+
+/// A message, with and without a query, which is for the address.
+#[test]
+fn a_message_is_answered_as_its_address_answers_it() {
+    with_board(|mut program| {
+        topic(&mut program, "one");
+        let protect = json!({"name": "Grace", "passphrase": "a long passphrase"}).to_string();
+        assert!(program.json("POST", "/api/names", &[KEY], &protect).status < 300);
+        let short = ("Authorization", "Bearer short");
+        let token = ("Idempotency-Key", "once more");
+        let said = |text: &str| json!({"title": "T", "text": text}).to_string();
+        let long = said(&"x".repeat(10_001));
+        let huge = said(&"x".repeat(70_000));
+        let of = |author: &str, passphrase: &str| {
+            let said =
+                json!({"author": author, "title": "T", "text": "x", "passphrase": passphrase});
+            said.to_string()
+        };
+        let answer = |parent: u64, title: &str| {
+            json!({"parent": parent, "title": title, "text": "x"}).to_string()
+        };
+        for (status, headers, body) in [
+            (
+                201,
+                &[][..],
+                said("two\n\n*words* & \"quotes\" ä \u{1f33b}"),
+            ),
+            (201, &[KEY], said("x")),
+            (201, &[KEY, token], said("x")),
+            (201, &[], of("  Ada \t King ", "")),
+            (201, &[], answer(1, "")),
+            (422, &[], answer(1, "T")),
+            (404, &[], answer(0, "")),
+            (404, &[], answer(77, "")),
+            (401, &[short], said("x")),
+            (422, &[], said(" ")),
+            (422, &[], said("a\u{202e}b")),
+            (422, &[], long),
+            (413, &[], huge),
+            (403, &[], of("Grace", "")),
+            (403, &[], of("grace", "a wrong passphrase")),
+            (201, &[], of("Grace", "a long passphrase")),
+            (422, &[], of("Ada", "a long passphrase")),
+            (422, &[], of("Ada \u{2713}", "")),
+            (422, &[], json!({"title": "T"}).to_string()),
+            (
+                422,
+                &[],
+                json!({"title": "T", "text": "x", "more": 1}).to_string(),
+            ),
+            (400, &[], "{".to_owned()),
+            (400, &[], String::new()),
+        ] {
+            let mut ask = |path: &str| {
+                let kind = ("Content-Type", "application/json");
+                let headers = [&[kind], headers].concat();
+                let mut answered = program.ask("POST", path, &headers, &body);
+                // What differs from one message to the next.
+                let changes =
+                    |name: &str| ["date", "etag", "location", "content-length"].contains(&name);
+                answered.headers.iter_mut().for_each(|(name, value)| {
+                    name.make_ascii_lowercase();
+                    if changes(name) {
+                        value.retain(|c| !c.is_ascii_digit());
+                    }
+                });
+                answered.headers.sort();
+                if answered.status == 201 {
+                    answered.body.retain(|c| !c.is_ascii_digit());
+                }
+                answered
+            };
+            let quick = ask("/api/boards/tea/messages");
+            let slow = ask("/api/boards/tea/messages?");
+            assert_eq!(quick.status, status, "{body}: {quick:?}");
+            assert_eq!((quick.status, &quick.body), (slow.status, &slow.body));
+            assert_eq!(quick.headers, slow.headers, "{body}");
+        }
+        for path in [
+            "/api/boards/milk/messages",
+            "/api/boards/Tea/messages",
+            "/api/boards//messages",
+        ] {
+            let [quick, slow] = [path.to_owned(), format!("{path}?")]
+                .map(|path| program.json("POST", &path, &[], &said("x")));
+            assert_eq!(
+                (quick.status, quick.body),
+                (slow.status, slow.body),
+                "{path}"
+            );
+        }
+    });
+}
+
+/// What a writer gets who is too quick, and that mistakes cost nothing.
+#[test]
+fn a_message_takes_a_token_of_writing() {
+    let config = Config {
+        reads: None,
+        writes: Some(Rate {
+            burst: 3,
+            every: std::time::Duration::from_secs(3_600),
+        }),
+        ..Config::default()
+    };
+    with_config(config, |mut program| {
+        program.json("POST", "/api/boards", &[KEY], "{\"title\": \"Tea\"}");
+        let path = "/api/boards/tea/messages";
+        let said = json!({"title": "T", "text": "x"}).to_string();
+        for _ in 0..5 {
+            let wrong = program.json("POST", path, &[], "{\"title\": \"T\", \"text\": \"\"}");
+            assert_eq!(wrong.status, 422);
+        }
+        for status in [201, 201, 429] {
+            let answered = program.json("POST", path, &[], &said);
+            assert_eq!(answered.status, status, "{answered:?}");
+        }
+        let refused = program.json("POST", path, &[], &said);
+        assert!(!refused.header("retry-after").is_empty());
+        assert!(
+            refused
+                .header("content-security-policy")
+                .contains("default-src")
+        );
     });
 }
 

@@ -2,14 +2,17 @@
 //! `Idempotency-Key` makes one message of a request that is sent twice; `If-Match` names the version that an edit is
 //! of.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardError, BoardName, Draft, Kind, NewMessage, Requester, Target, Token};
+use crate::model::{
+    BoardError, BoardName, Kind, NewMessage, Post, Requester, Target, Token, check,
+};
 
 use super::super::answer::{Answer, has, json};
 use super::super::ask::Ask;
@@ -28,28 +31,40 @@ struct NewBoard {
     about: String,
 }
 
+/// What somebody writes. It borrows from the body whatever has no escapes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewText {
-    #[serde(default)]
-    author: String,
-    #[serde(default)]
-    title: String,
-    text: String,
+pub(crate) struct NewText<'a> {
+    #[serde(borrow, default)]
+    author: Cow<'a, str>,
+    #[serde(borrow, default)]
+    title: Cow<'a, str>,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
     #[serde(default)]
     parent: Option<u64>,
     /// Of the name of the author, if that is protected.
-    #[serde(default)]
-    passphrase: String,
+    #[serde(borrow, default)]
+    pub(crate) passphrase: Cow<'a, str>,
 }
 
-impl NewText {
-    fn draft(&self) -> Draft {
-        Draft {
-            author: self.author.clone(),
-            title: self.title.clone(),
-            text: self.text.clone(),
-        }
+impl NewText<'_> {
+    fn check(&self, kind: Kind) -> Result<Post, Problem> {
+        let parts = [&self.author, &self.title, &self.text].map(|it| &**it);
+        Ok(check(parts, kind).map_err(BoardError::from)?)
+    }
+
+    /// What it answers, and the post that it is.
+    pub(crate) fn message(&self) -> Result<(Option<NodeId>, Post), Problem> {
+        let parent = match self.parent {
+            None => None,
+            Some(number) => Some(NodeId::new(number).ok_or_else(Problem::not_found)?),
+        };
+        let kind = match parent {
+            None => Kind::Topic,
+            Some(_) => Kind::Reply,
+        };
+        Ok((parent, self.check(kind)?))
     }
 }
 
@@ -68,21 +83,13 @@ pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
 
 /// `POST /api/boards/{board}/messages`
 pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
-    let said: NewText = read(&ask)?;
+    let said: NewText<'_> = read(&ask)?;
     must_bring_no_bad_key(&ask)?;
     ask.may_write()?;
     let name = ask.board_name()?;
     let requester = program(&ask.headers);
     let token = token(&ask, &name, &requester)?;
-    let parent = match said.parent {
-        None => None,
-        Some(number) => Some(NodeId::new(number).ok_or_else(Problem::not_found)?),
-    };
-    let kind = match parent {
-        None => Kind::Topic,
-        Some(_) => Kind::Reply,
-    };
-    let post = said.draft().check(kind).map_err(BoardError::from)?;
+    let (parent, post) = said.message()?;
     let requester = ask.under_name(requester, post.author(), &said.passphrase);
     let requester = requester.await?;
     let new = NewMessage {
@@ -101,7 +108,7 @@ pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
 
 /// `PUT /api/boards/{board}/messages/{message}`
 pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
-    let said: NewText = read(&ask)?;
+    let said: NewText<'_> = read(&ask)?;
     must_bring_a_key(&ask)?;
     ask.may_write()?;
     let (name, id) = (ask.board_name()?, ask.id()?);
@@ -111,7 +118,7 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
         true => Kind::Topic,
         false => Kind::Reply,
     };
-    let post = said.draft().check(kind).map_err(BoardError::from)?;
+    let post = said.check(kind)?;
     let requester = ask.under_name(program(&ask.headers), post.author(), &said.passphrase);
     let target = Target {
         board: &name,
@@ -215,14 +222,7 @@ fn no_key() -> Problem {
 
 /// The JSON of a request.
 pub(super) fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
-    let kind = ask
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    let is_json = kind.is_some_and(|kind| {
-        kind.split(';').next().unwrap_or_default().trim() == "application/json"
-    });
-    if !is_json {
+    if !is_json(&ask.headers) {
         let sentence = "The body must be JSON: Content-Type: application/json.";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
     }
@@ -236,6 +236,13 @@ pub(super) fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
             format!("The body is not what is asked for: {error}."),
         )
     })
+}
+
+/// Whether the headers say that the body is JSON.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim() == "application/json")
 }
 
 fn token(ask: &Ask, board: &BoardName, requester: &Requester) -> Result<Option<Token>, Problem> {
