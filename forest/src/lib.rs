@@ -11,7 +11,16 @@
 // until the journal raises that (`raise`). `weald-journal` has the part between.
 //
 // To follow an opening read `recover/open` (`recover`) → `recover/recovery` → `recover/recovered_tree`, and then
-// `note_opening` in `recover/open`, which appends the record of the opening.
+// `note_opening` in `recover/open`, which appends the record of the opening. Many records are decoded by one thread and
+// applied by another (`recover/pipeline`). Of a tree only what is kept becomes a version. A checkpoint is made in
+// `recover/checkpoint`, of a moment that the combiner names (`combine/checkpoint_moment`).
+//
+// A read: `tree_handle` (`snapshot`, `view`) → `state/root`; of several trees, `read/together`. The head of `update`
+// has the steps of an update. A failure of the journal: `combine/fall_back`. The versions that a tree keeps
+// (`state/history`, `state/kept`) are also those that its watches read (`read/watch`). Indexes belong to a version as
+// its nodes do (`content/index`, `content/sorted`). The journal is a trait, which takes a record for each commit
+// (`journal/record`); `journal/conformance` is what every journal must pass. Waits are futures, for any executor. Time
+// comes from a clock that the builder is given (`clock`).
 //
 // The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 

@@ -16,6 +16,9 @@
 // After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced
 // by `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its service goes in
 // `leaving`.
+//
+// If the route of a request is suspect, the connection leaves its worker before it clones and calls the service
+// (`kernel/src/api/place.rs`, `poll_place`).
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod accept_failures;

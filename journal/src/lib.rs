@@ -7,7 +7,14 @@
 // until it is durable a sync is due: `threads` → `core` (`sync`) → `wakes` (`run`) → the mark of the forest (`raise`).
 //
 // To follow an opening read `open` (its steps) → `recover` → `needed_keys` → `disk_forest` (`recover`), and then
-// `recover/open` of the forest.
+// `recover/open` of the forest. A torn tail is cut off by `open` (`begin_segment`), on a full disk with the room of
+// `reserve`. For reading, even while a program writes: `read_only_forest` → `read_only_journal` → `seen` (`see`) →
+// `recover` (`find`).
+//
+// Erasable bytes: `blob` (sealed, each under a key of its own), `keys` and `key_file` (the keys), `blob_reader`.
+// Reading: `follow` and `search` → `reader` → `frame`. An earlier moment: `past` (`at`). Checkpoints are written, and
+// history that is too old is removed, on a thread of the forest (`keeper`). Files are on a medium (`medium`): a
+// `directory`, or a `simulated` disk that fails on a seed.
 //
 // The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 #![forbid(unsafe_code)]

@@ -2,7 +2,12 @@
 //!
 #![doc = include_str!("page.md")]
 
-// The crate owns no thread.
+// The crate owns no thread. A socket (`stream`, `accept`, `connect`) attempts every operation first, and waits only
+// when the system refuses. Every operation is an event; in a choice only the chosen event consumes bytes or a
+// connection. A file or a name has no readiness, so each call is an operation (`kernel/src/api/operation.rs`) on the
+// kernel's blocking threads, in a pool for files or in one for names; it may never return: the head of the kernel's
+// `blocking_pool` says how the others continue. A pipe, a FIFO or a terminal (`read_end`, `write_end`, `file`) is
+// opened by an operation and then goes through the reactor, in whatever mode its descriptor has (`descriptor`).
 
 // Primitives: the socket below a stream, what its peer has not read, and a listener's backoff.
 mod exhaustion;

@@ -2,6 +2,17 @@
 //!
 #![doc = include_str!("page.md")]
 
+// To follow the end of a unit, read `tell_of_end` in `kernel/src/scheduler/workers/run.rs` (after the future was
+// dropped it runs the exit hooks, tells the attachment, and wakes the joiner), `kernel/src/job/attachment.rs` (`tell`),
+// `signal/signals/ending` (the reason), `signal/telling` (exit signals along the links, then notices of the monitors),
+// and `signal/trap` or `signal/monitor` (a message) or `kernel/src/scheduler/workers/cancel.rs` (`kill`). A signal
+// takes effect during its call, and a kill closes the mailbox in the same step.
+//
+// To follow a call, read `call` (`Pid::call`; the request carries a `Reply`), the mailbox of the callee, `Reply::send`,
+// and `kernel/src/api/answer.rs` (`send`, which wakes the caller). The head of `call` says what happens without an
+// answer. Those of `names`, `groups`, `supervisor`, `server` and `machine` say how a name, a broadcast, a restart, a
+// request and a change of state go.
+
 // How often a unit has survived.
 mod survived;
 

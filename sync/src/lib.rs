@@ -2,8 +2,14 @@
 //!
 #![doc = include_str!("page.md")]
 
-// To follow a wait, read `event`, then `queue::claim`, `queue::offer`, and one tool, for example
-// `tools::channel`. A module imports only from its own group in the list below, or an earlier one.
+// To follow a wait, read `event`, then `queue::claim`, `queue::offer`, and one tool, for example `tools::channel`: of a
+// value, `tools/channel` (`Sender::send`), `event/waiting` (`poll`; `enrol` if the attempt fails), `tools/channel/send`
+// (`attempt`, which ends most sends), `tools/channel/state` (`deliver`: to a receiver that waits), or `queue/offer`
+// (`meet`: a sender that enrols meets a receiver), `queue/claim` (`win`), and, in the next poll of the receiver's wait,
+// `tools/channel/receive` (`collect`). The node of a receive is written only when it enrols (`queue/late`). A thread
+// without a runtime parks (`runtime/parker`).
+//
+// A module imports only from its own group in the list below, or an earlier one.
 
 // The atomics and cells: those of std, or those of loom.
 mod sys;

@@ -3,6 +3,14 @@
 #![doc = include_str!("page.md")]
 // To follow an edit, read `edit` → `insert_position` → `apply` → `radix`; to follow a walk, read `walk` → `siblings`.
 //
+// A merge: an edit leaves a list of its operations and reads, as data (`operation`, `script`). If a newer version is
+// unchanged where the edit looked, the operations are applied there. Siblings are ordered by keys that never change
+// (`key`). Ids come from one counter for all versions and edits of a tree (`id`), so nodes that concurrent edits create
+// have different ids. The leaves of the map (`radix`) hold the records of sixteen consecutive ids; leaves and branches
+// are blocks of the crate `memory` (`shared`, `cells`). Walks are quick because of `shape` and `prefetch`. A version
+// can be turned into a list of records and back; in that form it is stored (`records`). The methods of `Tree` and
+// `Node` are in the files of what they do: `Tree::edit` is in `edit`, `Node::preorder` in `walk`.
+//
 // Each group of modules below is a layer: a file imports only from its own layer and the layers above it in this list.
 #![forbid(unsafe_code)]
 

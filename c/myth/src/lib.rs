@@ -2,6 +2,16 @@
 //!
 #![doc = include_str!("page.md")]
 
+// To follow a thread, read `face/threads` (`create`) → `thread` (`create`: a block, and a fiber that migrates; with one
+// worker it runs at once, `begin_at_once`; `run`) → `machine` (`call`, which an exit ends with `leave`) → `keys`
+// (`end`) → `thread` (`join`, which frees the block). The functions of `myth/myth.h` are in `face`: each takes what C
+// passes, calls the tool, and catches panics (`guard`).
+//
+// To follow a wait, read a tool, such as `mutex` (`wait`) → `wait` (`wait_in_until`: saves the error number and the
+// state of exceptions, `saved`; the first poll puts the node into the tool's queue) → `queue` (`push`). Another thread
+// takes the node (`pop`), and wakes it when it drops what it took (`Taken`). The first call: `runtime` (`start`) →
+// `main_thread` (`enter`: the caller goes on as a fiber's code, on its own stack).
+
 // Below the threads: stack pointers, and what a C program expects to keep over a switch.
 mod machine;
 mod saved;

@@ -2,6 +2,12 @@
 //!
 //! Deadlines are rounded up to the next 1/64 ms, so no wait ends early. Waits are capped at a hundred years. On the
 //! test runtime time is virtual: it advances only when nothing can run, by whole milliseconds.
+//!
+//! A sleep goes from `poll`, `arm` and `insert` here to the worker's [wheel](crate::timer::wheel), or from a foreign
+//! thread to its [arrivals](crate::timer::arrivals). When it is due, [`search`](crate::scheduler::workers::search)
+//! fires it (`fire_due`, `fire_and_unlock`: `expire` under the worker's lock, `fire` without it): the first job of a
+//! look runs next ([`FirstOfLook`](crate::scheduler::workers::waker::FirstOfLook)), the others go to the end of the
+//! ring.
 
 #![allow(unsafe_code)]
 

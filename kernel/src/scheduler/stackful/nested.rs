@@ -6,6 +6,9 @@
 //! top of a stack that it blocks, except the code that runs when the fiber ends; a wait in that code holds the OS
 //! thread.
 //!
+//! If the fiber ends, its output is the joiner's, and its block, too, if nobody else knows it
+//! ([`end_unseen`](crate::job::unseen)). What is not common about such a join is in `run_in_general`.
+//!
 //! A nested run costs a reduction, so that a job that does nothing else still yields.
 
 #![allow(unsafe_code)]
