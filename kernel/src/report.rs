@@ -10,6 +10,7 @@ mod abort;
 mod backlogs;
 mod data;
 mod holds_up;
+pub(crate) mod hook_frames;
 mod hooks;
 mod just_below;
 mod kills;

@@ -18,8 +18,7 @@ use std::{
 
 use crate::{
     job::{Header, JobRef},
-    report::panic_site,
-    report::{self, JobName},
+    report::{self, JobName, hook_frames, panic_site},
     scheduler::{
         threads::{blocking_call, panic_hook_end},
         workers::context,
@@ -73,6 +72,9 @@ pub(crate) fn install() {
     let hook = panic::take_hook();
     let is_standard = is_standard(&*hook);
     panic::set_hook(Box::new(move |info| {
+        if hook_frames::note_if_learning() {
+            return;
+        }
         let in_hook = context::again().job_ref().map(InHook::enter);
         if in_hook.is_some() {
             panic_site::note(info);
@@ -94,6 +96,7 @@ pub(crate) fn install() {
         }
         drop(in_hook);
     }));
+    hook_frames::learn();
 }
 
 /// Whether the message of a panic of a unit is within the limit.

@@ -6,11 +6,11 @@
 //! wait for a job that is pinned to this thread. `thread::panicking` is true in both.
 //!
 //! What tells them apart is the stack. Below a hook are the functions of the standard library that called it; when
-//! destructors run, the unwinder has removed those frames. So this takes a backtrace and looks for their names. If no
-//! frame has a name, because the program was stripped, it may be a hook.
+//! destructors run, the unwinder has removed those frames. So this takes a backtrace and looks for their names. In a
+//! program that was stripped, it looks for where they begin, which was learned at the start
+//! ([`hook_frames`](crate::report::hook_frames)). If neither is known, it may be a hook.
 //!
-//! Rejected: a wrapper around the hook that counts, because a hook that is set later replaces it; and the addresses of
-//! the frames, because nothing but their names tells which of them are the library's.
+//! Rejected: a wrapper around the hook that counts, because a hook that is set later replaces it (0054).
 //!
 //! On the thread that drives a test runtime, waits run the other jobs on top of their own stack. In a hook they only
 //! advance time ([`drive_until`]).
@@ -21,7 +21,7 @@ use std::{backtrace::Backtrace, cell::OnceCell, thread};
 
 use crate::{
     FEATURES,
-    report::{self, LateName},
+    report::{self, LateName, hook_frames},
     scheduler::workers::context,
 };
 
@@ -37,6 +37,9 @@ const PANICS: [&str; 4] = [
 #[cold]
 #[inline(never)]
 pub(super) fn is_in_panic_hook() -> bool {
+    if let Some(is_in_hook) = hook_frames::is_in_hook() {
+        return is_in_hook;
+    }
     let frames = Backtrace::force_capture();
     // Names take more stack to find than a small fiber has left.
     let names = thread::Builder::new()
