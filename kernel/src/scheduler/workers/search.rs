@@ -14,7 +14,10 @@ mod pace;
 pub(crate) mod prefer;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
+mod spread;
 pub(crate) mod try_policy;
+
+pub(crate) use self::spread::{restart_clock, sample_early};
 
 use std::{ptr, task::Waker};
 
@@ -69,7 +72,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     }
     worker_loop.suspects.refresh(&shared.suspects);
     adapt(worker_loop);
-    share(worker_loop);
+    spread::share(worker_loop);
     let mut first = FirstOfLook::of(shared, worker_loop.pinned);
     fire_due(worker_loop, &mut first)?;
     if shared.is_driven() || shared.reactor.is_poll_due(worker_loop.last_look.get()) {
@@ -107,7 +110,7 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
 fn adapt(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
-    worker_loop.coarseness.sample(took, worker_loop.runs.get());
+    worker_loop.coarseness.sample(now, worker_loop.runs.get());
     let every = match worker_loop.shared.is_driven() {
         // One job at a time, so that each next one is drawn.
         true => 1,
@@ -116,25 +119,9 @@ fn adapt(worker_loop: &WorkerLoop<'_>) {
     worker_loop.look_every.set(every);
 }
 
-/// Shares the ring while the work is coarse.
-fn share(worker_loop: &WorkerLoop<'_>) {
-    let sharing = &worker_loop.worker().sharing;
-    match worker_loop.coarseness.is_coarse() {
-        false => sharing.withdraw(),
-        true if sharing.is_shared() => {}
-        true => {
-            sharing.share();
-            if sees_work(worker_loop.shared) {
-                worker_loop.shared.wake_one();
-            }
-        }
-    }
-}
-
 /// Fires the timers of a test runtime's worker, which runs no job now.
 pub(crate) fn fire_timers(worker_loop: &WorkerLoop<'_>) {
-    let now = worker_loop.shared.clock.now();
-    worker_loop.last_look.set(now);
+    restart_clock(worker_loop);
     let mut first = FirstOfLook::of(worker_loop.shared, worker_loop.pinned);
     if let Err(Revoked) = fire_due(worker_loop, &mut first) {
         report::impossible("a test runtime's worker was retaken");
@@ -345,7 +332,7 @@ fn search_for(
             if round > 0 {
                 worker_loop.spin_policy.found_work();
                 // The spinning is not a part of the work that follows, and a look came right before it.
-                worker_loop.last_look.set(worker_loop.shared.clock.now());
+                restart_clock(worker_loop);
             }
             return Ok(found);
         }

@@ -178,7 +178,7 @@ impl<'a> WorkerLoop<'a> {
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
-            coarseness: Coarseness::default(),
+            coarseness: Coarseness::new(shared.clock.now()),
             suspects: KnownSuspects::default(),
             sleep_policy: SleepPolicy::new(),
             exact_sleeps: ExactSleeps::default(),
@@ -196,7 +196,7 @@ impl<'a> WorkerLoop<'a> {
         self.lease.set(lease);
         self.look_every.set(1);
         self.lease_since.set(self.shared.clock.now());
-        self.last_look.set(self.lease_since.get());
+        search::restart_clock(self);
         self.suspects.refresh(&self.shared.suspects);
     }
 
@@ -401,11 +401,15 @@ impl<'a> WorkerLoop<'a> {
     #[inline(never)]
     fn take_slowly(&self, mut core: OwnerGuard<'a, WorkerCore>) -> Pick {
         let streak_limit = self.shared.config.next_slot_runs;
-        if let Some(job) = core.take_behind_in_row(self.pinned, streak_limit) {
-            self.name_run(&job);
-            return Pick::Job(job);
+        let Some(job) = core.take_behind_in_row(self.pinned, streak_limit) else {
+            return self.take_any(core, streak_limit);
+        };
+        self.name_run(&job);
+        drop(core);
+        if self.coarseness.is_due(self.runs.get()) {
+            search::sample_early(self);
         }
-        self.take_any(core, streak_limit)
+        Pick::Job(job)
     }
 
     /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.

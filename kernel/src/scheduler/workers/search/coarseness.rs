@@ -3,11 +3,15 @@
 //! A run of a job is an operation, and so is each message, lock or value that it passes on; a step that receives,
 //! computes and sends is some three of them. Work that passes something on every few dozen nanoseconds gains nothing
 //! from a second worker: each step would wait for cache lines of the other core, which costs some hundred nanoseconds
-//! itself. Coarse work gains. An owner shares its ring while its last samples were coarse and its runs are short. While
-//! its work is coarse its runs are kept short (`budget`), because the jobs that a run wakes wait where no other worker
-//! takes them, and because a long run passes many messages on at once.
+//! itself. Coarse work gains. An owner shares its ring while its last samples were coarse and its runs are short. It
+//! takes a sample at each look, and while another worker sleeps also after every so many operations. While its work is
+//! coarse its runs are kept short (`budget`), because the jobs that a run wakes wait where no other worker takes them,
+//! and because a long run passes many messages on at once.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use weald_sync::unit::{self, Unit};
 
@@ -22,22 +26,57 @@ const SHARES: u32 = 2;
 /// The balance never exceeds this, so that two samples of fine work end the sharing.
 const MAX: u32 = 3;
 
+/// After this many operations a sample is due, even if no look is: a look may be 64 runs away, each of which completes
+/// up to 128 operations.
+const OPERATIONS: u32 = 64;
+
 /// The samples of one thread.
-#[derive(Default)]
 pub(crate) struct Coarseness {
     /// Rises with each coarse sample, and falls with each fine one.
     balance: Cell<u32>,
     /// How many operations the thread had completed at the last sample; it wraps.
     operations: Cell<u32>,
+    /// When that was, or when a sleep ended since.
+    since: Cell<Instant>,
+    /// How many operations the thread had completed when a sample was last due.
+    due: Cell<u32>,
 }
 
 impl Coarseness {
-    /// Takes a sample, at a look. `took` is the time since the last sample, `runs` how many jobs the thread has run in
-    /// its life.
-    pub(crate) fn sample(&self, took: Duration, runs: u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "only differences count")]
-        let now = unit::with(Unit::operations).wrapping_add(runs as u32);
-        self.note(took, now.wrapping_sub(self.operations.replace(now)));
+    /// Without a sample; the thread begins `now`.
+    pub(crate) fn new(now: Instant) -> Coarseness {
+        Coarseness {
+            balance: Cell::new(0),
+            operations: Cell::new(0),
+            since: Cell::new(now),
+            due: Cell::new(0),
+        }
+    }
+
+    /// The time until now is not a part of the work that follows.
+    pub(crate) fn restart(&self, now: Instant) {
+        self.since.set(now);
+    }
+
+    /// Takes a sample `now`. `runs` is how many jobs the thread has run in its life.
+    pub(crate) fn sample(&self, now: Instant, runs: u64) {
+        let completed = completed(runs);
+        let took = now.saturating_duration_since(self.since.replace(now));
+        self.note(
+            took,
+            completed.wrapping_sub(self.operations.replace(completed)),
+        );
+    }
+
+    /// Whether a sample is due, which is so once in [`OPERATIONS`].
+    #[inline(always)]
+    pub(crate) fn is_due(&self, runs: u64) -> bool {
+        let completed = completed(runs);
+        let is_due = completed.wrapping_sub(self.due.get()) >= OPERATIONS;
+        if is_due {
+            self.due.set(completed);
+        }
+        is_due
     }
 
     /// `operations` were completed in the time `took`.
@@ -68,6 +107,13 @@ impl Coarseness {
     }
 }
 
+/// How many operations the calling thread has completed, with its `runs`; the number wraps.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
+fn completed(runs: u64) -> u32 {
+    unit::with(Unit::operations).wrapping_add(runs as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +122,7 @@ mod tests {
 
     #[test]
     fn fine_work_is_not_shared_even_if_its_thread_lost_its_core_once() {
-        let coarseness = Coarseness::default();
+        let coarseness = Coarseness::new(Instant::now());
         assert!(!coarseness.is_coarse());
         for _ in 0..100 {
             coarseness.note(64 * FINE, 64);
@@ -89,7 +135,7 @@ mod tests {
 
     #[test]
     fn coarse_work_is_shared_after_two_samples_and_fine_work_ends_it_after_two() {
-        let coarseness = Coarseness::default();
+        let coarseness = Coarseness::new(Instant::now());
         coarseness.note(COARSE, 1);
         assert!(!coarseness.is_coarse());
         for _ in 0..100 {
@@ -104,15 +150,48 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_is_due_once_in_so_many_operations_and_runs() {
+        let coarseness = Coarseness::new(Instant::now());
+        let first = unit::with(Unit::operations);
+        coarseness.due.set(completed(0));
+        let mut due = Vec::new();
+        for runs in 0..100 {
+            unit::with(Unit::count_free);
+            if coarseness.is_due(runs) {
+                due.push(u64::from(unit::with(Unit::operations).wrapping_sub(first)) + runs);
+            }
+        }
+        assert_eq!(due, [65, 129, 193]);
+    }
+
+    #[test]
+    fn a_sample_begins_where_the_last_one_or_a_sleep_has_ended() {
+        let begin = Instant::now();
+        let coarseness = Coarseness::new(begin);
+        let after = |operations: u32| begin + COARSE * operations;
+        let mut runs = u64::from(completed(0).wrapping_neg());
+        let mut sample = |at, operations: u64| {
+            runs += operations;
+            coarseness.sample(at, runs);
+            coarseness.balance.get()
+        };
+        assert_eq!(sample(after(64), 64), 1);
+        assert_eq!(sample(after(64 + 63), 64), 0);
+        coarseness.restart(after(10_000));
+        assert_eq!(sample(after(10_000 + 63), 64), 0);
+        assert_eq!(sample(after(10_000 + 63 + 64), 64), 1);
+    }
+
+    #[test]
     fn one_very_long_run_is_enough() {
-        let coarseness = Coarseness::default();
+        let coarseness = Coarseness::new(Instant::now());
         coarseness.note(VERY_COARSE, 1);
         assert!(coarseness.is_coarse());
     }
 
     #[test]
     fn a_sample_without_work_says_nothing() {
-        let coarseness = Coarseness::default();
+        let coarseness = Coarseness::new(Instant::now());
         coarseness.note(Duration::from_secs(1), 0);
         assert!(!coarseness.is_coarse());
     }

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::scheduler::workers::search::{handle_ready, other_core, sees_work, take_part_in_trim};
+use crate::scheduler::workers::search::{
+    handle_ready, other_core, restart_clock, sees_work, take_part_in_trim,
+};
 use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
@@ -95,7 +97,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     // Before anything is found to do, and before the thread may lose its worker: a trim waits for it.
     take_part_in_trim(worker_loop);
     // The sleep is not a part of the work that follows.
-    worker_loop.last_look.set(shared.clock.now());
+    restart_clock(worker_loop);
     shared.monitor.worker_woke();
     if batch.len() > 1 {
         // Under such a load a poll may well find the next events.
