@@ -1,17 +1,16 @@
 //! An answer: one value, from a unit that gives it to one that waits for it, in one block that both share.
 //!
-//! Steps: the sender puts the value in, claims the waker ([`AnswerState::claim`]), gives the block away
-//! ([`AnswerState::give`]) and wakes. The receiver peeks ([`AnswerState::peek`]), and takes the value. The end that
-//! comes last frees the block, and the word says which end that is; so there is neither a count nor a lock.
+//! Steps: the sender puts the value in, and exchanges the word for [`GIVEN`] ([`AnswerState::give`]), which also takes
+//! the waker that stands in the word; it wakes that. The receiver peeks ([`AnswerState::peek`]), and takes the value.
+//! The end that comes last frees the block, and the word says which end that is; so there is neither a count nor a
+//! lock.
 //!
 //! Invariants:
-//! - The value is the sender's until `GIVEN` is set, and the receiver's from then on, unless `GONE` was set before.
-//! - The waker belongs to the receiver while `CHANGING` is set, if the sender had not claimed it before. It belongs to
-//!   the sender once the sender has claimed it while neither `CHANGING` nor `GONE` was set.
-//! - The receiver is told: a sender that finds a waker wakes it after `GIVEN`; if it finds none, because the receiver
-//!   changes it, the receiver finds `CLAIMED` at the end of the change and comes again.
-//! - A receiver that finds `CLAIMED` comes again and again until `GIVEN` is set, so the sender does next to nothing
-//!   between setting the one and the other.
+//! - The word is the receiver's waker ([`waker::into_word`]), or null for none, until an end gives or goes; then it is
+//!   [`GIVEN`] or [`GONE`]. Whoever exchanges a waker for something else owns that waker.
+//! - The value is the sender's until the word is `GIVEN`, and the receiver's from then on, unless it was `GONE` before.
+//! - The receiver is told: the exchange that gives takes the waker that the receiver has put in last, or the receiver's
+//!   exchange fails, because the value is there.
 //! - A waker is the receiver's code: its panic is not the sender's, which may be unwinding.
 
 #![allow(unsafe_code)]
@@ -21,7 +20,7 @@ use std::{
     fmt,
     mem::ManuallyDrop,
     panic::{RefUnwindSafe, UnwindSafe},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     task::{Context, Poll, Waker},
 };
 
@@ -29,113 +28,93 @@ use weald_sync::reason::Reason;
 
 use crate::{
     api::sync_hooks::note_wait,
-    job::foreign_waker,
     memory::Owned,
     scheduler::workers::waker,
-    sys::{AtomicU8, Ordering},
+    sys::{AtomicPtr, Ordering},
 };
 
-/// The sender has begun to answer.
-const CLAIMED: u8 = 1 << 0;
-/// The value is there, or there will be none, and the sender is gone.
-const GIVEN: u8 = 1 << 1;
-/// The receiver replaces its waker.
-const CHANGING: u8 = 1 << 2;
+/// The value is there, or there will be none, and the sender is gone. No waker has this word, nor the next one.
+const GIVEN: *mut () = ptr::without_provenance_mut(8);
 /// The receiver is gone.
-const GONE: u8 = 1 << 3;
+const GONE: *mut () = ptr::without_provenance_mut(16);
 
 /// The word, apart from what it guards, so that a model can explore it.
-pub(crate) struct AnswerState(AtomicU8);
+pub(crate) struct AnswerState(AtomicPtr<()>);
 
-/// What the sender found when it claimed.
+/// What the end that gives or goes now owns.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claimed {
-    /// The waker is the sender's now.
-    Waker,
-    /// The receiver is changing it, and will come again by itself.
-    NoWaker,
-    /// The receiver is gone: the block is the sender's.
+pub(crate) enum Owns {
+    /// The block: the other end is gone.
     Block,
+    /// The word of the receiver's waker, or null. The block is the other end's.
+    Waker(*mut ()),
 }
 
 /// What the receiver sees.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerPeek {
-    /// Nothing yet.
-    Empty,
-    /// The sender is about to give: come again.
-    Soon,
+    /// Nothing yet; the waker in the word.
+    Empty(*mut ()),
     /// The value and the block are the receiver's.
     Given,
 }
 
 impl AnswerState {
-    pub(crate) fn new() -> AnswerState {
-        AnswerState(AtomicU8::new(0))
+    /// Nothing is given; the word of the receiver's waker, or null.
+    pub(crate) fn new(waker: *mut ()) -> AnswerState {
+        AnswerState(AtomicPtr::new(waker))
     }
 
-    /// The sender begins.
-    pub(crate) fn claim(&self) -> Claimed {
-        // Acquire: pairs with the releases in `end_change` and `leave`.
-        let word = self.0.fetch_or(CLAIMED, Ordering::AcqRel);
-        match (word & GONE != 0, word & CHANGING != 0) {
-            (true, _) => Claimed::Block,
-            (false, true) => Claimed::NoWaker,
-            (false, false) => Claimed::Waker,
+    /// The sender has put the value in. Unless it gets the block, it may not touch that any longer.
+    #[inline(always)]
+    pub(crate) fn give(&self) -> Owns {
+        // Release: pairs with the acquires in `look`, `replace` and `leave`. Acquire: with the releases in the last
+        // two.
+        match self.0.swap(GIVEN, Ordering::AcqRel) {
+            word if word == GONE => Owns::Block,
+            waker => Owns::Waker(waker),
         }
     }
 
-    /// The sender has put the value in, and has claimed. False if the receiver is gone: the block is the sender's.
-    /// Otherwise the sender may not touch it any longer.
-    #[must_use]
-    pub(crate) fn give(&self) -> bool {
-        // Release: pairs with the acquires in `peek` and `leave`. Acquire: with the release in `leave`.
-        self.0.fetch_or(GIVEN, Ordering::AcqRel) & GONE == 0
-    }
-
+    #[inline(always)]
     pub(crate) fn peek(&self) -> AnswerPeek {
         match self.0.load(Ordering::Acquire) {
-            word if word & GIVEN != 0 => AnswerPeek::Given,
-            word if word & CLAIMED != 0 => AnswerPeek::Soon,
-            _ => AnswerPeek::Empty,
+            word if word == GIVEN => AnswerPeek::Given,
+            waker => AnswerPeek::Empty(waker),
         }
     }
 
-    /// The receiver wants to replace its waker. False if the sender has claimed.
+    /// The receiver replaces the waker `before`, which is its own then, by `waker`. False if the value is there.
     #[must_use]
-    pub(crate) fn begin_change(&self) -> bool {
-        // Acquire: pairs with the sender's accesses of the waker, which come after its claim; none did if this
-        // succeeds.
-        self.0.fetch_or(CHANGING, Ordering::AcqRel) & CLAIMED == 0
+    pub(crate) fn replace(&self, before: *mut (), waker: *mut ()) -> bool {
+        // Release: pairs with the acquire in `give`, so that the sender sees what the waker points to. Acquire: as in
+        // `look`.
+        self.0
+            .compare_exchange(before, waker, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 
-    /// The waker is replaced. False if the sender has claimed meanwhile: it did not find a waker.
-    #[must_use]
-    pub(crate) fn end_change(&self) -> bool {
-        // Release: pairs with the acquire in `claim`, so that the sender sees the new waker.
-        self.0.fetch_and(!CHANGING, Ordering::AcqRel) & CLAIMED == 0
-    }
-
-    /// The receiver goes. True if the block is the receiver's. Otherwise it may not touch the block any longer.
-    #[must_use]
-    pub(crate) fn leave(&self) -> bool {
-        // Release: pairs with the acquires in `claim` and `give`. Acquire: with the release in `give`.
-        self.0.fetch_or(GONE, Ordering::AcqRel) & GIVEN != 0
+    /// The receiver goes. Unless it gets the block, it may not touch that any longer.
+    pub(crate) fn leave(&self) -> Owns {
+        // Release: pairs with the acquire in `give`. Acquire: with the release there.
+        match self.0.swap(GONE, Ordering::AcqRel) {
+            word if word == GIVEN => Owns::Block,
+            waker => Owns::Waker(waker),
+        }
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & GONE != 0
+        self.0.load(Ordering::Relaxed) == GONE
     }
 }
 
 /// # Safety
-/// *State*: the word says which side may touch the waker and the value, and which one frees the block; each side exists
-/// once. *Note*: it is written before there are two sides, and only read after that.
+/// *State*: the word says who owns the waker, which side may touch the value, and which one frees the block; each side
+/// exists once. *Note*: it is written before there are two sides, and only read after that.
 struct Block<T, N> {
     state: AnswerState,
-    waker: UnsafeCell<Option<Waker>>,
     value: UnsafeCell<Option<T>>,
     note: N,
 }
@@ -200,8 +179,7 @@ unsafe impl<T: Send, N: Send> Sync for AnswerReceiver<T, N> {}
 /// Without memory.
 pub fn answer<T, N>(note: N, waker: Option<Waker>) -> (AnswerSender<T, N>, AnswerReceiver<T, N>) {
     let block = Owned::new(Block {
-        state: AnswerState::new(),
-        waker: UnsafeCell::new(waker),
+        state: AnswerState::new(waker.map_or(ptr::null_mut(), waker::into_word)),
         value: UnsafeCell::new(None),
         note,
     });
@@ -216,18 +194,7 @@ pub fn answer<T, N>(note: N, waker: Option<Waker>) -> (AnswerSender<T, N>, Answe
 unsafe fn free<T, N>(block: NonNull<Block<T, N>>) -> Option<T> {
     // SAFETY: the caller's promise; the block came from `into_raw`.
     let block = unsafe { Owned::from_raw(block) }.into_inner();
-    if let Some(waker) = block.waker.into_inner() {
-        foreign_waker::discard(waker);
-    }
     block.value.into_inner()
-}
-
-/// Wakes the receiver.
-fn wake(waker: Waker) {
-    match waker::is_own(&waker) {
-        true => waker.wake(),
-        false => foreign_waker::wake(waker),
-    }
 }
 
 impl<T, N> AnswerSender<T, N> {
@@ -246,20 +213,17 @@ impl<T, N> AnswerSender<T, N> {
         let block = unsafe { self.0.as_ref() };
         // SAFETY: *state*: the value is this side's.
         unsafe { *block.value.get() = value };
-        let waker = match block.state.claim() {
+        match block.state.give() {
             // SAFETY: *state*: the block is this side's.
-            Claimed::Block => return unsafe { free(self.0) },
-            Claimed::NoWaker => None,
-            // SAFETY: *state*: the waker is this side's.
-            Claimed::Waker => unsafe { &mut *block.waker.get() }.take(),
-        };
-        if block.state.give() {
-            waker.into_iter().for_each(wake);
-            return None;
+            Owns::Block => unsafe { free(self.0) },
+            Owns::Waker(word) => {
+                if !word.is_null() {
+                    // SAFETY: *state*: the waker is this side's.
+                    unsafe { waker::wake_word(word) };
+                }
+                None
+            }
         }
-        waker.into_iter().for_each(foreign_waker::discard);
-        // SAFETY: *state*: the block is this side's.
-        unsafe { free(self.0) }
     }
 
     /// What was noted when the answer was made.
@@ -290,57 +254,50 @@ impl<T, N> AnswerReceiver<T, N> {
         let block = self.0.expect("an answer is taken once");
         // SAFETY: *state*: the block lives until this side has taken the value, or has left.
         let state = unsafe { &block.as_ref().state };
-        match state.peek() {
-            AnswerPeek::Given => {
-                self.0 = None;
-                // SAFETY: *state*: the block is this side's.
-                return Poll::Ready(unsafe { free(block) });
+        let is_given = match state.peek() {
+            AnswerPeek::Given => true,
+            AnswerPeek::Empty(word) => {
+                !waker::is_word_of(word, cx.waker()) && !wait_with(state, word, cx.waker())
             }
-            // The sender may wake another waker than this.
-            AnswerPeek::Soon => cx.waker().wake_by_ref(),
-            // SAFETY: the block lives.
-            AnswerPeek::Empty => unsafe { self.wait_with(block, cx.waker()) },
+        };
+        if is_given {
+            self.0 = None;
+            // SAFETY: *state*: the block is this side's.
+            return Poll::Ready(unsafe { free(block) });
         }
         note_wait(reason);
         Poll::Pending
     }
+}
 
-    /// Sees to it that `waker` is woken.
-    ///
-    /// # Safety
-    /// The block is that of this side.
-    unsafe fn wait_with(&self, block: NonNull<Block<T, N>>, waker: &Waker) {
-        // Cloned and dropped outside of the change: that is user code.
-        let mut clone = Some(waker.clone());
-        // SAFETY: the caller's promise.
-        let block = unsafe { block.as_ref() };
-        let mut is_seen = false;
-        if block.state.begin_change() {
-            // SAFETY: *state*: the waker is this side's.
-            std::mem::swap(unsafe { &mut *block.waker.get() }, &mut clone);
-            is_seen = block.state.end_change();
-        }
-        if !is_seen {
-            waker.wake_by_ref();
-        }
+/// Sees to it that `waker` is woken, in place of that in the word, which is `before`. False if the value is there.
+/// Called by the receiver.
+#[inline(never)]
+fn wait_with(state: &AnswerState, before: *mut (), waker: &Waker) -> bool {
+    let word = waker::into_word(waker.clone());
+    let is_replaced = state.replace(before, word);
+    let unused = match is_replaced {
+        true => before,
+        false => word,
+    };
+    if !unused.is_null() {
+        // SAFETY: *state* of the block: the former waker is the receiver's, or the new one still is.
+        drop(unsafe { waker::from_word(unused) });
     }
+    is_replaced
 }
 
 impl<T, N> Drop for AnswerReceiver<T, N> {
     fn drop(&mut self) {
         let Some(block) = self.0.take() else { return };
         // SAFETY: *state*: the block lives until this side has left.
-        let shared = unsafe { block.as_ref() };
-        let waker = match shared.state.begin_change() {
-            // SAFETY: *state*: the waker is this side's. The sender may keep the block for long.
-            true => unsafe { &mut *shared.waker.get() }.take(),
-            false => None,
-        };
-        if shared.state.leave() {
+        match unsafe { block.as_ref() }.state.leave() {
             // SAFETY: *state*: the block is this side's.
-            drop(unsafe { free(block) });
+            Owns::Block => drop(unsafe { free(block) }),
+            Owns::Waker(word) if word.is_null() => {}
+            // SAFETY: *state*: the waker is this side's.
+            Owns::Waker(word) => drop(unsafe { waker::from_word(word) }),
         }
-        drop(waker);
     }
 }
 

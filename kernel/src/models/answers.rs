@@ -7,15 +7,15 @@ use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, thread};
 
 use crate::{
-    api::answer::{AnswerPeek, AnswerState, Claimed},
+    api::answer::{AnswerPeek, AnswerState, Owns},
     sys::AtomicUsize as Watched,
 };
 
-/// The block without its types. Only the state orders the accesses of the waker and the value.
+/// The block without its types. Only the state orders the accesses of the wakers and the value.
 struct Answering {
     state: AnswerState,
-    /// The number of the waker.
-    waker: Cell<usize>,
+    /// What the words of the wakers 1 and 2 point to: the number of the waker.
+    wakers: [Cell<usize>; 3],
     value: Cell<usize>,
     /// The number of the waker that the sender woke.
     woken: Watched,
@@ -25,82 +25,104 @@ struct Answering {
 const NO_WAKER: usize = 0;
 const VALUE: usize = 42;
 
+/// The word of a waker.
+fn word_of(waker: usize) -> *mut () {
+    std::ptr::without_provenance_mut(64 * waker)
+}
+
 impl Answering {
     fn new() -> Arc<Answering> {
-        Arc::new(Answering {
-            state: AnswerState::new(),
-            waker: Cell::new(1),
+        let answer = Answering {
+            state: AnswerState::new(word_of(1)),
+            wakers: std::array::from_fn(|_| Cell::new(NO_WAKER)),
             value: Cell::new(0),
             woken: Watched::new(NO_WAKER),
             freed: Watched::new(0),
-        })
+        };
+        answer.wakers[1].set(1);
+        Arc::new(answer)
+    }
+
+    /// The waker of `word`, which is the caller's, and gone afterwards.
+    fn take_waker(&self, word: *mut ()) -> usize {
+        let waker = word.addr() / 64;
+        assert_eq!(self.wakers[waker].get(), waker);
+        self.wakers[waker].set(NO_WAKER);
+        waker
     }
 
     /// As `AnswerSender::end`. Whether the value came back.
     fn end(&self) -> bool {
         self.value.set(VALUE);
-        let waker = match self.state.claim() {
-            Claimed::Block => {
+        match self.state.give() {
+            Owns::Block => {
                 self.free();
-                return true;
+                true
             }
-            Claimed::NoWaker => NO_WAKER,
-            Claimed::Waker => {
-                let waker = self.waker.get();
-                self.waker.set(NO_WAKER);
-                waker
+            Owns::Waker(word) => {
+                let waker = self.take_waker(word);
+                self.woken.store(waker, Ordering::Relaxed);
+                false
             }
-        };
-        if !self.state.give() {
-            self.free();
-            return true;
         }
-        self.woken.store(waker, Ordering::Relaxed);
-        false
     }
 
-    /// As `AnswerReceiver::poll_receive` with this waker: the value, or whether the receiver has woken itself.
-    fn poll(&self, waker: usize) -> Result<usize, bool> {
-        match self.state.peek() {
-            AnswerPeek::Given => {
-                let value = self.value.get();
-                self.free();
-                Ok(value)
+    /// As `AnswerReceiver::poll_receive` with this waker: the value, if it is there.
+    fn poll(&self, waker: usize) -> Option<usize> {
+        let is_given = match self.state.peek() {
+            AnswerPeek::Given => true,
+            AnswerPeek::Empty(word) if word == word_of(waker) => false,
+            AnswerPeek::Empty(before) => {
+                self.wakers[waker].set(waker);
+                let is_replaced = self.state.replace(before, word_of(waker));
+                let unused = match is_replaced {
+                    true => before,
+                    false => word_of(waker),
+                };
+                self.take_waker(unused);
+                !is_replaced
             }
-            AnswerPeek::Soon => Err(true),
-            AnswerPeek::Empty => {
-                let mut is_seen = false;
-                if self.state.begin_change() {
-                    self.waker.set(waker);
-                    is_seen = self.state.end_change();
-                }
-                Err(!is_seen)
-            }
-        }
+        };
+        is_given.then(|| {
+            let value = self.value.get();
+            self.free();
+            value
+        })
     }
 
     /// As the drop of an `AnswerReceiver`.
     fn leave(&self) {
-        if self.state.begin_change() {
-            self.waker.set(NO_WAKER);
-        }
-        if self.state.leave() {
-            assert_eq!(self.value.get(), VALUE);
-            self.free();
+        match self.state.leave() {
+            Owns::Block => {
+                assert_eq!(self.value.get(), VALUE);
+                self.free();
+            }
+            Owns::Waker(word) => {
+                self.take_waker(word);
+            }
         }
     }
 
-    /// Drops what the block holds, so all other accesses have to come before.
+    /// Drops what the block holds, so all other accesses of the value have to come before.
     fn free(&self) {
-        self.waker.set(NO_WAKER);
         self.value.set(0);
         assert_eq!(self.freed.fetch_add(1, Ordering::Relaxed), 0, "freed twice");
     }
 }
 
-/// A receiver that comes again with another waker gets the value there, wakes itself, or is woken by that waker.
+impl Answering {
+    /// After both ends: the block was freed, and each waker was woken or dropped.
+    fn assert_over(&self) {
+        assert_eq!(self.freed.load(Ordering::Relaxed), 1);
+        for waker in &self.wakers {
+            assert_eq!(waker.get(), NO_WAKER, "a waker is left");
+        }
+    }
+}
+
+/// A receiver that comes again with another waker gets the value there, or is woken by that waker.
 #[test]
-fn the_newest_waker_is_woken_or_the_receiver_comes_again() {
+fn the_newest_waker_is_woken_or_the_value_is_there() {
     loom::model(|| {
         let answer = Answering::new();
         let sender = {
@@ -110,14 +132,13 @@ fn the_newest_waker_is_woken_or_the_receiver_comes_again() {
         let polled = answer.poll(2);
         sender.join().unwrap();
         match polled {
-            Ok(value) => assert_eq!(value, VALUE),
-            Err(has_woken_itself) => {
-                let woken = answer.woken.load(Ordering::Relaxed);
-                assert!(has_woken_itself || woken == 2, "woke {woken}");
-                assert_eq!(answer.poll(2), Ok(VALUE));
+            Some(value) => assert_eq!(value, VALUE),
+            None => {
+                assert_eq!(answer.woken.load(Ordering::Relaxed), 2);
+                assert_eq!(answer.poll(2), Some(VALUE));
             }
         }
-        assert_eq!(answer.freed.load(Ordering::Relaxed), 1);
+        answer.assert_over();
     });
 }
 
@@ -131,11 +152,11 @@ fn the_end_that_comes_last_frees_the_block() {
                 let answer = answer.clone();
                 thread::spawn(move || answer.end())
             };
-            if polls == 0 || answer.poll(2).is_err() {
+            if polls == 0 || answer.poll(2).is_none() {
                 answer.leave();
             }
             let _came_back = sender.join().unwrap();
-            assert_eq!(answer.freed.load(Ordering::Relaxed), 1);
+            answer.assert_over();
         });
     }
 }

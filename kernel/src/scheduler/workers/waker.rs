@@ -8,7 +8,7 @@
 use std::{
     mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
@@ -23,6 +23,7 @@ use crate::{
         runnable::Runnable,
         transition::Owes,
     },
+    memory::Owned,
     scheduler::{
         stackful::pinned::PinnedQueue,
         workers::{
@@ -50,13 +51,13 @@ pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
 /// Whether `waker` wakes `job` and nothing else.
 #[inline(always)]
 pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
-    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast()) && is_of_job(waker)
+    ptr::eq(waker.data(), job.as_raw().as_ptr().cast()) && is_of_job(waker)
 }
 
 /// Whether `waker` wakes a job of the kernel.
 #[inline]
 fn is_of_job(waker: &Waker) -> bool {
-    std::ptr::eq(waker.vtable(), &VTABLE)
+    ptr::eq(waker.vtable(), &VTABLE)
 }
 
 /// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run
@@ -282,6 +283,61 @@ pub(crate) fn wake_job(job: &Header, ptr: JobPtr) {
         // SAFETY: the state just granted it.
         Owes::Schedule => ready(unsafe { Runnable::new(ptr) }),
         Owes::Nothing | Owes::Unblock => {}
+    }
+}
+
+/// The bit of a [word](into_word) that tells a block with a waker from a job: both are aligned to 8.
+const IN_BLOCK: usize = 1;
+
+/// A waker as one word, which is neither null nor 8 or 16: the address of the job that it wakes, with the waker's
+/// count, or of a block with any other waker.
+pub(crate) fn into_word(waker: Waker) -> *mut () {
+    match is_of_job(&waker) {
+        true => ManuallyDrop::new(waker).data().cast_mut(),
+        false => into_block(waker),
+    }
+}
+
+#[cold]
+fn into_block(waker: Waker) -> *mut () {
+    let block: NonNull<Waker> = Owned::new(waker).into_raw();
+    block.as_ptr().cast::<()>().map_addr(|a| a | IN_BLOCK)
+}
+
+/// Whether `word` came from the waker of the same job as `waker`.
+#[inline(always)]
+pub(crate) fn is_word_of(word: *mut (), waker: &Waker) -> bool {
+    ptr::eq(waker.data(), word) && is_of_job(waker)
+}
+
+/// # Safety
+/// `word` came from [`into_word`], and is turned back once.
+pub(crate) unsafe fn from_word(word: *mut ()) -> Waker {
+    if word.addr() & IN_BLOCK == 0 {
+        let raw = RawWaker::new(word, &VTABLE);
+        // SAFETY: the caller's promise: the count of such a waker.
+        return unsafe { Waker::from_raw(raw) };
+    }
+    let block: *mut Waker = word.map_addr(|a| a & !IN_BLOCK).cast();
+    let block = NonNull::new(block).expect("the address of a block");
+    // SAFETY: the caller's promise: the block is that of `into_block`.
+    unsafe { Owned::from_raw(block) }.into_inner()
+}
+
+/// Wakes the waker of `word`. A panic of a foreign waker is reported and ends here.
+///
+/// # Safety
+/// As [`from_word`].
+pub(crate) unsafe fn wake_word(word: *mut ()) {
+    if word.addr() & IN_BLOCK == 0 {
+        // SAFETY: the caller's promise: the count of such a waker.
+        return unsafe { wake(word) };
+    }
+    // SAFETY: the caller's promise.
+    let waker = unsafe { from_word(word) };
+    match Parker::is_waker(&waker) {
+        true => waker.wake(),
+        false => foreign_waker::wake(waker),
     }
 }
 
