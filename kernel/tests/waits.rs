@@ -9,6 +9,8 @@ mod tools;
 
 use std::{
     future::poll_fn,
+    io::Read,
+    os::unix::net::UnixStream,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -17,7 +19,9 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{runtime, until, watch};
-use weald_kernel::{JobName, JoinHandle, Runtime, Wait, Waits, sleep, timeout};
+use weald_kernel::{
+    Done, Interest, IoSource, JobName, JoinHandle, Runtime, Wait, Waits, sleep, timeout,
+};
 use weald_sync::{Barrier, Event, Mutex, RwLock, channel, holders, reason::Kind};
 
 /// Asks the runtime until exactly `jobs` jobs wait.
@@ -202,11 +206,36 @@ fn a_cycle_is_reported_once_without_being_asked_for() {
     flushed();
     assert_eq!(reported().len(), 1);
     assert_eq!(reported()[0].level, tracing::Level::ERROR);
-    assert!(
-        reported()[0]
-            .text
-            .contains("nothing can run any longer: a job waits for itself")
-    );
+    let known = "no worker has anything to run, no timer is pending, and no descriptor is waited for: \
+                 a job waits for itself";
+    let text = &reported()[0].text;
+    assert!(text.contains(known), "{text}");
+    job.cancel();
+}
+
+/// Whoever waits for the descriptor may end the wait, as far as the report knows.
+#[test]
+fn a_cycle_beside_a_wait_for_a_descriptor_is_reported_without_more_than_is_known() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let source = runtime.block_on(async { IoSource::new(theirs).unwrap() });
+    let read = |mut io: &UnixStream| io.read(&mut [0; 8]).map(Done::Maybe);
+    let mut cx = Context::from_waker(Waker::noop());
+    let polled = source.poll_operate(Interest::Read, &mut cx, read);
+    assert!(polled.is_pending());
+    let job = runtime.spawn(async {
+        let mutex = Mutex::named("beside a descriptor", ());
+        let _once = mutex.lock().await;
+        drop(mutex.lock().await);
+    });
+    let reported = || reports("weald::waits", "beside a descriptor");
+    until(|| !reported().is_empty());
+    let text = &reported()[0].text;
+    let known = "no worker has anything to run, and no timer is pending: a job waits for itself";
+    assert!(text.contains(known), "{text}");
     job.cancel();
 }
 

@@ -70,7 +70,7 @@ impl AnswerState {
     /// The sender has put the value in. Unless it gets the block, it may not touch that any longer.
     #[inline(always)]
     pub(crate) fn give(&self) -> Owns {
-        // Release: pairs with the acquires in `look`, `replace` and `leave`. Acquire: with the releases in the last
+        // Release: pairs with the acquires in `peek`, `replace` and `leave`. Acquire: with the releases in the last
         // two.
         match self.0.swap(GIVEN, Ordering::AcqRel) {
             word if word == GONE => Owns::Block,
@@ -90,7 +90,7 @@ impl AnswerState {
     #[must_use]
     pub(crate) fn replace(&self, before: *mut (), waker: *mut ()) -> bool {
         // Release: pairs with the acquire in `give`, so that the sender sees what the waker points to. Acquire: as in
-        // `look`.
+        // `peek`.
         self.0
             .compare_exchange(before, waker, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()

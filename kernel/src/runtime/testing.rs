@@ -194,6 +194,9 @@ impl Drop for SeededChoices {
 /// Nothing can run any longer.
 struct Stuck;
 
+/// What is known then. A thread that is none of the runtime may still make a job runnable; nobody waits for that.
+const NOTHING_TO_RUN: &str = "no job can run, no timer is pending, and no descriptor is waited for";
+
 impl<'a> Drive<'a> {
     fn begin(runtime: &'a TestRuntime) -> Drive<'a> {
         let pinned = Arc::new(PinnedQueue::new());
@@ -234,10 +237,7 @@ impl<'a> Drive<'a> {
             false => waits.trim_end(),
         };
         let state = DRIVE.get().map_or(0, |(state, _)| state);
-        format!(
-            "nothing can run any longer, and no timer is pending (generator state {state}). Waiting jobs: \
-             {waits}"
-        )
+        format!("{NOTHING_TO_RUN} (generator state {state}). Waiting jobs: {waits}")
     }
 }
 
@@ -254,9 +254,7 @@ impl services::Driver for TestDriver {
 
     fn drive_until(&self, is_over: &dyn Fn() -> bool) {
         if drive_until(is_over).is_err() {
-            panic!(
-                "nothing can run any longer, and no timer is pending: this wait would never end"
-            );
+            panic!("{NOTHING_TO_RUN}: nothing of this test runtime can end this wait");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Reports of jobs that wait for each other, which nobody asks for. Called by the monitor.
 //!
-//! *When nothing can run*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is
-//! reported.
+//! *When it is quiet*: every worker sleeps, and no timer is pending. Then each cycle of the wait-for graph is reported.
 //!
 //! *While others go on*: a sample of all jobs ([`depending`](crate::scheduler::threads::queue_watch::depending)) finds
 //! the waits one after the other, so a circle in it may be none: each wait may have ended before the next one was
@@ -46,7 +45,9 @@ const MOST_PROCESSES: usize = 100_000;
 const CHECKS: usize = 8;
 
 /// How the reports begin.
-const WHEN_QUIET: &str = "nothing can run any longer";
+const WHEN_QUIET: &str =
+    "no worker has anything to run, no timer is pending, and no descriptor is waited for";
+const BESIDE_DESCRIPTORS: &str = "no worker has anything to run, and no timer is pending";
 const BESIDE_OTHERS: &str = "while others go on";
 /// How they end.
 const UNLESS: &str = "Unless another unit, or another part of one of them, ends one of these waits, they never go on.";
@@ -58,7 +59,7 @@ type Circle = Vec<(JobPtr, Reason)>;
 /// The circles that were found, so that each is reported once. Owned by the monitor.
 #[derive(Default)]
 pub(crate) struct Circles {
-    /// What the last check found when nothing could run.
+    /// What the last check found when it was quiet.
     quiet: Vec<Circle>,
     /// What the last sample found, and was not reported yet.
     seen: Vec<Circle>,
@@ -87,7 +88,11 @@ impl CircleWatch for Circles {
             };
             let circle = from_lowest(circle);
             if !self.is_reported(&circle) {
-                report(nodes().map(WaitingNode::named).collect(), WHEN_QUIET);
+                let begins = match shared.reactor.is_waited_for() {
+                    true => BESIDE_DESCRIPTORS,
+                    false => WHEN_QUIET,
+                };
+                report(nodes().map(WaitingNode::named).collect(), begins);
             }
             now.push(circle);
         }
