@@ -137,9 +137,8 @@ impl Spawn {
     }
 
     /// For a job that does different things over time. Each report asks `description` for the job's name, on the
-    /// reporting thread, a moment after the event that it reports. So it costs nothing while nothing is reported. The
-    /// description must not own the job's handles or wakers when the job has ended, because it lives as long as they
-    /// do.
+    /// reporting thread, a moment after the event; it costs nothing while nothing is reported. When the job has ended,
+    /// the description must not own the job's handles or wakers, because it lives as long as they do.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
