@@ -212,6 +212,28 @@ typedef struct {
 typedef void (*weald_task_function)(void *context);
 
 /**
+ * A thread of Weald. Any thread and any unit may cancel it or join it, one at a time. It runs on its own if it was
+ * detached or released.
+ */
+typedef uint64_t weald_thread;
+
+/**
+ * A function that is called for parts of a range, each from `begin` to before `end`.
+ */
+typedef void (*weald_range_function)(void *context, size_t begin, size_t end);
+
+/**
+ * A mutex, which a unit may hold across waits. The unit or OS thread that has locked it must unlock it. While one
+ * holds it, others suspend, or block their OS thread outside of units.
+ */
+typedef uint64_t weald_mutex;
+
+/**
+ * A condition variable, for waits with a mutex. Any thread and any unit may use it.
+ */
+typedef uint64_t weald_condition;
+
+/**
  * A channel of messages, first in first out. Any number of threads and units may send and receive by one handle.
  */
 typedef uint64_t weald_channel;
@@ -245,6 +267,14 @@ typedef struct {
    */
   weald_bytes message;
 } weald_select_case;
+
+/**
+ * A callback: a function that is called later, by a worker. Any thread and any unit may cancel it. It belongs to the
+ * unit that started it, and is dropped without a call when that unit ends; outside of units to the runtime. A callback
+ * may wait, but others do not run on its worker meanwhile until some milliseconds have passed; let it send a message
+ * instead.
+ */
+typedef uint64_t weald_callback;
 
 /**
  * It is done.
@@ -505,6 +535,104 @@ weald_code weald_yield(void);
 weald_code weald_sleep(int64_t duration_ns);
 
 /**
+ * Starts a thread, which calls `function` with `context`. `options` may be null; they have no flags for threads.
+ */
+weald_code weald_thread_spawn(const weald_spawn_options *options,
+                              weald_thread_function function,
+                              void *context,
+                              weald_thread *thread);
+
+/**
+ * Waits until a thread has ended, and releases its handle. `result`, which may be null, gets what its function
+ * returned. WEALD_CANCELLED if the thread was cancelled, and then the handle is released, too; or if the caller was,
+ * and then it is not: weald_check_cancel tells. WEALD_BUSY if another call joins the thread.
+ */
+weald_code weald_thread_join(weald_thread thread,
+                             int64_t limit_ns,
+                             void **result);
+
+/**
+ * Lets a thread run on its own, and releases its handle.
+ */
+weald_code weald_thread_detach(weald_thread thread);
+
+/**
+ * Cancels a thread, as weald_process_cancel cancels a process. Does nothing if it has ended.
+ */
+weald_code weald_thread_cancel(weald_thread thread);
+
+/**
+ * Calls `function` with `context`, as a callback, once the thread has ended; soon, if it has ended already.
+ */
+weald_code weald_thread_on_end(weald_thread thread,
+                               weald_task_function function,
+                               void *context);
+
+/**
+ * Calls `first` with `first_context` and `second` with `second_context`, perhaps on two workers at once, and returns
+ * when both have returned. Either may fork in its turn. In a forked function weald_process_receive is not allowed.
+ */
+weald_code weald_fork(weald_task_function first,
+                      void *first_context,
+                      weald_task_function second,
+                      void *second_context);
+
+/**
+ * Calls `function` with `context` for parts of the range from `begin` to before `end`, perhaps on several workers at
+ * once, and returns when all parts are done. Each part has at most `grain` items; 0: about a thousandth of the range.
+ */
+weald_code weald_fork_range(size_t begin,
+                            size_t end,
+                            size_t grain,
+                            weald_range_function function,
+                            void *context);
+
+/**
+ * Calls `function`, which may block, with `context` on an OS thread that serves no units, and returns when it has
+ * returned. The caller waits as for anything else. In the function, calls that wait block that OS thread.
+ */
+weald_code weald_blocking(weald_task_function function,
+                          void *context);
+
+/**
+ * Creates a mutex that nobody holds.
+ */
+weald_code weald_mutex_create(weald_mutex *mutex);
+
+/**
+ * Locks a mutex. WEALD_DEADLOCK if the caller holds it already.
+ */
+weald_code weald_mutex_lock(weald_mutex mutex, int64_t limit_ns);
+
+/**
+ * Unlocks a mutex. Never waits. WEALD_NOT_OWNER if the caller does not hold it.
+ */
+weald_code weald_mutex_unlock(weald_mutex mutex);
+
+/**
+ * Creates a condition variable.
+ */
+weald_code weald_condition_create(weald_condition *condition);
+
+/**
+ * Unlocks a mutex that the caller holds, waits until the condition is signalled, and locks the mutex again. After
+ * WEALD_TIMED_OUT the caller holds the mutex; after WEALD_CANCELLED it does not.
+ */
+weald_code weald_condition_wait(weald_condition condition,
+                                weald_mutex mutex,
+                                int64_t limit_ns);
+
+/**
+ * Wakes the longest waiter, if there is one. Never waits.
+ */
+weald_code weald_condition_signal(weald_condition condition);
+
+/**
+ * Wakes all waiters. Never waits.
+ */
+weald_code weald_condition_broadcast(weald_condition condition);
+
+/**
  * Creates a channel that holds up to `capacity` messages which are sent and not yet received: 0 for a rendezvous,
  * where a send waits for its receive; WEALD_UNBOUNDED for one whose sends never wait.
  */
@@ -550,10 +678,53 @@ weald_code weald_select(weald_select_case *cases,
                         int64_t limit_ns,
                         size_t *chosen);
 
+/**
+ * Calls `function` with `context` soon, behind the callbacks that are ready. `callback` may be null.
+ */
+weald_code weald_callback_start(weald_task_function function,
+                                void *context,
+                                weald_callback *callback);
+
+/**
+ * Calls `function` with `context` once a duration has passed. `callback` may be null.
+ */
+weald_code weald_callback_after(int64_t duration_ns,
+                                weald_task_function function,
+                                void *context,
+                                weald_callback *callback);
+
+/**
+ * Calls `function` with `context` once in each period, until it is cancelled. `callback` may be null.
+ */
+weald_code weald_callback_every(int64_t period_ns,
+                                weald_task_function function,
+                                void *context,
+                                weald_callback *callback);
+
+/**
+ * Cancels a callback. `prevented`, which may be null, gets 1 if that has prevented a call, and 0 if the last call has
+ * begun. The handle is not released.
+ */
+weald_code weald_callback_cancel(weald_callback callback,
+                                 int32_t *prevented);
+
+/**
+ * Waits until a read of a descriptor would not wait: there is data, the other end is closed, or there is an error. For
+ * sockets, pipes, terminals and whatever else epoll takes. The descriptor stays the caller's, and must stay open
+ * meanwhile.
+ */
+weald_code weald_wait_readable(int descriptor,
+                               int64_t limit_ns);
+
+/**
+ * Waits until a write to a descriptor would not wait; as weald_wait_readable.
+ */
+weald_code weald_wait_writable(int descriptor, int64_t limit_ns);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest f6e3ea1c4e655e4c. */
+/* Made by `cargo xtask header`, from sources with the digest 8fa4a23580b1cd03. */

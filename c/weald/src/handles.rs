@@ -151,7 +151,6 @@ pub(crate) fn get<T: Object>(handle: u64) -> Result<Arc<T>, Failure> {
 }
 
 /// The object of a handle, which is released.
-#[cfg_attr(not(test), allow(dead_code, reason = "threads will use it"))]
 pub(crate) fn take<T: Object>(handle: u64) -> Result<Arc<T>, Failure> {
     let object = with_slot(handle, |slot| {
         slot.object.as_ref().filter(|object| is::<T>(object))?;

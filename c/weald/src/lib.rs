@@ -32,5 +32,13 @@ pub mod face {
 
     pub mod processes;
 
+    pub mod threads;
+
+    pub mod forks;
+
+    pub mod locks;
+
     pub mod channels;
+
+    pub mod callbacks;
 }

@@ -68,7 +68,7 @@ static void rendezvous(void) {
   CHECK(pthread_create(&thread, NULL, sends_from_an_os_thread, &channel) == 0);
   DO(weald_channel_receive(channel, WEALD_FOREVER, &message));
   expect_bytes(&message, "outside");
-  CHECK(pthread_join(thread, NULL) == 0);
+  os_join(thread);
   weald_process process;
   DO(weald_process_spawn(NULL, sends_from_a_process, &channel, &process));
   DO(weald_channel_receive(channel, WEALD_FOREVER, &message));
@@ -131,7 +131,7 @@ static void selects(void) {
   DO(weald_select(cases, 4, WEALD_FOREVER, &chosen));
   CHECK(chosen == 0);
   expect_bytes(&cases[0].message, "outside");
-  CHECK(pthread_join(thread, NULL) == 0);
+  os_join(thread);
   /* A send that is chosen. */
   cases[2].channel = one;
   DO(weald_select(&cases[2], 1, WEALD_FOREVER, &chosen));

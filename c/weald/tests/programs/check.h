@@ -55,6 +55,11 @@ static inline void event_wait(weald_channel event) {
   RETURNS(WEALD_CLOSED, weald_channel_receive(event, WEALD_FOREVER, &none));
 }
 
+static void join_os_thread_here(void *context) { CHECK(pthread_join(*(pthread_t *)context, NULL) == 0); }
+
+/* Joins an OS thread of the program, and leaves the worker to others meanwhile. */
+static inline void os_join(pthread_t thread) { DO(weald_blocking(join_os_thread_here, &thread)); }
+
 static int is_in_unit;
 
 /* The test of the program. */
@@ -74,7 +79,8 @@ int main(int arguments, char **argument) {
     test();
     return 0;
   }
-  weald_runtime_options options = {0};
+  weald_runtime_options options;
+  memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.workers = (size_t)atol(argument[1]);
   options.name = "test";

@@ -1,0 +1,165 @@
+/* Threads: results, joins with time limits, cancels; forks and parallel ranges; functions that block. */
+#include "check.h"
+
+static void *same(void *context) { return context; }
+
+static void *waits_for(void *context) {
+  event_wait(*(weald_channel *)context);
+  return context;
+}
+
+static void tell(void *context) { event_happens(*(weald_channel *)context); }
+
+static void joins(void) {
+  weald_thread thread;
+  void *result = NULL;
+  int place;
+  for (int n = 0; n < 100; n++) {
+    DO(weald_thread_spawn(NULL, same, &place, &thread));
+    DO(weald_thread_join(thread, WEALD_FOREVER, &result));
+    CHECK(result == &place);
+    RETURNS(WEALD_HANDLE, weald_thread_join(thread, WEALD_FOREVER, &result));
+  }
+  weald_channel go = event_create(), end = event_create();
+  weald_spawn_options options = {sizeof options, 0, 64 << 10, 0, "waiter"};
+  DO(weald_thread_spawn(&options, waits_for, &go, &thread));
+  RETURNS(WEALD_TIMED_OUT, weald_thread_join(thread, WEALD_AT_ONCE, &result));
+  RETURNS(WEALD_TIMED_OUT, weald_thread_join(thread, 1 * MS, &result));
+  DO(weald_thread_on_end(thread, tell, &end));
+  event_happens(go);
+  event_wait(end);
+  DO(weald_thread_join(thread, WEALD_FOREVER, &result));
+  CHECK(result == &go);
+  DO(weald_release(end));
+  /* Detached. */
+  end = event_create();
+  DO(weald_thread_spawn(NULL, same, NULL, &thread));
+  DO(weald_thread_on_end(thread, tell, &end));
+  DO(weald_thread_detach(thread));
+  RETURNS(WEALD_HANDLE, weald_thread_detach(thread));
+  event_wait(end);
+  DO(weald_release(end));
+  DO(weald_release(go));
+}
+
+static void *is_cancelled(void *context) {
+  weald_channel *channels = context;
+  weald_bytes none;
+  event_happens(channels[0]);
+  RETURNS(WEALD_CANCELLED, weald_channel_receive(channels[1], WEALD_FOREVER, &none));
+  weald_thread thread;
+  DO(weald_thread_spawn(NULL, same, NULL, &thread));
+  RETURNS(WEALD_CANCELLED, weald_thread_join(thread, WEALD_FOREVER, NULL));
+  DO(weald_thread_detach(thread));
+  RETURNS(WEALD_CANCELLED, weald_yield());
+  return context;
+}
+
+static void cancels(void) {
+  weald_channel channels[2] = {event_create(), event_create()};
+  weald_thread thread;
+  void *result = NULL;
+  DO(weald_thread_spawn(NULL, is_cancelled, channels, &thread));
+  event_wait(channels[0]);
+  DO(weald_thread_cancel(thread));
+  RETURNS(WEALD_CANCELLED, weald_thread_join(thread, WEALD_FOREVER, &result));
+  CHECK(result == NULL);
+  DO(weald_check_cancel());
+  RETURNS(WEALD_HANDLE, weald_thread_cancel(thread));
+  DO(weald_release(channels[0]));
+  DO(weald_release(channels[1]));
+}
+
+typedef struct {
+  long n;
+  long result;
+} fib_call;
+
+static void fib(void *context) {
+  fib_call *call = context;
+  if (call->n < 2) {
+    call->result = call->n;
+    return;
+  }
+  fib_call one = {call->n - 1, 0}, other = {call->n - 2, 0};
+  DO(weald_fork(fib, &one, fib, &other));
+  call->result = one.result + other.result;
+}
+
+static void adds(void *context, size_t begin, size_t end) {
+  unsigned char *seen = context;
+  CHECK(begin < end);
+  for (size_t n = begin; n < end; n++) seen[n]++;
+}
+
+static void receives_nothing(void *context) {
+  weald_bytes none;
+  (void)context;
+  RETURNS(WEALD_NO_PROCESS, weald_process_receive(0, &none));
+  DO(weald_sleep(1 * MS));
+}
+
+static int32_t forks_in_a_process(void *context) {
+  DO(weald_fork(receives_nothing, context, receives_nothing, context));
+  weald_bytes message;
+  DO(weald_process_receive(WEALD_FOREVER, &message));
+  expect_bytes(&message, "still here");
+  return 1;
+}
+
+static void forks(void) {
+  fib_call call = {18, 0};
+  fib(&call);
+  CHECK(call.result == 2584);
+  static unsigned char seen[10000];
+  DO(weald_fork_range(0, sizeof seen, 0, adds, seen));
+  DO(weald_fork_range(0, sizeof seen, 7, adds, seen));
+  DO(weald_fork_range(5000, 5000, 7, adds, seen));
+  DO(weald_fork_range(5000, sizeof seen, 100000, adds, seen));
+  for (size_t n = 0; n < sizeof seen; n++) CHECK(seen[n] == (n < 5000 ? 2 : 3));
+  RETURNS(WEALD_ARGUMENT, weald_fork_range(2, 1, 0, adds, seen));
+  RETURNS(WEALD_NULL, weald_fork_range(1, 2, 0, NULL, seen));
+  RETURNS(WEALD_NULL, weald_fork(fib, &call, NULL, NULL));
+  weald_process process;
+  weald_exit exit;
+  DO(weald_process_spawn(NULL, forks_in_a_process, NULL, &process));
+  DO(weald_process_send(process, "still here", 10));
+  DO(weald_process_wait(process, WEALD_FOREVER, &exit));
+  CHECK(exit.code == 1);
+  DO(weald_release(process));
+}
+
+static void blocks(void *context) {
+  CHECK(!weald_in_unit());
+  usleep(1000);
+  *(int *)context = 7;
+}
+
+static void errors(void) {
+  weald_thread thread;
+  weald_spawn_options options = {0};
+  RETURNS(WEALD_NULL, weald_thread_spawn(NULL, NULL, NULL, &thread));
+  RETURNS(WEALD_NULL, weald_thread_spawn(NULL, same, NULL, NULL));
+  RETURNS(WEALD_ARGUMENT, weald_thread_spawn(&options, same, NULL, &thread));
+  options.size = sizeof options;
+  options.flags = WEALD_OWN_THREAD;
+  RETURNS(WEALD_ARGUMENT, weald_thread_spawn(&options, same, NULL, &thread));
+  options.flags = 0;
+  options.stack_size = (size_t)1 << 40;
+  RETURNS(WEALD_NO_ROOM, weald_thread_spawn(&options, same, NULL, &thread));
+  RETURNS(WEALD_HANDLE, weald_thread_join(0, 0, NULL));
+  RETURNS(WEALD_HANDLE, weald_thread_cancel(0));
+  RETURNS(WEALD_HANDLE, weald_thread_on_end(0, tell, NULL));
+  RETURNS(WEALD_NULL, weald_thread_on_end(0, NULL, NULL));
+}
+
+static void test(void) {
+  errors();
+  joins();
+  cancels();
+  forks();
+  int number = 0;
+  DO(weald_blocking(blocks, &number));
+  CHECK(number == 7);
+  RETURNS(WEALD_NULL, weald_blocking(NULL, NULL));
+}
