@@ -25,7 +25,7 @@ use crate::frame::{self, Kind};
 use crate::item::Item;
 use crate::keys::Keys;
 use crate::log::Batch;
-use crate::medium::{Medium, MediumFile, write_all};
+use crate::medium::{Medium, MediumFile};
 use crate::next_step::{NextStep, State};
 use crate::place::{Place, SegmentId};
 use crate::reserve::Reserve;
@@ -77,7 +77,7 @@ pub enum Work {
     Prepare,
 }
 
-/// How bytes are written to a file: [`write_all`], or, where nothing counts yet, `write_whole`.
+/// How bytes are written to a file: by `write_all`, or, where nothing counts yet, by `write_whole`.
 type Write = fn(&dyn MediumFile, &[u8], u64) -> io::Result<()>;
 
 /// Why the journal has to end.
@@ -221,11 +221,7 @@ impl Core {
             });
             added.map_err(failed)?;
         }
-        let written = batch
-            .items
-            .iter()
-            .try_for_each(|item| self.write_item(item));
-        written.map_err(failed)?;
+        self.write_items(&batch.items).map_err(failed)?;
         self.must_be_newest()?;
         if batch.erasures.is_empty() {
             return Ok(());
@@ -259,11 +255,7 @@ impl Core {
         known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Writes a part of a batch. After a short write nothing more is written.
-    fn write_item(&self, item: &Item) -> io::Result<()> {
-        self.write_item_with(item, write_all)
-    }
-
+    /// Writes a part of a batch.
     pub(crate) fn write_item_with(&self, item: &Item, write: Write) -> io::Result<()> {
         match item {
             Item::Bytes(place, bytes) => {

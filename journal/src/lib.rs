@@ -83,6 +83,7 @@ mod search;
 mod searching;
 mod seen;
 mod threads;
+mod together;
 mod write_ahead;
 
 // The journal, as users see it.
