@@ -44,7 +44,7 @@ pub(crate) fn sample_early(worker_loop: &WorkerLoop<'_>) {
     }
 }
 
-/// The time until now is not a part of the work that follows: neither for the pace of the looks, nor for the coarseness.
+/// The time until now is not a part of the work that follows, neither for the pace of the looks nor for the coarseness.
 pub(crate) fn restart_clock(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     worker_loop.last_look.set(now);
