@@ -21,10 +21,6 @@ const WORDS: [Word; 6] = [
         crate_folder: "kernel",
         word: "look",
         files: &[
-            "kernel/src/scheduler/stackful/wait/block.rs",
-            "kernel/src/scheduler/threads/held_up.rs",
-            "kernel/src/scheduler/threads/pool.rs",
-            "kernel/src/scheduler/threads/visits.rs",
             "kernel/src/scheduler/workers/search.rs",
             "kernel/src/scheduler/workers/search/pace.rs",
             "kernel/src/scheduler/workers/waker.rs",

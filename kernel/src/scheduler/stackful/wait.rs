@@ -288,7 +288,7 @@ pub(crate) fn wait_on<F: Future>(
         Some(root) if may_suspend_unwinding(cx, root) => {
             let (begun, in_hook) = (Instant::now(), OnceCell::new());
             let others_wait = || {
-                begun.elapsed() >= block::LOOK
+                begun.elapsed() >= block::RECHECK
                     && context::again()
                         .pinned_here()
                         .is_some_and(PinnedQueue::has_runnable)

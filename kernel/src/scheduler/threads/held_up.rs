@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// The time between two looks of the monitor.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// The time between two checks of the monitor.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(5);
 /// How many jobs a report names at most.
 const NAMED: usize = 3;
 /// After how many times `stuck_after` there will be no report about the holder itself. Each round looks for one, and
@@ -131,7 +131,7 @@ pub(crate) fn take_names_for(shared: &Shared, job: &JobRef) -> LateNames {
 }
 
 /// The names of the jobs that `holder` holds up. If there are any, they are about to be reported. The monitor calls
-/// this, so only the jobs that are named are looked at: there may be a hundred thousand.
+/// this, so only the jobs that are named are read: there may be a hundred thousand.
 fn take_names(shared: &Shared, holder: &Held) -> LateNames {
     let jobs = holder.queue.runnable_jobs(NAMED);
     if !jobs.is_empty() {
@@ -148,17 +148,17 @@ fn take_names(shared: &Shared, holder: &Held) -> LateNames {
     LateNames::of_first(first.collect(), all)
 }
 
-/// When the monitor last looked for jobs that are held up. A look goes through all threads, which may be many.
+/// When the monitor last checked for jobs that are held up. A check goes through all threads, which may be many.
 #[derive(Default)]
-pub(super) struct LastLook {
+pub(super) struct LastCheck {
     at: Option<Instant>,
     is_soon: bool,
 }
 
-impl LastLook {
+impl LastCheck {
     /// Calls [`report()`], unless it was called a moment ago. Called by the monitor each round.
     pub(super) fn report_at_times(&mut self, shared: &Shared) -> bool {
-        if self.at.is_none_or(|at| at.elapsed() >= BETWEEN_LOOKS) {
+        if self.at.is_none_or(|at| at.elapsed() >= BETWEEN_CHECKS) {
             self.is_soon = report(shared);
             self.at = Some(Instant::now());
         }
@@ -188,7 +188,7 @@ fn report(shared: &Shared) -> bool {
 }
 
 /// Whether the monitor must not sleep, because it must soon report what another job holds up. If not, a job that is
-/// held up from now on wakes the monitor. For futures of `block_on`: [`visits::must_look`].
+/// held up from now on wakes the monitor. For futures of `block_on`: [`visits::must_check`].
 pub(crate) fn must_watch(shared: &Shared) -> bool {
     let mut unreported = shared.detached.holders(|_| true);
     unreported.retain(|holder| !holder.held_up_reported && !is_waiting(&holder.job));
@@ -197,7 +197,7 @@ pub(crate) fn must_watch(shared: &Shared) -> bool {
     }
     let is_held = |number| unreported.iter().any(|holder| holder.number == number);
     let queues = shared.pool.pinned_queues(|number, _| is_held(number));
-    // Before the look: a job that comes later wakes the monitor.
+    // Before the check: a job that comes later wakes the monitor.
     queues.values().for_each(|queue| queue.watch());
     queues.values().any(|queue| queue.len() > 0)
 }

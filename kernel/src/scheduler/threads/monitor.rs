@@ -67,7 +67,7 @@ use crate::{
             blocking_threads, crowd,
             detached_round::{self, is_fork, note_offence},
             detached_run::{Activity, Cause, DetachedRun, RunningCode},
-            held_up::{self, LastLook},
+            held_up::{self, LastCheck},
             monitor::{
                 circle_watch::CircleWatch,
                 conditions::{Conditions, Taker, taker_of_round},
@@ -134,7 +134,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
     };
     let mut watched: Vec<(Watched, OverdueWatch)> = shared.workers.iter().map(begin).collect();
     let mut injector_watch = OverdueWatch::new(shared.injector.counts(), Instant::now());
-    let (mut quiet, mut held_up) = (0, LastLook::default());
+    let (mut quiet, mut held_up) = (0, LastCheck::default());
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
         let memory = RoundMemory::attempt();
@@ -206,7 +206,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
         && !shared.blocking.must_check()
-        && !visits::must_look(shared)
+        && !visits::must_check(shared)
         && !shared.pool.outboxes.is_any_begun()
         && !shared.forks.must_find_blocked(shared)
 }

@@ -265,14 +265,14 @@ impl ThreadPool {
         visitors.retain(|visitor| !Arc::ptr_eq(&visitor.pinned, pinned));
     }
 
-    /// Calls `look` for each visitor. Threads that enter `block_on` or leave it wait meanwhile.
-    pub(super) fn look_at_visits(
+    /// Calls `act` for each visitor. Threads that enter `block_on` or leave it wait meanwhile.
+    pub(super) fn each_visit(
         &self,
-        mut look: impl FnMut(&Arc<PinnedQueue>, &VisitRun, &mut LastSeen),
+        mut act: impl FnMut(&Arc<PinnedQueue>, &VisitRun, &mut LastSeen),
     ) {
         for Visitor { pinned, last } in &mut *lock(&self.visitors) {
             if let Some(visit) = pinned.visit() {
-                look(pinned, visit, last);
+                act(pinned, visit, last);
             }
         }
     }

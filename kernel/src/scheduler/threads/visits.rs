@@ -132,9 +132,9 @@ pub(crate) fn announce((visit, shared): (&VisitRun, &Shared), job: JobRef) -> bo
 }
 
 /// Whether the monitor must see how a run goes on.
-pub(super) fn must_look(shared: &Shared) -> bool {
+pub(super) fn must_check(shared: &Shared) -> bool {
     let mut must = false;
-    shared.pool.look_at_visits(|_, visit, last| {
+    shared.pool.each_visit(|_, visit, last| {
         let poll = visit.main.seen();
         must |= visit.seen().is_unlisted();
         must |= poll.may_hold_up() && !last.poll.is_reported_of(poll);
@@ -147,7 +147,7 @@ pub(super) fn check(shared: &Shared) {
     let bound = shared.config.stuck_after;
     let half = bound / 2;
     let (mut long, mut long_polls) = (Vec::new(), Vec::new());
-    shared.pool.look_at_visits(|pinned, visit, last| {
+    shared.pool.each_visit(|pinned, visit, last| {
         if last.poll.check(visit.main.seen(), bound) {
             long_polls.push(visit.thread);
         }
@@ -178,7 +178,7 @@ fn judge_polls(shared: &Shared, numbers: &[u32]) {
         .map(|number| (*number, ThreadTimes::of(*number)));
     let times: HashMap<u32, Option<ThreadTimes>> = asked.collect();
     let bound = shared.config.stuck_after;
-    shared.pool.look_at_visits(|_, visit, last| {
+    shared.pool.each_visit(|_, visit, last| {
         if let Some(now) = times.get(&visit.thread)
             && last.poll.lasts(visit.main.seen(), bound)
         {
@@ -203,7 +203,7 @@ pub(super) struct LongPoll {
 pub(super) fn polls_that_hold_up(shared: &Shared) -> Vec<LongPoll> {
     let bound = shared.config.stuck_after;
     let mut polls = Vec::new();
-    shared.pool.look_at_visits(|pinned, visit, last| {
+    shared.pool.each_visit(|pinned, visit, last| {
         if pinned.len() > 0 && last.poll.lasts(visit.main.seen(), bound) {
             polls.push(LongPoll {
                 number: visit.thread,
@@ -220,7 +220,7 @@ pub(super) fn polls_that_hold_up(shared: &Shared) -> Vec<LongPoll> {
 
 /// Notes that a report names the jobs which the poll holds up. Called by the monitor.
 pub(super) fn set_poll_reported(shared: &Shared, poll: &LongPoll) {
-    shared.pool.look_at_visits(|pinned, _, last| {
+    shared.pool.each_visit(|pinned, _, last| {
         let PollWatch {
             since, is_reported, ..
         } = &mut last.poll;

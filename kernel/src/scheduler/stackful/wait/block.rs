@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// How often a job that holds its thread checks whether other jobs must run there.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+pub(super) const RECHECK: Duration = Duration::from_millis(10);
 
 /// Runs `f` on the calling OS thread, which it may block, or compute on for long. Another thread serves the worker
 /// meanwhile, but not the jobs that are pinned to the caller's OS thread: started threads, jobs in
@@ -305,7 +305,7 @@ impl HeldWait {
             report::holds_pinned_jobs(LateName::of(job), pinned);
         }
         let held = self.since.elapsed();
-        if self.is_told || held < LOOK {
+        if self.is_told || held < RECHECK {
             return;
         }
         // The monitor lists the threads of the pool, but such a wait is announced to it.
@@ -345,7 +345,7 @@ fn park_thread_in_job(
                 held.shutdown = shutdown;
                 parker.waker().wake();
             }
-            parker.park_timeout(LOOK);
+            parker.park_timeout(RECHECK);
             if !is_over() && !gives_way() {
                 held.report(header);
             }

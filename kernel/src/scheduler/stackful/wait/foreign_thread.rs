@@ -22,7 +22,7 @@ use crate::{
             visit_run::{VisitRun, main_poll::MainFuture},
             wait::{
                 Meanwhile,
-                block::LOOK,
+                block::RECHECK,
                 panic_hook::{self, is_in_panic_hook},
             },
         },
@@ -102,7 +102,7 @@ impl Meanwhile<'_> {
         match self {
             Meanwhile::RunsPinned => thread::park(),
             // No wake reports that the parts have begun to wait.
-            Meanwhile::Holds(_) => thread::park_timeout(LOOK),
+            Meanwhile::Holds(_) => thread::park_timeout(RECHECK),
         }
     }
 }
