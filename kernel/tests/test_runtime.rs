@@ -9,6 +9,7 @@ use std::{
     collections::HashSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex},
+    thread,
     time::Duration,
 };
 
@@ -17,6 +18,54 @@ use weald_kernel::{
     JoinSet, Mailbox, Runtime, Spawn, Wait, now, scope, sleep, spawn, spawn_local, timeout,
     yield_now,
 };
+
+/// Opens a latch, and waits for another, while its job unwinds.
+struct WaitsAtDrop(Latch, Latch);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        assert!(thread::panicking());
+        self.0.open();
+        self.1.clone().wait();
+    }
+}
+
+/// As the documentation of `Runtime::test` says: a lock of `std` is poisoned then, and one of `weald::sync` is not.
+#[test]
+fn beside_a_destructor_that_waits_while_unwinding_other_jobs_go_on_and_count_as_panicking() {
+    let _watch = watch();
+    for seed in 0..20 {
+        let std_lock = Arc::new(Mutex::new(()));
+        let lock = Arc::new(weald_sync::Mutex::new(()));
+        let (unwinds, goes_on) = (Latch::default(), Latch::default());
+        Runtime::test(seed).block_on(async {
+            let (locks, latches) = (
+                (std_lock.clone(), lock.clone()),
+                (unwinds.clone(), goes_on.clone()),
+            );
+            let begun = Latch::default();
+            let has_begun = begun.clone();
+            let other = spawn_local(async move {
+                let _guard = locks.1.lock().await;
+                let _std_guard = locks.0.lock().unwrap();
+                has_begun.open();
+                latches.0.wait();
+                assert!(thread::panicking());
+                latches.1.open();
+            });
+            begun.await;
+            let fails = spawn(async move {
+                let _waits = WaitsAtDrop(unwinds, goes_on);
+                panic!("on purpose");
+            });
+            let failed: Result<(), _> = fails.await;
+            assert!(failed.unwrap_err().is_panic());
+            other.unwrap().await.unwrap();
+            drop(lock.lock().await);
+        });
+        assert!(std_lock.is_poisoned());
+    }
+}
 
 /// The order in which ten jobs took their steps.
 fn order(seed: u64) -> Vec<u32> {

@@ -14,6 +14,9 @@
 //! Jobs in `wait()` suspend their stacks, as they do on workers. Jobs that are still suspended when `block_on`
 //! returns are cancelled then: the thread no longer runs them.
 //!
+//! The standard library counts unwindings by thread, so while a destructor waits in one, the other jobs count as
+//! unwinding, too (0054).
+//!
 //! # Safety
 //! - **driver**: what the loops share lives in the frame of `block_on`, and `DRIVER` points to it until every stack
 //!   that is suspended on the thread has ended.
@@ -78,6 +81,11 @@ impl Runtime {
     /// the program uses no socket, no thread of its own and no clock but the runtime's.
     ///
     /// Jobs that are inside [`wait()`](crate::Wait::wait) when `block_on` returns are cancelled.
+    ///
+    /// While a destructor waits because its job unwinds, [`std::thread::panicking`] is true in the other jobs, too,
+    /// which run on the same thread (on workers, only in jobs that are pinned to the thread). A guard of a `std` lock
+    /// that one of them has taken before, and drops meanwhile, poisons the lock. To avoid it: let destructors only
+    /// start what others finish, or use the locks of `weald::sync`, which are never poisoned.
     ///
     /// ```
     /// use std::time::Duration;
