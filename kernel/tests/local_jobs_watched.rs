@@ -156,7 +156,9 @@ fn a_future_of_block_on_that_waits_holds_nothing_up() {
         }
     });
     flushed();
-    let found = reports("weald::monitor", "`busy ");
+    // On a machine with more threads than cores, one of the jobs may be named for holding up the other.
+    let mut found = reports("weald::monitor", "`busy ");
+    found.retain(|report| report.text.contains("the future of block_on"));
     assert!(found.is_empty(), "{found:?}");
 }
 
