@@ -221,6 +221,7 @@ fn stall(level: Level) -> Vec<Row> {
             ("computes", 50),
             ("blocks", 600),
             ("computes", 600),
+            ("callback", 600),
         ],
     };
     let row = |(offender, offenders): (&str, usize), burst: &str, seconds: usize| {
@@ -392,6 +393,7 @@ mod tests {
             "stall offender=sends offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=file offenders=600 burst=no pingers=10000 seconds=10",
             "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
+            "stall offender=callback offenders=600 burst=yes pingers=10000 seconds=2",
             "lifecycle n=100000",
             "call rounds=1000000 callee=server timeout=yes",
             "call-behind-queue waiting=1000000 rounds=100000",

@@ -48,6 +48,7 @@ mod definition;
 mod durable;
 mod fifo;
 mod forking;
+mod holding;
 mod host;
 mod journal_offenders;
 pub(crate) mod kind;
@@ -186,7 +187,7 @@ pub static ALL: [Workload; 44] = [
                  offender=file reads a FIFO that nobody writes, to the end; each tick also reads a small file \
                  and looks up localhost, and is late by what they take; offenders=0 is the row without. \
                  offender=hook blocks in the program's panic hook, unwinding waits in a destructor while a panic \
-                 unwinds, receptor blocks in a thread of a receptor. \
+                 unwinds, receptor blocks in a thread of a receptor, callback in a callback. \
                  offender=sends sends 1,200,000 messages to 60 processes in turn without a wait, and again when they \
                  have received all. \
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \

@@ -10,11 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use weald::process::callback;
 use weald::process::receptor::Receptor;
 use weald::sync::oneshot;
 use weald::{JoinError, JoinHandle, Spawn, Wait};
 
 use super::fifo::{Fifo, read};
+pub(crate) use super::holding::compute;
+pub(super) use super::holding::{block, compute_while};
 use super::senders::send_again;
 use crate::error::Error;
 use crate::reports::{self, Report, ReportLog};
@@ -52,12 +55,14 @@ pub(super) enum OffenderKind {
     Unwinding,
     /// A thread of a receptor of it blocks.
     Receptor,
+    /// A callback of it blocks.
+    Callback,
     /// It sends for long.
     Sends,
 }
 
 /// All names on the command line; `none` is not among them.
-const KINDS: [(&str, OffenderKind); 12] = [
+const KINDS: [(&str, OffenderKind); 13] = [
     ("blocks", OffenderKind::Blocks),
     ("computes", OffenderKind::Computes),
     ("holds", OffenderKind::Holds),
@@ -69,6 +74,7 @@ const KINDS: [(&str, OffenderKind); 12] = [
     ("hook", OffenderKind::Hook),
     ("unwinding", OffenderKind::Unwinding),
     ("receptor", OffenderKind::Receptor),
+    ("callback", OffenderKind::Callback),
     ("sends", OffenderKind::Sends),
 ];
 
@@ -136,8 +142,8 @@ impl Offenders {
         let hook = (kind == OffenderKind::Hook).then(BlockingHook::new);
         let names: Vec<String> = (0..count)
             .map(|index| match kind {
-                // A receptor's threads have no names: all are named by the place of their spawn.
-                OffenderKind::Receptor => file!().to_owned(),
+                // Callbacks and a receptor's threads have no names: all are named by the place of their start.
+                OffenderKind::Receptor | OffenderKind::Callback => file!().to_owned(),
                 _ => format!("offender-{run:04}-{index:04}"),
             })
             .collect();
@@ -251,13 +257,30 @@ fn start(name: &str, offender: impl Future<Output = ()> + Send + 'static) -> Joi
 }
 
 async fn burst(kind: OffenderKind, shared: Arc<Shared>, index: usize) {
-    if !shared.stop.load(Ordering::Relaxed) {
-        shared.begun[index].store(true, Ordering::Relaxed);
-        match kind {
-            OffenderKind::Computes => compute_until_stopped(BURST, &shared),
-            _ => block(BURST),
+    let offend = move || {
+        if !shared.stop.load(Ordering::Relaxed) {
+            shared.begun[index].store(true, Ordering::Relaxed);
+            match kind {
+                OffenderKind::Computes => compute_until_stopped(BURST, &shared),
+                _ => block(BURST),
+            }
         }
+    };
+    match kind {
+        OffenderKind::Callback => in_callback(offend).await,
+        _ => offend(),
     }
+}
+
+/// Calls `offend` in a callback, and waits until that has ended.
+async fn in_callback(offend: impl FnOnce() + Send + 'static) {
+    let (ends, mut ended) = oneshot::channel::<()>();
+    let call = move || {
+        let _ends = ends;
+        offend();
+    };
+    callback::spawn(call).detach();
+    let _closed = ended.receive().await;
 }
 
 async fn again(kind: OffenderKind, shared: Arc<Shared>) {
@@ -273,6 +296,7 @@ async fn again(kind: OffenderKind, shared: Arc<Shared>) {
         }
         weald::sleep(REST).await;
         match kind {
+            OffenderKind::Callback => in_callback(|| block(OFFENCE)).await,
             OffenderKind::Computes => compute(OFFENCE),
             OffenderKind::Holds => {
                 let held = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -403,31 +427,8 @@ async fn spawn_again(shared: Arc<Shared>) {
     receptor.end();
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it measures code that blocks a worker, and ends what may hold all of them"
-)]
-pub(super) fn block(length: Duration) {
-    std::thread::sleep(length);
-}
-
-/// Computes for this long without waiting.
-pub(crate) fn compute(length: Duration) {
-    compute_while(length, || true);
-}
-
 fn compute_until_stopped(length: Duration, shared: &Shared) {
     compute_while(length, || !shared.stop.load(Ordering::Relaxed));
-}
-
-fn compute_while(length: Duration, goes_on: impl Fn() -> bool) {
-    let begin = Instant::now();
-    let mut value = 1_u64;
-    while begin.elapsed() < length && goes_on() {
-        for _ in 0..1000 {
-            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005) + 1);
-        }
-    }
 }
 
 #[cfg(test)]

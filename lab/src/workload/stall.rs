@@ -94,10 +94,10 @@ fn size(params: &Params) -> Result<StallSize, Error> {
     if is_burst
         && !matches!(
             offender,
-            Some(OffenderKind::Blocks | OffenderKind::Computes)
+            Some(OffenderKind::Blocks | OffenderKind::Computes | OffenderKind::Callback)
         )
     {
-        let sentence = "A burst blocks or computes: give offender=blocks or offender=computes.";
+        let sentence = "A burst blocks or computes: give offender=blocks, computes or callback.";
         return Err(Error::Usage(sentence.into()));
     }
     let pingers = match params.get("pingers") {
