@@ -251,6 +251,24 @@ fn a_stack_that_overflows_ends_the_program_with_a_sentence() {
     );
 }
 
+#[test]
+fn the_symbols_of_the_shared_library_have_a_version() {
+    let library = libraries().join("libmyth.so");
+    let Ok(table) = Command::new("objdump").arg("-T").arg(library).output() else {
+        eprintln!("left out: there is no objdump.");
+        return;
+    };
+    let table = String::from_utf8_lossy(&table.stdout);
+    let functions: Vec<&str> = table
+        .lines()
+        .filter(|line| line.contains(" myth_"))
+        .collect();
+    assert!(functions.len() > 50, "{table}");
+    for function in functions {
+        assert!(function.contains("libmyth.so.0"), "{function}");
+    }
+}
+
 fn is_in_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric()
 }

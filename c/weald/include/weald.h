@@ -95,6 +95,47 @@
 #define WEALD_CASE_NEVER 4
 
 /**
+ * A place for a node: before all children of a node.
+ */
+#define WEALD_FIRST_IN 0
+
+/**
+ * A place: after all children of a node.
+ */
+#define WEALD_LAST_IN 1
+
+/**
+ * A place: before a node, with the same parent.
+ */
+#define WEALD_BEFORE 2
+
+/**
+ * A place: after a node, with the same parent.
+ */
+#define WEALD_AFTER 3
+
+/**
+ * How far a commit must have got before it returns: as far as the forest gets, for one on disk until it survives the
+ * loss of power.
+ */
+#define WEALD_LEVEL_DEFAULT 0
+
+/**
+ * The forest has taken it.
+ */
+#define WEALD_LEVEL_ACCEPTED 1
+
+/**
+ * It survives the end of the program.
+ */
+#define WEALD_LEVEL_BUFFERED 2
+
+/**
+ * It survives the loss of power.
+ */
+#define WEALD_LEVEL_DURABLE 3
+
+/**
  * What a function returns: `WEALD_OK`, or why it has not done what it was asked for. Later versions may have more
  * codes.
  */
@@ -275,6 +316,52 @@ typedef struct {
  * instead.
  */
 typedef uint64_t weald_callback;
+
+/**
+ * A version of a tree, which never changes. Any thread and any unit may read it, also at once. It is kept until it is
+ * released.
+ */
+typedef uint64_t weald_view;
+
+/**
+ * A version of a forest. Those of one opening are ordered by their numbers.
+ */
+typedef struct {
+  /**
+   * The opening of the forest in which it was made.
+   */
+  uint64_t incarnation;
+  /**
+   * The number of the commit that made it.
+   */
+  uint64_t number;
+} weald_tree_version;
+
+/**
+ * A node: its number in its tree, which it keeps in every version. Zero is no node.
+ */
+typedef uint64_t weald_node;
+
+/**
+ * A forest: trees with names, whose versions are kept. Any thread and any unit may use it.
+ */
+typedef uint64_t weald_forest;
+
+/**
+ * A tree of a forest. Any thread and any unit may use it.
+ */
+typedef uint64_t weald_tree;
+
+/**
+ * A watch of a tree, which yields its commits in their order. One call at a time.
+ */
+typedef uint64_t weald_watch;
+
+/**
+ * An edit of a tree: a private version. One call at a time. What it reads and changes decides with which other commits
+ * it conflicts.
+ */
+typedef uint64_t weald_edit;
 
 /**
  * It is done.
@@ -721,10 +808,182 @@ weald_code weald_wait_readable(int descriptor,
  */
 weald_code weald_wait_writable(int descriptor, int64_t limit_ns);
 
+/**
+ * The version of a view.
+ */
+weald_code weald_view_version(weald_view view, weald_tree_version *version);
+
+/**
+ * How many nodes a view has.
+ */
+weald_code weald_view_length(weald_view view, uint64_t *length);
+
+/**
+ * The topmost node.
+ */
+weald_code weald_view_root(weald_view view, weald_node *node);
+
+/**
+ * The node above a node; zero above the root.
+ */
+weald_code weald_view_parent(weald_view view, weald_node node, weald_node *parent);
+
+/**
+ * The children of a node, in order. `count` gets how many it has, and `children` the first `capacity` of them, or
+ * fewer; it may be null if `capacity` is zero.
+ */
+weald_code weald_view_children(weald_view view,
+                               weald_node node,
+                               weald_node *children,
+                               size_t capacity,
+                               size_t *count);
+
+/**
+ * The child of a node at a position. WEALD_MISSING behind the last one.
+ */
+weald_code weald_view_child(weald_view view, weald_node node, size_t position, weald_node *child);
+
+/**
+ * The bytes of an attribute of a node. WEALD_MISSING if it has none of this name.
+ */
+weald_code weald_view_get(weald_view view, weald_node node, const char *name, weald_bytes *value);
+
+/**
+ * The names of the attributes of a node, sorted, each with a zero byte behind it.
+ */
+weald_code weald_view_attributes(weald_view view, weald_node node, weald_bytes *names);
+
+/**
+ * Opens the forest in a directory, which is created if it is missing; or, if `directory` is null, a new one in
+ * memory. A commit to a forest on disk survives the loss of power once it has returned, unless it asks for less.
+ */
+weald_code weald_forest_open(const char *directory,
+                             weald_forest *forest);
+
+/**
+ * Closes a forest, and releases its handle. What was committed is in its files then, and the directory may be opened
+ * again, even while handles of its trees are left. A forest in memory is lost with its last handle.
+ */
+weald_code weald_forest_close(weald_forest forest);
+
+/**
+ * The names of all trees, sorted, each with a newline behind it, which no name contains.
+ */
+weald_code weald_forest_names(weald_forest forest, weald_bytes *names);
+
+/**
+ * Creates a tree of one node. WEALD_TAKEN if there is one of this name.
+ */
+weald_code weald_forest_create(weald_forest forest, const char *name, weald_tree *tree);
+
+/**
+ * The tree of a name. WEALD_MISSING if there is none.
+ */
+weald_code weald_forest_get(weald_forest forest, const char *name, weald_tree *tree);
+
+/**
+ * Deletes the tree of a name. Its handles and its versions can still be read.
+ */
+weald_code weald_forest_delete(weald_forest forest, const char *name);
+
+/**
+ * Renames a tree.
+ */
+weald_code weald_forest_rename(weald_forest forest, const char *name, const char *new_name);
+
+/**
+ * The name of a tree.
+ */
+weald_code weald_tree_name(weald_tree tree, weald_bytes *name);
+
+/**
+ * A view of a version of a tree: of the one at `version`, or of the newest one if that is null. WEALD_MISSING if
+ * the version does not exist, or is no longer kept in memory.
+ */
+weald_code weald_tree_view(weald_tree tree,
+                           const weald_tree_version *version,
+                           weald_view *view);
+
+/**
+ * Watches a tree: the watch yields the commits after `since`, or from now on if that is null.
+ */
+weald_code weald_tree_watch(weald_tree tree, const weald_tree_version *since, weald_watch *watch);
+
+/**
+ * Waits for the next commit. `version` gets its version, and `view` a view of the tree as it left it, which is to be
+ * released; either may be null. WEALD_LAGGED if commits were missed: the next call goes on behind them. WEALD_CLOSED
+ * if the tree was deleted, or its journal was closed. WEALD_TIMED_OUT if no commit came in time.
+ */
+weald_code weald_watch_next(weald_watch watch,
+                            int64_t limit_ns,
+                            weald_tree_version *version,
+                            weald_view *view);
+
+/**
+ * Begins an edit of a tree, from the version of a view of that tree, or from the newest one if `view` is zero.
+ */
+weald_code weald_edit_begin(weald_tree tree,
+                            weald_view view,
+                            weald_edit *edit);
+
+/**
+ * The topmost node.
+ */
+weald_code weald_edit_root(weald_edit edit, weald_node *node);
+
+/**
+ * Adds a node without attributes at a place: WEALD_FIRST_IN, WEALD_LAST_IN, WEALD_BEFORE or WEALD_AFTER `at`.
+ */
+weald_code weald_edit_add(weald_edit edit,
+                          int32_t place,
+                          weald_node at,
+                          weald_node *node);
+
+/**
+ * Moves a node, with all that is below it, to a place as in weald_edit_add.
+ */
+weald_code weald_edit_move(weald_edit edit, weald_node node, int32_t place, weald_node at);
+
+/**
+ * Deletes a node, with all that is below it.
+ */
+weald_code weald_edit_delete(weald_edit edit, weald_node node);
+
+/**
+ * Puts an attribute of a node to a copy of `length` bytes at `data`.
+ */
+weald_code weald_edit_put(weald_edit edit,
+                          weald_node node,
+                          const char *name,
+                          const void *data,
+                          size_t length);
+
+/**
+ * Deletes an attribute of a node.
+ */
+weald_code weald_edit_remove(weald_edit edit, weald_node node, const char *name);
+
+/**
+ * The bytes of an attribute in the edit. The read counts: a commit that changes the attribute meanwhile conflicts.
+ */
+weald_code weald_edit_get(weald_edit edit,
+                          weald_node node,
+                          const char *name,
+                          weald_bytes *value);
+
+/**
+ * Commits an edit, and releases its handle, also if the commit fails. `level` is one of WEALD_LEVEL_DEFAULT,
+ * WEALD_LEVEL_ACCEPTED, WEALD_LEVEL_BUFFERED, WEALD_LEVEL_DURABLE. `version`, which may be null, gets the version that
+ * it made. WEALD_CONFLICT if another commit came first that it does not go with.
+ */
+weald_code weald_edit_commit(weald_edit edit,
+                             int32_t level,
+                             weald_tree_version *version);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 8fa4a23580b1cd03. */
+/* Made by `cargo xtask header`, from sources with the digest 4b087b22738c53df. */

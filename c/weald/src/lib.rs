@@ -41,4 +41,10 @@ pub mod face {
     pub mod channels;
 
     pub mod callbacks;
+
+    pub mod views;
+
+    pub mod forest;
+
+    pub mod edits;
 }

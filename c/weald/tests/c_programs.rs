@@ -168,6 +168,11 @@ fn callbacks() {
 }
 
 #[test]
+fn forests() {
+    check("forest.c");
+}
+
+#[test]
 fn exceptions() {
     check("exceptions.cpp");
 }
@@ -190,6 +195,24 @@ fn an_exception_that_leaves_a_function_ends_the_program_with_a_sentence() {
             errors,
             "weald: an exception has left a function that the library had called; aborting\n"
         );
+    }
+}
+
+#[test]
+fn the_symbols_of_the_shared_library_have_a_version() {
+    let library = libraries().join("libweald_c.so");
+    let Ok(table) = Command::new("objdump").arg("-T").arg(library).output() else {
+        eprintln!("left out: there is no objdump.");
+        return;
+    };
+    let table = String::from_utf8_lossy(&table.stdout);
+    let functions: Vec<&str> = table
+        .lines()
+        .filter(|line| line.contains(" weald_"))
+        .collect();
+    assert!(functions.len() > 50, "{table}");
+    for function in functions {
+        assert!(function.contains("libweald.so.0"), "{function}");
     }
 }
 

@@ -62,7 +62,8 @@ fn declarations(file: &File) -> Vec<String> {
     let declaration = |item: &Item| match item {
         Item::Fn(function) if is_public(&function.vis) => {
             let mut tokens = function.sig.to_token_stream();
-            for attribute in &function.attrs {
+            let documentation = |attribute: &&syn::Attribute| attribute.path().is_ident("doc");
+            for attribute in function.attrs.iter().filter(documentation) {
                 attribute.to_tokens(&mut tokens);
             }
             Some(tokens.to_string())
