@@ -1,0 +1,124 @@
+"""Tests of the module `weald`; `cargo test -p weald-c --test python` runs them."""
+
+import tempfile
+import threading
+import unittest
+
+import weald
+
+
+class Processes(unittest.TestCase):
+    def test_a_process_answers_until_it_is_told_to_end(self):
+        answers = weald.Channel(None)
+
+        def double():
+            count = 0
+            while True:
+                message = weald.receive()
+                if not message:
+                    return count
+                count += 1
+                answers.send(message * 2)
+
+        process = weald.spawn(double, name="doubler")
+        for word in (b"a", b"bc"):
+            process.send(word)
+        self.assertEqual([answers.receive(), answers.receive()], [b"aa", b"bcbc"])
+        process.send(b"")
+        self.assertEqual(process.wait(), 2)
+        with self.assertRaises(weald.Closed):
+            process.send(b"late")
+
+    def test_many_processes_wait_at_once(self):
+        ends = weald.Channel(None)
+
+        def waits(number):
+            weald.receive()
+            ends.send(b"%d" % number)
+
+        processes = [weald.spawn(waits, number) for number in range(50)]
+        for process in processes:
+            process.send(b"go")
+        ended = {int(ends.receive()) for _ in processes}
+        self.assertEqual(ended, set(range(50)))
+
+    def test_a_process_that_is_cancelled_finds_no_more_messages(self):
+        seen = weald.Channel(None)
+
+        def waits():
+            seen.send(b"waits")
+            try:
+                weald.receive()
+            except weald.Cancelled:
+                seen.send(b"cancelled")
+                raise
+
+        process = weald.spawn(waits)
+        self.assertEqual(seen.receive(), b"waits")
+        process.cancel()
+        self.assertIsNone(process.wait())
+        self.assertEqual(seen.receive(), b"cancelled")
+
+    def test_names(self):
+        process = weald.spawn(lambda: int(weald.receive()))
+        process.register("python")
+        weald.find("python").send(b"7")
+        self.assertEqual(process.wait(), 7)
+        with self.assertRaises(weald.Missing):
+            weald.find("python")
+
+    def test_outside_of_processes_there_are_no_messages(self):
+        with self.assertRaises(weald.Error):
+            weald.receive(0)
+
+
+class Channels(unittest.TestCase):
+    def test_a_wait_lets_other_threads_of_python_run(self):
+        channel = weald.Channel()
+        thread = threading.Thread(target=lambda: channel.send(b"from a thread"))
+        thread.start()
+        self.assertEqual(channel.receive(), b"from a thread")
+        thread.join()
+
+    def test_limits_and_the_end(self):
+        channel = weald.Channel(1)
+        with self.assertRaises(weald.TimedOut):
+            channel.receive(0.001)
+        channel.send(b"last")
+        with self.assertRaises(weald.TimedOut):
+            channel.send(b"too many", 0)
+        channel.close()
+        self.assertEqual(list(channel), [b"last"])
+
+
+class Forests(unittest.TestCase):
+    def test_commits_views_and_a_watch(self):
+        with tempfile.TemporaryDirectory() as directory:
+            forest = weald.Forest(directory)
+            notes = forest.create("notes")
+            watch = notes.watch()
+            edit = notes.edit()
+            node = edit.append(edit.root(), text=b"hello")
+            version = edit.commit()
+            seen, view = watch.next()
+            self.assertEqual(seen.number, version.number)
+            self.assertEqual(view.get(node, "text"), b"hello")
+            edit = notes.edit()
+            edit.put(node, "text", b"changed")
+            edit.commit()
+            self.assertEqual(notes.view().get(node, "text"), b"changed")
+            self.assertEqual(notes.view(version).get(node, "text"), b"hello")
+            forest.close()
+            del watch, notes
+            again = weald.Forest(directory)
+            self.assertEqual(again.names(), ["notes"])
+            view = again.get("notes").view()
+            self.assertEqual(view.children(view.root()), [node])
+            self.assertEqual(view.get(node, "text"), b"changed")
+            with self.assertRaises(weald.Missing):
+                view.get(node, "none")
+            again.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
