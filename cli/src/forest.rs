@@ -4,6 +4,7 @@
 
 // What goes wrong, and how things are written.
 mod failure;
+mod form;
 mod times;
 
 mod moment;
@@ -36,6 +37,7 @@ use weald_lab::error::Error;
 use crate::args::forest::{Action, Forest};
 use crate::output::complain;
 use failure::Failure;
+use form::TreeForm;
 use import::What;
 use opened::Opened;
 
@@ -56,6 +58,7 @@ fn act(args: &Forest) -> Result<(), Failure> {
         name,
         from,
         document,
+        xml,
         create,
         skip_existing,
     } = &args.command
@@ -63,7 +66,7 @@ fn act(args: &Forest) -> Result<(), Failure> {
         let what = What {
             name: name.as_deref(),
             from: from.as_deref(),
-            is_document: *document,
+            form: TreeForm::of(*document, *xml),
             creates: *create,
             skips: *skip_existing,
             json,
@@ -93,8 +96,14 @@ fn act(args: &Forest) -> Result<(), Failure> {
         }
         Action::Check => whole::check(&opened, json),
         Action::Stats => whole::stats(&opened, json),
-        Action::Export { name, at, document } => {
-            nodes::export(&opened, (name.as_deref(), at.as_deref()), *document)
+        Action::Export {
+            name,
+            at,
+            document,
+            xml,
+        } => {
+            let form = TreeForm::of(*document, *xml);
+            nodes::export(&opened, (name.as_deref(), at.as_deref()), form)
         }
         Action::Import { .. } => unreachable!("it was done above"),
     }

@@ -220,6 +220,14 @@ fn what_is_exported_is_imported() {
     assert_eq!((code, err.as_str()), (0, ""));
     let printed = says(&second, &["export", "json", "--document"]);
     assert_eq!(printed.trim_end(), document);
+    let document = "<?xml version=\"1.0\"?><a b=\"1\">text<!-- c --></a>";
+    let (code, _, err) = weald(&second, &["import", "--xml", "xml"], document);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let printed = says(&second, &["export", "xml", "--xml"]);
+    assert_eq!(printed.trim_end(), document);
+    let (code, _, err) = weald(&second, &["export", "json", "--xml"], "");
+    assert_eq!(code, 1);
+    assert!(err.contains("without --xml"), "{err}");
     let before = state(&second);
 
     // What is refused changes nothing.
@@ -232,6 +240,12 @@ fn what_is_exported_is_imported() {
             1,
             "nothing was imported",
         ),
+        (
+            &["import", "--xml", "new"],
+            "<a>",
+            1,
+            "the end of an element",
+        ),
         (&["import"], "{}", 1, "line 1"),
         (&["import", "new", "--from", "/nowhere"], "", 1, "/nowhere"),
     ] {
@@ -239,7 +253,7 @@ fn what_is_exported_is_imported() {
         assert_eq!((ended, out.as_str()), (code, ""), "{words:?} {err}");
         assert!(err.contains(says), "{err}");
     }
-    assert_eq!(lines(&second, &["ls"]).len(), 4);
+    assert_eq!(lines(&second, &["ls"]).len(), 5);
     assert_eq!(state(&second), before);
 
     // Somebody else writes.

@@ -131,18 +131,24 @@ pub(crate) enum Action {
         /// Print the JSON document that the tree was imported from
         #[arg(long, requires = "name")]
         document: bool,
+        /// Print the XML document that the tree was imported from
+        #[arg(long, requires = "name", conflicts_with = "document")]
+        xml: bool,
     },
     /// Create trees from what `export` has printed. No other program may have the forest open. Nothing is imported from
     /// a text with a fault; each tree is printed once it is durable
     Import {
         /// The name of the new tree [default: what was printed for every tree]
         name: Option<String>,
-        /// Where the JSON is [default: stdin]
+        /// Where the text is [default: stdin]
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
         /// Read any JSON document in place of an export
         #[arg(long, requires = "name")]
         document: bool,
+        /// Read an XML document in place of an export
+        #[arg(long, requires = "name", conflicts_with = "document")]
+        xml: bool,
         /// Create the forest if there is none
         #[arg(long)]
         create: bool,

@@ -18,6 +18,7 @@ use weald_journal::{Directory, DiskForest, DiskJournal, Settings};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
+use super::form::TreeForm;
 use super::import_text::{self, Named, UNFINISHED};
 use super::opened::Opened;
 use super::text;
@@ -29,8 +30,7 @@ pub(crate) struct What<'a> {
     pub(crate) name: Option<&'a str>,
     /// The file with the text; stdin without one.
     pub(crate) from: Option<&'a Path>,
-    /// The text is any JSON document.
-    pub(crate) is_document: bool,
+    pub(crate) form: TreeForm,
     /// A forest is to be created if there is none.
     pub(crate) creates: bool,
     /// Trees whose names are taken are left out.
@@ -52,7 +52,7 @@ pub(crate) fn import(directory: &Path, settings: Settings, what: &What<'_>) -> R
     };
     let text = read(what.from)?;
     let trees = match what.name {
-        Some(name) => vec![import_text::one(name, &text, what.is_document)?],
+        Some(name) => vec![import_text::one(name, &text, what.form)?],
         None => import_text::several(&text)?,
     };
     // Opening for writing begins a segment, so it is not done in vain.

@@ -6,6 +6,7 @@ use pollster::block_on;
 use weald_forest::{CommitError, EditError, Forest, MAX_ERASABLE_NAME, NameError, NodeId, Tree};
 
 use super::failure::Failure;
+use super::form::TreeForm;
 
 /// The name of a tree whose erasable values are still missing.
 pub(super) const UNFINISHED: &str = "weald forest import, unfinished";
@@ -20,16 +21,18 @@ pub(super) struct Named {
 }
 
 /// The only tree of a text.
-pub(super) fn one(name: &str, text: &str, is_document: bool) -> Result<Named, Failure> {
+pub(super) fn one(name: &str, text: &str, form: TreeForm) -> Result<Named, Failure> {
     Taken::default().check(name, None)?;
-    match is_document {
-        true => Ok(Named {
-            name: name.to_owned(),
-            tree: Tree::from_document(text).map_err(|error| no_tree(1, &error.to_string()))?,
-            erasable: Vec::new(),
-        }),
-        false => tree(name.to_owned(), text, 1),
-    }
+    let read = match form {
+        TreeForm::Exact => return tree(name.to_owned(), text, 1),
+        TreeForm::Json => Tree::from_document(text).map_err(|error| error.to_string()),
+        TreeForm::Xml => Tree::from_xml(text).map_err(|error| error.to_string()),
+    };
+    Ok(Named {
+        name: name.to_owned(),
+        tree: read.map_err(|error| no_tree(1, &error))?,
+        erasable: Vec::new(),
+    })
 }
 
 /// The trees of a text with one in each line.
@@ -105,7 +108,8 @@ fn tree(name: String, text: &str, line: usize) -> Result<Named, Failure> {
 
 fn no_tree(line: usize, error: &str) -> Failure {
     Failure::Failed(format!(
-        "line {line} is no tree, and nothing was imported: {error}. `export` prints trees; --document takes any JSON."
+        "line {line} is no tree, and nothing was imported: {error}. `export` prints trees; --document takes any JSON, \
+         and --xml takes XML."
     ))
 }
 

@@ -7,6 +7,7 @@ use weald_forest::{Forest, Node, Query, Snapshot, TreeHandle};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
+use super::form::TreeForm;
 use super::moment::Moment;
 use super::opened::{Opened, Seen, node};
 use super::text::{self, label};
@@ -215,7 +216,7 @@ pub(crate) fn find(
 pub(crate) fn export(
     opened: &Opened,
     (name, at): (Option<&str>, Option<&str>),
-    is_document: bool,
+    form: TreeForm,
 ) -> Result<(), Failure> {
     let moment = Moment::read(at)?;
     let Some(name) = name else {
@@ -232,17 +233,26 @@ pub(crate) fn export(
     };
     let seen = opened.seen(name, &moment)?;
     let root = seen.snapshot.tree().root();
-    if !is_document {
-        for piece in seen.forest.export_pieces(root) {
-            print(&piece)?;
+    match form {
+        TreeForm::Exact => {
+            for piece in seen.forest.export_pieces(root) {
+                print(&piece)?;
+            }
         }
-        return Ok(print("\n")?);
-    }
-    for piece in root.document_pieces() {
-        let piece = piece
-            .map_err(|error| Failure::Failed(format!("{error}. Export it without --document.")))?;
-        print(&piece)?;
+        TreeForm::Json => print_pieces(root.document_pieces(), "--document")?,
+        TreeForm::Xml => print_pieces(root.xml_pieces(), "--xml")?,
     }
     let end: Result<(), Error> = print("\n");
     Ok(end?)
+}
+
+fn print_pieces<E: std::fmt::Display>(
+    pieces: impl Iterator<Item = Result<String, E>>,
+    option: &str,
+) -> Result<(), Failure> {
+    for piece in pieces {
+        let refused = |error| Failure::Failed(format!("{error}. Export it without {option}."));
+        print(&piece.map_err(refused)?)?;
+    }
+    Ok(())
 }
