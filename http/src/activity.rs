@@ -26,7 +26,7 @@ use weald_kernel::WorkKind;
 
 use crate::{
     ended::{Step, Unfinished},
-    event_body::EventSlot,
+    event_slot::EventSlot,
     flags::{ANSWERED, AT_WORK, BLOCKED, BODY, HEAD, IN_FLIGHT, LINGERING, METERED, UNFLUSHED},
     known_routes::KnownRoutes,
     phase::{Generation, Phase},

@@ -22,13 +22,13 @@ use bytes::Bytes;
 use hyper::server::conn::http1::UpgradeableConnection;
 use weald_net::Transport;
 
-use self::streaming::Streaming;
 use crate::{
     activity::Activity,
     admitted::Admitted,
     closing::{Closing, Lingers},
     crowd::{self, Member},
     description,
+    event_body::Placed,
     handler::{Handler, Serve},
     leaving::Remains,
     limits::Limits,
@@ -87,6 +87,16 @@ enum Stage<T: Transport, S: Serve> {
     Closing(Closing),
     /// The connection is over, or is changing its stage.
     Over,
+}
+
+/// What a connection has that streams; see `streaming`.
+struct Streaming<S: Serve> {
+    /// None once all of it was given.
+    body: Option<Placed<S::ResponseBody>>,
+    service: S,
+    permit: ConnectionPermit,
+    /// What the client has sent behind its request.
+    behind: Box<[u8]>,
 }
 
 // The service is only moved, never pinned, and hyper's connection has a `Box` of its own.

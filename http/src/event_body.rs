@@ -7,8 +7,6 @@
 //! - Only the connection's job uses it, so its lock is never contended.
 
 use std::{
-    any::Any,
-    fmt,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
@@ -20,6 +18,7 @@ use pin_project_lite::pin_project;
 
 use crate::{
     activity::Activity,
+    event_slot::EventSlot,
     in_flight::{Asked, RequestGuard},
     piece::Piece,
     response_body::{BoxError, TrackedBody},
@@ -29,10 +28,6 @@ const EVENTS: &[u8] = b"text/event-stream";
 
 /// The body of a response, once it is in a place of its own.
 pub(crate) type Placed<B> = Pin<Box<TrackedBody<B>>>;
-
-/// Where a connection finds the body of the stream that hyper serves.
-#[derive(Default)]
-pub(crate) struct EventSlot(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
 
 /// A body that hyper shares with the connection.
 struct EventBody<B: Body>(Mutex<Shared<B>>);
@@ -66,40 +61,19 @@ fn changes_framing(headers: &HeaderMap) -> bool {
     all.iter().any(|name| headers.contains_key(name))
 }
 
-impl EventSlot {
-    fn put(&self, body: Option<Arc<dyn Any + Send + Sync>>) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let former = std::mem::replace(&mut *slot, body);
-        drop(slot);
-        drop(former);
+/// The body of the stream that hyper serves, if it has sent all that there was. From now on hyper's is empty.
+pub(crate) fn take<B: Body<Data: Send> + Send + 'static>(slot: &EventSlot) -> Option<Placed<B>> {
+    let shared = slot.get()?.downcast::<EventBody<B>>().ok()?;
+    let mut shared = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = match shared.is_waiting {
+        true => shared.body.take(),
+        false => None,
+    };
+    drop(shared);
+    if taken.is_some() {
+        slot.put(None);
     }
-
-    /// The stream's body, if hyper has sent all that it had to give. From now on hyper's is empty.
-    pub(crate) fn take<B: Body + Send + 'static>(&self) -> Option<Placed<B>>
-    where
-        B::Data: Send,
-    {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = slot.clone()?;
-        drop(slot);
-        let shared = shared.downcast::<EventBody<B>>().ok()?;
-        let mut shared = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = match shared.is_waiting {
-            true => shared.body.take(),
-            false => None,
-        };
-        drop(shared);
-        if taken.is_some() {
-            self.put(None);
-        }
-        taken
-    }
-}
-
-impl fmt::Debug for EventSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventSlot").finish_non_exhaustive()
-    }
+    taken
 }
 
 pin_project! {

@@ -10,8 +10,8 @@
 // is written and not yet sent: answers to requests that came together leave together), `closing` (how a connection
 // ends: a reset must not destroy an unread answer), `description` (names in reports).
 //
-// A stream of events: hyper writes its head, and then the connection takes the body (`event_body`) and writes the chunks
-// itself (`connection/streaming`).
+// A stream of events: hyper writes its head, and then the connection takes the body (`event_body`, `event_slot`) and
+// writes the chunks itself (`connection/streaming`).
 //
 // After the handler: the answer goes from `handler` through `in_flight` (a request's life) and `response_body` (paced
 // by `piece`) to `wire`; a connection ends in `connection/ending`, and then in `closing`; its service goes in
@@ -23,6 +23,7 @@
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod accept_failures;
 mod ended;
+mod event_slot;
 mod flags;
 mod freed;
 mod known_routes;

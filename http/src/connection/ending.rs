@@ -9,7 +9,7 @@ use std::{
 
 use weald_net::Transport;
 
-use super::{Connection, Hyper, Stage, streaming::Streaming};
+use super::{Connection, Hyper, Stage, Streaming};
 use crate::{
     closing::{self, Closing, Lingers},
     handler::Serve,

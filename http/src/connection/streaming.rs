@@ -1,4 +1,4 @@
-//! A stream of events after its head: the connection has taken its socket back from hyper, and writes the chunks itself.
+//! A stream of events after its head: the connection has taken its socket back from hyper, and writes the chunks.
 //!
 //! A stream may be quiet for hours, and hyper would keep two buffers of 8 KiB for it. So hyper writes the head and what
 //! comes with it. When the body has nothing to give and all was sent, the connection takes the body and the socket, and
@@ -20,13 +20,12 @@ use bytes::{Buf, Bytes};
 use http_body::Body;
 use weald_net::Transport;
 
-use super::{Connection, FIRST_READ, Stage, left_by_hyper};
+use super::{Connection, FIRST_READ, Stage, Streaming, left_by_hyper};
 use crate::{
-    event_body::{Placed, chunk_head},
+    event_body::{self, chunk_head},
     handler::Serve,
     limits::HalfClosed,
     phase::Phase,
-    registry::ConnectionPermit,
     wire::Wire,
 };
 
@@ -36,16 +35,6 @@ const AT_ONCE: usize = 16;
 const END: &[u8] = b"0\r\n\r\n";
 /// The end of a line.
 const LINE: &[u8] = b"\r\n";
-
-/// What a connection has that streams.
-pub(super) struct Streaming<S: Serve> {
-    /// None once all of it was given.
-    pub(super) body: Option<Placed<S::ResponseBody>>,
-    pub(super) service: S,
-    pub(super) permit: ConnectionPermit,
-    /// What the client has sent behind its request.
-    pub(super) behind: Box<[u8]>,
-}
 
 /// What became of a stream.
 enum Given {
@@ -65,7 +54,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         if !self.activity.has_sent_all() {
             return false;
         }
-        let Some(body) = self.activity.events.take::<S::ResponseBody>() else {
+        let Some(body) = event_body::take::<S::ResponseBody>(&self.activity.events) else {
             return false;
         };
         let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
