@@ -1,10 +1,10 @@
 //! The routine `cargo xtask install --prefix DIR`: the C libraries, their headers and their `pkg-config` files.
 //!
 //! ```text
-//!   DIR/include/myth/myth.h
-//!   DIR/lib/libmyth.a
-//!   DIR/lib/libmyth.so -> libmyth.so.0 -> libmyth.so.0.1.0
-//!   DIR/lib/pkgconfig/myth.pc
+//!   DIR/include/weald.h, DIR/include/myth/myth.h
+//!   DIR/lib/libweald.a, DIR/lib/libmyth.a
+//!   DIR/lib/libweald.so -> libweald.so.0 -> libweald.so.0.1.0, and so for libmyth
+//!   DIR/lib/pkgconfig/weald.pc, DIR/lib/pkgconfig/myth.pc
 //! ```
 
 use std::fs;
@@ -18,35 +18,74 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The first part of it: programs that were linked with one version run with all that have the same.
 const INTERFACE: &str = "0";
 
+/// One of the libraries.
+struct Library {
+    /// As programs name it: `-lNAME`.
+    name: &'static str,
+    /// As cargo names it.
+    built: &'static str,
+    /// The folder of its crate, which has `NAME.pc.in`.
+    source: &'static str,
+    /// Its header, below `include` in the crate and below `DIR/include`.
+    header: &'static str,
+}
+
+const LIBRARIES: [Library; 2] = [
+    Library {
+        name: "weald",
+        built: "weald_c",
+        source: "c/weald",
+        header: "weald.h",
+    },
+    Library {
+        name: "myth",
+        built: "myth",
+        source: "c/myth",
+        header: "myth/myth.h",
+    },
+];
+
 /// Builds the libraries and copies them below `prefix`.
 ///
 /// # Errors
 /// A sentence that names the step that failed.
 pub fn install(checkout: &Checkout, prefix: &Path) -> Result<(), String> {
     if cfg!(target_feature = "crt-static") {
-        return Err("libmyth is for glibc: with musl there is no shared library.".to_owned());
+        let sentence = "The C libraries are for glibc: with musl there are no shared ones.";
+        return Err(sentence.to_owned());
     }
-    run(&mut checkout.cargo("build --release --locked -p weald-myth"))?;
+    run(&mut checkout.cargo("build --release --locked -p weald-c -p weald-myth"))?;
     let prefix = std::path::absolute(prefix).map_err(|error| cannot("find", prefix, &error))?;
-    let (built, source) = (
-        checkout.target().join("release"),
-        checkout.root().join("c/myth"),
-    );
-    let (lib, include) = (prefix.join("lib"), prefix.join("include/myth"));
-    for folder in [&lib.join("pkgconfig"), &include] {
-        fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+    LIBRARIES
+        .iter()
+        .try_for_each(|library| library.install(checkout, &prefix))
+}
+
+impl Library {
+    fn install(&self, checkout: &Checkout, prefix: &Path) -> Result<(), String> {
+        let Self { name, built, .. } = self;
+        let release = checkout.target().join("release");
+        let source = checkout.root().join(self.source);
+        let lib = prefix.join("lib");
+        let header = prefix.join("include").join(self.header);
+        let folder = header.parent().unwrap_or(prefix);
+        for folder in [&lib.join("pkgconfig"), folder] {
+            fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+        }
+        copy(&source.join("include").join(self.header), &header)?;
+        let archive = lib.join(format!("lib{name}.a"));
+        copy(&release.join(format!("lib{built}.a")), &archive)?;
+        let shared = format!("lib{name}.so.{VERSION}");
+        copy(&release.join(format!("lib{built}.so")), &lib.join(&shared))?;
+        let by_interface = format!("lib{name}.so.{INTERFACE}");
+        link(&shared, &lib.join(&by_interface))?;
+        link(&by_interface, &lib.join(format!("lib{name}.so")))?;
+        let template = source.join(format!("{name}.pc.in"));
+        let text =
+            fs::read_to_string(&template).map_err(|error| cannot("read", &template, &error))?;
+        let place = lib.join(format!("pkgconfig/{name}.pc"));
+        fs::write(&place, filled_in(&text, prefix)).map_err(|error| cannot("write", &place, &error))
     }
-    copy(&source.join("include/myth/myth.h"), &include.join("myth.h"))?;
-    copy(&built.join("libmyth.a"), &lib.join("libmyth.a"))?;
-    let shared = format!("libmyth.so.{VERSION}");
-    copy(&built.join("libmyth.so"), &lib.join(&shared))?;
-    let by_interface = format!("libmyth.so.{INTERFACE}");
-    link(&shared, &lib.join(&by_interface))?;
-    link(&by_interface, &lib.join("libmyth.so"))?;
-    let template = source.join("myth.pc.in");
-    let text = fs::read_to_string(&template).map_err(|error| cannot("read", &template, &error))?;
-    let place = lib.join("pkgconfig/myth.pc");
-    fs::write(&place, filled_in(&text, &prefix)).map_err(|error| cannot("write", &place, &error))
 }
 
 /// The text of a `pkg-config` file.

@@ -143,7 +143,7 @@ pub(crate) fn c_programs(checkout: &Checkout, tool: &str, limit: &Limit) -> Outc
         let sentence = "valgrind is missing; install it as the system provides it.";
         return Ok(Verdict::Skipped(sentence.to_owned()));
     }
-    let mut command = checkout.cargo("test -p weald-myth --test c_programs");
+    let mut command = checkout.cargo("test -p weald-myth -p weald-c --test c_programs");
     command.env("WEALD_C_CHECK", tool);
     passed(&mut command, "the programs in C", limit)
 }
