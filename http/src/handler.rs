@@ -278,7 +278,6 @@ fn respond<B: Body<Data: Send> + Send + 'static>(
 ) -> Response<HyperBody<B>> {
     let mut known = Known::NOTHING;
     let mut leaves_http = false;
-    let mut stream_of = None;
     if let Some(in_flight) = in_flight.as_ref() {
         match response_body::prepare(&mut response, in_flight) {
             Ok(of_body) => known = of_body,
@@ -287,8 +286,6 @@ fn respond<B: Body<Data: Send> + Send + 'static>(
         drop_extensions(&mut response);
         if !known.tells_length() {
             in_flight.has_no_length();
-            let is_stream = event_body::is_stream(&response, in_flight);
-            stream_of = is_stream.then(|| in_flight.activity().clone());
         }
         leaves_http = in_flight.asked().is_granted_by(response.status());
         in_flight.answered();
@@ -300,6 +297,10 @@ fn respond<B: Body<Data: Send> + Send + 'static>(
         // The drain may have been ordered during this poll, after the connection looked.
         close(&mut response);
     }
+    // After that, so that one which says that the connection closes stays with hyper, which closes it.
+    let stream_of = in_flight.as_ref().filter(|_| !known.tells_length());
+    let stream_of = stream_of.filter(|in_flight| event_body::is_stream(&response, in_flight));
+    let stream_of = stream_of.map(|in_flight| in_flight.activity().clone());
     response.map(|body| {
         let body = TrackedBody::new(body, known, in_flight);
         match stream_of {
@@ -359,7 +360,33 @@ fn close<B>(response: &mut Response<B>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use futures_util::stream;
+    use http_body::Frame;
+    use http_body_util::{Empty, StreamBody};
+
     use super::*;
+
+    /// What the head says of the connection holds: nothing that came behind a stream is answered after a `close`.
+    #[test]
+    fn a_stream_that_closes_its_connection_stays_with_hyper() {
+        for is_draining in [false, true] {
+            let activity = Activity::new(None, "a service", Arc::default());
+            let in_flight = RequestGuard::new(&activity, &Request::new(Empty::<Bytes>::new()));
+            if is_draining {
+                activity.order_drain();
+            }
+            let frames = stream::pending::<Result<Frame<Bytes>, Infallible>>();
+            let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+            let response = response.body(Some(StreamBody::new(frames))).unwrap();
+            let response = respond(response, &mut Some(in_flight));
+            let closes = response.headers().contains_key(header::CONNECTION);
+            let is_hypers = matches!(response.body(), HyperBody::Own { .. });
+            assert_eq!((closes, is_hypers), (is_draining, is_draining));
+        }
+    }
 
     #[test]
     fn a_connection_that_is_to_close_says_so_beside_what_the_service_says() {

@@ -86,11 +86,11 @@ impl RequestGuard {
         &self.activity
     }
 
-    /// Whether the connection may write the answer itself: it has read the whole request, and continues with another
-    /// one.
+    /// Whether the connection may write the answer itself: it has read the whole request, and its client wants another
+    /// answer after this one.
     pub(crate) fn may_stream(&self) -> bool {
         let is_whole = self.reading.is_none() && !self.asks_protocol;
-        is_whole && !self.is_old && !self.closes && !self.is_last()
+        is_whole && !self.is_old && !self.closes
     }
 
     /// The reading of the request's body, if it has one.

@@ -71,6 +71,8 @@ struct Held {
     bytes: Vec<u8>,
     /// Whether the last write found no room.
     is_blocked: bool,
+    /// Whether hyper's last write was refused, so that it keeps what it had to write.
+    is_refused: bool,
     /// Whether the connection's job has ended.
     is_left: bool,
     /// Whether hyper, or the code that took over the stream, has ended our direction while writes were held.
@@ -204,11 +206,17 @@ impl<T: Transport> Wire<T> {
         }
     }
 
+    /// Hyper is given up, and what it keeps is lost.
+    pub(crate) fn forget_refused(&self) {
+        self.lock().is_refused = false;
+    }
+
     /// Sends what is held. Called by the connection's job.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut held = self.lock();
         let sent = ready!(self.poll_send_held(&mut held, cx));
-        if sent.is_ok() && !held.is_blocked {
+        // What hyper keeps is not sent, although there may be room by now.
+        if sent.is_ok() && !held.is_blocked && !held.is_refused {
             self.activity.flushed();
         }
         let waiter = held.waiter.take();
@@ -308,6 +316,7 @@ impl<T: Transport> Wire<T> {
                 buffers
                     .iter()
                     .for_each(|buffer| held.bytes.extend_from_slice(buffer));
+                held.is_refused = false;
                 self.activity.held();
                 return Poll::Ready(Ok(length));
             }
@@ -324,7 +333,9 @@ impl<T: Transport> Wire<T> {
             }
         }
         loop {
-            let count = ready!(self.poll_write_after(&mut held, buffers, cx))?;
+            let written = self.poll_write_after(&mut held, buffers, cx);
+            held.is_refused = written.is_pending() && self.holds();
+            let count = ready!(written)?;
             if count > 0 || held.bytes.is_empty() {
                 return Poll::Ready(Ok(count));
             }

@@ -42,6 +42,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// Drops what user code has given hyper, while its request is in flight, and gives the service back. Returns the
     /// permit, unless somebody has taken the socket over, or a destructor has panicked.
     fn end_hyper(&self, hyper: Pin<Box<Hyper<T, S>>>) -> Option<ConnectionPermit> {
+        self.wire.forget_refused();
         let parts = weald_kernel::catch_panic(|| Pin::into_inner(hyper).into_parts()).flatten()?;
         self.leave(parts.service.service.into_inner());
         Some(parts.io.permit)
@@ -72,6 +73,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("only a serving connection ends");
         };
+        self.wire.forget_refused();
         if ended.is_err() && self.activity.must_reset() {
             return;
         }

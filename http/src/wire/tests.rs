@@ -180,3 +180,38 @@ fn what_another_thread_has_sent_counts_as_written() {
         assert!(!wire.activity.pace.must_wait());
     });
 }
+
+/// Hyper keeps what the wire refuses. There may be room before it is polled again, and then not everything was sent.
+#[test]
+fn what_hyper_keeps_is_not_sent() {
+    run(async {
+        let (ours, other) = UnixStream::pair().unwrap();
+        let activity = Activity::new(None, "a service", Arc::default());
+        let wire = Wire::new(ours, activity);
+        let mut most = 0;
+        while let Ok(count) = wire.stream.try_write(&[b'x'; 4096]) {
+            most += count;
+        }
+        wire.hold(b"held");
+        wire.set_holds(true);
+        poll_fn(|cx| {
+            assert!(wire.poll_send(cx).is_pending());
+            let refused = wire.poll_write(&[IoSlice::new(b"more")], cx);
+            assert!(refused.is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        let mut all = vec![0; most];
+        other.read_exact(&mut all).await.unwrap();
+        poll_fn(|cx| wire.poll_send(cx)).await.unwrap();
+        assert!(!wire.activity.has_sent_all(), "hyper has more");
+        let more = [IoSlice::new(b"more")];
+        poll_fn(|cx| wire.poll_write(&more, cx)).await.unwrap();
+        wire.set_holds(false);
+        poll_fn(|cx| wire.poll_send(cx)).await.unwrap();
+        assert!(wire.activity.has_sent_all());
+        let mut last = [0; 8];
+        other.read_exact(&mut last).await.unwrap();
+        assert_eq!(&last, b"heldmore");
+    });
+}
