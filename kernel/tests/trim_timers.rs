@@ -7,7 +7,7 @@ mod tools;
 
 use std::{
     pin::Pin,
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, mpsc},
     task::{Context, Wake, Waker},
     time::Duration,
 };
@@ -145,4 +145,60 @@ fn cancelled_callbacks_that_move_to_another_worker_leave_the_count_of_timers_rig
     until(|| Arc::strong_count(&nothing) == 101);
     assert_eq!(runtime.metrics().timers, 100);
     drop(sleeps);
+}
+
+/// Blocks in its destructor, once it has told so, until it is told to go on.
+struct BlocksAtDrop(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
+
+impl Wake for BlocksAtDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        _ = self.1.lock().unwrap().recv();
+    }
+}
+
+/// Starts sleeps with wakers of another executor. The destructor of the waker in their middle blocks.
+fn start_around(blocks: &Waker, others: &Waker) -> Vec<Pin<Box<Sleep>>> {
+    const HALF: u64 = 5_000;
+    let mut sleeps = start(HALF, others);
+    sleeps.extend(start(1, blocks));
+    sleeps.extend(start(HALF, others));
+    sleeps
+}
+
+/// As many jobs at once would take many times the memory of the timers.
+#[test]
+fn many_cancelled_wakers_are_few_jobs_at_a_time() {
+    let _watch = watch();
+    let runtime = two_workers();
+    let nothing = Arc::new(Nothing);
+    let waker = Waker::from(nothing.clone());
+    let (sleeps, working) = hold(&runtime, move || start_around(&waker, &waker));
+    let ((), working_too) = hold(&runtime, || ());
+    drop(sleeps);
+    runtime.trim();
+    let runnable = runtime.metrics().runnable;
+    assert!((1..1_000).contains(&runnable), "{runnable}");
+    drop((working, working_too));
+    until(|| Arc::strong_count(&nothing) == 1);
+}
+
+#[test]
+fn a_cancelled_waker_whose_destructor_blocks_holds_up_none_of_many_others() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let nothing = Arc::new(Nothing);
+    let ((begin, begun), (go, goes)) = (mpsc::channel(), mpsc::channel());
+    let blocks = Waker::from(Arc::new(BlocksAtDrop(begin, Mutex::new(goes))));
+    let waker = Waker::from(nothing.clone());
+    let sleeps = runtime.block_on(runtime.spawn(async move { start_around(&blocks, &waker) }));
+    drop(sleeps);
+    runtime.trim();
+    begun.recv().unwrap();
+    until(|| Arc::strong_count(&nothing) == 1);
+    go.send(()).unwrap();
 }

@@ -9,6 +9,9 @@
 //!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
 //!   are one kind of job, and so are the wakers of one type that were registered outside of jobs: while that kind is
 //!   suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
+//! - Wakers of many waits that were cancelled together are not as many jobs at once, which would take many times the
+//!   memory of the wakers. They form [chains](CHAIN): a job makes the next one of its chain before it drops its own
+//!   waker.
 //! - A job that a shutdown cancels before it has begun makes its call all the same, as one that was cancelled just
 //!   after that: a waiter may depend on a waker, and a process on what it is told. Calls that are due after the stop
 //!   are [leftovers](crate::scheduler::threads::leftovers).
@@ -110,16 +113,42 @@ impl ForeignCalls {
     }
 
     /// The jobs of this `runtime` that make the calls, in no queue.
-    pub(crate) fn into_jobs(self, runtime: u16) -> impl Iterator<Item = Runnable> {
+    pub(crate) fn into_jobs(mut self, runtime: u16) -> impl Iterator<Item = Runnable> {
+        if self.0.len() > CHAIN {
+            self.chain_cancelled(runtime);
+        }
         self.0.into_iter().map(move |call| call.into_job(runtime))
     }
+
+    #[cold]
+    fn chain_cancelled(&mut self, runtime: u16) {
+        let mut chain = Vec::new();
+        for mut call in std::mem::take(&mut self.0) {
+            match call.0.take() {
+                Some(Called::Waker(FiredBy::Cancel, waker)) => chain.push(waker),
+                other => self.0.push(ForeignCall(other)),
+            }
+            if chain.len() == CHAIN {
+                let full = std::mem::take(&mut chain);
+                self.0.push(ForeignCall(Some(Called::Chain(runtime, full))));
+            }
+        }
+        let rest = chain.into_iter();
+        self.0
+            .extend(rest.map(|waker| ForeignCall::new(FiredBy::Cancel, waker)));
+    }
 }
+
+/// How many wakers of cancelled waits form a chain, if there are more.
+const CHAIN: usize = 256;
 
 /// A waker that is woken or dropped, or other user code that is called: once, when this value is polled or dropped.
 pub(crate) struct ForeignCall(Option<Called>);
 
 enum Called {
     Waker(FiredBy, Waker),
+    /// Wakers whose waits were cancelled, the last of which is dropped next; of the runtime with this number.
+    Chain(u16, Vec<Waker>),
     /// Reports name it so.
     Code(JobName, CodeKind, Box<dyn FnOnce() + Send>),
 }
@@ -137,22 +166,31 @@ impl Called {
     fn is_destructor(&self) -> bool {
         matches!(
             self,
-            Called::Waker(FiredBy::Cancel, _) | Called::Code(_, CodeKind::Destructor, _)
+            Called::Waker(FiredBy::Cancel, _)
+                | Called::Chain(..)
+                | Called::Code(_, CodeKind::Destructor, _)
         )
+    }
+
+    /// What fires the waker, and the waker.
+    fn waker(&self) -> Option<(FiredBy, &Waker)> {
+        match self {
+            Called::Waker(by, waker) => Some((*by, waker)),
+            Called::Chain(_, wakers) => Some((FiredBy::Cancel, wakers.last()?)),
+            Called::Code(..) => None,
+        }
     }
 
     /// The job that registered the waker.
     fn registrar(&self) -> Option<LateName> {
-        match self {
-            Called::Waker(_, waker) => kept_waker::registrar(waker),
-            Called::Code(..) => None,
-        }
+        kept_waker::registrar(self.waker()?.1)
     }
 
     /// How reports name the call.
     fn name(&self, registrar: Option<&JobName>) -> JobName {
         match self {
             Called::Waker(by, _) => by.named(registrar),
+            Called::Chain(..) => FiredBy::Cancel.named(registrar),
             Called::Code(name, ..) => name.clone(),
         }
     }
@@ -160,14 +198,13 @@ impl Called {
     /// The kind of the job that makes the call. None: the job's spawn site is its kind. The wakers of one executor that
     /// were registered outside of jobs are one kind.
     fn kind(&self, registrar: Option<&LateName>) -> Option<WorkKind> {
-        match self {
-            Called::Waker(_, waker) if registrar.is_none() => {
-                let kind = WorkKind::new();
-                kind.set(std::ptr::from_ref(waker.vtable()).addr() as u64);
-                Some(kind)
-            }
-            _ => None,
+        if registrar.is_some() {
+            return None;
         }
+        let (_, waker) = self.waker()?;
+        let kind = WorkKind::new();
+        kind.set(std::ptr::from_ref(waker.vtable()).addr() as u64);
+        Some(kind)
     }
 }
 
@@ -191,11 +228,26 @@ impl ForeignCall {
         ForeignCall(Some(Called::Code(named, kind, code)))
     }
 
+    /// The job that makes this call begins: if it is the first of a chain, another job goes on with the others.
+    fn leave_chain(&mut self) {
+        if let Some(Called::Chain(runtime, wakers)) = &mut self.0
+            && let Some(waker) = wakers.pop()
+        {
+            let (runtime, others) = (*runtime, std::mem::take(wakers));
+            self.0 = Some(Called::Waker(FiredBy::Cancel, waker));
+            if !others.is_empty() {
+                let next = ForeignCall(Some(Called::Chain(runtime, others)));
+                (JOB_UPCALLS.make_call)(runtime, next);
+            }
+        }
+    }
+
     /// Makes the call.
     fn call(&mut self) {
         match self.0.take() {
             Some(Called::Waker(FiredBy::Cancel, waker)) => foreign_waker::discard(waker),
             Some(Called::Waker(_, waker)) => foreign_waker::wake(waker),
+            Some(Called::Chain(_, wakers)) => wakers.into_iter().for_each(foreign_waker::discard),
             Some(Called::Code(name, _, code)) => {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
                     // A cancel: without a runtime it is another job that makes the call, and goes on.
@@ -230,13 +282,10 @@ impl ForeignCall {
             flags: 0,
             refs: 0,
         };
-        let described = match (called, registrar.filter(LateName::is_described)) {
-            (Some(Called::Waker(by, _)), Some(registrar)) => {
-                let by = *by;
-                Some(Arc::new(CallOf { by, registrar }) as Arc<dyn Describe>)
-            }
-            _ => None,
-        };
+        let by = called.and_then(Called::waker).map(|(by, _)| by);
+        let described = by.zip(registrar.filter(LateName::is_described));
+        let described = described
+            .map(|(by, registrar)| Arc::new(CallOf { by, registrar }) as Arc<dyn Describe>);
         let job = job::new(Room::needed(), spec, |_| self);
         let mut extensions = job.header().extensions.lock();
         extensions.shields = u32::from(is_shielded);
@@ -252,6 +301,7 @@ impl Future for ForeignCall {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        self.leave_chain();
         self.call();
         Poll::Ready(())
     }
