@@ -483,6 +483,52 @@ fn a_thread_that_may_migrate_stays_on_its_os_thread_in_the_poll_of_a_wait() {
     });
 }
 
+/// An ordinary thread that wakes it, and then gives way, switches to the loop and not to it.
+#[test]
+fn a_thread_that_may_migrate_ends_after_a_wait_in_a_poll() {
+    on_workers(1, || {
+        // SAFETY: it keeps nothing that depends on the OS thread.
+        let started = unsafe { Builder::new().spawn_migrating(|| async { thread::park() }.wait()) };
+        let migrates = started.unwrap();
+        yields_and_unparks(migrates.thread().clone())
+            .join()
+            .unwrap();
+        migrates.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_that_may_migrate_unwinds_in_a_wait_behind_one_in_a_poll() {
+    let drops = Drops::default();
+    let token = drops.token();
+    on_workers(1, move || {
+        // SAFETY: as above.
+        let started = unsafe {
+            Builder::new().spawn_migrating(move || {
+                let _token = token;
+                async { thread::park() }.wait();
+                thread::park();
+            })
+        };
+        let migrates = started.unwrap();
+        yields_and_unparks(migrates.thread().clone())
+            .join()
+            .unwrap();
+        migrates.cancel();
+        assert!(migrates.join().unwrap_err().is_cancelled());
+    });
+    assert_eq!(drops.count(), 1);
+}
+
+/// A thread that has waited unparks `other`, which waits, and gives way.
+fn yields_and_unparks(other: thread::Thread) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        (0..10).for_each(|_| thread::yield_now());
+        other.unpark();
+        (0..10).for_each(|_| thread::yield_now());
+    })
+}
+
 #[test]
 fn threads_that_may_migrate_run_their_destructors_at_a_shutdown() {
     let _watch = watch();

@@ -1,9 +1,9 @@
 //! The direct switch: a fiber that waits or yields switches to the next fiber, and not to the loop, which would then
 //! switch to that one.
 //!
-//! Only where the loop would do the same: both fibers are pinned to this thread, the next one is the first of the
-//! pinned queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may have the
-//! turn and that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many
+//! Only where the loop would do the same: both fibers are pinned to this thread for good, the next one is the first of
+//! the pinned queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may have
+//! the turn and that no look is due. So the order of jobs is that of the loop, and the loop is at work again after as many
 //! runs as there are between two looks.
 //!
 //! ```text
@@ -42,14 +42,16 @@ impl Context {
         let cx = self;
         let budget = cx.direct_budget()?;
         let pinned = cx.pinned_here()?;
-        // Not before its first wait, at whose end the loop pins it; and not if it migrates.
-        if !std::ptr::eq(leaving.pinned(), pinned) || cx.noted().needs_care() {
+        // Not before its first wait, at whose end the loop pins it; and neither from nor to one that migrates, whose
+        // pin ends when it resumes: `take_care` tells by the pin whether the one that came back has ended.
+        let is_pinned = std::ptr::eq(leaving.pinned(), pinned) && !leaving.migrates.get();
+        if !is_pinned || cx.noted().needs_care() {
             return None;
         }
         // SAFETY: a queued job is alive, and only this thread takes it out.
         let first = unsafe { pinned.first_own()?.header() };
         let fiber = first.pinned_stack()?;
-        if fiber.kind != StackKind::Fiber {
+        if fiber.kind != StackKind::Fiber || fiber.migrates.get() {
             return None;
         }
         let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
