@@ -2,6 +2,9 @@
 //!
 #![doc = include_str!("page.md")]
 // To follow an edit, read `edit` → `insert_position` → `apply` → `radix`; to follow a walk, read `walk` → `siblings`.
+// A child that follows the last one under the same parent needs no search, and its parent lists it later (`newest`;
+// 0058).
+// JSON and XML become trees and come back (`document`, `json`, `xml`; 0039).
 //
 // A merge: an edit leaves a list of its operations and reads, as data (`operation`, `script`). If a newer version is
 // unchanged where the edit looked, the operations are applied there. Siblings are ordered by keys that never change
