@@ -102,6 +102,7 @@ impl PinnedQueue {
     }
 
     /// The visit that its thread is on, if it is no thread of the pool.
+    #[inline]
     pub(crate) fn visit(&self) -> Option<&VisitRun> {
         self.visit.as_ref()
     }
@@ -276,6 +277,7 @@ impl PinnedQueue {
     }
 
     /// Whether any job is pinned here. The queue's thread only.
+    #[inline]
     pub(crate) fn has_pinned_jobs(&self) -> bool {
         self.own.pinned_jobs.get() > 0
     }

@@ -76,6 +76,7 @@ pub(crate) struct PollingNow<'a> {
 }
 
 /// The calling thread, whose pinned queue is `pinned`, does this from now on.
+#[inline]
 pub(crate) fn set_polling<'a>(
     shared: &'a Shared,
     pinned: &'a PinnedQueue,
@@ -91,12 +92,14 @@ pub(crate) fn set_polling<'a>(
 }
 
 impl Drop for PollingNow<'_> {
+    #[inline]
     fn drop(&mut self) {
         change(self.shared, self.pinned, self.visit, self.before);
     }
 }
 
 /// Returns whether it polled before.
+#[inline]
 fn change(shared: &Shared, pinned: &PinnedQueue, visit: &VisitRun, polls: bool) -> bool {
     let has_pinned = pinned.has_pinned_jobs();
     let before = visit.main.set(polls, has_pinned);

@@ -60,6 +60,7 @@ impl MainPoll {
     }
 
     /// From now on the thread polls the future, or not. Returns whether it did before. The thread only.
+    #[inline]
     pub(crate) fn set(&self, polls: bool, has_pinned: bool) -> bool {
         // Relaxed, as in `pinned`: the caller has a fence before it looks whether the monitor sleeps.
         let before = self.word.load(Ordering::Relaxed);
