@@ -5,9 +5,9 @@
 //! one, except through the tables at the end of this file: there the scheduler and the API call later layers
 //! (callbacks, forks, the runtime); the job and the reports call the scheduler, as when a runnable is dropped.
 //!
-//! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener`, or else
-//! `post_to_any` (`job::state`) → `ready_and_true` (`scheduler::workers::ready`) → `WorkerLoop::run_from`
-//! (`scheduler::workers::worker`) → `poll` (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
+//! To follow a message: `Address::post` → `post_link` (`api::mailbox`) → `State::post_to_listener` (`job::state`;
+//! `post_to_busy`, and the way ends, if the receiver waits for no message; else `post_to_any`) → `ready_and_true`
+//! (`workers::ready`) → `WorkerLoop::run_from` (`workers::worker`) → `poll` (`workers::run`) → `Mailbox::poll_receive`.
 //!
 //! Deliberately absent: the kernel knows no pid and no exit reason, and never looks into a message. It knows the
 //! descriptor of a socket and whether that is ready, and nothing of a connection. Of files and host names it knows only
@@ -68,7 +68,7 @@ mod queue {
     pub(crate) mod watched_queue;
 }
 
-// The job: its state, its body, its messages. It has a few flags of callbacks and forks, and what reports name of them.
+// The job: its state, body and messages; a few flags for callbacks and forks, and the names that reports show for them.
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
@@ -122,22 +122,22 @@ mod reactor {
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; when
 //   thieves may take from it: `queue::sharing`, and `workers::search::prefer`; how: `queue::ring`;
+// - where a woken job is queued: `workers::ready` (its head lists the cases), `stackful::pinned` (`PinnedQueue::push`);
 // - where a timer fires: `workers::search` (`fire_due`; the monitor, a trim and the stop call its second half,
 //   `fire_and_unlock`); where the wake is made: there (`fire`); where a due callback becomes ready: `timer::due`
 //   (`Due::add`), and where it runs: `callback::runner` (`Runner::run`);
 // - where a fork is stolen: `fork::thief` (`steal_from`; the step on the queue itself is `Deque::steal` in
 //   `fork::deque`). A worker without work calls it through `workers::search` (`steal`) and `fork::fork_deques`
-//   (`steal_stack_job`, which chooses the deque; `admits` decides whether the worker may steal there); an owner that
-//   waits for a stolen job calls it itself (`StolenJob::help`);
-// - where a stuck worker is retaken: `threads::monitor` (`observe`, `retake`, `revoke`), handed on: `threads::serve`;
+//   (`steal_stack_job` chooses the deque, if `admits` allows it); an owner that waits calls it too (`StolenJob::help`);
+// - where a stuck worker is retaken: `threads::monitor` (`retake`), handed off: `threads::serve` (`hand_off`);
 // - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
 // - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it
 //   is reported if nobody takes the result: `workers::run` (`finish`); where it gets a name: `observe::panics`;
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
-// - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait` (`wait_in_job`);
-//   where it is resumed: a loop's in `stackful::stack_context` (`resume`), a fiber's in `stackful::fiber`
-//   (`Fiber::run`), or by another fiber in `stackful::direct`;
+// - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait`
+//   (`first_poll::suspend`, else `wait_on`; a yield: `yield_with_stack`); resumed: a loop's there (`resume`), a fiber's
+//   in `stackful::fiber` (`Fiber::run`), or by another fiber in `stackful::direct`;
 // - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
 //   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
 // - where a job may run: `stackful::placement`.

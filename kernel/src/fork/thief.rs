@@ -34,8 +34,8 @@ pub(super) fn steal_from(
     fork_deque: &ForkDeque,
     admits: impl FnOnce(&ForkDeque) -> bool,
 ) -> Option<Runnable> {
-    // `admits` is called only after the owner can no longer pop the stack job: until then the deque may pass to
-    // another root fork.
+    // `admits` is the caller's last check, after that of the bound (`ForkDeques::admits`). It is called only after the
+    // owner can no longer pop the stack job: until then the deque may pass to another root fork.
     fork_deque.deque.steal(
         || admits(fork_deque),
         |entry| {

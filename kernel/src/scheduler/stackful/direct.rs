@@ -14,8 +14,9 @@
 //! The fiber that waits gives up its right to run before it has left its stack. That is safe because it is pinned:
 //! every wake sends it to the queue of this thread, which is still busy.
 //!
-//! When a fiber comes back, the loop has polled another one ([`Fiber::poll`](crate::scheduler::stackful::fiber)). It
-//! then has the right of the one that came back (`take_care` in [`run`]). If the code of that one has ended, a poll of
+//! The fiber that comes back to the loop may be another one than the loop has polled
+//! ([`Fiber::poll`](crate::scheduler::stackful::fiber)). The loop then has the right to run that one (`take_care` in
+//! [`run`]), and no longer that of the one that it polled. If the code of the one that came back has ended, a poll of
 //! it collects the result.
 
 #![allow(unsafe_code)]

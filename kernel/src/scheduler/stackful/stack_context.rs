@@ -16,9 +16,9 @@
 //! switches to the other ([`crate::scheduler::stackful::direct`]).
 //!
 //! What a switch restores, and where: the stack pointer and the registers that a callee saves are on the stack
-//! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped;
-//! `wait_in_job` restores what the poll had noted (listening, yielded); the loop's next poll, or
-//! `Context::begin_nested`, restores the job and its budget.
+//! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped; the
+//! wait (`first_poll::end`, or `SavedFlags` in `wait_on`) restores what the poll had noted (listening, yielded); the
+//! loop's next poll, or `Context::begin_nested`, restores the job and its budget.
 //!
 //! The stack that called [`run_loop`] is the *base*: it waits in the call while a loop is at work, and its [`Duty`]
 //! defines what the loop does. A loop asks the base again before each step, because a stack that was suspended under

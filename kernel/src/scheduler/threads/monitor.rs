@@ -4,12 +4,12 @@
 //! A round begins with the orphans: workers for which no spare thread was found. They are offered to threads again. If
 //! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers.
 //!
-//! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
+//! Steps of a round ([`observe`]; numbered by time), for each worker whose owner is in the same run as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps or finishes run after run ([`take_overdue`]): moves the job in the next
-//!    slot, the overflow queue and some ready callbacks to the injector, fires due timers, and handles the reactor's
-//!    ready events. The other worker finds the jobs in the injector. So a sleeping worker need not wake each
-//!    millisecond only to check. [Shares](crate::queue::sharing) the ring. So neither a job that holds its thread for
-//!    less than the bound, nor a thread that waits for a core, stops what its worker has to wake.
+//!    slot, the overflow queue and some ready callbacks to the injector, fires due timers, handles the reactor's ready
+//!    events, and [shares](crate::queue::sharing) the ring. The other worker finds the jobs in the injector. So a
+//!    sleeping worker need not wake each millisecond only to check, and neither a job that holds its thread for less
+//!    than the bound, nor a thread that waits for a core, stops what its worker has to wake.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
 //! 3. After `stuck_after`, if the system says that the thread is stuck ([`retake`]): revokes the lease and hands the
 //!    worker to a spare thread. While kinds of jobs are suspect, a thread that stays blocked for two rounds loses its
@@ -19,8 +19,8 @@
 //! keeps running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
-//! 4. empties the outboxes of the detached threads ([`super::outbox`]), checks threads in `block_on`
-//!    ([`super::visits`]), and at threads that fork, if a fork lacks a thief
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]), checks the threads in `block_on`
+//!    ([`super::visits`]), and, if a fork lacks a thief, finds out which of the threads that fork are blocked
 //!    ([`find_blocked`](crate::scheduler::services::Forks::find_blocked));
 //! 5. checks the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
 //!    exceed `stuck_after` there;

@@ -24,11 +24,11 @@
 //! once kinds of very many codes are suspect, all *fresh* jobs are: those that are not proven and have never waited,
 //! and work that is not known.
 //!
-//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of its jobs reach
-//! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or
-//! long run. If no thread is free for the quarantine, it stays suspect while one of its jobs holds a thread: its next
-//! offender would take a thread that is left for others. Once none of its jobs holds a thread, the kind is cleared
-//! although no thread is free: its other jobs would wait for as long as jobs of other kinds block.
+//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or four runs of its jobs reach half
+//! the bound within a second. It is cleared a second after its last offence or long run. If no thread is free for the
+//! quarantine, it stays suspect while one of its jobs holds a thread: its next offender would take a thread that is
+//! left for others. Once none of its jobs holds a thread, the kind is cleared although no thread is free: its other
+//! jobs would wait for as long as jobs of other kinds block.
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A local job or a job with
 //! a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes blocked threads

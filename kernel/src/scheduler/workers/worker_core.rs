@@ -26,8 +26,9 @@
 //!
 //! ```text
 //!   field            what it holds                      reset by                   what would starve
-//!   in_row           jobs from the next slot that need  end_row                    as for streak_left and until_look:
-//!                    no look at the other fields                                   these jobs are taken off both
+//!   in_row           jobs from the next slot that need  end_row                    what starves without streak_left
+//!                    no look at the other fields                                   or until_look: in_row is subtracted
+//!                                                                                  from both when the row begins
 //!   streak_left      jobs that may come in a row from   a take from the ring       the ring, while two jobs wake each other
 //!                    the next slot after in_row
 //!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
