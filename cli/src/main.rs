@@ -1,8 +1,9 @@
 //! `weald`: the program of the project. It shows what Weald promises, and measures Weald and its rivals.
 //!
 //! It also looks into forests on disk. Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1
-//! a failure, 2 a usage error, 3 to 5 those of `weald forest`, 130 interrupted (143 terminated). If the reader of
-//! stdout goes away, the program ends quietly with 0.
+//! a failure, 2 a usage error, 3 to 5 those of `weald forest`. `bench` ends with 130 if interrupted, 143 if terminated,
+//! and `demo` with 130 in both cases; `board` then ends with 0. If the reader of stdout goes away, the program ends
+//! quietly with 0.
 
 // What comes in and what goes out.
 mod allocator;

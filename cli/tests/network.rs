@@ -1,4 +1,4 @@
-//! Servers measured from another process: the program calls itself, and every server ends.
+//! Servers that `weald bench-one` measures from another process, which is `weald` itself; each of them ends.
 
 #![allow(
     clippy::unwrap_used,

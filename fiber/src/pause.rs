@@ -96,7 +96,8 @@ pub fn yield_to(prefer: Prefer) {
 }
 
 /// Waits for at least `duration`, while others run. Can be called anywhere. Ends at most some 16 µs late, and what the
-/// system needs to wake a thread, if its worker is free.
+/// system needs to wake a thread, if its worker is free; at most 1 ms late, if that worker has more than eight timers
+/// in the same millisecond.
 ///
 /// ```
 /// # let runtime = weald::Runtime::builder().workers(1).build().unwrap();

@@ -83,8 +83,6 @@ impl TreeHandle {
     /// The tree as it was in a version of the forest: its newest version up to that one, if memory still keeps it. A
     /// forest on disk shows versions from before that, too, with `DiskForest::at`. Cancel-safe: it never waits.
     ///
-    /// Cancel-safe.
-    ///
     /// # Errors
     /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
     #[expect(

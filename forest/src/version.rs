@@ -1,9 +1,9 @@
 //! What identifies versions and commits.
 //!
-//! - A forest counts all its commits, whatever trees they touch; a version is identified by the number of the
-//!   commit that created it. So one number names one moment of all trees, and is never reused: not when a
-//!   tree is deleted and created again, nor after the forest is opened again, because each opening has its own
-//!   incarnation.
+//! - A forest counts all its commits, whatever trees they touch; a version is identified by the number of the commit
+//!   that created it. So one number names one moment of all trees, and no two commits that anybody has seen share one:
+//!   not when a tree is deleted and created again, nor after the forest is opened again, because each opening leaves
+//!   out the 2²⁰ numbers that the one before may have shown and lost.
 //! - A commit also has an id of 128 bits, which its author may choose: see [`Commit::id`](crate::Commit::id).
 
 use std::fmt;

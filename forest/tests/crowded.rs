@@ -1,4 +1,4 @@
-//! Authors wait for room in the journal before their commits are taken up, and a commit id stands for one request.
+//! Authors wait for room in the journal before their commits are taken up. A commit id stands for one request.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

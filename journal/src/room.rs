@@ -1,6 +1,6 @@
-//! What an author waits for before it appends: room, and what can be done for its record while others commit. A large
-//! record is written ahead (`ahead.rs`), and large erasable bytes are sealed, here, by their author. So nobody waits
-//! for that behind the record.
+//! What is done before a record is appended, while others still commit: its author waits for room; most of a large
+//! record is written ahead (`ahead.rs`, by the thread that prepares), and its author seals large erasable bytes (here).
+//! So nobody behind the record waits for that.
 
 use std::future::poll_fn;
 use std::sync::Arc;

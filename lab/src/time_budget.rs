@@ -1,7 +1,7 @@
 //! How far a bench is: how much time it still needs, and whether its time is over.
 //!
-//! A bench with a time limit keeps it on a machine of any speed: while it is behind, rows get one round in place of
-//! several, and once its time is over, nothing more is started.
+//! A bench with a time limit keeps it on a machine of any speed: while it is late, each row is measured once
+//! instead of several times, and once its time is over, nothing more is started.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! A string of bytes: stored in place when it is short, shared when it is long or has a companion.
+//! A string of bytes: stored in place when it is short, shared when it is long, or has a companion (a value that is
+//! dropped with the last clone).
 
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};

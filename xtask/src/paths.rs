@@ -1,5 +1,5 @@
-//! The routine `cargo xtask paths`: how many files and functions a message, a wait, a stolen fork, a readiness, a
-//! callback and a commit go through.
+//! The routine `cargo xtask paths`: how many files and functions a yield, a message, a wait, a stolen fork, a
+//! readiness, a callback and a commit go through.
 //!
 //! `weald/examples/stories.rs` is built without optimisation and with the compiler's coverage counters, and tells each
 //! story in a short and in a long run. A function is on the path if each further telling calls it. What happens once a

@@ -1,4 +1,5 @@
-//! The forest of the boards, in memory or on disk; and past forests, which only a disk has.
+//! The forest of the boards, in memory or on disk; and forests as they were at an earlier moment, which only the disk
+//! has.
 
 use std::future::Future;
 use std::ops::Deref;

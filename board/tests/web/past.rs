@@ -1,4 +1,4 @@
-//! What only the disk has, as browsers and programs see it.
+//! Past versions that memory no longer has, read from the disk, as browsers and programs see them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;

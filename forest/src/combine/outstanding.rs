@@ -1,10 +1,10 @@
 //! Commits that are on their way into the journal, in the order of their numbers.
 //!
 //! - They are accepted in this order. One is applied when the journal has accepted it and all before it.
-//! - If one is refused, so are all behind it, because they were prepared against versions that never came
-//!   to be.
-//! - If the answer to one is lost, the journal is asked by its id, and nothing is appended before that
-//!   is answered.
+//! - If one is refused, so are all behind it, because they were prepared against versions that never came to be; except
+//!   erasures, which are appended again.
+//! - If the answer to one is lost, the journal is asked what became of the commit with this id, and nothing is appended
+//!   before that is answered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

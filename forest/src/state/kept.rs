@@ -1,7 +1,7 @@
 //! The versions that a history keeps without a gap, the newest at the end; never empty.
 //!
-//! Very many trees may have one version each, so the list, and what there is to remember of versions that are not on
-//! it, exist from the second version on.
+//! Very many trees may have one version each, so a tree with one version has neither the list nor the record of what
+//! was let go; both are made with its second version.
 
 use std::collections::VecDeque;
 

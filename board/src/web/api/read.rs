@@ -1,4 +1,4 @@
-//! The JSON API for reading. A tag is the version of the board.
+//! The JSON API for reading. The `ETag` of an answer is made of the version of the board.
 
 use std::sync::Arc;
 
