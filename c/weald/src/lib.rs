@@ -2,6 +2,12 @@
 //!
 #![doc = include_str!("page.md")]
 
+// To follow a call, read `guard` (`guard`: keeps the error number, catches panics, notes a failure), `handles` (`get`:
+// from a number to an object), a tool of `weald`, `waits` (`wait_at_most`), and `saved` (`across`: keeps what belongs
+// to the unit). To follow a process, read `face/processes` (`in_process`, or `on_own_thread`), `call` (`run`: calls the
+// function of the program), and `saved` (`begin`: notes the process that runs, which receives). The functions of
+// `weald.h` are in `face`; `cargo xtask header` makes the header from them.
+
 // Codes and their texts; the sentence of the last error.
 pub mod codes;
 
