@@ -104,6 +104,15 @@ fn what_is_asked_for_most_is_answered_as_its_address_answers_it() {
     });
 }
 
+fn by(author: &str, passphrase: &str) -> String {
+    let said = json!({"author": author, "title": "T", "text": "x", "passphrase": passphrase});
+    said.to_string()
+}
+
+fn answer(parent: u64, title: &str) -> String {
+    json!({"parent": parent, "title": title, "text": "x"}).to_string()
+}
+
 /// A message, with and without a query, which is for the address.
 #[test]
 fn a_message_is_answered_as_its_address_answers_it() {
@@ -118,14 +127,6 @@ fn a_message_is_answered_as_its_address_answers_it() {
         let first = first.value()["id"].as_u64().unwrap();
         let long = said(&"x".repeat(10_001));
         let huge = said(&"x".repeat(70_000));
-        let of = |author: &str, passphrase: &str| {
-            let said =
-                json!({"author": author, "title": "T", "text": "x", "passphrase": passphrase});
-            said.to_string()
-        };
-        let answer = |parent: u64, title: &str| {
-            json!({"parent": parent, "title": title, "text": "x"}).to_string()
-        };
         for (status, headers, body) in [
             (
                 201,
@@ -134,7 +135,7 @@ fn a_message_is_answered_as_its_address_answers_it() {
             ),
             (201, &[KEY], said("x")),
             (201, &[KEY, token], said("x")),
-            (201, &[], of("  Ada \t King ", "")),
+            (201, &[], by("  Ada \t King ", "")),
             (201, &[], answer(first, "")),
             (422, &[], answer(first, "T")),
             (404, &[], answer(0, "")),
@@ -144,11 +145,11 @@ fn a_message_is_answered_as_its_address_answers_it() {
             (422, &[], said("a\u{202e}b")),
             (422, &[], long),
             (413, &[], huge),
-            (403, &[], of("Grace", "")),
-            (403, &[], of("grace", "a wrong passphrase")),
-            (201, &[], of("Grace", "a long passphrase")),
-            (422, &[], of("Ada", "a long passphrase")),
-            (422, &[], of("Ada \u{2713}", "")),
+            (403, &[], by("Grace", "")),
+            (403, &[], by("grace", "a wrong passphrase")),
+            (201, &[], by("Grace", "a long passphrase")),
+            (422, &[], by("Ada", "a long passphrase")),
+            (422, &[], by("Ada \u{2713}", "")),
             (422, &[], json!({"title": "T"}).to_string()),
             (
                 422,
