@@ -34,6 +34,9 @@ pub(crate) type AttributeItem = Item<Inline, List>;
 /// Attributes that are not packed.
 pub(crate) type List = Arc<[(Bytes, Bytes)]>;
 
+/// At most so many attributes are put one after the other. More are never packed: each takes three bytes at least.
+const FEW: usize = 8;
+
 impl Attributes {
     /// No attributes.
     #[inline]
@@ -47,6 +50,22 @@ impl Attributes {
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.put(name, value.as_ref());
         self
+    }
+
+    /// These attributes and those in `more`, which have names of their own, no name twice. As fast for many as a sort of
+    /// their names, where one [`with`](Self::with) for each would copy the list each time.
+    #[must_use]
+    pub(crate) fn with_all<'a>(
+        self,
+        more: impl ExactSizeIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Self {
+        if more.len() <= FEW {
+            return more.fold(self, |all, (name, value)| all.with(name, value));
+        }
+        let mut list = self.to_list();
+        list.extend(more.map(|(name, value)| (Bytes::from(name), Bytes::new(value))));
+        list.sort_unstable_by(|one, other| Ord::cmp(&*one.0, &*other.0));
+        Self(Item::Counted(list.into()))
     }
 
     /// Like [`with`](Self::with), with bytes that are shared with other clones or have a companion.

@@ -232,3 +232,18 @@ fn a_subtree_is_spliced_in_and_a_deep_document_needs_no_stack() {
     assert_eq!(deep.root().to_xml().unwrap(), text);
     assert!(deep.root().xml_pieces().count() > 1);
 }
+
+/// One after the other, each would be compared with all before it, and copy their list.
+#[test]
+fn a_tag_may_have_very_many_attributes() {
+    let numbers = 0..50_000_u32;
+    let all: String = numbers.clone().map(|n| format!(" a{n}='{n}'")).collect();
+    let tree = Tree::from_xml(&format!("<top{all}/>")).unwrap();
+    let top = tree.root().children().next().unwrap();
+    assert_eq!(top.attributes().len(), numbers.len() + 1);
+    assert_eq!(top.attributes().get("a33333"), Some(&b"33333"[..]));
+    let again = Tree::from_xml(&tree.root().to_xml().unwrap()).unwrap();
+    let top_again = again.root().children().next().unwrap();
+    assert!(top.attributes().iter().eq(top_again.attributes().iter()));
+    assert!(Tree::from_xml(&format!("<top{all} a33333=''/>")).is_err());
+}

@@ -245,9 +245,9 @@ impl XmlReader {
         if self.open.is_empty() && std::mem::replace(&mut self.has_element, true) {
             return Err("no second element beside the first");
         }
-        let element = XmlPart::Element(start.name).attributes();
-        let all = start.attributes.iter();
-        let attributes = all.fold(element, |all, (name, value)| all.with(name, value));
+        let named = start.attributes.iter();
+        let named = named.map(|(name, value)| (*name, value.as_bytes()));
+        let attributes = XmlPart::Element(start.name).attributes().with_all(named);
         if start.is_empty {
             self.builder().leaf(attributes);
         } else {

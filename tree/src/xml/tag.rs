@@ -52,18 +52,25 @@ pub(super) fn attributes_in(mut text: &str) -> Option<Vec<(&str, String)>> {
             .next()
             .filter(|sign| matches!(sign, '"' | '\''))?;
         let (value, rest) = rest[1..].split_once(quote)?;
-        if value.contains('<') || all.iter().any(|(known, _)| *known == name) {
+        if value.contains('<') {
             return None;
         }
         all.push((name, resolved(value, true)?));
         text = rest.trim_start_matches(is_space);
         if text.is_empty() {
-            return Some(all);
+            return has_no_name_twice(&all).then_some(all);
         }
         if !rest.starts_with(is_space) {
             return None;
         }
     }
+}
+
+/// Sorted, because a hostile document may have a million attributes in one tag.
+fn has_no_name_twice(all: &[(&str, String)]) -> bool {
+    let mut names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 fn split_name(text: &str) -> Option<(&str, &str)> {
