@@ -68,7 +68,7 @@ mod queue {
     pub(crate) mod watched_queue;
 }
 
-// The job: its state, body and messages; a few flags for callbacks and forks, and the names that reports show for them.
+// The job: its state, body and messages, and the names that reports show. It names no feature.
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
@@ -318,7 +318,7 @@ pub mod fork {
     };
     pub use steps::{AsIs, Filter, FlatMap, Map, Steps, StillIndexed};
 
-    pub(crate) use fork_deques::ForkDeques;
+    pub(crate) use {fork_deques::ForkDeques, thief::PART};
 }
 
 // The runtime, which owns everything earlier in this list.
@@ -444,6 +444,6 @@ pub(crate) static FEATURES: scheduler::services::Features<scheduler::workers::sh
         default_runtime: runtime::handle::default_shared,
     };
 
-/// By these two the job and the reports call the scheduler.
-pub(crate) static JOB_UPCALLS: job::upcalls::JobUpcalls = scheduler::upcalls::OF_JOB;
+/// By these two the job and the reports call the scheduler; and the job gets the forks' name for their parts.
+pub(crate) static JOB_UPCALLS: job::upcalls::JobUpcalls = scheduler::upcalls::of_job(fork::PART);
 pub(crate) static REPORT_UPCALLS: report::upcalls::ReportUpcalls = scheduler::upcalls::OF_REPORTS;

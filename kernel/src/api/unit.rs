@@ -117,7 +117,7 @@ impl Unit {
     /// Whether it is a job of the kernel's that runs callbacks, one after the other.
     pub fn runs_callbacks(&self) -> bool {
         let extensions = self.0.header().extensions.lock_existing();
-        extensions.is_some_and(|extensions| extensions.callback.is_some())
+        extensions.is_some_and(|extensions| extensions.running_unit.is_some())
     }
 
     /// Whether the caller runs because the running unit panics. The unwinding of a unit that was told to end is not a

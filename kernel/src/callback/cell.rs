@@ -26,7 +26,7 @@ use std::{
 
 use crate::{
     callback::{Next, group::Group, near::Near},
-    job::name::CallbackName,
+    job::name::{UnitCode, UnitName},
     memory::{self, BlockKind},
     report::payload,
     report::{self, panic_message},
@@ -59,9 +59,9 @@ impl Head {
 
 impl CallbackKind {
     /// The name in reports.
-    pub(super) fn name(self) -> CallbackName {
-        CallbackName {
-            type_name: self.calls.get().name,
+    pub(super) fn name(self) -> UnitName {
+        UnitName {
+            code: &self.calls.get().code,
             site: self.site.get(),
         }
     }
@@ -87,7 +87,8 @@ pub(super) struct Calls {
     pub(super) has_owner: bool,
     /// Whether a run moves the closure out.
     pub(super) runs_once: bool,
-    name: fn() -> &'static str,
+    /// What reports name it by.
+    code: UnitCode,
 }
 
 /// A closure and how it is called.
@@ -156,7 +157,10 @@ impl<L: OptionalLink, B: Closure> Cell<L, B> {
         body: offset_of!(Self, body),
         has_owner: L::HAS_OWNER,
         runs_once: B::RUNS_ONCE,
-        name: B::name,
+        code: UnitCode {
+            what: "callback",
+            type_name: B::name,
+        },
     };
     const STATIC: &'static Calls = &Self::CALLS;
 
@@ -332,8 +336,9 @@ impl CallbackPtr {
         if let Err(payload) = dropped {
             // A cancel: the job that drops the closure, such as one that cancels the callback, may be cancelled itself.
             if !payload::delivers_cancel_again(&payload) {
-                let CallbackName { type_name, site } = head.kind.name();
-                report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
+                let UnitName { code, site } = head.kind.name();
+                let message = panic_message(payload.as_ref());
+                report::callback_panicked((code.type_name)(), site, &message);
             }
             payload::discard(payload);
         }

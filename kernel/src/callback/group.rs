@@ -181,8 +181,8 @@ impl Owner {
             return Owner(Some(unsafe { Arc::from_raw(known) }));
         }
         let mut extensions = header.extensions.lock();
-        if extensions.callbacks.is_some() || extensions.callback.is_some() {
-            let group = extensions.callbacks.clone();
+        if extensions.owner.is_some() || extensions.running_unit.is_some() {
+            let group = extensions.owner.clone();
             return Owner(group.and_then(|group| group.downcast().ok()));
         }
         // SAFETY: as above.

@@ -87,7 +87,7 @@ impl Callbacks for Runners {
         // SAFETY: only callbacks are named here.
         let callback = unsafe { CallbackPtr::of(callback) };
         // SAFETY: the caller's claim.
-        JobName::of_callback(unsafe { callback.head() }.kind.name())
+        JobName::of_unit(unsafe { callback.head() }.kind.name())
     }
 }
 
@@ -122,8 +122,8 @@ unsafe fn quarantine(shared: &Shared, callback: CallbackPtr) {
     let mut only = EntryQueue::new();
     only.push_unlisted(callback.entry());
     let job = new_runner(shared.id(), only, true);
-    job.header().set_body_bit(body_bit::OF_ONE_CALLBACK);
-    job.header().extensions.lock().callback = Some(name);
+    job.header().set_body_bit(body_bit::OF_ONE_UNIT);
+    job.header().extensions.lock().running_unit = Some(name);
     shared.quarantine.push(job);
 }
 
@@ -273,7 +273,7 @@ impl Runner {
             // SAFETY: the thread that runs a job keeps it alive.
             let word = unsafe { &job.header().extensions };
             let mut extensions = word.lock();
-            extensions.callback = Some(kind.name());
+            extensions.running_unit = Some(kind.name());
             let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
             let previous = word.set_owner(&mut extensions, owner);
             drop(extensions);
@@ -295,13 +295,13 @@ impl Runner {
         let Some((_, kind)) = self.last else { return };
         let name = kind.name();
         let panic = CallbackPanic {
-            callback: (name.type_name)(),
+            callback: (name.code.type_name)(),
             site: name.site,
             message: body::message_of(&payload),
         };
         let owner = context::again().job_ref().and_then(|job| {
             let extensions = job.header().extensions.lock_existing()?;
-            extensions.callbacks.clone()
+            extensions.owner.clone()
         });
         let owner = owner.and_then(|owner| owner.downcast::<Group>().ok());
         match owner {

@@ -28,6 +28,9 @@ use crate::{
     },
 };
 
+/// How reports name a job that runs parts of a fork.
+pub(crate) const PART: &str = "part of a fork";
+
 /// Steals the oldest stack job of `fork_deque`, if `admits` accepts the deque, as a job that the caller runs or queues.
 pub(super) fn steal_from(
     shared: &Shared,

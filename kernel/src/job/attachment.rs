@@ -38,7 +38,8 @@ pub trait Attachment: Any + Send + Sync {
 
     /// The job has panicked, and continues: [`catch_panic`](crate::catch_panic) has caught the panic. Or it continues,
     /// for another reason, after [`Unit::tell_if_it_goes_on`](crate::Unit::tell_if_it_goes_on). Called in the job, or
-    /// in a part of its forks, when nothing of that unwinds any longer; perhaps more than once for a panic.
+    /// in a job that runs a part of its work, when nothing of that unwinds any longer; perhaps more than once for a
+    /// panic.
     fn survived(&self) {}
 
     /// The job holds its thread, or is about to, and [`ended`](Attachment::ended) was called and may not have returned:

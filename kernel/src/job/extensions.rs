@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     job::{
-        attachment::AttachedValue, exit_hooks::ExitHooks, foreign_waker, name::CallbackName,
+        attachment::AttachedValue, exit_hooks::ExitHooks, foreign_waker, name::UnitName,
         work_kind::WorkKind,
     },
     report::panic_site::PanicSite,
@@ -40,7 +40,7 @@ pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 struct ExtensionsBox {
     site: &'static Location<'static>,
     extensions: Mutex<Extensions>,
-    /// The address of what [`Extensions::callbacks`] has, for code of the job, which reads it without the lock; null if
+    /// The address of what [`Extensions::owner`] has, for code of the job, which reads it without the lock; null if
     /// that is none.
     owner: AtomicPtr<()>,
 }
@@ -85,10 +85,10 @@ pub(crate) struct Extensions {
     number: u64,
     /// The queue of the only thread that may run the job, if it is pinned. Set at spawn.
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
-    /// The owner of the callbacks that the job starts.
-    pub(crate) callbacks: Option<Arc<dyn Any + Send + Sync>>,
-    /// The callback that the job runs, if it runs callbacks.
-    pub(crate) callback: Option<CallbackName>,
+    /// The owner of the units that the job starts and that have no job of their own.
+    pub(crate) owner: Option<Arc<dyn Any + Send + Sync>>,
+    /// The unit that the job runs, if units share the job.
+    pub(crate) running_unit: Option<UnitName>,
     /// The long queue of messages that the receiver found last, if it ever found one.
     pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
@@ -105,7 +105,7 @@ pub(crate) struct Extensions {
 #[expect(dead_code, reason = "it is only dropped")]
 pub(crate) struct UserValues {
     wakers: [Option<Waker>; 3],
-    callbacks: Option<Arc<dyn Any + Send + Sync>>,
+    owner: Option<Arc<dyn Any + Send + Sync>>,
     attachment: Option<AttachedValue>,
     description: Option<Arc<dyn Describe>>,
 }
@@ -115,7 +115,7 @@ impl Extensions {
     pub(crate) fn take_user_values(&mut self) -> UserValues {
         UserValues {
             wakers: [self.joiner.take(), self.receiver.take(), self.parker.take()],
-            callbacks: self.callbacks.take(),
+            owner: self.owner.take(),
             attachment: self.attachment.take(),
             description: self.description.take(),
         }
@@ -124,7 +124,7 @@ impl Extensions {
     pub(super) fn has_user_values(&self) -> bool {
         let wakers = [&self.joiner, &self.receiver, &self.parker];
         wakers.iter().any(|waker| waker.is_some())
-            || self.callbacks.is_some()
+            || self.owner.is_some()
             || self.attachment.is_some()
             || self.description.is_some()
     }
@@ -173,7 +173,7 @@ impl ExtensionsWord {
         unsafe { &*word.cast::<ExtensionsBox>() }
     }
 
-    /// Sets [`Extensions::callbacks`] of these extensions, which the caller has locked, and returns what was there. By
+    /// Sets [`Extensions::owner`] of these extensions, which the caller has locked, and returns what was there. By
     /// code of the job, while no other code of it runs on another thread, unless there was none.
     pub(crate) fn set_owner(
         &self,
@@ -186,10 +186,10 @@ impl ExtensionsWord {
         let boxed = unsafe { self.boxed(self.0.load(Ordering::Acquire)) };
         // Release: pairs with the load in `owner`.
         boxed.owner.store(address.cast_mut(), Ordering::Release);
-        std::mem::replace(&mut locked.callbacks, owner)
+        std::mem::replace(&mut locked.owner, owner)
     }
 
-    /// The address of what [`Extensions::callbacks`] has; null if that is none. It stays there while the calling code,
+    /// The address of what [`Extensions::owner`] has; null if that is none. It stays there while the calling code,
     /// which is the job's, runs.
     #[inline]
     pub(crate) fn owner(&self) -> *const () {

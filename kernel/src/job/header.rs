@@ -111,7 +111,7 @@ pub(crate) mod flag {
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// Bits of [`Header::body`]. All except `SHARED_BY_UNITS`, `OF_ONE_CALLBACK` and `PART` say where the job may run, and
+/// Bits of [`Header::body`]. All except `SHARED_BY_UNITS`, `OF_ONE_UNIT` and `PART` say where the job may run, and
 /// `Header::placement` turns them into a value: without any of them every worker may run it.
 pub(crate) mod body_bit {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
@@ -126,15 +126,15 @@ pub(crate) mod body_bit {
     pub(super) const ONE_THREAD: u8 = PINNED | PINNED_STACK;
     /// With one of these bits, the job has frames on a stack.
     pub(super) const OWN_STACK: u8 = PINNED_STACK | MIGRATING;
-    /// The job runs the code of several units in turn, as a runner of callbacks does. Its kind is that of the callback
+    /// The job runs the code of several units in turn, which have no jobs of their own. Its kind is that of the unit
     /// that it runs, and it does not run in quarantine. Set at creation, and never cleared.
     pub(crate) const SHARED_BY_UNITS: u8 = 1 << 5;
-    /// The job runs a part of other units' work, or several, and its site is where that work was divided: that of a
-    /// fork. Set at creation, and never cleared.
+    /// The job runs a part of other units' work, or several, and its site is where that work was divided. Set at
+    /// creation, and never cleared.
     pub(crate) const PART: u8 = 1 << 6;
-    /// Beside `SHARED_BY_UNITS`: the job runs one callback only, and so may run in quarantine. Set at creation, and
+    /// Beside `SHARED_BY_UNITS`: the job runs one unit only, and so may run in quarantine. Set at creation, and
     /// never cleared.
-    pub(crate) const OF_ONE_CALLBACK: u8 = 1 << 7;
+    pub(crate) const OF_ONE_UNIT: u8 = 1 << 7;
 }
 
 /// The bits of [`Header::body`] that are a [`stage`](crate::job::body::stage).
@@ -236,7 +236,7 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
     }
 
-    /// Whether the job runs the code of several units in turn: it is a runner of callbacks.
+    /// Whether the job runs the code of several units in turn, which have no jobs of their own.
     pub(crate) fn is_shared_by_units(&self) -> bool {
         self.body_bits() & body_bit::SHARED_BY_UNITS != 0
     }
@@ -244,8 +244,8 @@ impl Header {
     /// Whether the job may run on a thread without a worker while its kind is suspect: any worker may run it, it has no
     /// stack of its own, and it is not shared by units. A moment old, unless the caller holds the runnable.
     pub(crate) fn may_be_quarantined(&self) -> bool {
-        let of_callbacks = body_bit::SHARED_BY_UNITS | body_bit::OF_ONE_CALLBACK;
-        let is_shared = self.body_bits() & of_callbacks == body_bit::SHARED_BY_UNITS;
+        let of_units = body_bit::SHARED_BY_UNITS | body_bit::OF_ONE_UNIT;
+        let is_shared = self.body_bits() & of_units == body_bit::SHARED_BY_UNITS;
         self.runs_anywhere() && !self.has_own_stack() && !is_shared
     }
 
@@ -325,7 +325,7 @@ impl Header {
             && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
-    /// Whether the job runs a part, or parts, of what another job has forked.
+    /// Whether the job runs a part, or parts, of other units' work.
     pub(crate) fn is_part(&self) -> bool {
         self.body_bits() & body_bit::PART != 0
     }

@@ -3,37 +3,42 @@
 use std::{fmt, panic::Location};
 
 use crate::{
+    JOB_UPCALLS,
     job::{Header, extensions::Extensions},
     report::{JobName, LateName},
 };
 
-/// A callback as reports name it.
-#[derive(Clone, Copy)]
-pub(crate) struct CallbackName {
+/// The code of a unit that has no job of its own: one that is [shared by units](Header::is_shared_by_units) runs it.
+pub(crate) struct UnitCode {
+    /// What the unit is, as reports say it.
+    pub(crate) what: &'static str,
     /// The type of its closure.
     pub(crate) type_name: fn() -> &'static str,
+}
+
+/// Such a unit as reports name it.
+#[derive(Clone, Copy)]
+pub(crate) struct UnitName {
+    pub(crate) code: &'static UnitCode,
     /// Where it was started.
     pub(crate) site: &'static Location<'static>,
 }
 
-impl CallbackName {
-    /// The name of the callback that `job` runs, if it is a runner that has begun one.
-    pub(crate) fn of_runner(job: &Header) -> Option<CallbackName> {
+impl UnitName {
+    /// The name of the unit that `job` runs, if units share the job and it has begun one.
+    pub(crate) fn of_running(job: &Header) -> Option<UnitName> {
         if !job.is_shared_by_units() {
             return None;
         }
-        job.extensions.lock_existing()?.callback
+        job.extensions.lock_existing()?.running_unit
     }
 }
 
-impl fmt::Display for CallbackName {
+impl fmt::Display for UnitName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "callback {}", (self.type_name)())
+        write!(f, "{} {}", self.code.what, (self.code.type_name)())
     }
 }
-
-/// How reports name a job that runs parts of a fork.
-const PART_OF_A_FORK: &str = "part of a fork";
 
 impl LateName {
     /// The name of `job`, without asking its description yet.
@@ -81,30 +86,29 @@ impl JobName {
         JobName::known(job, extensions.as_deref())
     }
 
-    /// The name of a callback that no job runs.
-    pub(crate) fn of_callback(callback: CallbackName) -> JobName {
-        let type_name = (callback.type_name)();
+    /// The name of a unit without a job of its own, while no job runs it.
+    pub(crate) fn of_unit(unit: UnitName) -> JobName {
         JobName {
-            name: Some(callback.to_string()),
-            type_name,
-            site: callback.site,
+            name: Some(unit.to_string()),
+            type_name: (unit.code.type_name)(),
+            site: unit.site,
             waits_for: None,
         }
     }
 
     /// The name of `job`, which has these extensions, without asking its description.
     pub(super) fn known(job: &Header, extensions: Option<&Extensions>) -> JobName {
-        let callback = extensions.and_then(|extensions| extensions.callback);
+        let unit = extensions.and_then(|extensions| extensions.running_unit);
         let given =
             || extensions.and_then(|extensions| extensions.name.as_deref().map(str::to_owned));
         JobName {
-            name: match callback {
-                Some(callback) => Some(callback.to_string()),
-                None if job.is_part() => Some(PART_OF_A_FORK.to_owned()),
+            name: match unit {
+                Some(unit) => Some(unit.to_string()),
+                None if job.is_part() => Some(JOB_UPCALLS.part_name.to_owned()),
                 None => given(),
             },
             type_name: job.type_name(),
-            site: callback.map_or_else(|| job.extensions.site(), |callback| callback.site),
+            site: unit.map_or_else(|| job.extensions.site(), |unit| unit.site),
             waits_for: job.waits_for(),
         }
     }

@@ -104,10 +104,8 @@ fn write_unit(line: &mut MessageLine, cx: &Context) -> fmt::Result {
 
 fn write_job(line: &mut MessageLine, job: &Header) -> fmt::Result {
     let named = job.extensions.try_with(|extensions| {
-        if let Some(callback) = extensions.callback {
-            let type_name = (callback.type_name)();
-            let written = write!(line, "`callback {type_name}`, spawned at {}", callback.site);
-            return Some(written);
+        if let Some(unit) = extensions.running_unit {
+            return Some(write!(line, "`{unit}`, spawned at {}", unit.site));
         }
         let name = extensions.name.as_deref()?;
         Some(write!(

@@ -9,12 +9,16 @@ use crate::{
     },
 };
 
-pub(crate) const OF_JOB: JobUpcalls = JobUpcalls {
-    abandon: run::cancel,
-    make_call: waker::make_call,
-    call_in_drop: run::call_in_drop,
-    running_unit: current::running_unit,
-};
+/// The feature whose parts jobs run gives their name.
+pub(crate) const fn of_job(part_name: &'static str) -> JobUpcalls {
+    JobUpcalls {
+        abandon: run::cancel,
+        make_call: waker::make_call,
+        call_in_drop: run::call_in_drop,
+        running_unit: current::running_unit,
+        part_name,
+    }
+}
 
 pub(crate) const OF_REPORTS: ReportUpcalls = ReportUpcalls {
     deliver_cancel_again: wait::deliver_cancel_again_unless_unwinding,

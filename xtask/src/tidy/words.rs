@@ -3,9 +3,17 @@
 //! Words that must not occur at all are in `.ci/words.toml`. Those here are good words, each for one thing: only these
 //! files may define a function, a type or a constant that has the word in its name, or be a module that has it. `Look`,
 //! `look_at`, `LOOKS` and `is_looked_at` have the word `look`; `lookup` has not. Test builds do not count.
+//!
+//! And a folder may have to do without a word: its code has it in no name, not even of a field, and in no text.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 
 use super::Finding;
 use super::modules::{Module, Modules};
+use super::paths_in_code::left_out;
 use super::repository::Repository;
 
 /// A word of the crate in the folder `crate_folder`, which only these `files` (or all in a folder) may have in names.
@@ -82,6 +90,21 @@ const WORDS: [Word; 6] = [
     },
 ];
 
+/// Words that the code in this `folder` of a crate must not have.
+struct Without {
+    crate_folder: &'static str,
+    folder: &'static str,
+    words: &'static [&'static str],
+    reason: &'static str,
+}
+
+const WITHOUT: [Without; 1] = [Without {
+    crate_folder: "kernel",
+    folder: "kernel/src/job/",
+    words: &["callback", "fork"],
+    reason: "a job knows no feature",
+}];
+
 /// Parts of names that have a word of the table for another thing, and say so.
 const EXCEPTIONS: [&str; 1] = ["park_thread"];
 
@@ -105,7 +128,55 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
             }));
         }
     }
+    findings.extend(WITHOUT.iter().flat_map(|it| with_its_words(repository, it)));
     findings
+}
+
+/// Where code of the folder has a word that it must not have.
+fn with_its_words(repository: &Repository, without: &Without) -> Vec<Finding> {
+    let modules = Modules::load(repository, without.crate_folder).all;
+    let files: BTreeSet<String> = modules.into_iter().filter_map(|it| it.file).collect();
+    let files = files
+        .iter()
+        .filter(|path| path.starts_with(without.folder))
+        .filter_map(|path| repository.file(path));
+    let mut findings = Vec::new();
+    for file in files {
+        let mut found = Vec::new();
+        // The head of the file is no code.
+        let items = file.syntax().map_or(&[][..], |syntax| &syntax.items);
+        for item in items {
+            names_and_texts(item.to_token_stream(), &mut found);
+        }
+        for (found, line) in found {
+            let words = without.words.iter().filter(|word| has(&found, word));
+            findings.extend(words.map(|word| {
+                let (folder, reason) = (without.folder, without.reason);
+                let sentence = format!(
+                    "`{found}`: the code in `{folder}` does without the word `{word}` ({reason}); name it otherwise."
+                );
+                Finding::new(&file.path, line, sentence)
+            }));
+        }
+    }
+    findings
+}
+
+/// Every name and literal in `tokens`, with its line, except in attributes and in what only tests see.
+fn names_and_texts(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut at = 0;
+    while at < tokens.len() {
+        at += left_out(&tokens[at..]);
+        match tokens.get(at) {
+            Some(TokenTree::Group(group)) => names_and_texts(group.stream(), found),
+            Some(token @ (TokenTree::Ident(_) | TokenTree::Literal(_))) => {
+                found.push((token.to_string(), token.span().start().line));
+            }
+            _ => {}
+        }
+        at += 1;
+    }
 }
 
 /// What a module defines, and the module itself, each with its line.
@@ -115,9 +186,9 @@ fn names(module: &Module) -> impl Iterator<Item = (String, usize)> {
     defined.into_iter().flatten().cloned().chain(own)
 }
 
-/// Whether the name has the word, in any form.
+/// Whether the name or the text has the word, in any form.
 fn has(name: &str, word: &str) -> bool {
-    let name = snake(name);
+    let name = snake(name).replace(|c: char| !c.is_alphanumeric(), "_");
     let name = EXCEPTIONS
         .iter()
         .fold(name, |name, other| name.replace(other, ""));
@@ -200,5 +271,44 @@ mod tests {
         module.assert_one(check, "kernel/src/reactor.rs:1", "`looks`: `look` means");
         let park = with("kernel/src/reactor.rs", "fn park_threads_of_park() {}");
         park.assert_one(check, "kernel/src/reactor.rs:2", "a job parks");
+    }
+
+    fn with_job(code: &str) -> MadeUp {
+        let made_up = MadeUp::sound();
+        let root = "//! The root.\nmod job { mod header; }\nmod fork { mod join; }\n";
+        made_up.write("kernel/src/lib.rs", root);
+        made_up.write(
+            "kernel/src/fork/join.rs",
+            "//! Forks.\nfn fork_callback() {}\n",
+        );
+        let code = format!("//! Forks and callbacks use it.\n{code}\n");
+        made_up.write("kernel/src/job/header.rs", &code);
+        made_up
+    }
+
+    #[test]
+    fn a_folder_does_without_its_words_in_code_only() {
+        for code in [
+            "/// Of a fork.\nfn f() {} // A callback.",
+            "fn f() { g(\"forklift\", pitchfork) }",
+            "#[cfg(test)]\nmod tests { fn fork() {} }",
+        ] {
+            with_job(code).assert_none(check);
+        }
+        for code in [
+            "struct A { callback: u8 }",
+            "fn f() { a.forks }",
+            "mod bit { const OF_ONE_CALLBACK: u8 = 0; }",
+            "fn f() { g!(\"part of a fork\") }",
+            "use crate::fork;",
+            "fn f(x: CallbackName) {}",
+        ] {
+            let made_up = with_job(code);
+            made_up.assert_one(
+                check,
+                "kernel/src/job/header.rs:2",
+                "a job knows no feature",
+            );
+        }
     }
 }

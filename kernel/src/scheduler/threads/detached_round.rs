@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobRef, name::CallbackName},
+    job::{Header, JobRef, name::UnitName},
     report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
@@ -201,7 +201,7 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
 /// Whether the job is a runner of callbacks and has not begun one yet. Until then it runs only code of Weald, so no
 /// user code is to blame: its thread waits for the worker's lock, whose holder waits for a core.
 pub(super) fn is_before_callbacks(job: &Header) -> bool {
-    job.is_shared_by_units() && CallbackName::of_runner(job).is_none()
+    job.is_shared_by_units() && UnitName::of_running(job).is_none()
 }
 
 /// Whether a long run of the job has no consequence for its kind: the job is part of a fork, or in one; or there are no

@@ -5,7 +5,7 @@
 
 use std::{panic::Location, ptr};
 
-use crate::job::{Header, body::VTable, name::CallbackName, work_kind::WorkKind};
+use crate::job::{Header, body::VTable, name::UnitName, work_kind::WorkKind};
 
 /// A spawn site and a type of future, or of a callback's closure. The compiler may place each of them at several
 /// addresses, such as one for each part of a crate that it translates by itself, so unequal addresses decide nothing.
@@ -24,7 +24,7 @@ enum CodeType {
 
 impl Code {
     pub(super) fn of(job: &Header) -> Code {
-        match CallbackName::of_runner(job) {
+        match UnitName::of_running(job) {
             Some(callback) => Code::of_callback(callback),
             None => Code {
                 site: job.extensions.site(),
@@ -33,10 +33,10 @@ impl Code {
         }
     }
 
-    pub(super) fn of_callback(callback: CallbackName) -> Code {
+    pub(super) fn of_callback(callback: UnitName) -> Code {
         Code {
             site: callback.site,
-            of: CodeType::Callback(callback.type_name),
+            of: CodeType::Callback(callback.code.type_name),
         }
     }
 }

@@ -50,7 +50,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobRef, name::CallbackName},
+    job::{Header, JobRef, name::UnitName},
     scheduler::threads::{
         job_kind::{Code, CurrentWork},
         suspect_records::{LongRun, Offence, Records, Suspect},
@@ -178,7 +178,7 @@ impl KnownSuspects {
 
     /// Whether a callback of this name must not run on a worker at present.
     #[cold]
-    pub(crate) fn include_callback(&self, callback: CallbackName, runs_once: bool) -> bool {
+    pub(crate) fn include_callback(&self, callback: UnitName, runs_once: bool) -> bool {
         let code = Code::of_callback(callback);
         let keeps = |suspect: &Suspect| suspect.kind.code.map_or(runs_once, |it| it == code);
         self.suspects.borrow().iter().any(keeps)
@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        job::{JobRef, body_bit, testing, work_kind::WorkKind},
+        job::{JobRef, body_bit, name::UnitCode, testing, work_kind::WorkKind},
         scheduler::threads::suspect_records::{
             EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
         },
@@ -340,9 +340,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn callback() -> CallbackName {
-        CallbackName {
-            type_name: || "a closure",
+    fn callback() -> UnitName {
+        UnitName {
+            code: &UnitCode {
+                what: "callback",
+                type_name: || "a closure",
+            },
             site: std::panic::Location::caller(),
         }
     }
@@ -352,16 +355,16 @@ mod tests {
         let (suspects, offender, other) = (Suspects::default(), callback(), callback());
         let runner = of_code::<0>();
         runner.header().set_body_bit(body_bit::SHARED_BY_UNITS);
-        runner.header().extensions.lock().callback = Some(offender);
+        runner.header().extensions.lock().running_unit = Some(offender);
         suspects.note_offence(runner.header(), Instant::now());
         let known = KnownSuspects::default();
         known.refresh(&suspects);
         assert!([true, false].map(|once| known.include_callback(offender, once)) == [true; 2]);
         assert!(!known.include_callback(other, true));
         assert!(!suspects.includes(runner.header()), "it runs others, too");
-        runner.header().set_body_bit(body_bit::OF_ONE_CALLBACK);
+        runner.header().set_body_bit(body_bit::OF_ONE_UNIT);
         assert!(suspects.includes(runner.header()));
-        runner.header().extensions.lock().callback = Some(other);
+        runner.header().extensions.lock().running_unit = Some(other);
         assert!(!suspects.includes(runner.header()));
     }
 

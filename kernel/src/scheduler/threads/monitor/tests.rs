@@ -5,7 +5,10 @@ use std::sync::{atomic::AtomicBool, mpsc};
 use super::*;
 use crate::{
     FEATURES,
-    job::{name::CallbackName, testing},
+    job::{
+        name::{UnitCode, UnitName},
+        testing,
+    },
     scheduler::{
         stackful::pinned::PinnedQueue,
         threads::{
@@ -440,8 +443,11 @@ fn a_runner_of_callbacks_is_to_blame_only_for_callbacks() {
         detached_round::note_offence(shared, &runner, true, Instant::now());
         note_long_runs();
         assert!(!shared.suspects.is_any());
-        runner.header().extensions.lock().callback = Some(CallbackName {
-            type_name: || "a callback",
+        runner.header().extensions.lock().running_unit = Some(UnitName {
+            code: &UnitCode {
+                what: "callback",
+                type_name: || "a closure",
+            },
             site: std::panic::Location::caller(),
         });
         note_long_runs();
