@@ -42,8 +42,10 @@ fn while_a_job_runs(act: impl FnOnce(&Arc<Shared>, &WorkerLoop<'_>, &JobRef)) {
         worker_loop.worker().set_running_none();
         worker_loop.end();
     });
-    // It never ran.
+    // It never ran, and belongs to no runtime.
     runnable.into_ptr();
+    // The next runtime gets this one's number, and its shutdown would wait for such a job for ever.
+    assert!(shared.live_jobs().is_empty());
 }
 
 /// Fails after a minute, longer than anything that a test waits for may take.
@@ -348,7 +350,7 @@ fn a_run_that_stays_stuck_is_checked_again_in_a_panic_hook_and_before_a_callback
         let runner = unsafe { JobRef::new_for(runnable.ptr()) };
         assert!(is_due_after(&runner, BOUND));
         // It never ran.
-        runnable.into_ptr();
+        drop(runnable);
     });
 }
 
@@ -457,6 +459,6 @@ fn a_runner_of_callbacks_is_to_blame_only_for_callbacks() {
         assert!(is_found(2));
         assert!(shared.suspects.is_any());
         // It never ran.
-        runnable.into_ptr();
+        drop(runnable);
     });
 }
