@@ -509,7 +509,8 @@ weald_code weald_runtime_create(const weald_runtime_options *options,
 /**
  * Runs `function` as a thread of a runtime, and waits until it has returned. `result`, which may be null, gets what it
  * returned. In the function, units are spawned on this runtime, unless their options name another one. Zero is the
- * runtime of the caller, or the default one.
+ * runtime of the caller, or the default one. If the caller is cancelled, so is the function, and the call returns
+ * WEALD_CANCELLED when the function has returned.
  */
 weald_code weald_runtime_run(weald_runtime runtime,
                              weald_thread_function function,
@@ -986,4 +987,4 @@ weald_code weald_edit_commit(weald_edit edit,
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 4b087b22738c53df. */
+/* Made by `cargo xtask header`, from sources with the digest 463a351bf43708d8. */

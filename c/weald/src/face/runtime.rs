@@ -10,17 +10,18 @@ use std::{
 };
 
 use weald::{Runtime, thread};
-use weald_kernel::is_in_job;
+use weald_kernel::{AsUnit, is_in_job, wait_to_the_end};
 
-use super::general::{ThreadFunction, WEALD_FOREVER};
+use super::{general::ThreadFunction, processes::not_spawned};
 use crate::{
     arguments::{Options, optional_text, options},
     call::{Sent, run, task},
-    codes::{Code, Failure, WEALD_NO_ROOM, WEALD_SHUT_DOWN, failed, failure},
+    codes::{Code, Failure, WEALD_NO_ROOM, failed},
     current::is_cancelled,
-    guard::{cancelled, give, guard, needed},
+    guard::{cancelled, check_cancel, give, guard, needed},
     handles::{self, Object},
-    waits::{self, wait},
+    saved::across,
+    waits,
 };
 
 /// A runtime: workers, each on an OS thread, that run units (processes, threads, callbacks). Any OS thread and any unit
@@ -89,7 +90,8 @@ pub extern "C" fn weald_runtime_create(
 
 /// Runs `function` as a thread of a runtime, and waits until it has returned. `result`, which may be null, gets what it
 /// returned. In the function, units are spawned on this runtime, unless their options name another one. Zero is the
-/// runtime of the caller, or the default one.
+/// runtime of the caller, or the default one. If the caller is cancelled, so is the function, and the call returns
+/// WEALD_CANCELLED when the function has returned.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_runtime_run(
     runtime: RuntimeHandle,
@@ -110,8 +112,17 @@ pub extern "C" fn weald_runtime_run(
             runtime => Some(handles::get::<RuntimeObject>(runtime)?),
         };
         let spawned = spawn_in(runtime, move || thread::Builder::new().spawn(code))?;
-        let thread = spawned.map_err(|error| failed(WEALD_NO_ROOM, &error))?;
-        let ended = wait(thread).map_err(|_| cancelled())?;
+        let mut thread = spawned.map_err(not_spawned)?;
+        let unit = thread.as_unit();
+        let cancel = || {
+            if let Some(unit) = &unit {
+                unit.kill();
+            }
+        };
+        // Not one moment less: what the function uses may be on the caller's stack.
+        let ended = across(|| wait_to_the_end(&mut thread, cancel));
+        check_cancel();
+        let ended = ended.map_err(|_| cancelled())?;
         give(result, ended.get());
         Ok(())
     })
@@ -152,16 +163,14 @@ pub extern "C" fn weald_check_cancel() -> Code {
     })
 }
 
-/// Spawns in a runtime; zero: in that of the caller, or the default one.
-pub(crate) fn spawn_in<T: Send + 'static>(
-    runtime: RuntimeHandle,
-    spawn: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
+/// Spawns in a runtime; zero: in that of the caller, or the default one. A caller that is cancelled has spawned nothing,
+/// or gets what it spawned: its context is its own, or the unit's.
+pub(crate) fn spawn_in<T>(runtime: RuntimeHandle, spawn: impl FnOnce() -> T) -> Result<T, Failure> {
     if runtime == 0 {
         return Ok(spawn());
     }
     let runtime = handles::get::<RuntimeObject>(runtime)?;
-    let spawned = runtime.0.spawn(async { spawn() });
-    let spawned = waits::wait_at_most(spawned, WEALD_FOREVER)?;
-    spawned.map_err(|_| failure(WEALD_SHUT_DOWN, "the runtime is shutting down"))
+    check_cancel();
+    // A future that is ready at once never waits; so no cancel comes between the spawn and its handle.
+    Ok(across(|| runtime.0.block_on(async { spawn() })))
 }

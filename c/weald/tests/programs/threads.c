@@ -71,6 +71,78 @@ static void cancels(void) {
 }
 
 typedef struct {
+  weald_runtime runtime;
+  weald_channel begun, go, done;
+  /* What the function of another runtime uses, until it has set `ended`. */
+  int ended;
+} other_runtime;
+
+static void *holds(void *context) {
+  other_runtime *other = context;
+  event_happens(other->begun);
+  while (!weald_check_cancel()) usleep(100);
+  other->ended = 1;
+  return context;
+}
+
+static void *runs_in_another(void *context) {
+  other_runtime *other = context;
+  RETURNS(WEALD_CANCELLED, weald_runtime_run(other->runtime, holds, other, NULL));
+  CHECK(other->ended);
+  event_happens(other->done);
+  return context;
+}
+
+static void *spawns_in_another(void *context) {
+  other_runtime *other = context;
+  weald_spawn_options options = {sizeof options, other->runtime, 0, 0, NULL};
+  weald_thread thread;
+  /* The worker is busy, and the spawn does not wait for it: it is told what it has done. */
+  DO(weald_thread_spawn(&options, same, context, &thread));
+  event_happens(other->done);
+  weald_bytes none;
+  RETURNS(WEALD_CANCELLED, weald_channel_receive(other->go, WEALD_FOREVER, &none));
+  DO(weald_thread_detach(thread));
+  RETURNS(WEALD_CANCELLED, weald_thread_spawn(&options, same, context, &thread));
+  return context;
+}
+
+static void release_all(other_runtime *other) {
+  DO(weald_release(other->begun));
+  DO(weald_release(other->go));
+  DO(weald_release(other->done));
+}
+
+/* A unit that is cancelled while it uses another runtime, whose only worker is busy. */
+static void cancels_across_runtimes(void) {
+  weald_runtime_options options = {0};
+  options.size = sizeof options;
+  options.workers = 1;
+  weald_runtime runtime;
+  DO(weald_runtime_create(&options, &runtime));
+  other_runtime other = {runtime, event_create(), event_create(), event_create(), 0};
+  weald_thread thread, busy;
+  DO(weald_thread_spawn(NULL, runs_in_another, &other, &thread));
+  event_wait(other.begun);
+  DO(weald_thread_cancel(thread));
+  event_wait(other.done);
+  RETURNS(WEALD_CANCELLED, weald_thread_join(thread, WEALD_FOREVER, NULL));
+  release_all(&other);
+  other = (other_runtime){runtime, event_create(), event_create(), event_create(), 0};
+  weald_spawn_options there = {sizeof there, runtime, 0, 0, NULL};
+  DO(weald_thread_spawn(&there, holds, &other, &busy));
+  event_wait(other.begun);
+  DO(weald_thread_spawn(NULL, spawns_in_another, &other, &thread));
+  event_wait(other.done);
+  DO(weald_thread_cancel(thread));
+  RETURNS(WEALD_CANCELLED, weald_thread_join(thread, WEALD_FOREVER, NULL));
+  DO(weald_thread_cancel(busy));
+  RETURNS(WEALD_CANCELLED, weald_thread_join(busy, WEALD_FOREVER, NULL));
+  release_all(&other);
+  DO(weald_runtime_shutdown(runtime, 60 * SECOND, NULL));
+}
+
+typedef struct {
   long n;
   long result;
 } fib_call;
@@ -163,6 +235,7 @@ static void test(void) {
   errors();
   joins();
   cancels();
+  cancels_across_runtimes();
   if (!is_under_valgrind()) forks();
   int number = 0;
   DO(weald_blocking(blocks, &number));
