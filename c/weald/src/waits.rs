@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use weald::{Wait, timeout};
+use weald::{
+    Wait,
+    sync::{Event, Waiting},
+    timeout,
+};
 
 use crate::{
     codes::{Failure, WEALD_TIMED_OUT, failure},
@@ -21,13 +25,25 @@ pub(crate) fn wait<F: IntoFuture>(future: F) -> F::Output {
     across(|| future.wait())
 }
 
-/// Waits until the limit. An event that is ready at once wins over a limit of zero.
+/// Waits until the limit. An event that is ready at once wins over a limit of zero. Only for what may be dropped and
+/// done again: of a send that is taken just as the time passes its sender would not hear.
 pub(crate) fn wait_at_most<F: IntoFuture>(future: F, limit_ns: i64) -> Result<F::Output, Failure> {
     match duration(limit_ns) {
         None => Ok(wait(future)),
         Some(limit) => {
             let limited = wait(timeout(limit, future.into_future()));
             limited.map_err(|_elapsed| timed_out())
+        }
+    }
+}
+
+/// The same, for an event of which the limit is a part: it happens, or the time passes, and never both.
+pub(crate) fn wait_event_at_most<E: Event>(event: E, limit_ns: i64) -> Result<E::Output, Failure> {
+    match duration(limit_ns) {
+        None => Ok(wait(event.sync())),
+        Some(limit) => {
+            let limited = wait(Waiting::new(event.open()).within(limit));
+            limited.map(E::conclude).map_err(|_| timed_out())
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     guard::{give, guard, needed},
     handles::{self, Object},
     message::{Bytes, Message},
-    waits::{duration, timed_out, wait, wait_at_most},
+    waits::{duration, timed_out, wait, wait_event_at_most},
 };
 
 /// A channel of messages, first in first out. Any number of threads and units may send and receive by one handle.
@@ -168,7 +168,7 @@ type Outcome = Result<Option<Message>, Failure>;
 
 /// Waits until one of `count` cases is possible, and does it; exactly one is chosen, by chance if several are possible.
 /// `chosen` gets its position, also if its channel was closed (WEALD_CLOSED). WEALD_TIMED_OUT if none was possible in
-/// time.
+/// time; then nothing was sent or received.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_select(
     cases: *mut SelectCase,
@@ -185,7 +185,7 @@ pub extern "C" fn weald_select(
         let events =
             events.map(|(position, (case, channel))| event(position, case, channel.as_deref()));
         let events = events.collect::<Result<Vec<_>, _>>()?;
-        let (position, outcome) = wait_at_most(choose(events), limit_ns)?;
+        let (position, outcome) = wait_event_at_most(choose(events), limit_ns)?;
         chosen.write(position);
         if let Some(message) = outcome? {
             cases[position].message = message.into_bytes();

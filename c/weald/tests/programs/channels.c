@@ -162,6 +162,39 @@ static void selects(void) {
   DO(weald_release(meeting));
 }
 
+enum { TRIES = 2000 };
+
+static void *sends_at_once(void *context) {
+  weald_select_case send;
+  memset(&send, 0, sizeof send);
+  send.kind = WEALD_CASE_SEND;
+  send.channel = *(weald_channel *)context;
+  send.data = "x";
+  send.length = 1;
+  for (size_t sent = 0, chosen; sent < TRIES;) {
+    weald_code code = weald_select(&send, 1, WEALD_AT_ONCE, &chosen);
+    CHECK(code == WEALD_OK || code == WEALD_TIMED_OUT);
+    sent += code == WEALD_OK;
+  }
+  DO(weald_channel_close(send.channel));
+  return NULL;
+}
+
+/* A choice that says that it sent nothing has sent nothing, also if a receiver comes just then. */
+static void selects_at_once(void) {
+  weald_channel meeting = channel_of(0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, sends_at_once, &meeting) == 0);
+  weald_bytes message;
+  size_t received = 0;
+  for (; weald_channel_receive(meeting, WEALD_FOREVER, &message) == WEALD_OK; received++) {
+    weald_bytes_free(&message);
+  }
+  os_join(thread);
+  CHECK(received == TRIES);
+  DO(weald_release(meeting));
+}
+
 static void errors(void) {
   weald_channel channel = channel_of(1);
   weald_bytes message;
@@ -185,4 +218,5 @@ static void test(void) {
   rendezvous();
   released();
   selects();
+  selects_at_once();
 }
