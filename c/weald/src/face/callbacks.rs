@@ -145,13 +145,12 @@ fn wait_ready(descriptor: c_int, interest: Interest, limit_ns: i64) -> Result<()
     let source = IoSource::new(copy).map_err(refused)?;
     let ready = async {
         loop {
+            // Asks the system itself, between the look at its notes and their change. Who took the note back after
+            // an answer of our own would take back data that came since, which nobody reports again.
             source.ready(interest).await.map_err(refused)?;
             if is_ready()? {
                 return Ok(());
             }
-            let again =
-                |_: &OwnedFd| Err::<weald_kernel::Done<()>, _>(io::ErrorKind::WouldBlock.into());
-            let _noted = source.try_operate(interest, again);
         }
     };
     wait_at_most(ready, limit_ns)?

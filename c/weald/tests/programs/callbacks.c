@@ -1,5 +1,8 @@
 /* Callbacks at once, later, and in periods; and the readiness of descriptors. */
+#define _GNU_SOURCE
 #include "check.h"
+#include <fcntl.h>
+#include <sched.h>
 
 static void tell(void *context) { event_happens(*(weald_channel *)context); }
 
@@ -73,6 +76,49 @@ static void readiness(void) {
   RETURNS(WEALD_ARGUMENT, weald_wait_writable(-1, WEALD_FOREVER));
 }
 
+enum { ROUNDS = 2000 };
+
+typedef struct {
+  int ends[2];
+  weald_channel taken;
+} shared_pipe;
+
+static void *takes(void *context) {
+  shared_pipe *pipe = context;
+  for (int round = 0; round < ROUNDS;) {
+    char bytes[2];
+    DO(weald_wait_readable(pipe->ends[0], WEALD_FOREVER));
+    ssize_t length = read(pipe->ends[0], bytes, sizeof bytes);
+    CHECK(length > 0 || errno == EAGAIN);
+    if (length <= 0 || bytes[length - 1] != 'b') continue;
+    DO(weald_channel_send(pipe->taken, "", 0, WEALD_FOREVER));
+    round++;
+  }
+  return NULL;
+}
+
+/* Another reader takes what the waiter was woken for; what comes next wakes it again. */
+static void readers(void) {
+  shared_pipe pipe;
+  CHECK(pipe2(pipe.ends, O_NONBLOCK) == 0);
+  DO(weald_channel_create(WEALD_UNBOUNDED, &pipe.taken));
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, takes, &pipe) == 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    char byte;
+    weald_bytes none;
+    CHECK(write(pipe.ends[1], "a", 1) == 1);
+    for (int turn = 0; turn < round % 64; turn++) sched_yield();
+    CHECK(read(pipe.ends[0], &byte, 1) == 1 ? byte == 'a' : errno == EAGAIN);
+    CHECK(write(pipe.ends[1], "b", 1) == 1);
+    DO(weald_channel_receive(pipe.taken, WEALD_FOREVER, &none));
+    weald_bytes_free(&none);
+  }
+  os_join(thread);
+  CHECK(close(pipe.ends[0]) == 0 && close(pipe.ends[1]) == 0);
+  DO(weald_release(pipe.taken));
+}
+
 static void test(void) {
   weald_callback callback;
   RETURNS(WEALD_NULL, weald_callback_start(NULL, NULL, NULL));
@@ -85,4 +131,5 @@ static void test(void) {
   once();
   every();
   readiness();
+  readers();
 }
