@@ -127,6 +127,8 @@ pub extern "C" fn weald_thread_join(
             unreachable!("a joiner has the handle");
         };
         let ended = wait_at_most(handle, limit_ns)?;
+        // It has no result any longer, so it is not put back for the next joiner.
+        drop(taken.handle.take());
         // Another call may have released it meanwhile.
         let _released = handles::take::<ThreadObject>(thread);
         give(result, ended.map_err(|_| cancelled())?.get());

@@ -42,6 +42,36 @@ static void joins(void) {
   DO(weald_release(go));
 }
 
+typedef struct {
+  weald_thread thread;
+  weald_channel go;
+  weald_code codes[2];
+} joined_twice;
+
+static void *joins_one(void *context) {
+  joined_twice *joined = context;
+  event_wait(joined->go);
+  joined->codes[0] = weald_thread_join(joined->thread, WEALD_FOREVER, NULL);
+  return NULL;
+}
+
+/* Of two joiners one gets the result. The other is told so, and not that the thread was cancelled. */
+static void joins_at_once(void) {
+  for (int n = 0; n < 500; n++) {
+    joined_twice joined = {0, event_create(), {-1, -1}};
+    DO(weald_thread_spawn(NULL, same, NULL, &joined.thread));
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, joins_one, &joined) == 0);
+    event_happens(joined.go);
+    joined.codes[1] = weald_thread_join(joined.thread, WEALD_FOREVER, NULL);
+    os_join(other);
+    weald_code *refused = &joined.codes[joined.codes[0] == WEALD_OK];
+    CHECK(joined.codes[0] == WEALD_OK || joined.codes[1] == WEALD_OK);
+    CHECK(*refused == WEALD_BUSY || *refused == WEALD_HANDLE);
+    DO(weald_release(joined.go));
+  }
+}
+
 static void *is_cancelled(void *context) {
   weald_channel *channels = context;
   weald_bytes none;
@@ -234,6 +264,7 @@ static int is_under_valgrind(void) {
 static void test(void) {
   errors();
   joins();
+  joins_at_once();
   cancels();
   cancels_across_runtimes();
   if (!is_under_valgrind()) forks();
