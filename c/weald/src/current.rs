@@ -63,6 +63,14 @@ pub(crate) struct Current {
     pub(crate) incoming: Incoming,
 }
 
+impl Current {
+    /// Whether its function runs on an OS thread of its own, and the process has ended before it: by a cancel or a
+    /// shutdown.
+    pub(crate) fn is_left_behind(&self) -> bool {
+        matches!(self.incoming, Incoming::Thread(_)) && !self.object.pid.is_alive()
+    }
+}
+
 /// Where its messages come from.
 pub(crate) enum Incoming {
     /// Its function runs in the process itself. One call receives at a time.

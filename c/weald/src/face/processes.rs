@@ -60,7 +60,7 @@ pub struct SpawnOptions {
 /// The function of the process runs on an OS thread of its own: for languages that keep state with the OS thread, such
 /// as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
 /// thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
-/// (WEALD_CANCELLED), and other waits of the function go on. What it spawns goes to the default runtime.
+/// (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the default runtime.
 pub const WEALD_OWN_THREAD: u32 = 1;
 
 // SAFETY: the size comes first, and the others are numbers and a pointer.
@@ -261,6 +261,8 @@ pub extern "C" fn weald_process_receive(
                 };
                 wait_at_most(inbox.receive(), limit_ns)?
             }
+            // A channel that is closed would still yield what it holds.
+            Incoming::Thread(_) if current.is_left_behind() => return Err(cancelled()),
             Incoming::Thread(messages) => {
                 wait_at_most(messages.receive(), limit_ns)?.map_err(|_closed| cancelled())?
             }

@@ -20,7 +20,7 @@ use crate::{
     current::is_cancelled,
     guard::{cancelled, check_cancel, give, guard, needed},
     handles::{self, Object},
-    saved::across,
+    saved::{self, across},
     waits,
 };
 
@@ -157,7 +157,8 @@ pub extern "C" fn weald_in_unit() -> i32 {
 /// when they were cancelled; every call that waits tells it as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_check_cancel() -> Code {
-    guard(|| match is_cancelled() {
+    let is_left_behind = || saved::current().is_some_and(|current| current.is_left_behind());
+    guard(|| match is_cancelled() || is_left_behind() {
         true => Err(cancelled()),
         false => Ok(()),
     })

@@ -88,8 +88,10 @@ static int32_t cancelled_alone(void *context) {
   weald_bytes none;
   CHECK(!weald_in_unit());
   RETURNS(WEALD_TIMED_OUT, weald_process_receive(1 * MS, &none));
+  DO(weald_check_cancel());
   event_happens(channels[0]);
   RETURNS(WEALD_CANCELLED, weald_process_receive(WEALD_FOREVER, &none));
+  RETURNS(WEALD_CANCELLED, weald_check_cancel());
   event_happens(channels[1]);
   return 7;
 }
@@ -104,6 +106,34 @@ static void cancels_own_thread(void) {
   weald_exit exit;
   DO(weald_process_wait(process, WEALD_FOREVER, &exit));
   CHECK(exit.kind == WEALD_EXIT_CANCELLED);
+  event_wait(channels[1]);
+  DO(weald_release(process));
+}
+
+static int32_t cancelled_with_messages(void *context) {
+  weald_channel *channels = context;
+  weald_bytes message;
+  DO(weald_process_receive(WEALD_FOREVER, &message));
+  expect_bytes(&message, "one");
+  event_happens(channels[2]);
+  event_wait(channels[0]);
+  RETURNS(WEALD_CANCELLED, weald_check_cancel());
+  RETURNS(WEALD_CANCELLED, weald_process_receive(WEALD_AT_ONCE, &message));
+  event_happens(channels[1]);
+  return 0;
+}
+
+/* The messages that it has not received do not keep its function going. */
+static void cancels_own_thread_with_messages(void) {
+  weald_channel channels[3] = {event_create(), event_create(), event_create()};
+  weald_spawn_options options = {sizeof options, 0, 0, WEALD_OWN_THREAD, NULL};
+  weald_process process;
+  DO(weald_process_spawn(&options, cancelled_with_messages, channels, &process));
+  for (int n = 0; n < 100; n++) DO(weald_process_send(process, "one", 3));
+  event_wait(channels[2]);
+  DO(weald_process_cancel(process));
+  DO(weald_process_wait(process, WEALD_FOREVER, NULL));
+  event_happens(channels[0]);
   event_wait(channels[1]);
   DO(weald_release(process));
 }
@@ -297,6 +327,7 @@ static void test(void) {
   messages(WEALD_OWN_THREAD);
   cancels();
   cancels_own_thread();
+  cancels_own_thread_with_messages();
   selves();
   names();
   runtimes();
