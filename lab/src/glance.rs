@@ -85,7 +85,7 @@ pub static LINES: [GlanceLine; 14] = [
         "ns_per_after",
         (15.4, None, None),
     ),
-    line("a fork", "fib", "ns_per_fork", (0.0, None, None)),
+    line("a fork", "fib", "ns_per_fork", (1.4, None, None)),
     line(
         "a sort of 808,080 numbers on all cores",
         "quicksort",
