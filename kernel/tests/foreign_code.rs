@@ -11,7 +11,7 @@ mod tools;
 
 use std::{
     any::Any,
-    future::pending,
+    future::{pending, poll_fn},
     io::{Read, Write},
     os::unix::net::UnixStream,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -21,7 +21,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
-    task::{Context, Wake, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::Duration,
 };
@@ -66,6 +66,30 @@ fn poll_once<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     assert!(polled.is_pending());
 }
 
+/// A wait for a moment that is pending at its first poll: if that comes too late, because the thread has lost its core,
+/// the wait begins again.
+fn moment<F: Future>(begin: impl Fn() -> F + Unpin) -> impl Future<Output = F::Output> + Unpin {
+    let mut begun: Option<Pin<Box<F>>> = None;
+    poll_fn(move |cx| {
+        if let Some(wait) = &mut begun {
+            return wait.as_mut().poll(cx);
+        }
+        let wait = loop {
+            let mut wait = Box::pin(begin());
+            if wait.as_mut().poll(cx).is_pending() {
+                break wait;
+            }
+        };
+        begun = Some(wait);
+        Poll::Pending
+    })
+}
+
+/// A [`moment`] of a runtime's timer.
+fn short_sleep() -> impl Future<Output = ()> + Send + Unpin {
+    moment(|| sleep(Duration::from_millis(1)))
+}
+
 /// Registers a blocking waker in a job called `maker`, by `register`, and checks that the report names the job.
 fn its_maker_is_named<F: Future + Send + 'static>(
     name: &'static str,
@@ -93,7 +117,7 @@ fn its_maker_is_named<F: Future + Send + 'static>(
 #[test]
 fn a_waker_that_a_job_left_in_a_timer_is_named_after_the_job() {
     its_maker_is_named("`a waker of the maker, fired by a timer`", || {
-        (sleep(Duration::from_millis(1)), Box::new(|| {}))
+        (short_sleep(), Box::new(|| {}))
     });
 }
 
@@ -166,7 +190,7 @@ fn a_waker_that_blocks_in_a_timer_holds_up_nobody_and_is_named() {
     collect_reports();
     let runtime = runtime(1);
     let (waker, go, calls) = blocks();
-    let mut timer = Box::pin(sleep(Duration::from_millis(1)));
+    let mut timer = short_sleep();
     runtime.block_on(async { poll_once(&mut timer, &waker) });
     others_go_on_and_it_is_named(&runtime, "`a waker fired by a timer`", &go, &calls);
 }
@@ -209,12 +233,12 @@ fn a_waker_that_blocks_in_a_time_limit_outside_of_runtimes_holds_up_nobody_and_i
     let _watch = watch();
     let _installs_the_hooks = runtime(1);
     let (waker, go, calls) = blocks();
-    let moment = || weald_sync::after(Duration::from_millis(1));
-    let mut wait = Box::pin(moment().into_future());
+    let after = || weald_sync::after(Duration::from_millis(1));
+    let mut wait = moment(|| after().into_future());
     poll_once(&mut wait, &waker);
     let place = (false, Some("weald-wakers".to_owned()));
     assert_eq!(calls.recv().unwrap(), place);
-    moment().wait();
+    after().wait();
     let sentence = "a time limit outside of runtimes has fired it, and another thread";
     until(|| !reports("weald::monitor", sentence).is_empty());
     let report = &reports("weald::monitor", sentence)[0];
@@ -232,7 +256,7 @@ fn the_monitor_calls_no_waker() {
         let (waker, go, calls) = blocks();
         go.send(()).unwrap();
         let called = runtime.block_on(runtime.spawn(async move {
-            let mut timer = Box::pin(sleep(Duration::from_millis(1)));
+            let mut timer = short_sleep();
             poll_once(&mut timer, &waker);
             calls.recv().unwrap()
         }));
@@ -284,7 +308,7 @@ fn a_waker_that_panics_when_a_timer_fires_it_is_named_after_the_job_that_left_it
     collect_reports();
     let runtime = runtime(1);
     let leaves = async {
-        let mut sleep = Box::pin(sleep(Duration::from_millis(1)));
+        let mut sleep = short_sleep();
         poll_once(&mut sleep, &Waker::from(Arc::new(Panics)));
         sleep
     };
@@ -316,7 +340,8 @@ fn the_waker_of_a_cancelled_timer_is_dropped_in_a_job() {
         let (sender, dropped) = channel();
         let waker = Waker::from(Arc::new(NotesItsDrop(Mutex::new(sender))));
         runtime.block_on(async {
-            let mut timer = Box::pin(sleep(Duration::from_millis(2)));
+            // So long that it does not fire before the waker is dropped here.
+            let mut timer = moment(|| sleep(Duration::from_millis(100)));
             poll_once(&mut timer, &waker);
             drop(waker);
             // From this thread the timer cannot be unlinked: the worker finds it at its deadline.
