@@ -11,8 +11,8 @@
 //! - A loop that a step [starts](Loop::start) is a callback of its own; the step's loop does not wait for it.
 //!   A loop that a step returns is awaited.
 //!
-//! Ready callbacks run in the order in which they became ready, except that those of a kind that blocks are overtaken
-//! (see below). The stack stays flat, however deeply callbacks start each other. Repeated times stay on their grid.
+//! Ready callbacks run in the order in which they became ready, except those of a kind that blocks (see below). The
+//! stack stays flat, however deeply callbacks start each other. Repeated times stay on their grid.
 //!
 //! The owner of a callback is the process (or job) that starts it. A callback that another one starts has the same
 //! owner; a callback that is started anywhere else belongs to the runtime. When the owner ends, its callbacks are
@@ -20,7 +20,8 @@
 //! may also block or wait: the monitor names it, and no other callback stops. The first one that blocks costs the
 //! others some milliseconds. Then, for a second after the last such block, callbacks of its kind (started at the same
 //! line, with the same type of closure) run on [spare threads](weald_kernel::Builder::spare_threads) of their own,
-//! several at a time, and wait for one if all are in use. Callbacks of other kinds overtake them. If callbacks that
+//! several at a time, and wait for one if all are in use. Meanwhile callbacks of other kinds overtake them, and so may
+//! later ones of their own kind: once that second is over, or while thousands wait. If callbacks that
 //! have waited block again, more at once than there are spare threads, everything stops. So call blocking functions
 //! inside [`blocking`](weald_kernel::blocking()), or in a process.
 //!

@@ -3,6 +3,8 @@
 //!
 //! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it. A
 //!   callback comes as a job of its own ([`runner`](crate::callback)).
+//! - Threads take the jobs in the order in which they were queued. Yet a job may be overtaken by later ones of its kind:
+//!   when the kind is no longer suspect, workers run new jobs at once, and those that wait are released by and by.
 //! - The monitor starts threads for the queue until as many are *busy* (neither blocked nor in a run beyond
 //!   `stuck_after`) as there are workers. While none is busy, each round doubles their number. So 600 jobs that block
 //!   get their threads within ten rounds, and jobs that compute share few threads at first, but never wait for each
@@ -23,7 +25,7 @@ use std::{
 
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
-    queue::injector::{Injector, JobBatch},
+    queue::injector::JobBatch,
     scheduler::threads::suspects::Suspects,
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
@@ -41,7 +43,9 @@ const CHECKED_AT_ONCE: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
-    queue: Injector<Header>,
+    queue: Mutex<Queue>,
+    /// The length of the queue, for callers that only ask. Written under the lock.
+    len: AtomicUsize,
     /// Threads that were given the queue and have not taken from it yet.
     starting: AtomicUsize,
     /// The threads that wait for the next job, and how many.
@@ -49,10 +53,45 @@ pub(crate) struct Quarantine {
     lingerers: AtomicUsize,
 }
 
+/// A queue in two parts, so that each job is checked in turn and keeps its place: those that a check has let stay come
+/// before the others.
+struct Queue {
+    checked: JobBatch<Header>,
+    others: JobBatch<Header>,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<*mut Header> {
+        self.checked.pop().or_else(|| self.others.pop())
+    }
+
+    /// Takes the jobs that are to be checked next.
+    fn take_unchecked(&mut self) -> JobBatch<Header> {
+        if self.others.len() == 0 {
+            std::mem::swap(&mut self.checked, &mut self.others);
+        }
+        let mut batch = JobBatch::new();
+        while batch.len() < CHECKED_AT_ONCE {
+            let Some(job) = self.others.pop() else { break };
+            // SAFETY: the queue owned the job, and the batch owns it now.
+            unsafe { batch.push(job) };
+        }
+        batch
+    }
+
+    fn len(&self) -> usize {
+        self.checked.len() + self.others.len()
+    }
+}
+
 impl Quarantine {
     pub(crate) fn new() -> Quarantine {
         Quarantine {
-            queue: Injector::new(),
+            queue: Mutex::new(Queue {
+                checked: JobBatch::new(),
+                others: JobBatch::new(),
+            }),
+            len: AtomicUsize::new(0),
             starting: AtomicUsize::new(0),
             lingering: Mutex::new(Vec::new()),
             lingerers: AtomicUsize::new(0),
@@ -77,7 +116,16 @@ impl Quarantine {
 
     /// How many jobs wait.
     pub(crate) fn len(&self) -> usize {
-        self.queue.len()
+        // Acquire: pairs with the store in `change`.
+        self.len.load(Ordering::Acquire)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Queue) -> R) -> R {
+        let mut queue = lock(&self.queue);
+        let answer = change(&mut queue);
+        // Release: a thread that sees the length finds the jobs.
+        self.len.store(queue.len(), Ordering::Release);
+        answer
     }
 
     /// Queues a job. Any thread.
@@ -85,7 +133,7 @@ impl Quarantine {
         let mut batch = JobBatch::new();
         // SAFETY: the runnable's right goes into the batch.
         unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
-        self.queue.push(batch);
+        self.change(|queue| queue.others.append(batch));
         // Pairs with the fence in `linger`: the thread sees the job, or is seen here.
         fence(Ordering::SeqCst);
         if self.lingerers.load(Ordering::Relaxed) > 0 {
@@ -131,13 +179,14 @@ impl Quarantine {
         self.len() > 0
     }
 
-    /// Checks the first jobs, and takes those that a worker may run. These are jobs whose kinds are no longer suspect,
-    /// and cancelled jobs, which end on the worker, unless the kind's destructors take long. The others go to the end
-    /// of the queue. So each job is checked in turn. Called by the monitor while there is no thread for them.
+    /// Checks the next jobs, and takes those that a worker may run. These are jobs whose kinds are no longer suspect,
+    /// and cancelled jobs, which end on the worker, unless the kind's destructors take long. The others keep their
+    /// places. Called by the monitor while there is no thread for them.
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
-        let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
-        let mut first = self.queue.pop(CHECKED_AT_ONCE);
-        while let Some(job) = first.pop() {
+        let (mut released, mut stay) = (JobBatch::new(), JobBatch::new());
+        // Checked without the lock. A thread that gets free meanwhile takes one behind them.
+        let mut unchecked = self.change(Queue::take_unchecked);
+        while let Some(job) = unchecked.pop() {
             // SAFETY: the queue held the job's right to run, which keeps it alive.
             let header = unsafe { &*job };
             if header.state.is_cancelled() {
@@ -145,19 +194,22 @@ impl Quarantine {
                 header.prove();
             }
             let batch = match suspects.includes(header) {
-                true => &mut others,
+                true => &mut stay,
                 false => &mut released,
             };
             // SAFETY: the right to run goes into the batch.
             unsafe { batch.push(job) };
         }
-        self.queue.push(others);
+        self.change(|queue| queue.checked.append(stay));
         released
     }
 
     /// Takes the job that waits longest. Any thread.
     pub(crate) fn pop(&self) -> Option<Runnable> {
-        let job = self.queue.pop(1).pop()?;
+        if self.len() == 0 {
+            return None;
+        }
+        let job = self.change(Queue::pop)?;
         let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
         // SAFETY: the queue held the job's right to run.
         Some(unsafe { Runnable::new(job) })
@@ -166,11 +218,86 @@ impl Quarantine {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::share_of_spare_threads;
+    use super::*;
+    use crate::{job::testing, scheduler::threads::suspect_records::MEMORY};
 
     #[test]
     fn a_spare_thread_is_left_for_workers_and_one_runs_quarantined_jobs() {
         let most = [0, 1, 2, 7, 8, 9, 512].map(share_of_spare_threads);
         assert_eq!(most, [0, 1, 1, 6, 7, 7, 448]);
+    }
+
+    /// How many jobs are queued: so many that the last of them are checked in the third round.
+    const JOBS: usize = 2 * CHECKED_AT_ONCE + 10;
+
+    /// A queue of jobs of a suspect kind, and their addresses.
+    fn full_queue() -> (Quarantine, Suspects, Vec<*mut Header>) {
+        let (quarantine, suspects) = (Quarantine::new(), Suspects::default());
+        let push = |_| {
+            let job = testing::runnable();
+            let address = job.ptr().as_raw().as_ptr();
+            quarantine.push(job);
+            address
+        };
+        let jobs: Vec<_> = (0..JOBS).map(push).collect();
+        // SAFETY: the queue keeps the job alive.
+        let first = unsafe { &*jobs[0] };
+        suspects.note_offence(first, Instant::now());
+        (quarantine, suspects, jobs)
+    }
+
+    /// The first jobs of the queue, which are leaked.
+    fn taken(quarantine: &Quarantine, most: usize) -> Vec<*mut Header> {
+        let pop = |_| Some(quarantine.pop()?.into_ptr().as_raw().as_ptr());
+        (0..most).map_while(pop).collect()
+    }
+
+    #[test]
+    fn jobs_that_stay_keep_their_places() {
+        for rounds in 1..=8 {
+            let (quarantine, suspects, jobs) = full_queue();
+            for _ in 0..rounds {
+                assert_eq!(quarantine.take_released(&suspects).len(), 0);
+                assert_eq!(quarantine.len(), JOBS);
+            }
+            assert!(taken(&quarantine, JOBS) == jobs, "{rounds} rounds");
+            assert_eq!(quarantine.len(), 0);
+        }
+    }
+
+    #[test]
+    fn each_job_is_checked_in_turn_also_while_threads_take_the_first_and_others_come() {
+        let (quarantine, suspects, jobs) = full_queue();
+        let cancelled = jobs[JOBS - 1];
+        // SAFETY: the queue keeps the job alive.
+        let cancelled_job = unsafe { &*cancelled };
+        let _owes = cancelled_job.state.cancel();
+        let mut released = Vec::new();
+        for round in 0..3 {
+            assert!(released.is_empty(), "round {round}");
+            assert!(taken(&quarantine, 1) == jobs[round..=round]);
+            quarantine.push(testing::runnable());
+            let mut batch = quarantine.take_released(&suspects);
+            released.extend(std::iter::from_fn(|| batch.pop()));
+        }
+        assert!(released == [cancelled]);
+        assert!(taken(&quarantine, JOBS - 4) == jobs[3..JOBS - 1]);
+        assert_eq!(taken(&quarantine, JOBS).len(), 3, "those that came");
+    }
+
+    #[test]
+    fn all_jobs_of_a_kind_that_is_no_longer_suspect_are_released() {
+        let (quarantine, suspects, mut jobs) = full_queue();
+        assert_eq!(quarantine.take_released(&suspects).len(), 0);
+        suspects.expire(Instant::now() + MEMORY);
+        let mut released = JobBatch::new();
+        for _ in 0..4 {
+            released.append(quarantine.take_released(&suspects));
+        }
+        let mut released: Vec<_> = std::iter::from_fn(|| released.pop()).collect();
+        released.sort();
+        jobs.sort();
+        assert!(released == jobs);
+        assert_eq!(quarantine.len(), 0);
     }
 }
