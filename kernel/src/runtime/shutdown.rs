@@ -108,6 +108,9 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     cancel::cancel_waiting(&found, |job| shared.inject_stopped(job));
     shared.await_threads(own.threads(), time_limit());
     let mut live = end_leftovers(shared, own, time_limit());
+    if !live.is_empty() {
+        shared.note_left_jobs();
+    }
     let is_left_to_caller = left_to_caller(shared);
     live.retain(|job| !own.contain(job) && !is_left_to_caller(job));
     let holders = Holders::of(shared);

@@ -1,28 +1,35 @@
 //! What the threads of a runtime share, and how a job finds its runtime.
 //!
-//! Jobs name their runtime by a number. [`find`] turns the number into the runtime, or returns `None` if the runtime is
-//! gone. A runtime is open, then closing (nothing new is spawned), then cancelling (every job is asked to end), then
-//! stopped (workers end); it never goes back.
+//! Jobs name their runtime by a number ([`numbers`]). [`find`] turns the number into the runtime, or returns `None` if
+//! the runtime is gone. A runtime is open, then closing (nothing new is spawned), then cancelling (every job is asked
+//! to end), then stopped (workers end); it never goes back.
 
 #![allow(unsafe_code)]
 
+mod numbers;
 mod phase;
 
 use std::{
-    sync::{Arc, Condvar, RwLock, Weak},
+    sync::{Arc, Condvar},
     time::Instant,
 };
 
+use self::numbers::RuntimeNumbers;
+pub(crate) use self::numbers::TooManyRuntimes;
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable, walked::WalkedJobs},
-    memory::{self, JobWalk},
+    job::{
+        Header, JobPtr, JobRef, REPEATS,
+        runnable::Runnable,
+        walked::{self, WalkedJobs},
+    },
+    memory,
     queue::{
         injector::{Injector, JobBatch},
         sleepers::Sleepers,
     },
     reactor::Reactor,
-    report::{self, RuntimeSubscriber},
+    report::RuntimeSubscriber,
     scheduler::services::Forks,
     scheduler::{
         threads::{
@@ -96,22 +103,11 @@ pub(crate) struct Shared {
     ended: (std::sync::Mutex<()>, Condvar),
 }
 
-/// All runtimes, by number. Number 0 is never used.
-static RUNTIMES: RwLock<Vec<Weak<Shared>>> = RwLock::new(Vec::new());
-
-/// The highest number, without the bit [`REPEATS`].
-const MAX_ID: usize = (1 << 15) - 1;
-
-/// Every number of a runtime is in use.
-#[derive(Debug)]
-pub(crate) struct TooManyRuntimes;
+static NUMBERS: RuntimeNumbers<Shared> = RuntimeNumbers::new();
 
 /// The runtime with this number, if it still exists.
 pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
-    let runtimes = RUNTIMES
-        .read()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    runtimes.get(usize::from(id & !REPEATS))?.upgrade()
+    NUMBERS.find(id)
 }
 
 impl Shared {
@@ -121,56 +117,43 @@ impl Shared {
         clock: clock::ClockKind,
     ) -> Result<(Arc<Shared>, Vec<Handoff>), TooManyRuntimes> {
         barrier::register();
-        let mut runtimes = RUNTIMES
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if runtimes.is_empty() {
-            runtimes.push(Weak::new());
-        }
-        let free = (1..runtimes.len()).find(|id| runtimes[*id].strong_count() == 0);
-        let id = free.unwrap_or(runtimes.len());
-        if id > MAX_ID {
-            return Err(TooManyRuntimes);
-        }
-        let number = u16::try_from(id).expect("the number is below its maximum");
         let repeats = match clock {
             clock::ClockKind::Virtual => REPEATS,
             clock::ClockKind::Real => 0,
         };
         let subscriber = RuntimeSubscriber::current();
         let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
-        let shared = Arc::new(Shared {
-            id: number | repeats,
-            clock: Clock::new(clock),
-            workers: workers.into_boxed_slice(),
-            injector: Injector::new(),
-            sleepers: Sleepers::new(config.workers),
-            reactor: Arc::new(Reactor::new()),
-            pool: ThreadPool::new(),
-            blocking: BlockingPools::new(&config),
-            monitor: MonitorSleep::new(),
-            limit: Limit::new(config.process_limit),
-            counters: Counters::default(),
-            leftovers: LeftoverThreads::new(subscriber.clone()),
-            subscriber,
-            forks: (FEATURES.forks)(),
-            trims: TrimRequests::new(config.workers),
-            detached: DetachedThreads::new(available_workers()),
-            suspects: Suspects::default(),
-            quarantine: Quarantine::new(),
-            queues: QueueWatch::new(number | repeats, config.mailbox_mark),
-            threads_held_in_wait: AtomicUsize::new(0),
-            at_bound: AtomicBool::new(false),
-            orphans: Mutex::new(Vec::with_capacity(config.workers)),
-            phase: AtomicU8::new(phase::OPEN),
-            process: ProcessNumber::here(),
-            ended: (std::sync::Mutex::new(()), Condvar::new()),
-            config,
-        });
-        match free {
-            Some(id) => runtimes[id] = Arc::downgrade(&shared),
-            None => runtimes.push(Arc::downgrade(&shared)),
-        }
+        let shared = NUMBERS.assign(|number| {
+            let id = number | repeats;
+            Arc::new(Shared {
+                id,
+                clock: Clock::new(clock),
+                workers: workers.into_boxed_slice(),
+                injector: Injector::new(),
+                sleepers: Sleepers::new(config.workers),
+                reactor: Arc::new(Reactor::new()),
+                pool: ThreadPool::new(),
+                blocking: BlockingPools::new(&config),
+                monitor: MonitorSleep::new(),
+                limit: Limit::new(config.process_limit),
+                counters: Counters::default(),
+                leftovers: LeftoverThreads::new(subscriber.clone()),
+                subscriber,
+                forks: (FEATURES.forks)(),
+                trims: TrimRequests::new(config.workers),
+                detached: DetachedThreads::new(available_workers()),
+                suspects: Suspects::default(),
+                quarantine: Quarantine::new(),
+                queues: QueueWatch::new(id, config.mailbox_mark),
+                threads_held_in_wait: AtomicUsize::new(0),
+                at_bound: AtomicBool::new(false),
+                orphans: Mutex::new(Vec::with_capacity(config.workers)),
+                phase: AtomicU8::new(phase::OPEN),
+                process: ProcessNumber::here(),
+                ended: (std::sync::Mutex::new(()), Condvar::new()),
+                config,
+            })
+        })?;
         let handoff = |(worker, lease)| Handoff { worker, lease };
         Ok((
             shared,
@@ -334,27 +317,14 @@ impl Shared {
         jobs
     }
 
-    /// The jobs of this runtime that `is_wanted` selects, in the order of their addresses. Lets go of the others after
-    /// some hundred at a time: a thread that waits for a core in here would keep the memory of all jobs that end
-    /// meanwhile. Jobs that come or go meanwhile may be missed.
+    /// The jobs of this runtime that `is_wanted` selects, as in [`walked::jobs_of`].
     pub(crate) fn jobs_that(&self, is_wanted: impl Fn(&JobRef) -> bool) -> WalkedJobs {
-        let (mut walk, mut seen, mut wanted) = (JobWalk::default(), Vec::new(), Vec::new());
-        let mut is_going_on = true;
-        while is_going_on {
-            // SAFETY: job blocks stay mapped.
-            let of_runtime = |block| unsafe { JobRef::from_block_of(block, self.id) };
-            is_going_on = walk.step(&mut seen, of_runtime);
-            let own = seen.drain(..).filter(|job: &JobRef| {
-                job.header().runtime() == self.id && !job.header().state.is_done()
-            });
-            // The last reference to another may go here, and its drop runs user code.
-            report::without_user_code(|| wanted.extend(own.filter(&is_wanted)));
-        }
-        let address = |job: &JobRef| job.ptr().as_raw().addr();
-        wanted.sort_unstable_by_key(address);
-        // The walk may have come to one twice.
-        wanted.dedup_by_key(|job| address(job));
-        WalkedJobs::new(wanted)
+        walked::jobs_of(&[self.id], is_wanted)
+    }
+
+    /// The shutdown leaves jobs behind: the number stays out of use until they have ended.
+    pub(crate) fn note_left_jobs(&self) {
+        NUMBERS.note_left_jobs(self.id);
     }
 
     /// Cancels the jobs in the queues of the workers. Only once the runtime is stopped.
