@@ -6,17 +6,18 @@ use std::{
     ffi::{c_char, c_void},
     mem::MaybeUninit,
     ptr,
+    thread as os_thread,
     time::Duration,
 };
 
-use weald::{Runtime, thread};
+use weald::{Runtime, blocking, thread};
 use weald_kernel::{AsUnit, is_in_job, wait_to_the_end};
 
 use super::{general::ThreadFunction, processes::not_spawned};
 use crate::{
     arguments::{Options, optional_text, options},
     call::{Sent, run, task},
-    codes::{Code, Failure, WEALD_NO_ROOM, failed},
+    codes::{Code, Failure, WEALD_NO_ROOM, WEALD_SHUT_DOWN, failed, failure},
     current::is_cancelled,
     guard::{cancelled, check_cancel, give, guard, needed},
     handles::{self, Object},
@@ -52,7 +53,27 @@ unsafe impl Options for RuntimeOptions {
     };
 }
 
-pub(crate) struct RuntimeObject(Runtime);
+/// None once it is shut down.
+pub(crate) struct RuntimeObject(Option<Runtime>);
+
+impl RuntimeObject {
+    fn runtime(&self) -> Result<&Runtime, Failure> {
+        let shut_down = || failure(WEALD_SHUT_DOWN, "the runtime was shut down");
+        self.0.as_ref().ok_or_else(shut_down)
+    }
+}
+
+/// The last user of a runtime that was released may be any unit, even one of its own. The drop of a runtime blocks the
+/// OS thread, on which other units wait to run, so an OS thread of its own does it. Without one it is done here.
+impl Drop for RuntimeObject {
+    fn drop(&mut self) {
+        let runtime = self.0.take();
+        if runtime.is_some() && is_in_job() {
+            let ends = os_thread::Builder::new().name("weald-release".to_owned());
+            let _ends = ends.spawn(move || drop(runtime));
+        }
+    }
+}
 
 impl Object for RuntimeObject {
     fn name() -> &'static str {
@@ -83,7 +104,7 @@ pub extern "C" fn weald_runtime_create(
         let built = builder
             .build()
             .map_err(|error| failed(WEALD_NO_ROOM, &error))?;
-        runtime.write(handles::add(RuntimeObject(built))?);
+        runtime.write(handles::add(RuntimeObject(Some(built)))?);
         Ok(())
     })
 }
@@ -131,7 +152,8 @@ pub extern "C" fn weald_runtime_run(
 /// Shuts a runtime down: it takes no new units, and lets those that there are end within the limit; then it cancels
 /// them, so that their waits end with WEALD_CANCELLED. `unended`, which may be null, gets the number of units that did
 /// not end even so. WEALD_BUSY while another call uses the runtime. Afterwards the handle is released. Not for a unit
-/// of this runtime.
+/// of this runtime, which would wait for its own end until the limit. A caller that is cancelled meanwhile gets
+/// WEALD_CANCELLED when the runtime is shut down.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_runtime_shutdown(
     runtime: RuntimeHandle,
@@ -139,10 +161,13 @@ pub extern "C" fn weald_runtime_shutdown(
     unended: Option<&mut MaybeUninit<usize>>,
 ) -> Code {
     guard(|| {
-        let runtime: RuntimeObject = handles::take_alone(runtime)?;
+        check_cancel();
+        let mut runtime: RuntimeObject = handles::take_alone(runtime)?;
         let limit = waits::duration(limit_ns).unwrap_or(Duration::MAX);
-        let report = crate::saved::across(|| runtime.0.shutdown(limit));
-        give(unended, report.not_stopped.len());
+        // It blocks, so another OS thread does it. The runtime may need units that run on this one.
+        let shut_down = move || runtime.0.take().map(|runtime| runtime.shutdown(limit));
+        let report = across(|| blocking(shut_down));
+        give(unended, report.map_or(0, |report| report.not_stopped.len()));
         Ok(())
     })
 }
@@ -173,5 +198,6 @@ pub(crate) fn spawn_in<T>(runtime: RuntimeHandle, spawn: impl FnOnce() -> T) -> 
     let runtime = handles::get::<RuntimeObject>(runtime)?;
     check_cancel();
     // A future that is ready at once never waits; so no cancel comes between the spawn and its handle.
-    Ok(across(|| runtime.0.block_on(async { spawn() })))
+    let runtime = runtime.runtime()?;
+    Ok(across(|| runtime.block_on(async { spawn() })))
 }

@@ -267,6 +267,62 @@ static void runtimes(void) {
   DO(weald_release(process));
 }
 
+typedef struct {
+  weald_channel question, answer;
+} pair;
+
+static void *answers(void *context) {
+  pair *channels = context;
+  weald_bytes message;
+  DO(weald_channel_receive(channels->question, WEALD_FOREVER, &message));
+  expect_bytes(&message, "last");
+  DO(weald_channel_send(channels->answer, "word", 4, WEALD_FOREVER));
+  return NULL;
+}
+
+static int32_t asks(void *context) {
+  pair *channels = context;
+  weald_bytes message;
+  /* With limits: a runtime that shuts down waits for units that wait for time, and cancels others that wait. */
+  DO(weald_channel_send(channels->question, "last", 4, 20 * SECOND));
+  DO(weald_channel_receive(channels->answer, 20 * SECOND, &message));
+  expect_bytes(&message, "word");
+  return 0;
+}
+
+static void *releases(void *context) {
+  DO(weald_release(*(weald_runtime *)context));
+  return NULL;
+}
+
+/* A unit that shuts a runtime down suspends: the units beside it give that runtime what it waits for. */
+static void shutdown_waits_for_others(void) {
+  pair channels = {event_create(), event_create()};
+  weald_runtime runtime;
+  weald_thread thread;
+  weald_process process;
+  size_t unended = 1;
+  DO(weald_runtime_create(NULL, &runtime));
+  DO(weald_thread_spawn(NULL, answers, &channels, &thread));
+  DO(weald_sleep(1 * MS));
+  weald_spawn_options options = {sizeof options, runtime, 0, 0, NULL};
+  DO(weald_process_spawn(&options, asks, &channels, &process));
+  DO(weald_runtime_shutdown(runtime, WEALD_FOREVER, &unended));
+  CHECK(unended == 0);
+  weald_exit exit;
+  DO(weald_process_wait(process, WEALD_FOREVER, &exit));
+  CHECK(exit.kind == WEALD_EXIT_RETURNED);
+  DO(weald_thread_join(thread, WEALD_FOREVER, NULL));
+  DO(weald_release(process));
+  /* Released by a unit of its own. */
+  DO(weald_runtime_create(NULL, &runtime));
+  options.runtime = runtime;
+  DO(weald_thread_spawn(&options, releases, &runtime, &thread));
+  DO(weald_thread_join(thread, WEALD_FOREVER, NULL));
+  DO(weald_release(channels.question));
+  DO(weald_release(channels.answer));
+}
+
 static void errors(void) {
   weald_process process = 0;
   int32_t code = 0, alive;
@@ -321,6 +377,7 @@ static void errors(void) {
 }
 
 static void test(void) {
+  shutdown_waits_for_others();
   errno = 0;
   errors();
   messages(0);
