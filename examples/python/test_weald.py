@@ -1,5 +1,7 @@
 """Tests of the module `weald`; `cargo test -p weald-c --test python` runs them."""
 
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -67,6 +69,22 @@ class Processes(unittest.TestCase):
         with self.assertRaises(weald.Missing):
             weald.find("python")
 
+    def test_a_program_ends_while_its_processes_run(self):
+        program = """
+import weald
+def receives():
+    while True:
+        try:
+            weald.receive(0.0001)
+        except weald.TimedOut:
+            pass
+for _ in range(20):
+    weald.spawn(receives)
+"""
+        for _ in range(3):
+            ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True)
+            self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+
     def test_outside_of_processes_there_are_no_messages(self):
         with self.assertRaises(weald.Error):
             weald.receive(0)
@@ -84,6 +102,10 @@ class Channels(unittest.TestCase):
         channel = weald.Channel(1)
         with self.assertRaises(weald.TimedOut):
             channel.receive(0.001)
+        with self.assertRaises(weald.TimedOut):
+            channel.receive(-0.001)
+        threading.Timer(0.001, channel.send, [b"in time"]).start()
+        self.assertEqual(channel.receive(1e10), b"in time")
         channel.send(b"last")
         with self.assertRaises(weald.TimedOut):
             channel.send(b"too many", 0)

@@ -4,15 +4,24 @@ CPython keeps the state of its frames with the OS thread. So each process here h
 (WEALD_OWN_THREAD), and a call that waits releases the interpreter's lock, as ctypes does at each call: other Python
 threads and processes run meanwhile.
 
+At the end of the program the processes that still run are cancelled. One that does not return within 5 s, since it
+computes, or waits for something else than its messages, may abort the program.
+
 The shared library is found by the name in the variable WEALD_LIBRARY, else as libweald.so.0.
 """
 
+import atexit
 import ctypes
 import itertools
 import os
+import sys
+import threading
+import time
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 FOREVER = None
+# Some 292 years: the largest number of nanoseconds for C of which a float has no larger neighbour that is too large.
+_LONGEST = 2**63 - 1024
 _library = ctypes.CDLL(os.environ.get("WEALD_LIBRARY", "libweald.so.0"))
 
 
@@ -128,7 +137,10 @@ for _name, _arguments in _ARGUMENTS.items():
 
 
 def _limit(seconds):
-    return -1 if seconds is None else int(seconds * 1e9)
+    """Nanoseconds for C, where a negative number means without a limit. A deadline that has passed is a limit of zero."""
+    if seconds is None:
+        return -1
+    return int(min(max(0, seconds * 1e9), _LONGEST))
 
 
 def _handle(function, *arguments):
@@ -189,13 +201,59 @@ _to_call = {}
 _contexts = itertools.count(1)
 
 
-@_ProcessFunction
-def _run(context):
-    function, arguments = _to_call.pop(context)
+# The processes that run, by the number of their OS threads.
+_running = {}
+_lock = threading.Lock()
+_program_ends = False
+
+
+def _call(context):
+    with _lock:
+        function, arguments = _to_call.pop(context)
+        if _program_ends:
+            return 0
+        _running[threading.get_ident()] = current()
     try:
         return function(*arguments) or 0
     except Cancelled:
         return 0
+    finally:
+        del _running[threading.get_ident()]
+        # What ends with them may call the library, so that ends before this frame, for which the program waits.
+        del function, arguments
+
+
+_run = _ProcessFunction(_call)
+
+
+def _is_running():
+    """Whether a process has not begun, or has a frame of Python: after that it does not come back to the interpreter."""
+    if _to_call:
+        return True
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code is _call.__code__:
+                return True
+            frame = frame.f_back
+    return False
+
+
+@atexit.register
+def _end_processes():
+    """Cancels the processes that run, and waits until their functions have returned, for 5 s at most.
+
+    An OS thread that comes back to an interpreter which has ended is ended in the midst of its C frames, and those of
+    Weald abort the program then.
+    """
+    global _program_ends
+    end = time.monotonic() + 5
+    with _lock:
+        _program_ends = True
+        running = list(_running.values())
+    for process in running:
+        process.cancel()
+    while _is_running() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def spawn(function, *arguments, name=None):
