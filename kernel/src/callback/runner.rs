@@ -10,8 +10,8 @@
 //! - A runner may be created with callbacks from elsewhere. It first queues them at the worker that runs it.
 //! - A callback of a [suspect](crate::scheduler::threads::suspects) kind goes to the quarantine: in a runner of its
 //!   own, which runs this one only. So one that blocks there holds up no other, and as many begin at once as the
-//!   quarantine runs. There the one that waits longest begins first. But workers run other callbacks meanwhile: those of
-//!   other kinds; those beyond [`MOST_QUARANTINED`]; and new ones of the kind once it is no longer suspect. These
+//!   quarantine runs. There the one that waits longest begins first. But workers run other callbacks meanwhile: those
+//!   of other kinds; those beyond [`MOST_QUARANTINED`]; and new ones of the kind once it is no longer suspect. These
 //!   overtake the callbacks that wait.
 
 #![allow(unsafe_code)]

@@ -13,7 +13,8 @@ pub(crate) enum Retake {
     OfVisitor,
     /// The worker could not be retaken. Others take over what is due at it.
     Refused,
-    /// It is no job, but a waker that a time limit outside of runtimes fires. So many more threads may call such wakers.
+    /// It is no job, but a waker that a time limit outside of runtimes fires. So many more threads may call such
+    /// wakers.
     OfTimeLimit { threads_left: usize },
 }
 

@@ -3,8 +3,8 @@
 //!
 //! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it. A
 //!   callback comes as a job of its own ([`runner`](crate::callback)).
-//! - Threads take the jobs in the order in which they were queued. Yet a job may be overtaken by later ones of its kind:
-//!   when the kind is no longer suspect, workers run new jobs at once, and those that wait are released by and by.
+//! - Threads take the jobs in the order in which they were queued. Yet later jobs of its kind may overtake a job: when
+//!   the kind is no longer suspect, workers run new jobs at once, and those that wait are released by and by.
 //! - The monitor starts threads for the queue until as many are *busy* (neither blocked nor in a run beyond
 //!   `stuck_after`) as there are workers. While none is busy, each round doubles their number. So 600 jobs that block
 //!   get their threads within ten rounds, and jobs that compute share few threads at first, but never wait for each
@@ -43,7 +43,7 @@ const CHECKED_AT_ONCE: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
-    queue: Mutex<Queue>,
+    queue: Mutex<QuarantineQueue>,
     /// The length of the queue, for callers that only ask. Written under the lock.
     len: AtomicUsize,
     /// Threads that were given the queue and have not taken from it yet.
@@ -55,12 +55,12 @@ pub(crate) struct Quarantine {
 
 /// A queue in two parts, so that each job is checked in turn and keeps its place: those that a check has let stay come
 /// before the others.
-struct Queue {
+struct QuarantineQueue {
     checked: JobBatch<Header>,
     others: JobBatch<Header>,
 }
 
-impl Queue {
+impl QuarantineQueue {
     fn pop(&mut self) -> Option<*mut Header> {
         self.checked.pop().or_else(|| self.others.pop())
     }
@@ -87,7 +87,7 @@ impl Queue {
 impl Quarantine {
     pub(crate) fn new() -> Quarantine {
         Quarantine {
-            queue: Mutex::new(Queue {
+            queue: Mutex::new(QuarantineQueue {
                 checked: JobBatch::new(),
                 others: JobBatch::new(),
             }),
@@ -120,7 +120,7 @@ impl Quarantine {
         self.len.load(Ordering::Acquire)
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut Queue) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut QuarantineQueue) -> R) -> R {
         let mut queue = lock(&self.queue);
         let answer = change(&mut queue);
         // Release: a thread that sees the length finds the jobs.
@@ -185,7 +185,7 @@ impl Quarantine {
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
         let (mut released, mut stay) = (JobBatch::new(), JobBatch::new());
         // Checked without the lock. A thread that gets free meanwhile takes one behind them.
-        let mut unchecked = self.change(Queue::take_unchecked);
+        let mut unchecked = self.change(QuarantineQueue::take_unchecked);
         while let Some(job) = unchecked.pop() {
             // SAFETY: the queue held the job's right to run, which keeps it alive.
             let header = unsafe { &*job };
@@ -209,7 +209,7 @@ impl Quarantine {
         if self.len() == 0 {
             return None;
         }
-        let job = self.change(Queue::pop)?;
+        let job = self.change(QuarantineQueue::pop)?;
         let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
         // SAFETY: the queue held the job's right to run.
         Some(unsafe { Runnable::new(job) })
