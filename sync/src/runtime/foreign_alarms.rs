@@ -8,8 +8,8 @@
 //! Invariants:
 //! - While a waker is queued, or a call is not reported, the keeper looks again within [`HELD`]. So a waker that a
 //!   thread takes from the queue is watched, even if no further thread may be started.
-//! - While a waker is queued and no call is made, a thread, if there is one, is about to look at the queue: the one that
-//!   `add` has notified, one that has ended a call, or one that starts.
+//! - While a waker is queued and no call is made, a thread, if there is one, is about to look at the queue: the one
+//!   that `add` has notified, one that has ended a call, or one that starts.
 //! - No waker is called or dropped under the lock.
 
 use std::{
