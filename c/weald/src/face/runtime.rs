@@ -5,8 +5,7 @@
 use std::{
     ffi::{c_char, c_void},
     mem::MaybeUninit,
-    ptr,
-    thread as os_thread,
+    ptr, thread as os_thread,
     time::Duration,
 };
 
