@@ -52,8 +52,8 @@ impl Attributes {
         self
     }
 
-    /// These attributes and those in `more`, which have names of their own, no name twice. As fast for many as a sort of
-    /// their names, where one [`with`](Self::with) for each would copy the list each time.
+    /// These attributes and those in `more`, which have names of their own, no name twice. As fast for many as a sort
+    /// of their names, where one [`with`](Self::with) for each would copy the list each time.
     #[must_use]
     pub(crate) fn with_all<'a>(
         self,
