@@ -50,7 +50,8 @@
  * The function of the process runs on an OS thread of its own: for languages that keep state with the OS thread, such
  * as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
  * thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
- * (WEALD_CANCELLED), and other waits of the function go on. What it spawns goes to the default runtime.
+ * (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the
+ * default runtime. The function must return: it must not end its OS thread, as pthread_exit does.
  */
 #define WEALD_OWN_THREAD 1
 
@@ -435,7 +436,7 @@ typedef uint64_t weald_edit;
 #define WEALD_NOT_OWNER 13
 
 /**
- * The caller holds the mutex already, or waits for itself.
+ * The caller holds the mutex already, or would wait for its own end.
  */
 #define WEALD_DEADLOCK 14
 
@@ -488,8 +489,9 @@ const char *weald_last_error(void);
 /**
  * Releases a handle of any kind. Calls that use its object at this moment go on. A thread, a process or a callback
  * that was released runs on, and nobody can join or cancel it by this handle; a channel is closed; a runtime is shut
- * down with a time limit of 5 s; an edit that was not committed is lost; a forest on disk is closed when nobody uses
- * it or its trees any longer. WEALD_HANDLE if it was released before.
+ * down: its units are cancelled, with a time limit of 5 s, and in the background if the last to use the runtime is a
+ * unit; an edit that was not committed is lost; a forest on disk is closed when nobody uses it or its trees any
+ * longer. WEALD_HANDLE if it was released before.
  */
 weald_code weald_release(weald_handle handle);
 
@@ -521,7 +523,8 @@ weald_code weald_runtime_run(weald_runtime runtime,
  * Shuts a runtime down: it takes no new units, and lets those that there are end within the limit; then it cancels
  * them, so that their waits end with WEALD_CANCELLED. `unended`, which may be null, gets the number of units that did
  * not end even so. WEALD_BUSY while another call uses the runtime. Afterwards the handle is released. Not for a unit
- * of this runtime.
+ * of this runtime, which would wait for its own end until the limit. A caller that is cancelled meanwhile gets
+ * WEALD_CANCELLED when the runtime is shut down.
  */
 weald_code weald_runtime_shutdown(weald_runtime runtime,
                                   int64_t limit_ns,
@@ -580,7 +583,7 @@ weald_code weald_process_cancel(weald_process process);
 
 /**
  * Waits until a process has ended. `exit`, which may be null, gets how. Any number of callers may wait. The handle is
- * not released.
+ * not released. WEALD_DEADLOCK if the caller is the function of this process.
  */
 weald_code weald_process_wait(weald_process process,
                               int64_t limit_ns,
@@ -633,7 +636,8 @@ weald_code weald_thread_spawn(const weald_spawn_options *options,
 /**
  * Waits until a thread has ended, and releases its handle. `result`, which may be null, gets what its function
  * returned. WEALD_CANCELLED if the thread was cancelled, and then the handle is released, too; or if the caller was,
- * and then it is not: weald_check_cancel tells. WEALD_BUSY if another call joins the thread.
+ * and then it is not: weald_check_cancel tells. WEALD_BUSY if another call joins the thread,
+ * WEALD_DEADLOCK if the thread would join itself.
  */
 weald_code weald_thread_join(weald_thread thread,
                              int64_t limit_ns,
@@ -759,7 +763,7 @@ weald_code weald_channel_state(weald_channel channel,
 /**
  * Waits until one of `count` cases is possible, and does it; exactly one is chosen, by chance if several are possible.
  * `chosen` gets its position, also if its channel was closed (WEALD_CLOSED). WEALD_TIMED_OUT if none was possible in
- * time.
+ * time; then nothing was sent or received.
  */
 weald_code weald_select(weald_select_case *cases,
                         size_t count,
@@ -987,4 +991,4 @@ weald_code weald_edit_commit(weald_edit edit,
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 463a351bf43708d8. */
+/* Made by `cargo xtask header`, from sources with the digest 2210253a3560b53d. */

@@ -7,6 +7,8 @@ use std::{
     fmt::Display,
 };
 
+use weald::SpawnError;
+
 /// What a function returns: `WEALD_OK`, or why it has not done what it was asked for. Later versions may have more
 /// codes.
 pub type Code = i32;
@@ -40,7 +42,7 @@ pub const WEALD_TAKEN: Code = 11;
 pub const WEALD_MISSING: Code = 12;
 /// The mutex is not held by the caller.
 pub const WEALD_NOT_OWNER: Code = 13;
-/// The caller holds the mutex already, or waits for itself.
+/// The caller holds the mutex already, or would wait for its own end.
 pub const WEALD_DEADLOCK: Code = 14;
 /// A commit that was made meanwhile conflicts with this one. Edit the newest version, and commit again.
 pub const WEALD_CONFLICT: Code = 15;
@@ -98,6 +100,14 @@ pub(crate) fn failure(code: Code, sentence: impl Into<Cow<'static, str>>) -> Fai
 /// A failure, with the sentence of an error.
 pub(crate) fn failed(code: Code, error: &dyn Display) -> Failure {
     failure(code, error.to_string())
+}
+
+/// A unit that could not be spawned.
+pub(crate) fn not_spawned(error: SpawnError) -> Failure {
+    match error {
+        SpawnError::ShuttingDown => failed(WEALD_SHUT_DOWN, &error),
+        _ => failed(WEALD_NO_ROOM, &error),
+    }
 }
 
 thread_local! {

@@ -208,6 +208,10 @@ fn give_back(handle: u64, object: Option<&Arc<dyn Object>>) {
 }
 
 fn give_back_number(handle: u64) {
+    // The last use of its slot: the next one would have a handle that was another object's before.
+    if handle >> 32 == u64::from(u32::MAX) {
+        return;
+    }
     #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
     let number = handle as u32;
     let mut free = TABLE.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,6 +249,22 @@ mod tests {
         let again = add(One(7)).unwrap();
         assert!(!handles.contains(&again));
         assert!(take::<One>(again).is_ok() && take::<One>(again).is_err());
+    }
+
+    #[test]
+    fn a_slot_that_is_used_up_is_not_used_again() {
+        let handle = add(One(1)).unwrap();
+        with_slot(handle, |slot| {
+            slot.uses = u32::MAX;
+            Some(())
+        });
+        let last = handle | 0xffff_ffff << 32;
+        assert_eq!(get::<One>(last).unwrap().0, 1);
+        release(last).unwrap();
+        let later: Vec<u64> = (0..1_000).map(|n| add(One(n)).unwrap()).collect();
+        let number = |handle: u64| handle & 0xffff_ffff;
+        assert!(later.iter().all(|later| number(*later) != number(last)));
+        later.into_iter().for_each(|later| release(later).unwrap());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     arguments::text,
     codes::{Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, failure},
-    guard::{give, guard, needed},
+    guard::{check_cancel, give, guard, needed},
     handles::{self, Object},
     message::{Bytes, Message, bytes_of_c},
     waits::wait,
@@ -240,6 +240,8 @@ pub extern "C" fn weald_edit_commit(
                 ));
             }
         };
+        // While the caller has its handle yet.
+        check_cancel();
         let edit: EditObject = handles::take_alone(edit)?;
         let commit = edit
             .0

@@ -21,7 +21,7 @@ use crate::{
         Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_CLOSED, WEALD_CONFLICT, WEALD_HANDLE,
         WEALD_LAGGED, WEALD_MISSING, WEALD_REFUSED, WEALD_SYSTEM, WEALD_TAKEN, failed, failure,
     },
-    guard::{give, guard, needed},
+    guard::{check_cancel, give, guard, needed},
     handles::{self, Object},
     message::{Bytes, Message},
     waits::{wait, wait_at_most},
@@ -102,6 +102,8 @@ pub extern "C" fn weald_forest_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_forest_close(forest: ForestHandle) -> Code {
     guard(|| {
+        // While the caller has its handle yet.
+        check_cancel();
         let forest = handles::take::<ForestObject>(forest)?;
         if let ForestObject::OnDisk(forest) = &*forest {
             wait(forest.close());

@@ -71,8 +71,9 @@ pub extern "C" fn weald_last_error() -> *const c_char {
 
 /// Releases a handle of any kind. Calls that use its object at this moment go on. A thread, a process or a callback
 /// that was released runs on, and nobody can join or cancel it by this handle; a channel is closed; a runtime is shut
-/// down with a time limit of 5 s (in the background, if a unit has released it or is the last to use it); an edit that was not committed is lost; a forest on disk is closed when nobody uses
-/// it or its trees any longer. WEALD_HANDLE if it was released before.
+/// down: its units are cancelled, with a time limit of 5 s, and in the background if the last to use the runtime is a
+/// unit; an edit that was not committed is lost; a forest on disk is closed when nobody uses it or its trees any
+/// longer. WEALD_HANDLE if it was released before.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_release(handle: Handle) -> Code {
     guard(|| handles::release(handle))

@@ -11,7 +11,6 @@ use std::{
 };
 
 use weald::{
-    SpawnError,
     process::{self, ExitReason, Inbox, Name, Pid, callback, monitor},
     sync::{channel, select},
 };
@@ -25,8 +24,8 @@ use crate::{
     arguments::{Options, optional_text, options, text},
     call::{Task, kind, run, task},
     codes::{
-        Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_CLOSED, WEALD_MISSING, WEALD_NO_PROCESS,
-        WEALD_NO_ROOM, WEALD_SHUT_DOWN, WEALD_TAKEN, failed, failure,
+        Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_CLOSED, WEALD_DEADLOCK, WEALD_MISSING,
+        WEALD_NO_PROCESS, WEALD_NO_ROOM, WEALD_TAKEN, failed, failure, not_spawned,
     },
     current::{self, Current, Ending, Ends, Incoming, ProcessObject},
     guard::{cancelled, check_cancel, give, guard, needed},
@@ -60,7 +59,8 @@ pub struct SpawnOptions {
 /// The function of the process runs on an OS thread of its own: for languages that keep state with the OS thread, such
 /// as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
 /// thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
-/// (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the default runtime.
+/// (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the
+/// default runtime. The function must return: it must not end its OS thread, as pthread_exit does.
 pub const WEALD_OWN_THREAD: u32 = 1;
 
 // SAFETY: the size comes first, and the others are numbers and a pointer.
@@ -203,13 +203,6 @@ fn on_own_thread(
     }
 }
 
-pub(super) fn not_spawned(error: SpawnError) -> Failure {
-    match error {
-        SpawnError::ShuttingDown => failed(WEALD_SHUT_DOWN, &error),
-        _ => failed(WEALD_NO_ROOM, &error),
-    }
-}
-
 fn here() -> Result<Arc<Current>, Failure> {
     let sentence = "the caller is not the function of a process: it is an OS thread of the program, a thread, a callback, or forked";
     saved::current().ok_or_else(|| failure(WEALD_NO_PROCESS, sentence))
@@ -297,7 +290,7 @@ pub extern "C" fn weald_process_cancel(process: ProcessHandle) -> Code {
 }
 
 /// Waits until a process has ended. `exit`, which may be null, gets how. Any number of callers may wait. The handle is
-/// not released.
+/// not released. WEALD_DEADLOCK if the caller is the function of this process.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_process_wait(
     process: ProcessHandle,
@@ -306,10 +299,17 @@ pub extern "C" fn weald_process_wait(
 ) -> Code {
     guard(|| {
         let process = handles::get::<ProcessObject>(process)?;
+        if saved::current().is_some_and(|current| current.object.pid == process.pid) {
+            return Err(waits_for_itself());
+        }
         let down = wait_at_most(monitor(&process.pid), limit_ns)?;
         give(exit, exit_of(&process, &down.reason));
         Ok(())
     })
+}
+
+pub(super) fn waits_for_itself() -> Failure {
+    failure(WEALD_DEADLOCK, "the caller would wait for its own end")
 }
 
 fn exit_of(process: &ProcessObject, reason: &ExitReason) -> Exit {

@@ -9,14 +9,16 @@ use std::{
     time::Duration,
 };
 
-use weald::{Runtime, blocking, thread};
+use weald::{BuildError, Runtime, blocking, thread};
 use weald_kernel::{AsUnit, is_in_job, wait_to_the_end};
 
-use super::{general::ThreadFunction, processes::not_spawned};
+use super::general::ThreadFunction;
 use crate::{
     arguments::{Options, optional_text, options},
     call::{Sent, run, task},
-    codes::{Code, Failure, WEALD_NO_ROOM, WEALD_SHUT_DOWN, failed, failure},
+    codes::{
+        Code, Failure, WEALD_ARGUMENT, WEALD_NO_ROOM, WEALD_SHUT_DOWN, failed, failure, not_spawned,
+    },
     current::is_cancelled,
     guard::{cancelled, check_cancel, give, guard, needed},
     handles::{self, Object},
@@ -100,9 +102,10 @@ pub extern "C" fn weald_runtime_create(
             builder = builder.name(name);
         }
         let runtime = needed(runtime)?;
-        let built = builder
-            .build()
-            .map_err(|error| failed(WEALD_NO_ROOM, &error))?;
+        let built = builder.build().map_err(|error| match error {
+            BuildError::Workers(_) | BuildError::Name => failed(WEALD_ARGUMENT, &error),
+            _ => failed(WEALD_NO_ROOM, &error),
+        })?;
         runtime.write(handles::add(RuntimeObject(Some(built)))?);
         Ok(())
     })
@@ -188,8 +191,8 @@ pub extern "C" fn weald_check_cancel() -> Code {
     })
 }
 
-/// Spawns in a runtime; zero: in that of the caller, or the default one. A caller that is cancelled has spawned nothing,
-/// or gets what it spawned: its context is its own, or the unit's.
+/// Spawns in a runtime; zero: in that of the caller, or the default one. A caller that is cancelled has spawned
+/// nothing, or gets what it spawned: its context is its own, or the unit's.
 pub(crate) fn spawn_in<T>(runtime: RuntimeHandle, spawn: impl FnOnce() -> T) -> Result<T, Failure> {
     if runtime == 0 {
         return Ok(spawn());

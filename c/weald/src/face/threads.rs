@@ -13,13 +13,13 @@ use weald_kernel::{AsUnit, Unit};
 
 use super::{
     general::{TaskFunction, ThreadFunction},
-    processes::{SpawnOptions, not_spawned, on_end},
+    processes::{SpawnOptions, on_end, waits_for_itself},
     runtime::spawn_in,
 };
 use crate::{
     arguments::{optional_text, options},
     call::{Sent, kind, run, task},
-    codes::{Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, failure},
+    codes::{Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, failure, not_spawned},
     guard::{cancelled, check_cancel, give, guard, needed},
     handles::{self, Object},
     saved::across,
@@ -112,7 +112,8 @@ pub extern "C" fn weald_thread_spawn(
 
 /// Waits until a thread has ended, and releases its handle. `result`, which may be null, gets what its function
 /// returned. WEALD_CANCELLED if the thread was cancelled, and then the handle is released, too; or if the caller was,
-/// and then it is not: weald_check_cancel tells. WEALD_BUSY if another call joins the thread.
+/// and then it is not: weald_check_cancel tells. WEALD_BUSY if another call joins the thread,
+/// WEALD_DEADLOCK if the thread would join itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_thread_join(
     thread: ThreadHandle,
@@ -122,6 +123,9 @@ pub extern "C" fn weald_thread_join(
     guard(|| {
         check_cancel();
         let object = handles::get::<ThreadObject>(thread)?;
+        if object.unit.is_some() && Unit::current() == object.unit {
+            return Err(waits_for_itself());
+        }
         let mut taken = object.take()?;
         let Some(handle) = &mut taken.handle else {
             unreachable!("a joiner has the handle");

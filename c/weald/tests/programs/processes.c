@@ -143,6 +143,7 @@ static int32_t itself(void *context) {
   weald_process self;
   DO(weald_process_self(&self));
   DO(weald_process_send(self, "to myself", 9));
+  RETURNS(WEALD_DEADLOCK, weald_process_wait(self, WEALD_FOREVER, NULL));
   DO(weald_channel_send(*(weald_channel *)context, &self, sizeof self, WEALD_FOREVER));
   weald_bytes message;
   DO(weald_process_receive(WEALD_FOREVER, &message));
@@ -318,7 +319,8 @@ static void shutdown_waits_for_others(void) {
   DO(weald_runtime_create(NULL, &runtime));
   options.runtime = runtime;
   DO(weald_thread_spawn(&options, releases, &runtime, &thread));
-  DO(weald_thread_join(thread, WEALD_FOREVER, NULL));
+  weald_code ended = weald_thread_join(thread, WEALD_FOREVER, NULL);
+  CHECK(ended == WEALD_OK || ended == WEALD_CANCELLED);
   DO(weald_release(channels.question));
   DO(weald_release(channels.answer));
 }

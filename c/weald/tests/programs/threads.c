@@ -237,6 +237,31 @@ static void blocks(void *context) {
   *(int *)context = 7;
 }
 
+static void *joins_itself(void *context) {
+  weald_thread self;
+  weald_bytes bytes;
+  DO(weald_channel_receive(*(weald_channel *)context, WEALD_FOREVER, &bytes));
+  memcpy(&self, bytes.data, sizeof self);
+  weald_bytes_free(&bytes);
+  RETURNS(WEALD_DEADLOCK, weald_thread_join(self, WEALD_FOREVER, NULL));
+  return context;
+}
+
+static void waits_for_itself(void) {
+  weald_channel channel;
+  weald_thread thread;
+  DO(weald_channel_create(1, &channel));
+  DO(weald_thread_spawn(NULL, joins_itself, &channel, &thread));
+  DO(weald_channel_send(channel, &thread, sizeof thread, WEALD_FOREVER));
+  DO(weald_thread_join(thread, WEALD_FOREVER, NULL));
+  DO(weald_release(channel));
+  weald_runtime_options options = {0};
+  weald_runtime runtime;
+  options.size = sizeof options;
+  options.workers = (size_t)1 << 40;
+  RETURNS(WEALD_ARGUMENT, weald_runtime_create(&options, &runtime));
+}
+
 static void errors(void) {
   weald_thread thread;
   weald_spawn_options options = {0};
@@ -265,6 +290,7 @@ static void test(void) {
   errors();
   joins();
   joins_at_once();
+  waits_for_itself();
   cancels();
   cancels_across_runtimes();
   if (!is_under_valgrind()) forks();
