@@ -110,6 +110,7 @@ static void readers(void) {
     CHECK(write(pipe.ends[1], "a", 1) == 1);
     for (int turn = 0; turn < round % 64; turn++) sched_yield();
     CHECK(read(pipe.ends[0], &byte, 1) == 1 ? byte == 'a' : errno == EAGAIN);
+    for (int turn = 0; turn < round / 16 % 64; turn++) sched_yield();
     CHECK(write(pipe.ends[1], "b", 1) == 1);
     DO(weald_channel_receive(pipe.taken, WEALD_FOREVER, &none));
     weald_bytes_free(&none);
