@@ -10,7 +10,7 @@ use std::{
 };
 
 use weald::{BuildError, Runtime, blocking, thread};
-use weald_kernel::{AsUnit, is_in_job, wait_to_the_end};
+use weald_kernel::{AsUnit, CancelShield, is_in_job, wait_to_the_end};
 
 use super::general::ThreadFunction;
 use crate::{
@@ -164,12 +164,17 @@ pub extern "C" fn weald_runtime_shutdown(
 ) -> Code {
     guard(|| {
         check_cancel();
-        let mut runtime: RuntimeObject = handles::take_alone(runtime)?;
-        let limit = waits::duration(limit_ns).unwrap_or(Duration::MAX);
-        // It blocks, so another OS thread does it. The runtime may need units that run on this one.
-        let shut_down = move || runtime.0.take().map(|runtime| runtime.shutdown(limit));
-        let report = across(|| blocking(shut_down));
+        let report = {
+            // From here on the runtime is shut down before the caller hears of a cancel.
+            let _shield = CancelShield::begin();
+            let mut runtime: RuntimeObject = handles::take_alone(runtime)?;
+            let limit = waits::duration(limit_ns).unwrap_or(Duration::MAX);
+            // It blocks, so another OS thread does it. The runtime may need units that run on this one.
+            let shut_down = move || runtime.0.take().map(|runtime| runtime.shutdown(limit));
+            across(|| blocking(shut_down))
+        };
         give(unended, report.map_or(0, |report| report.not_stopped.len()));
+        check_cancel();
         Ok(())
     })
 }
