@@ -6,7 +6,11 @@
 //! for the job, perhaps for ever, and list it. So the number of a runtime that has left jobs is used again only when a
 //! walk over all jobs finds none of them. The walk is made when a runtime starts, and only if there is such a number.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
+};
 
 use crate::job::{REPEATS, walked};
 
@@ -107,11 +111,15 @@ impl<R> RuntimeNumbers<R> {
             return;
         }
         let ids: Vec<u16> = left.iter().map(|(id, _)| *id).collect();
-        let live = walked::jobs_of(&ids, |_| true);
+        // The walk keeps no job, so none whose last reference would be dropped here, with user code.
+        let live = RefCell::new(BTreeSet::new());
+        let _none = walked::jobs_of(&ids, |job| {
+            live.borrow_mut().insert(job.header().runtime());
+            false
+        });
+        let live = live.into_inner();
         let mut ended = left;
-        ended.retain(|(id, _)| live.iter().all(|job| job.header().runtime() != *id));
-        // The drop of the last reference to a job may ask for a runtime.
-        drop(live);
+        ended.retain(|(id, _)| !live.contains(id));
         let mut numbers = self.write();
         for (id, runtime) in ended {
             // Another thread may have freed it before, and the next runtime may have left jobs, too.
