@@ -8,7 +8,7 @@
 //! What tells them apart is the stack. Below a hook are the functions of the standard library that called it; when
 //! destructors run, the unwinder has removed those frames. So this takes a backtrace and looks for their names. In a
 //! program that was stripped, it looks for where they begin, which was learned at the start
-//! ([`hook_frames`](crate::report::hook_frames)). If neither is known, it may be a hook.
+//! ([`hook_frames`]). If neither is known, it may be a hook.
 //!
 //! Rejected: a wrapper around the hook that counts, because a hook that is set later replaces it (0054).
 //!
