@@ -18,6 +18,7 @@
 #![allow(unsafe_code)]
 
 use std::{
+    mem,
     sync::atomic::fence,
     thread::{self, Thread},
     time::{Duration, Instant},
@@ -53,26 +54,42 @@ pub(crate) struct Quarantine {
     lingerers: AtomicUsize,
 }
 
-/// A queue in two parts, so that each job is checked in turn and keeps its place: those that a check has let stay come
-/// before the others.
+/// A queue in two parts, so that each job is checked in turn and keeps its place: those that a check has let stay in
+/// this lap come before the others. A lap checks each job that was there when it began, and none that has come since:
+/// however many come, it ends.
 struct QuarantineQueue {
     checked: JobBatch<Header>,
     others: JobBatch<Header>,
+    /// How many of the others belong to this lap.
+    left_of_lap: usize,
 }
 
 impl QuarantineQueue {
     fn pop(&mut self) -> Option<*mut Header> {
-        self.checked.pop().or_else(|| self.others.pop())
+        self.checked.pop().or_else(|| self.pop_other())
+    }
+
+    /// Takes the first of the others, which belongs to this lap if any of them does.
+    fn pop_other(&mut self) -> Option<*mut Header> {
+        self.left_of_lap = self.left_of_lap.saturating_sub(1);
+        self.others.pop()
+    }
+
+    fn begin_lap(&mut self) {
+        let others = mem::replace(&mut self.others, JobBatch::new());
+        self.checked.append(others);
+        mem::swap(&mut self.checked, &mut self.others);
+        self.left_of_lap = self.others.len();
     }
 
     /// Takes the jobs that are to be checked next.
     fn take_unchecked(&mut self) -> JobBatch<Header> {
-        if self.others.len() == 0 {
-            std::mem::swap(&mut self.checked, &mut self.others);
+        if self.left_of_lap == 0 {
+            self.begin_lap();
         }
         let mut batch = JobBatch::new();
-        while batch.len() < CHECKED_AT_ONCE {
-            let Some(job) = self.others.pop() else { break };
+        while batch.len() < CHECKED_AT_ONCE && self.left_of_lap > 0 {
+            let job = self.pop_other().expect("one of this lap");
             // SAFETY: the queue owned the job, and the batch owns it now.
             unsafe { batch.push(job) };
         }
@@ -90,6 +107,7 @@ impl Quarantine {
             queue: Mutex::new(QuarantineQueue {
                 checked: JobBatch::new(),
                 others: JobBatch::new(),
+                left_of_lap: 0,
             }),
             len: AtomicUsize::new(0),
             starting: AtomicUsize::new(0),
@@ -283,6 +301,32 @@ mod tests {
         assert!(released == [cancelled]);
         assert!(taken(&quarantine, JOBS - 4) == jobs[3..JOBS - 1]);
         assert_eq!(taken(&quarantine, JOBS).len(), 3, "those that came");
+    }
+
+    #[test]
+    fn each_job_is_checked_however_many_come_meanwhile() {
+        let (quarantine, suspects, jobs) = full_queue();
+        let mut expected = jobs.clone();
+        let cancelled = expected.remove(0);
+        let mut released = Vec::new();
+        let mut rounds = 0..JOBS;
+        while released.is_empty() {
+            // The next lap begins once all that were there have been checked: in round 3.
+            let round = rounds.next().expect("a job that is not checked again");
+            if round == 1 {
+                // SAFETY: the queue keeps the job alive, which has been checked once.
+                let _owes = unsafe { &*cancelled }.state.cancel();
+            }
+            for _ in 0..CHECKED_AT_ONCE {
+                let job = testing::runnable();
+                expected.push(job.ptr().as_raw().as_ptr());
+                quarantine.push(job);
+            }
+            let mut batch = quarantine.take_released(&suspects);
+            released.extend(std::iter::from_fn(|| batch.pop()));
+        }
+        assert!(released == [cancelled]);
+        assert!(taken(&quarantine, usize::MAX) == expected, "their places");
     }
 
     #[test]
