@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// The whole command line. The commands share no options except clap's own.
 #[derive(Debug, Parser)]
-#[command(name = "weald", version = VERSION.as_str(), about, long_about = None)]
+#[command(name = "weald", version = VERSION.as_str(), propagate_version = true, about, long_about = None)]
 #[command(about = "Shows and measures the Weald runtime, alone or beside other systems")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -7,7 +7,7 @@ use crate::alternate::{Cell, RowResult};
 use crate::limit;
 use crate::metric::{Better, better};
 use crate::stats::{Ratio, Summary};
-use crate::system::{WEALD, WEALD_C};
+use crate::system::{FORMS, WEALD};
 
 /// One system's figure for one metric.
 #[derive(Clone, Copy, Debug)]
@@ -54,17 +54,14 @@ pub struct Comparison<'a> {
     pub rivals: Vec<Entry<'a>>,
     /// The figures of the limit program, the best first.
     pub limits: Vec<Entry<'a>>,
-    /// Weald's figures through its interface for C: shown, and never the best rival.
-    pub through_c: Vec<Entry<'a>>,
+    /// Weald's figures in other forms, such as through its interface for C: shown, and never the best rival.
+    pub forms: Vec<Entry<'a>>,
 }
 
 impl<'a> Comparison<'a> {
-    /// All figures that are not Weald's own: the limit program's, those through C, the rivals'.
+    /// All figures other than Weald's usual ones: the limit program's, those of its other forms, the rivals'.
     pub fn others(&self) -> impl Iterator<Item = &Entry<'a>> {
-        self.limits
-            .iter()
-            .chain(&self.through_c)
-            .chain(&self.rivals)
+        self.limits.iter().chain(&self.forms).chain(&self.rivals)
     }
 
     /// How Weald's figure compares with the best rival's; `None` if the two cannot be compared.
@@ -78,6 +75,25 @@ impl<'a> Comparison<'a> {
             self.rivals.first()?.summary,
             better(self.metric),
         )
+    }
+
+    /// How many times Weald's figure with as many workers another form of Weald takes, in cost; `None` for any other
+    /// system.
+    #[must_use]
+    pub fn times_weald(&self, form: &Entry<'_>) -> Option<f64> {
+        if !FORMS.contains(&form.cell.system.as_str()) {
+            return None;
+        }
+        let same = |ours: &&Entry<'_>| ours.cell.workers == form.cell.workers;
+        let (ours, theirs) = (
+            self.weald.iter().find(same)?.summary.median,
+            form.summary.median,
+        );
+        let (cost, of) = match better(self.metric) {
+            Better::Lower => (theirs, ours),
+            Better::Higher => (ours, theirs),
+        };
+        (of > 0.0).then(|| cost / of)
     }
 
     /// How many times the limit program's best figure this is, in cost; `None` if there is none or the two cannot be
@@ -120,7 +136,7 @@ impl<'a> Comparison<'a> {
     /// not count as another system.
     #[must_use]
     pub fn best_of_each(&self) -> Vec<Entry<'a>> {
-        let all = self.weald.iter().chain(&self.through_c);
+        let all = self.weald.iter().chain(&self.forms);
         let all = all.chain(&self.rivals).copied().collect();
         let mut best: Vec<Entry<'a>> = Vec::new();
         for entry in sorted(self.metric, all) {
@@ -159,16 +175,16 @@ fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
     let (limits, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|entry| entry.cell.system == limit::NAME);
-    let (through_c, rivals) = others
+    let (forms, rivals) = others
         .into_iter()
-        .partition(|entry| entry.cell.system == WEALD_C);
+        .partition(|entry| FORMS.contains(&entry.cell.system.as_str()));
     Comparison {
         metric,
         size: result.row.workload.size(&result.row.params),
         weald: sorted(metric, weald),
         rivals: sorted(metric, rivals),
         limits: sorted(metric, limits),
-        through_c: sorted(metric, through_c),
+        forms: sorted(metric, forms),
     }
 }
 
@@ -211,6 +227,7 @@ pub(crate) mod tests {
             cell("go+mimalloc", 1, metric, 50.0),
             cell("erlang", 1, metric, 300.0),
             cell("weald-c", 1, metric, 20.0),
+            cell("weald-default", 2, metric, 18.0),
         ];
         let params = Params::default()
             .with("n", 1)
@@ -221,7 +238,10 @@ pub(crate) mod tests {
             cells,
         };
         let all = comparisons(&result);
-        assert!(all[0].others().any(|it| it.cell.system == "weald-c"));
+        let times: Vec<Option<f64>> = all[0].others().map(|it| all[0].times_weald(it)).collect();
+        let others = [None; 4];
+        assert_eq!(times[..2], [Some(1.2), Some(20.0 / 12.0)]);
+        assert_eq!(times[2..], others);
         assert_eq!(all.len(), 1);
         let labels: Vec<String> = all[0].rivals.iter().map(Entry::label).collect();
         assert_eq!(
@@ -233,7 +253,13 @@ pub(crate) mod tests {
         let best: Vec<String> = all[0].best_of_each().iter().map(Entry::label).collect();
         assert_eq!(
             best,
-            ["weald on 1", "weald-c on 1", "go on 2", "erlang on 1"]
+            [
+                "weald on 1",
+                "weald-default on 2",
+                "weald-c on 1",
+                "go on 2",
+                "erlang on 1"
+            ]
         );
     }
 

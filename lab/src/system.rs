@@ -15,6 +15,10 @@ use crate::plan::Row;
 pub const WEALD: &str = "weald";
 /// Weald through its interface for C, which is measured as rivals are.
 pub const WEALD_C: &str = "weald-c";
+/// Weald as its users build it, by cargo's own release profile; measured as rivals are.
+pub const WEALD_DEFAULT: &str = "weald-default";
+/// Weald in other forms: shown beside it, and never the best rival.
+pub(crate) const FORMS: [&str; 2] = [WEALD_C, WEALD_DEFAULT];
 
 /// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);

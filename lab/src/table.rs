@@ -52,10 +52,13 @@ fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
     }
     for rival in comparison.others() {
         let value = shown(comparison.metric, rival);
-        push(
-            text,
-            format_args!("  {heading:<19}     {:<18} {value}\n", rival.label()),
+        let times = comparison.times_weald(rival);
+        let times = times.map_or_else(String::new, |times| format!("{times:.2} x weald"));
+        let line = format!(
+            "  {heading:<19}     {:<18} {value:<30} {times}",
+            rival.label()
         );
+        push(text, format_args!("{}\n", line.trim_end()));
         heading = "";
     }
 }
@@ -149,7 +152,8 @@ pub fn explanation() -> String {
     "A row is one workload with one set of parameters: a chain if at most one unit can work at a time, parallel if \
      several can.\nA line is `metric, system on so many workers, median (smallest–largest of the runs), verdict`. \
      \"x limit\" is the multiple of\nthe figure of \"limit\": the least code of one thread that does the work and promises \
-     nothing. It is what can be compared\nbetween machines.\n\n"
+     nothing. It is what can be compared\nbetween machines. \"x weald\" stands beside Weald in another form, such as weald-default, which cargo's own \
+     settings build.\n\n"
         .to_owned()
 }
 
@@ -271,6 +275,21 @@ mod tests {
             "{text}"
         );
         assert!(closing(&[result]).is_empty(), "it is not a rival");
+    }
+
+    #[test]
+    fn another_form_of_weald_is_a_multiple_of_weald() {
+        let mut result = result();
+        let default = cell("weald-default", 2, "ns_per_round_trip", 82.0);
+        result.cells.push(default);
+        let text = row(&result);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[3].contains("weald-default on 2"), "{text}");
+        assert!(lines[3].ends_with(" 1.02 x weald"), "{text}");
+        assert!(
+            !text.contains("than weald-default"),
+            "it is no rival: {text}"
+        );
     }
 
     #[test]
