@@ -10,13 +10,19 @@
 //!   taken out again, a unit is put into a queue and run through a function pointer;
 //! - only safe code: indices into arrays instead of pointers.
 
+mod barrier;
+mod call;
 mod channel;
+mod fan_in;
 mod fib;
 mod hello;
 mod lock;
 mod mailbox;
+mod many_to_many;
+mod ping_pong;
 mod queue;
 mod ring;
+mod select;
 mod spawn;
 mod thread;
 mod timers;
@@ -68,13 +74,29 @@ impl Limit {
 }
 
 /// All limit programs.
-pub static ALL: [Limit; 12] = [
+pub static ALL: [Limit; 18] = [
     on_one_thread("spawn", spawn::run),
     on_one_thread("ring", ring::run),
     on_one_thread("mailbox", mailbox::run),
+    on_one_thread("ping-pong", ping_pong::run),
+    on_one_thread("fan-in", fan_in::run),
+    on_one_thread("many-to-many", many_to_many::run),
+    Limit {
+        workload: "call",
+        is_parallel: false,
+        takes: call::takes,
+        run: call::run,
+    },
     on_one_thread("timers", timers::run),
     on_one_thread("channel", channel::run),
+    Limit {
+        workload: "select",
+        is_parallel: false,
+        takes: select::takes,
+        run: select::run,
+    },
     on_one_thread("lock", lock::run),
+    on_one_thread("barrier", barrier::run),
     on_one_thread("hot-tree", tree::hot),
     Limit {
         workload: "tree-read",

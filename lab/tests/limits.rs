@@ -60,6 +60,37 @@ fn mailbox() {
 }
 
 #[test]
+fn messages() {
+    check("ping-pong", "rounds=100");
+    check("ping-pong", "rounds=1");
+    check("fan-in", "senders=7 messages=30");
+    check("fan-in", "senders=1 messages=1");
+    check("many-to-many", "processes=20 messages=50");
+    check("many-to-many", "processes=1 messages=3");
+    for callee in ["process", "oneshot", "server"] {
+        check("call", &format!("rounds=100 callee={callee} timeout=no"));
+    }
+}
+
+#[test]
+fn select() {
+    for branches in [2, 8] {
+        for kind in ["bounded capacity=1", "bounded capacity=7", "unbounded"] {
+            check(
+                "select",
+                &format!("branches={branches} messages=300 kind={kind}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn barrier() {
+    check("barrier", "units=10 rounds=20");
+    check("barrier", "units=1 rounds=3");
+}
+
+#[test]
 fn timers() {
     check("timers", "pending=3000");
     check("timers", "pending=1");
@@ -133,6 +164,8 @@ fn what_has_no_limit_program_is_a_usage_error() {
         "ring n=1 m=1 tokens=2 workers=1",
         "lock units=1 rounds=1 inside=out workers=1",
         "spawn n=1",
+        "call rounds=1 callee=server timeout=yes workers=1",
+        "select branches=2 messages=1 kind=rendezvous workers=1",
     ] {
         let refused = run(words);
         assert!(
@@ -145,7 +178,7 @@ fn what_has_no_limit_program_is_a_usage_error() {
 }
 
 #[test]
-fn all_rows_of_a_limited_workload_have_their_program_but_four_kinds() {
+fn all_rows_of_a_limited_workload_have_their_program_but_five_kinds() {
     let groups = plan(Level::Full, &[]);
     for row in groups.iter().flat_map(|group| &group.rows) {
         let Some(limit) = limit::find(row.workload.name) else {
@@ -154,6 +187,7 @@ fn all_rows_of_a_limited_workload_have_their_program_but_four_kinds() {
         let is_left_out = row.params.get("work").is_some()
             || row.params.get("what") == Some("parked")
             || row.params.get("forking") == Some("never")
+            || row.params.get("timeout") == Some("yes")
             || row.params.get("pause_us").is_some();
         assert_eq!(limit.takes(&row.params), !is_left_out, "{row}");
     }

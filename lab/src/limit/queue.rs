@@ -34,6 +34,16 @@ impl Queue {
         self.last = item;
     }
 
+    /// Puts an item at the beginning.
+    #[inline]
+    pub(super) fn push_first<T: Linked>(&mut self, items: &mut [T], item: u32) {
+        *items[item as usize].next() = self.first;
+        if self.first == NONE {
+            self.last = item;
+        }
+        self.first = item;
+    }
+
     /// Takes the first item.
     #[inline]
     pub(super) fn pop<T: Linked>(&mut self, items: &mut [T]) -> Option<u32> {

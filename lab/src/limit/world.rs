@@ -1,6 +1,6 @@
 //! Processes with mailboxes on one thread: arrays, linked by indices.
 //!
-//! A process is a function and a word of its own. It parks when it finds its mailbox empty. It is in the queue of
+//! A process is a function, a word and, where a row needs it, more of its own. It parks when it finds its mailbox empty. It is in the queue of
 //! those that run from its spawn, or from the first message after it has parked, until it runs.
 
 use super::queue::{Linked, NONE, Queue, index};
@@ -9,13 +9,14 @@ use super::queue::{Linked, NONE, Queue, index};
 const PARKED: u32 = NONE - 1;
 
 /// What a process does each time it runs, until its mailbox is empty.
-pub(super) type Code<M> = fn(&mut World<M>, u32);
+pub(super) type Code<M, O = ()> = fn(&mut World<M, O>, u32);
 
-struct Process<M: Copy> {
-    code: Code<M>,
+struct Process<M: Copy, O> {
+    code: Code<M, O>,
     mail: Queue,
     next: u32,
     word: u32,
+    own: O,
 }
 
 struct Node<M: Copy> {
@@ -23,7 +24,7 @@ struct Node<M: Copy> {
     message: M,
 }
 
-impl<M: Copy> Linked for Process<M> {
+impl<M: Copy, O> Linked for Process<M, O> {
     fn next(&mut self) -> &mut u32 {
         &mut self.next
     }
@@ -36,8 +37,8 @@ impl<M: Copy> Linked for Node<M> {
 }
 
 /// All processes and messages, and what they have counted.
-pub(super) struct World<M: Copy> {
-    processes: Vec<Process<M>>,
+pub(super) struct World<M: Copy, O = ()> {
+    processes: Vec<Process<M, O>>,
     nodes: Vec<Node<M>>,
     runs: Queue,
     /// The nodes without a message, linked from the last that was freed.
@@ -47,7 +48,7 @@ pub(super) struct World<M: Copy> {
     pub(super) polls: usize,
 }
 
-impl<M: Copy> World<M> {
+impl<M: Copy, O> World<M, O> {
     /// Room for this many processes, whose memory is first touched when they are spawned.
     pub(super) fn with_room(processes: usize) -> Self {
         Self {
@@ -63,13 +64,23 @@ impl<M: Copy> World<M> {
 
     /// A process that runs this code, for the first time soon.
     #[inline]
-    pub(super) fn spawn(&mut self, code: Code<M>, word: u32) -> u32 {
+    pub(super) fn spawn(&mut self, code: Code<M, O>, word: u32) -> u32
+    where
+        O: Default,
+    {
+        self.spawn_with(code, word, O::default())
+    }
+
+    /// The same with more of its own.
+    #[inline]
+    pub(super) fn spawn_with(&mut self, code: Code<M, O>, word: u32, own: O) -> u32 {
         let process = index(self.processes.len());
         self.processes.push(Process {
             code,
             mail: Queue::EMPTY,
             next: NONE,
             word,
+            own,
         });
         self.runs.push(&mut self.processes, process);
         process
@@ -81,8 +92,44 @@ impl<M: Copy> World<M> {
         &mut self.processes[process as usize].word
     }
 
+    /// What a process has besides its word.
+    #[inline]
+    pub(super) fn own(&mut self, process: u32) -> &mut O {
+        &mut self.processes[process as usize].own
+    }
+
     #[inline]
     pub(super) fn send(&mut self, to: u32, message: M) {
+        if self.post(to, message) {
+            self.runs.push(&mut self.processes, to);
+        }
+    }
+
+    /// Sends, and a receiver that has parked runs before all others.
+    #[inline]
+    pub(super) fn send_first(&mut self, to: u32, message: M) {
+        if self.post(to, message) {
+            self.runs.push_first(&mut self.processes, to);
+        }
+    }
+
+    /// A parked process runs soon, without a message.
+    #[inline]
+    pub(super) fn wake(&mut self, process: u32) {
+        if self.processes[process as usize].next == PARKED {
+            self.runs.push(&mut self.processes, process);
+        }
+    }
+
+    /// A running process waits to be woken.
+    #[inline]
+    pub(super) fn park(&mut self, process: u32) {
+        self.processes[process as usize].next = PARKED;
+    }
+
+    /// Queues a message; returns whether its receiver has parked.
+    #[inline]
+    fn post(&mut self, to: u32, message: M) -> bool {
         let node = self.free;
         let node = if node == NONE {
             self.nodes.push(Node {
@@ -98,9 +145,7 @@ impl<M: Copy> World<M> {
         };
         let receiver = &mut self.processes[to as usize];
         receiver.mail.push(&mut self.nodes, node);
-        if receiver.next == PARKED {
-            self.runs.push(&mut self.processes, to);
-        }
+        receiver.next == PARKED
     }
 
     /// The next message of a running process; it parks if there is none.

@@ -1,0 +1,85 @@
+//! `many-to-many`: processes in an array send to pseudo-random others, as many to each as in the row.
+
+use std::time::Instant;
+
+use super::queue::index;
+use super::world::{Code, World};
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+use crate::programs::xorshift::{Xorshift, shares};
+
+#[derive(Clone, Copy)]
+enum Mail {
+    /// Start sending.
+    Start,
+    /// One of the counted messages.
+    Value(u32),
+}
+
+/// What a process sends and receives.
+struct Share {
+    generator: Xorshift,
+    others: usize,
+    messages: u32,
+    missing: usize,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (processes, messages) = (params.count("processes")?, params.count("messages")?);
+    let mut world = World::with_room(processes);
+    // The code is not known where it is called.
+    let code: Code<Mail, Share> = std::hint::black_box(exchange);
+    for (process, missing) in shares(processes, messages).into_iter().enumerate() {
+        let share = Share {
+            generator: Xorshift::of(process),
+            others: processes,
+            messages: index(messages),
+            missing,
+        };
+        world.spawn_with(code, 0, share);
+    }
+    world.run();
+
+    world.polls = 0;
+    let clock = Instant::now();
+    for process in 0..processes {
+        world.send(index(process), Mail::Start);
+    }
+    world.run();
+    let elapsed = clock.elapsed();
+
+    let total = processes * messages;
+    let missing = (0..processes).map(|process| world.own(index(process)).missing);
+    let missing: usize = missing.sum();
+    if missing != 0 {
+        let sentence = format!("{missing} of {total} messages did not arrive.");
+        return Err(Error::workload(sentence));
+    }
+    let per_message = elapsed.as_nanos() as f64 / total as f64;
+    Ok(vec![
+        Metric::new("ns_per_message", per_message),
+        Metric::new("messages_per_poll", total as f64 / world.polls as f64),
+    ])
+}
+
+fn exchange(world: &mut World<Mail, Share>, process: u32) {
+    while let Some(mail) = world.receive(process) {
+        match mail {
+            Mail::Start => send_all(world, process),
+            Mail::Value(value) => {
+                std::hint::black_box(value);
+                let share = world.own(process);
+                share.missing = share.missing.wrapping_sub(1);
+            }
+        }
+    }
+}
+
+fn send_all(world: &mut World<Mail, Share>, process: u32) {
+    let share = world.own(process);
+    let (mut generator, others) = (share.generator, share.others);
+    for value in 0..share.messages {
+        world.send(index(generator.below(others)), Mail::Value(value));
+    }
+}
