@@ -61,6 +61,33 @@ class Processes(unittest.TestCase):
         self.assertIsNone(process.wait())
         self.assertEqual(seen.receive(), b"cancelled")
 
+    def test_ends_are_messages(self):
+        def watches():
+            weald.trap_exits(b"exit")
+            linked = weald.spawn(lambda: int(weald.receive()))
+            linked.link()
+            linked.monitor(b"down")
+            linked.send(b"7")
+            seen = {message[:4]: weald.notice(message) for message in (weald.receive(), weald.receive())}
+            if seen == {b"exit": (linked.number(), 7), b"down": (linked.number(), 7)}:
+                return 1
+
+        self.assertEqual(weald.spawn(watches).wait(), 1)
+
+    def test_linked_processes_end_together(self):
+        linked = weald.Channel(None)
+        other = weald.spawn(weald.receive)
+
+        def links():
+            other.link()
+            linked.send(b"")
+            weald.receive()
+
+        process = weald.spawn(links)
+        linked.receive()
+        other.cancel()
+        self.assertIsNone(process.wait())
+
     def test_names(self):
         process = weald.spawn(lambda: int(weald.receive()))
         process.register("python")
@@ -87,9 +114,34 @@ for _ in range(20):
             errors = [line for line in ended.stderr.splitlines() if b"has blocked or computed" not in line]
             self.assertEqual((ended.returncode, errors), (0, []))
 
+    def test_a_child_of_fork_ends_while_the_processes_of_its_parent_run(self):
+        program = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import weald
+process = weald.spawn(weald.receive)
+weald._lock.acquire() # As another thread may have it at this moment.
+child = os.fork()
+if child == 0:
+    try:
+        process.send(b"from the child")
+    except RuntimeError:
+        sys.exit(7)
+weald._lock.release()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, timeout=60)
+        self.assertEqual(ended.returncode, 7, ended.stderr)
+
     def test_outside_of_processes_there_are_no_messages(self):
         with self.assertRaises(weald.Error):
             weald.receive(0)
+
+
+class Examples(unittest.TestCase):
+    def test_the_first_program_of_the_book(self):
+        ended = subprocess.run([sys.executable, "-B", "first.py"], capture_output=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout), (0, b"[2, 4, 6]\n"), ended.stderr)
 
 
 class Channels(unittest.TestCase):
@@ -129,8 +181,13 @@ class Forests(unittest.TestCase):
             self.assertEqual(view.get(node, "text"), b"hello")
             edit = notes.edit()
             edit.put(node, "text", b"changed")
-            edit.commit()
+            edit_version = edit.commit()
             self.assertEqual(notes.view().get(node, "text"), b"changed")
+            notes.tag("first", version)
+            undone = notes.revert(edit_version).commit()
+            self.assertEqual(notes.view().get(node, "text"), b"hello")
+            notes.revert(undone).commit()
+            self.assertEqual(notes.tagged("first").get(node, "text"), b"hello")
             self.assertEqual(notes.view(version).get(node, "text"), b"hello")
             forest.close()
             del watch, notes

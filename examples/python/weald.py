@@ -7,6 +7,8 @@ threads and processes run meanwhile.
 At the end of the program the processes that still run are cancelled. One that does not return within 5 s, since it
 computes, or waits for something else than its messages, may abort the program.
 
+A child process of os.fork must not use the module, unless it calls exec: the OS threads of Weald are not in it.
+
 The shared library is found by the name in the variable WEALD_LIBRARY, else as libweald.so.0.
 """
 
@@ -14,6 +16,7 @@ import atexit
 import ctypes
 import itertools
 import os
+import struct
 import sys
 import threading
 import time
@@ -63,6 +66,10 @@ _ARGUMENTS = {
     "weald_process_receive": [c_int64, POINTER(_Bytes)],
     "weald_process_cancel": [c_uint64],
     "weald_process_wait": [c_uint64, c_int64, POINTER(_Exit)],
+    "weald_process_link": [c_uint64],
+    "weald_process_number": [c_uint64, POINTER(c_uint64)],
+    "weald_process_trap_exits": [c_char_p, c_size_t],
+    "weald_process_monitor": [c_uint64, c_char_p, c_size_t, POINTER(c_uint64)],
     "weald_process_register": [c_uint64, c_char_p],
     "weald_process_find": [c_char_p, POINTER(c_uint64)],
     "weald_channel_create": [c_size_t, POINTER(c_uint64)],
@@ -75,6 +82,9 @@ _ARGUMENTS = {
     "weald_forest_create": [c_uint64, c_char_p, POINTER(c_uint64)],
     "weald_forest_get": [c_uint64, c_char_p, POINTER(c_uint64)],
     "weald_tree_view": [c_uint64, POINTER(Version), POINTER(c_uint64)],
+    "weald_tree_tag": [c_uint64, c_char_p, POINTER(Version)],
+    "weald_tree_tagged": [c_uint64, c_char_p, POINTER(c_uint64)],
+    "weald_tree_revert": [c_uint64, POINTER(Version), POINTER(c_uint64)],
     "weald_tree_watch": [c_uint64, POINTER(Version), POINTER(c_uint64)],
     "weald_watch_next": [c_uint64, c_int64, POINTER(Version), POINTER(c_uint64)],
     "weald_view_root": [c_uint64, POINTER(c_uint64)],
@@ -171,8 +181,8 @@ class _Object:
             _library.weald_release(handle)
 
     def __del__(self):
-        # At the end of the interpreter nothing is left to release with.
-        if getattr(self, "_handle", 0) and _library is not None:
+        # At the end of the interpreter nothing is left to release with, and in a child process nothing is to be.
+        if getattr(self, "_handle", 0) and isinstance(_library, ctypes.CDLL):
             self.release()
 
 
@@ -191,6 +201,19 @@ class Process(_Object):
         ended = _Exit()
         _library.weald_process_wait(self._handle, _limit(seconds), byref(ended))
         return ended.code if ended.kind == 0 else None
+
+    def link(self):
+        """Links the calling process with this one: if one is cancelled, or returns a number other than 0, the other is
+        cancelled, too."""
+        _library.weald_process_link(self._handle)
+
+    def monitor(self, own=b""):
+        """Lets the calling process receive a message when this one ends: `own`, and behind it what `notice` reads."""
+        _library.weald_process_monitor(self._handle, own, len(own), None)
+
+    def number(self):
+        """Its number, which notices name."""
+        return _handle(_library.weald_process_number, self._handle)
 
     def register(self, name):
         _library.weald_process_register(self._handle, name.encode())
@@ -256,6 +279,25 @@ def _end_processes():
         time.sleep(0.001)
 
 
+class _InAChild:
+    """What a child process of os.fork has in place of the library."""
+
+    def __getattr__(self, _name):
+        raise RuntimeError("a child process of os.fork cannot use Weald; start another program in it")
+
+
+def _forget():
+    """The processes are the parent's, and so may be the lock: their OS threads are not in the child."""
+    global _library, _lock
+    _library = _InAChild()
+    _lock = threading.Lock()
+    _to_call.clear()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def spawn(function, *arguments, name=None):
     """Runs a function as a process, on an OS thread of its own. What it returns, a number or None, is its code."""
     context = next(_contexts)
@@ -271,6 +313,17 @@ def spawn(function, *arguments, name=None):
 def receive(seconds=FOREVER):
     """Receives the oldest message of the calling process."""
     return _taken(_library.weald_process_receive, _limit(seconds))
+
+
+def trap_exits(own=b""):
+    """From now on the end of a linked process is a message: `own`, and behind it what `notice` reads."""
+    _library.weald_process_trap_exits(own, len(own))
+
+
+def notice(message):
+    """What the end of a message tells: the number of a process, and the number that it returned, or None."""
+    number, kind, code = struct.unpack("=Qii", message[-16:])
+    return number, code if kind == 0 else None
 
 
 def current():
@@ -337,6 +390,19 @@ class Tree(_Object):
 
     def edit(self):
         return Edit(_handle(_library.weald_edit_begin, self._handle, 0))
+
+    def revert(self, version):
+        """An edit that takes back what the commit did that made a version."""
+        return Edit(_handle(_library.weald_tree_revert, self._handle, byref(version)))
+
+    def tag(self, name, version=None):
+        """Names a version, the newest one by default. It is kept as long as it has the name."""
+        at = None if version is None else byref(version)
+        _library.weald_tree_tag(self._handle, name.encode(), at)
+
+    def tagged(self, name):
+        """The version of that name."""
+        return View(_handle(_library.weald_tree_tagged, self._handle, name.encode()))
 
     def watch(self, since=None):
         at = None if since is None else byref(since)

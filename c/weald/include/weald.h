@@ -56,6 +56,12 @@
 #define WEALD_OWN_THREAD 1
 
 /**
+ * The process is linked with its caller, a process, from the beginning: see weald_process_link. It runs in the runtime
+ * of its caller. May be combined with WEALD_OWN_THREAD.
+ */
+#define WEALD_LINKED 2
+
+/**
  * How a process ended: it returned, and `code` is what its function returned.
  */
 #define WEALD_EXIT_RETURNED 0
@@ -96,6 +102,27 @@
 #define WEALD_CASE_NEVER 4
 
 /**
+ * How far a commit must have got before it returns: as far as the forest gets, for one on disk until it survives the
+ * loss of power.
+ */
+#define WEALD_LEVEL_DEFAULT 0
+
+/**
+ * The forest has taken it.
+ */
+#define WEALD_LEVEL_ACCEPTED 1
+
+/**
+ * It survives the end of the program.
+ */
+#define WEALD_LEVEL_BUFFERED 2
+
+/**
+ * It survives the loss of power.
+ */
+#define WEALD_LEVEL_DURABLE 3
+
+/**
  * A place for a node: before all children of a node.
  */
 #define WEALD_FIRST_IN 0
@@ -116,25 +143,20 @@
 #define WEALD_AFTER 3
 
 /**
- * How far a commit must have got before it returns: as far as the forest gets, for one on disk until it survives the
- * loss of power.
+ * The value of the attribute is `value`.
  */
-#define WEALD_LEVEL_DEFAULT 0
+#define WEALD_FIND_EQUAL 0
 
 /**
- * The forest has taken it.
+ * The value of the attribute begins with `value`.
  */
-#define WEALD_LEVEL_ACCEPTED 1
+#define WEALD_FIND_PREFIX 1
 
 /**
- * It survives the end of the program.
+ * The value of the attribute is at least `value` and less than `end`, in the order of bytes; if `end` is null, however
+ * large.
  */
-#define WEALD_LEVEL_BUFFERED 2
-
-/**
- * It survives the loss of power.
- */
-#define WEALD_LEVEL_DURABLE 3
+#define WEALD_FIND_RANGE 2
 
 /**
  * What a function returns: `WEALD_OK`, or why it has not done what it was asked for. Later versions may have more
@@ -214,7 +236,7 @@ typedef struct {
    */
   size_t stack_size;
   /**
-   * WEALD_OWN_THREAD, for processes, or 0.
+   * WEALD_OWN_THREAD, WEALD_LINKED, or both, for processes; or 0.
    */
   uint32_t flags;
   /**
@@ -252,6 +274,11 @@ typedef struct {
  * A function of the program that returns nothing.
  */
 typedef void (*weald_task_function)(void *context);
+
+/**
+ * A monitor of a process, for weald_process_demonitor. It belongs to the process that began it.
+ */
+typedef uint64_t weald_monitor;
 
 /**
  * A thread of Weald. Any thread and any unit may cancel it or join it, one at a time. It runs on its own if it was
@@ -349,6 +376,26 @@ typedef uint64_t weald_node;
 typedef uint64_t weald_forest;
 
 /**
+ * How a forest is opened. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+ */
+typedef struct {
+  /**
+   * The size of this struct.
+   */
+  size_t size;
+  /**
+   * How many of the newest versions of each tree are kept in memory; 0: the default, 1000. Versions with tags are
+   * kept as well.
+   */
+  size_t keep;
+  /**
+   * What a commit with WEALD_LEVEL_DEFAULT waits for: one of WEALD_LEVEL_DEFAULT, WEALD_LEVEL_ACCEPTED,
+   * WEALD_LEVEL_BUFFERED, WEALD_LEVEL_DURABLE. A forest in memory takes the first two.
+   */
+  int32_t level;
+} weald_forest_options;
+
+/**
  * A tree of a forest. Any thread and any unit may use it.
  */
 typedef uint64_t weald_tree;
@@ -363,6 +410,67 @@ typedef uint64_t weald_watch;
  * it conflicts.
  */
 typedef uint64_t weald_edit;
+
+/**
+ * Which nodes to find. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+ */
+typedef struct {
+  /**
+   * The size of this struct.
+   */
+  size_t size;
+  /**
+   * One of WEALD_FIND_EQUAL, WEALD_FIND_PREFIX, WEALD_FIND_RANGE.
+   */
+  int32_t kind;
+  /**
+   * 1: the greatest value first; 0: the least.
+   */
+  int32_t reverse;
+  /**
+   * The name of the attribute.
+   */
+  const char *attribute;
+  /**
+   * With what its value is compared.
+   */
+  const void *value;
+  /**
+   * How many bytes.
+   */
+  size_t value_length;
+  /**
+   * The end of a range.
+   */
+  const void *end;
+  /**
+   * How many bytes.
+   */
+  size_t end_length;
+  /**
+   * Only this node and those below it; 0: all nodes.
+   */
+  weald_node under;
+  /**
+   * How many nodes to find at most; 0: all.
+   */
+  size_t limit;
+} weald_query;
+
+/**
+ * What is behind the program's own bytes in a message that tells how a process ended. Copy it out of the message,
+ * where it need not be aligned.
+ */
+typedef struct {
+  /**
+   * The number of the process, as weald_process_number tells it; 0 if it is not known.
+   */
+  uint64_t process;
+  /**
+   * How it ended. WEALD_EXIT_UNKNOWN if it had ended before.
+   */
+  weald_exit exit;
+} weald_notice;
 
 /**
  * It is done.
@@ -597,6 +705,63 @@ weald_code weald_process_on_end(weald_process process,
                                 void *context);
 
 /**
+ * Lets the other units that can run have their turn. Outside of units it lets another OS thread run.
+ */
+weald_code weald_yield(void);
+
+/**
+ * Waits for a duration, which is not negative.
+ */
+weald_code weald_sleep(int64_t duration_ns);
+
+/**
+ * The number of a process, which no other one has, as notices name it.
+ */
+weald_code weald_process_number(weald_process process, uint64_t *number);
+
+/**
+ * Links the calling process with another one: when one of them is cancelled, or returns a code other than 0, the other
+ * is cancelled, unless it traps exits. There is one link between two processes, however often they are linked. If the
+ * other one has ended already, the caller is cancelled: spawn with WEALD_LINKED what may end soon. WEALD_NO_PROCESS
+ * outside of processes.
+ */
+weald_code weald_process_link(weald_process process);
+
+/**
+ * Removes the link between the calling process and another one, if there is one.
+ */
+weald_code weald_process_unlink(weald_process process);
+
+/**
+ * From now on a link does not cancel the calling process when another one ends, whatever code that returned: the
+ * process receives a message, a copy of `length` bytes at `data` and behind them a weald_notice.
+ * weald_process_cancel still cancels it.
+ */
+weald_code weald_process_trap_exits(const void *data,
+                                    size_t length);
+
+/**
+ * From now on links cancel the calling process again. Notices that have come stay.
+ */
+weald_code weald_process_untrap_exits(void);
+
+/**
+ * Lets the calling process receive a message when another one ends: a copy of `length` bytes at `data`, and behind
+ * them a weald_notice. It comes at once if that one has ended. `monitor`, which may be null, gets a handle, to be
+ * released or given to weald_process_demonitor. WEALD_NO_PROCESS outside of processes.
+ */
+weald_code weald_process_monitor(weald_process process,
+                                 const void *data,
+                                 size_t length,
+                                 weald_monitor *monitor);
+
+/**
+ * Ends a monitor of the calling process, and releases its handle. No message comes from it any longer; one that came
+ * before is still received. WEALD_ARGUMENT if another process began the monitor.
+ */
+weald_code weald_process_demonitor(weald_monitor monitor);
+
+/**
  * Gives a process a name in the runtime of the caller (the default one outside of units). A process may have several.
  * It loses them when it ends. WEALD_TAKEN if another process has the name.
  */
@@ -614,16 +779,6 @@ weald_code weald_process_unregister(const char *name);
  */
 weald_code weald_process_find(const char *name,
                               weald_process *process);
-
-/**
- * Lets the other units that can run have their turn. Outside of units it lets another OS thread run.
- */
-weald_code weald_yield(void);
-
-/**
- * Waits for a duration, which is not negative.
- */
-weald_code weald_sleep(int64_t duration_ns);
 
 /**
  * Starts a thread, which calls `function` with `context`. `options` may be null; they have no flags for threads.
@@ -819,6 +974,11 @@ weald_code weald_wait_writable(int descriptor, int64_t limit_ns);
 weald_code weald_view_version(weald_view view, weald_tree_version *version);
 
 /**
+ * When the version of a view was committed: nanoseconds since the beginning of 1970.
+ */
+weald_code weald_view_time(weald_view view, int64_t *time_ns);
+
+/**
  * How many nodes a view has.
  */
 weald_code weald_view_length(weald_view view, uint64_t *length);
@@ -864,6 +1024,22 @@ weald_code weald_view_attributes(weald_view view, weald_node node, weald_bytes *
  */
 weald_code weald_forest_open(const char *directory,
                              weald_forest *forest);
+
+/**
+ * weald_forest_open with options, which may be null. WEALD_ARGUMENT if the forest has no such level.
+ */
+weald_code weald_forest_open_with(const char *directory,
+                                  const weald_forest_options *options,
+                                  weald_forest *forest);
+
+/**
+ * A forest on disk as it was when `version` was its newest version, however long ago: read from its files, for
+ * reading only. Its trees have the names that they had. WEALD_MISSING if the forest never had the version, or no
+ * longer has it; WEALD_ARGUMENT for a forest in memory, where weald_tree_view finds the versions that are kept.
+ */
+weald_code weald_forest_at(weald_forest forest,
+                           const weald_tree_version *version,
+                           weald_forest *past);
 
 /**
  * Closes a forest, and releases its handle. What was committed is in its files then, and the directory may be opened
@@ -937,6 +1113,24 @@ weald_code weald_edit_begin(weald_tree tree,
 weald_code weald_edit_root(weald_edit edit, weald_node *node);
 
 /**
+ * The node above a node in the edit; zero above the root. The read does not count: no commit conflicts with it.
+ */
+weald_code weald_edit_parent(weald_edit edit,
+                             weald_node node,
+                             weald_node *parent);
+
+/**
+ * The children of a node in the edit, in order. `count` gets how many it has, and `children` the first `capacity` of
+ * them, or fewer; it may be null if `capacity` is zero. The read counts: a commit that changes the list of the
+ * children meanwhile conflicts.
+ */
+weald_code weald_edit_children(weald_edit edit,
+                               weald_node node,
+                               weald_node *children,
+                               size_t capacity,
+                               size_t *count);
+
+/**
  * Adds a node without attributes at a place: WEALD_FIRST_IN, WEALD_LAST_IN, WEALD_BEFORE or WEALD_AFTER `at`.
  */
 weald_code weald_edit_add(weald_edit edit,
@@ -985,10 +1179,103 @@ weald_code weald_edit_commit(weald_edit edit,
                              int32_t level,
                              weald_tree_version *version);
 
+/**
+ * The versions of a tree that memory keeps without a gap, the oldest first. `count` gets how many there are, and
+ * `versions` the first `capacity` of them, or fewer; it may be null if `capacity` is zero.
+ */
+weald_code weald_tree_versions(weald_tree tree,
+                               weald_tree_version *versions,
+                               size_t capacity,
+                               size_t *count);
+
+/**
+ * The versions among them in which a node was added, changed, moved or deleted, the newest first. Results are as in
+ * weald_tree_versions.
+ */
+weald_code weald_tree_history(weald_tree tree,
+                              weald_node node,
+                              weald_tree_version *versions,
+                              size_t capacity,
+                              size_t *count);
+
+/**
+ * Makes a version with the nodes of an older one, which keep their numbers. The versions between stay. `made`, which
+ * may be null, gets the new version. WEALD_MISSING if the older one does not exist, or memory no longer keeps it.
+ */
+weald_code weald_tree_restore(weald_tree tree,
+                              const weald_tree_version *version,
+                              weald_tree_version *made);
+
+/**
+ * Begins an edit that takes back what one commit did to a tree: the one that made `version`, or the tree's newest
+ * version up to it. What others did since stays; where they have changed the same, the commit of the edit is a
+ * WEALD_CONFLICT. The edit of an undo's version is a redo. WEALD_MISSING if memory keeps the version, or the one
+ * before it, no longer.
+ */
+weald_code weald_tree_revert(weald_tree tree,
+                             const weald_tree_version *version,
+                             weald_edit *edit);
+
+/**
+ * Gives a version of a tree a tag, or the newest version if `version` is null. The version is kept until the tag is
+ * removed. A tag that exists moves.
+ */
+weald_code weald_tree_tag(weald_tree tree,
+                          const char *tag,
+                          const weald_tree_version *version);
+
+/**
+ * Removes a tag, if it exists.
+ */
+weald_code weald_tree_untag(weald_tree tree, const char *tag);
+
+/**
+ * A view of the version that has a tag. WEALD_MISSING if none has it.
+ */
+weald_code weald_tree_tagged(weald_tree tree, const char *tag, weald_view *view);
+
+/**
+ * The tags of a tree, sorted, each with a newline behind it, which no tag contains.
+ */
+weald_code weald_tree_tags(weald_tree tree, weald_bytes *tags);
+
+/**
+ * Gives an attribute an index, in all versions of a tree from now on; does nothing if it has one. With it a look for
+ * values of this attribute takes time for what it finds, and without it for all nodes.
+ */
+weald_code weald_tree_add_index(weald_tree tree,
+                                const char *attribute);
+
+/**
+ * Removes the index of an attribute, if it has one, from all versions from now on.
+ */
+weald_code weald_tree_drop_index(weald_tree tree, const char *attribute);
+
+/**
+ * The nodes of a view that a query asks for, sorted by the value of the attribute, and then by their numbers. `count`
+ * gets how many it finds, and `nodes` the first `capacity` of them, or fewer; it may be null if `capacity` is zero. It
+ * finds none if the version does not have the node `under`.
+ */
+weald_code weald_view_find(weald_view view,
+                           const weald_query *query,
+                           weald_node *nodes,
+                           size_t capacity,
+                           size_t *count);
+
+/**
+ * The same for an edit, with what it has changed. The read counts: a commit that changes a node in which the query has
+ * looked meanwhile conflicts. WEALD_MISSING if the edit does not have the node `under`.
+ */
+weald_code weald_edit_find(weald_edit edit,
+                           const weald_query *query,
+                           weald_node *nodes,
+                           size_t capacity,
+                           size_t *count);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 2210253a3560b53d. */
+/* Made by `cargo xtask header`, from sources with the digest 3855f8987c4b2771. */

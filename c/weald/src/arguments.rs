@@ -5,7 +5,11 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char};
+use std::{
+    ffi::{CStr, c_char},
+    mem::MaybeUninit,
+    slice,
+};
 
 use crate::codes::{Failure, WEALD_ARGUMENT, WEALD_NULL, failure};
 
@@ -51,4 +55,33 @@ pub(crate) fn options<T: Options>(options: *const T) -> Result<T, Failure> {
     }
     // SAFETY: *valid*, and of this size.
     Ok(unsafe { options.read() })
+}
+
+/// The room for values that C passes.
+pub(crate) fn room<'a, T>(
+    room: *mut T,
+    capacity: usize,
+) -> Result<&'a mut [MaybeUninit<T>], Failure> {
+    match (room.is_null(), capacity) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(failure(WEALD_NULL, "the address for the results is null")),
+        (false, _) if capacity < isize::MAX as usize / size_of::<T>() => {
+            // SAFETY: *valid*.
+            Ok(unsafe { slice::from_raw_parts_mut(room.cast(), capacity) })
+        }
+        _ => Err(failure(WEALD_ARGUMENT, "no memory has so many results")),
+    }
+}
+
+/// Writes values into it, as many as it has room for, and counts them all.
+pub(crate) fn fill<T>(room: &mut [MaybeUninit<T>], values: impl IntoIterator<Item = T>) -> usize {
+    let mut places = room.iter_mut();
+    let mut count = 0;
+    for value in values {
+        count += 1;
+        if let Some(place) = places.next() {
+            place.write(value);
+        }
+    }
+    count
 }

@@ -67,7 +67,7 @@ impl Current {
     /// Whether its function runs on an OS thread of its own, and the process has ended before it: by a cancel or a
     /// shutdown.
     pub(crate) fn is_left_behind(&self) -> bool {
-        matches!(self.incoming, Incoming::Thread(_)) && !self.object.pid.is_alive()
+        matches!(self.incoming, Incoming::Thread { .. }) && !self.object.pid.is_alive()
     }
 }
 
@@ -76,8 +76,15 @@ pub(crate) enum Incoming {
     /// Its function runs in the process itself. One call receives at a time.
     Inbox(Mutex<Inbox<Message>>),
     /// Its function runs on an OS thread of its own, to which the process passes them on.
-    Thread(channel::Receiver<Message>),
+    Thread {
+        messages: channel::Receiver<Message>,
+        /// What the process does for its function, which is no unit.
+        commands: channel::Sender<Command>,
+    },
 }
+
+/// Something for a process to do, with its inbox.
+pub(crate) type Command = Box<dyn FnOnce(&mut Inbox<Message>) + Send>;
 
 /// The processes that were given names, for those who find them: the kernel knows the pid of a name only.
 static NAMED: Mutex<Vec<Arc<ProcessObject>>> = Mutex::new(Vec::new());

@@ -25,6 +25,8 @@ mod call;
 mod guard;
 mod waits;
 
+mod calling;
+
 pub mod face {
     //! The functions of `weald.h`.
     //!
@@ -37,6 +39,10 @@ pub mod face {
     pub mod runtime;
 
     pub mod processes;
+
+    pub mod links;
+
+    pub mod names;
 
     pub mod threads;
 
@@ -53,4 +59,8 @@ pub mod face {
     pub mod forest;
 
     pub mod edits;
+
+    pub mod versions;
+
+    pub mod finding;
 }

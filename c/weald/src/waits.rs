@@ -7,6 +7,7 @@ use weald::{
     sync::{Event, Waiting},
     timeout,
 };
+use weald_kernel::CancelShield;
 
 use crate::{
     codes::{Failure, WEALD_TIMED_OUT, failure},
@@ -23,6 +24,17 @@ pub(crate) fn duration(limit_ns: i64) -> Option<Duration> {
 pub(crate) fn wait<F: IntoFuture>(future: F) -> F::Output {
     check_cancel();
     across(|| future.wait())
+}
+
+/// Waits for what `begin` makes of handles that it takes. A caller that was cancelled before keeps them; one that is
+/// cancelled later has what it asked for, and hears of the cancel at its next wait.
+pub(crate) fn wait_whole<F: IntoFuture>(
+    begin: impl FnOnce() -> Result<F, Failure>,
+) -> Result<F::Output, Failure> {
+    check_cancel();
+    let _shield = CancelShield::begin();
+    let future = begin()?;
+    Ok(across(|| future.wait()))
 }
 
 /// Waits until the limit. An event that is ready at once wins over a limit of zero. Only for what may be dropped and

@@ -9,111 +9,20 @@
 // With musl there is no shared library, and the system's compiler would link the static one with glibc.
 #![cfg(not(target_feature = "crt-static"))]
 
+mod harness;
+
 use std::{
-    env,
-    ffi::OsStr,
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output},
 };
 
-/// Where cargo has put the two libraries: beside this test. (Those in the folder above may be older.)
-fn libraries() -> PathBuf {
-    let test = env::current_exe().unwrap();
-    let folder = test.parent().unwrap();
-    assert!(
-        folder.join("libweald_c.a").exists(),
-        "cargo builds them first"
-    );
-    folder.to_path_buf()
-}
+use harness::{Library, Linked, frames_at, is_watched, start};
 
-fn package() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// A compiler that is there.
-fn compiler(extension: &str) -> Option<&'static str> {
-    let command = match extension {
-        "c" => "cc",
-        _ => "c++",
-    };
-    let version = Command::new(command).arg("--version").output();
-    version
-        .is_ok_and(|version| version.status.success())
-        .then_some(command)
-}
-
-/// How a program is linked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Linked {
-    Static,
-    Shared,
-}
-
-/// What the static library needs besides itself.
-const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
-
-/// Compiles a program of `tests/programs`. None: there is no compiler for its language.
-fn build(source: &str, linked: Linked) -> Option<PathBuf> {
-    let source = package().join("tests/programs").join(source);
-    let extension = source.extension().and_then(OsStr::to_str).unwrap();
-    let compiler = compiler(extension)?;
-    let name = source.file_stem().and_then(OsStr::to_str).unwrap();
-    // Other tests run at the same time.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("weald-{name}-{linked:?}"));
-    fs::create_dir_all(&folder).unwrap();
-    let program = folder.join(name);
-    let mut command = Command::new(compiler);
-    command
-        .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(package().join("include"))
-        .args([&source, Path::new("-o"), &program]);
-    if is_watched_by("address-sanitizer") {
-        command.arg("-fsanitize=address");
-    }
-    match linked {
-        Linked::Static => {
-            command.arg(libraries().join("libweald_c.a")).args(SYSTEM);
-        }
-        Linked::Shared => {
-            // By the name that is in it, as it is installed.
-            let shared = folder.join("libweald.so.0");
-            fs::copy(libraries().join("libweald_c.so"), &shared).unwrap();
-            command
-                .arg(&shared)
-                .arg(format!("-Wl,-rpath,{}", folder.display()))
-                .arg("-lpthread");
-        }
-    }
-    let built = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{command:?}\n{errors}");
-    Some(program)
-}
-
-/// The tool that watches the programs, if any.
-fn is_watched_by(tool: &str) -> bool {
-    env::var("WEALD_C_CHECK").is_ok_and(|watched_by| watched_by == tool)
-}
-
-/// The command that runs a program.
-fn start(program: &Path) -> Command {
-    if is_watched_by("valgrind") {
-        let mut command = Command::new("valgrind");
-        // Else one thread of the system could keep the others from running.
-        let options = ["-q", "--error-exitcode=9", "--fair-sched=yes"];
-        command.args(options).arg(program);
-        return command;
-    }
-    let mut command = Command::new(program);
-    if is_watched_by("address-sanitizer") {
-        // The default runtime is never freed. Frames stay on the real stacks.
-        let options = "detect_leaks=0:detect_stack_use_after_return=0";
-        command.env("ASAN_OPTIONS", options);
-    }
-    command
-}
+const WEALD: Library = Library {
+    name: "weald",
+    built: "weald_c",
+    header: "weald.h",
+};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
     start(program).args(arguments).output().unwrap()
@@ -122,8 +31,7 @@ fn run(program: &Path, arguments: &[&str]) -> Output {
 /// Builds `source` in both ways, and runs it outside of units and in one.
 fn check(source: &str) {
     for linked in [Linked::Static, Linked::Shared] {
-        let Some(program) = build(source, linked) else {
-            eprintln!("{source} is left out: there is no compiler for its language.");
+        let Some(program) = WEALD.build(source, linked) else {
             return;
         };
         for place in ["outside", "1", "2"] {
@@ -145,6 +53,11 @@ fn check(source: &str) {
 #[test]
 fn processes() {
     check("processes.c");
+}
+
+#[test]
+fn links() {
+    check("links.c");
 }
 
 #[test]
@@ -173,19 +86,23 @@ fn forests() {
 }
 
 #[test]
+fn versions() {
+    check("versions.c");
+}
+
+#[test]
 fn exceptions() {
     check("exceptions.cpp");
 }
 
 #[test]
 fn an_exception_that_leaves_a_function_ends_the_program_with_a_sentence() {
-    if env::var_os("WEALD_C_CHECK").is_some() {
+    if is_watched() {
         // They report the end.
         return;
     }
     for linked in [Linked::Static, Linked::Shared] {
-        let Some(program) = build("uncaught.cpp", linked) else {
-            eprintln!("left out: there is no C++ compiler.");
+        let Some(program) = WEALD.build("uncaught.cpp", linked) else {
             return;
         };
         let output = run(&program, &["2"]);
@@ -199,76 +116,30 @@ fn an_exception_that_leaves_a_function_ends_the_program_with_a_sentence() {
 }
 
 #[test]
-fn the_symbols_of_the_shared_library_have_a_version() {
-    let library = libraries().join("libweald_c.so");
-    let Ok(table) = Command::new("objdump").arg("-T").arg(library).output() else {
-        eprintln!("left out: there is no objdump.");
+fn a_debugger_shows_the_frames_of_a_unit_and_no_others() {
+    if is_watched() {
         return;
-    };
-    let table = String::from_utf8_lossy(&table.stdout);
-    let functions: Vec<&str> = table
-        .lines()
-        .filter(|line| line.contains(" weald_"))
-        .collect();
-    assert!(functions.len() > 50, "{table}");
-    for function in functions {
-        assert!(function.contains("libweald.so.0"), "{function}");
+    }
+    let program = WEALD.build("debugger.c", Linked::Shared);
+    let program = program.expect("there is a C compiler");
+    for function in ["function_of_thread", "function_of_process"] {
+        let mut command = Command::new(&program);
+        command.arg(function);
+        let Some(frames) = frames_at("innermost", &command) else {
+            return;
+        };
+        assert_eq!(frames[..3], ["innermost", "middle", function]);
+        let last = frames.last().map(String::as_str);
+        assert_eq!(last, Some("weald_kernel_stack_begin"), "{frames:?}");
     }
 }
 
-fn is_in_name(c: char) -> bool {
-    c == '_' || c.is_ascii_alphanumeric()
-}
-
-/// The names of functions in a text, which stand before a parenthesis.
-fn functions(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = text
-        .match_indices("weald_")
-        .filter(|&(at, _)| !text[..at].ends_with(is_in_name))
-        .map(|(at, _)| {
-            let rest = &text[at..];
-            let end = rest.find(|c| !is_in_name(c));
-            rest.split_at(end.unwrap_or(rest.len()))
-        })
-        .filter(|(_, rest)| rest.starts_with('('))
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
-fn read_all(folder: &Path) -> String {
-    let files = fs::read_dir(folder).unwrap();
-    let files = files
-        .map(|file| file.unwrap().path())
-        .filter(|file| file.is_file());
-    files
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect()
+#[test]
+fn the_symbols_of_the_shared_library_have_a_version() {
+    WEALD.check_versions();
 }
 
 #[test]
 fn the_header_declares_what_the_library_has_and_the_programs_call_all_of_it() {
-    let header = fs::read_to_string(package().join("include/weald.h")).unwrap();
-    // Without comments, in which functions are named, too.
-    let declared: String = header
-        .split("/*")
-        .map(|part| part.split_once("*/").map_or(part, |(_, code)| code))
-        .collect();
-    let declared = functions(&declared);
-    let code = read_all(&package().join("src/face"));
-    let mut defined: Vec<&str> = code
-        .split("#[unsafe(no_mangle)]")
-        .skip(1)
-        .filter_map(|part| part.split_once("fn ")?.1.split('(').next())
-        .collect();
-    defined.sort_unstable();
-    assert_eq!(declared, defined, "the header and the library differ");
-    let called = functions(&read_all(&package().join("tests/programs")));
-    let missing: Vec<_> = declared
-        .iter()
-        .filter(|name| !called.contains(name))
-        .collect();
-    assert!(missing.is_empty(), "no program calls {missing:?}");
+    WEALD.check_header();
 }

@@ -8,19 +8,19 @@ use std::{
     sync::{Mutex, PoisonError, TryLockError},
 };
 
-use weald::forest::{Attributes, Edit, Level, Where};
+use weald::forest::{Attributes, Edit, Where};
 
 use super::{
-    forest::{TreeHandle, TreeObject, impossible, refused},
+    forest::{TreeHandle, TreeObject, impossible, level_of, refused},
     views::{NodeNumber, TreeVersion, ViewHandle, ViewObject, id, no_attribute},
 };
 use crate::{
-    arguments::text,
-    codes::{Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, failure},
-    guard::{check_cancel, give, guard, needed},
+    arguments::{fill, room, text},
+    codes::{Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_MISSING, failure},
+    guard::{give, guard, needed},
     handles::{self, Object},
     message::{Bytes, Message, bytes_of_c},
-    waits::wait,
+    waits::wait_whole,
 };
 
 /// An edit of a tree: a private version. One call at a time. What it reads and changes decides with which other commits
@@ -36,17 +36,7 @@ pub const WEALD_BEFORE: i32 = 2;
 /// A place: after a node, with the same parent.
 pub const WEALD_AFTER: i32 = 3;
 
-/// How far a commit must have got before it returns: as far as the forest gets, for one on disk until it survives the
-/// loss of power.
-pub const WEALD_LEVEL_DEFAULT: i32 = 0;
-/// The forest has taken it.
-pub const WEALD_LEVEL_ACCEPTED: i32 = 1;
-/// It survives the end of the program.
-pub const WEALD_LEVEL_BUFFERED: i32 = 2;
-/// It survives the loss of power.
-pub const WEALD_LEVEL_DURABLE: i32 = 3;
-
-struct EditObject(Mutex<Edit>);
+pub(super) struct EditObject(pub(super) Mutex<Edit>);
 
 impl Object for EditObject {
     fn name() -> &'static str {
@@ -55,7 +45,7 @@ impl Object for EditObject {
 }
 
 /// Runs code with an edit.
-fn with<R>(
+pub(super) fn with<R>(
     edit: EditHandle,
     act: impl FnOnce(&mut Edit) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
@@ -119,6 +109,50 @@ pub extern "C" fn weald_edit_root(
     guard(|| {
         let node = needed(node)?;
         node.write(with(edit, |edit| Ok(edit.root().get()))?);
+        Ok(())
+    })
+}
+
+/// The node above a node in the edit; zero above the root. The read does not count: no commit conflicts with it.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_edit_parent(
+    edit: EditHandle,
+    node: NodeNumber,
+    parent: Option<&mut MaybeUninit<NodeNumber>>,
+) -> Code {
+    guard(|| {
+        let number = id(node)?;
+        let parent = needed(parent)?;
+        let above = with(edit, |edit| {
+            let missing = || failure(WEALD_MISSING, format!("the edit has no node {node}"));
+            let node = edit.tree().node(number).ok_or_else(missing)?;
+            Ok(node.parent().map_or(0, |parent| parent.id().get()))
+        })?;
+        parent.write(above);
+        Ok(())
+    })
+}
+
+/// The children of a node in the edit, in order. `count` gets how many it has, and `children` the first `capacity` of
+/// them, or fewer; it may be null if `capacity` is zero. The read counts: a commit that changes the list of the
+/// children meanwhile conflicts.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_edit_children(
+    edit: EditHandle,
+    node: NodeNumber,
+    children: *mut NodeNumber,
+    capacity: usize,
+    count: Option<&mut MaybeUninit<usize>>,
+) -> Code {
+    guard(|| {
+        let node = id(node)?;
+        let count = needed(count)?;
+        let room = room(children, capacity)?;
+        let number = with(edit, |edit| {
+            let children = edit.children(node).map_err(impossible)?;
+            Ok(fill(room, children.map(|child| child.get())))
+        })?;
+        count.write(number);
         Ok(())
     })
 }
@@ -228,31 +262,17 @@ pub extern "C" fn weald_edit_commit(
     version: Option<&mut MaybeUninit<TreeVersion>>,
 ) -> Code {
     guard(|| {
-        let level = match level {
-            WEALD_LEVEL_DEFAULT => None,
-            WEALD_LEVEL_ACCEPTED => Some(Level::Accepted),
-            WEALD_LEVEL_BUFFERED => Some(Level::Buffered),
-            WEALD_LEVEL_DURABLE => Some(Level::Durable),
-            _ => {
-                return Err(failure(
-                    WEALD_ARGUMENT,
-                    format!("there is no level {level}"),
-                ));
-            }
-        };
-        // While the caller has its handle yet.
-        check_cancel();
-        let edit: EditObject = handles::take_alone(edit)?;
-        let commit = edit
-            .0
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .commit();
-        let commit = match level {
-            None => commit,
-            Some(level) => commit.level(level),
-        };
-        let committed = wait(commit).map_err(refused)?;
+        let level = level_of(level)?;
+        let committed = wait_whole(|| {
+            let edit: EditObject = handles::take_alone(edit)?;
+            let edit = edit.0.into_inner();
+            let commit = edit.unwrap_or_else(PoisonError::into_inner).commit();
+            Ok(match level {
+                None => commit,
+                Some(level) => commit.level(level),
+            })
+        })?;
+        let committed = committed.map_err(refused)?;
         give(version, TreeVersion::of(committed.version));
         Ok(())
     })

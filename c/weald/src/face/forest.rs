@@ -9,22 +9,27 @@ use std::{
     sync::{Mutex, TryLockError},
 };
 
-use weald::forest::{
-    CommitError, EditError, Forest, NameError, Path, Since, TreeHandle as Tree, VersionError,
-    Watch, WatchEnd, disk::DiskForest,
+use weald::{
+    blocking,
+    forest::{
+        CommitError, EditError, Forest, Level, NameError, Path, Since, TreeHandle as Tree,
+        VersionError, Watch, WatchEnd,
+        disk::{DiskForest, DiskJournal, Moment, OpenForestError, PastError, ReadOnlyForest},
+    },
 };
 
 use super::views::{TreeVersion, ViewHandle, ViewObject};
 use crate::{
-    arguments::{optional_text, text},
+    arguments::{Options, optional_text, options, text},
     codes::{
         Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_CLOSED, WEALD_CONFLICT, WEALD_HANDLE,
-        WEALD_LAGGED, WEALD_MISSING, WEALD_REFUSED, WEALD_SYSTEM, WEALD_TAKEN, failed, failure,
+        WEALD_LAGGED, WEALD_MISSING, WEALD_NULL, WEALD_REFUSED, WEALD_SYSTEM, WEALD_TAKEN, failed,
+        failure,
     },
-    guard::{check_cancel, give, guard, needed},
+    guard::{give, guard, needed},
     handles::{self, Object},
     message::{Bytes, Message},
-    waits::{wait, wait_at_most},
+    waits::{wait, wait_at_most, wait_whole},
 };
 
 /// A forest: trees with names, whose versions are kept. Any thread and any unit may use it.
@@ -36,12 +41,61 @@ pub type TreeHandle = u64;
 /// A watch of a tree, which yields its commits in their order. One call at a time.
 pub type WatchHandle = u64;
 
+/// How far a commit must have got before it returns: as far as the forest gets, for one on disk until it survives the
+/// loss of power.
+pub const WEALD_LEVEL_DEFAULT: i32 = 0;
+/// The forest has taken it.
+pub const WEALD_LEVEL_ACCEPTED: i32 = 1;
+/// It survives the end of the program.
+pub const WEALD_LEVEL_BUFFERED: i32 = 2;
+/// It survives the loss of power.
+pub const WEALD_LEVEL_DURABLE: i32 = 3;
+
+/// The level of a number. None: the default one.
+pub(super) fn level_of(level: i32) -> Result<Option<Level>, Failure> {
+    match level {
+        WEALD_LEVEL_DEFAULT => Ok(None),
+        WEALD_LEVEL_ACCEPTED => Ok(Some(Level::Accepted)),
+        WEALD_LEVEL_BUFFERED => Ok(Some(Level::Buffered)),
+        WEALD_LEVEL_DURABLE => Ok(Some(Level::Durable)),
+        _ => {
+            let sentence = format!("there is no level {level}");
+            Err(failure(WEALD_ARGUMENT, sentence))
+        }
+    }
+}
+
+/// How a forest is opened. Set `size` to the size of this struct, and everything else to zero or to what is wanted.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ForestOptions {
+    /// The size of this struct.
+    pub size: usize,
+    /// How many of the newest versions of each tree are kept in memory; 0: the default, 1000. Versions with tags are
+    /// kept as well.
+    pub keep: usize,
+    /// What a commit with WEALD_LEVEL_DEFAULT waits for: one of WEALD_LEVEL_DEFAULT, WEALD_LEVEL_ACCEPTED,
+    /// WEALD_LEVEL_BUFFERED, WEALD_LEVEL_DURABLE. A forest in memory takes the first two.
+    pub level: i32,
+}
+
+// SAFETY: the size comes first, and the others are numbers.
+unsafe impl Options for ForestOptions {
+    const DEFAULT: ForestOptions = ForestOptions {
+        size: size_of::<ForestOptions>(),
+        keep: 0,
+        level: 0,
+    };
+}
+
 enum ForestObject {
     InMemory(Forest),
     OnDisk(DiskForest),
+    /// As it was once.
+    Past(ReadOnlyForest),
 }
 
-/// What both are.
+/// What all are.
 type Trees = <Forest as Deref>::Target;
 
 impl ForestObject {
@@ -49,6 +103,7 @@ impl ForestObject {
         match self {
             ForestObject::InMemory(forest) => forest,
             ForestObject::OnDisk(forest) => forest,
+            ForestObject::Past(forest) => forest,
         }
     }
 }
@@ -82,17 +137,74 @@ pub extern "C" fn weald_forest_open(
     directory: *const c_char,
     forest: Option<&mut MaybeUninit<ForestHandle>>,
 ) -> Code {
+    guard(|| open(directory, ForestOptions::DEFAULT, forest))
+}
+
+/// weald_forest_open with options, which may be null. WEALD_ARGUMENT if the forest has no such level.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_forest_open_with(
+    directory: *const c_char,
+    options: *const ForestOptions,
+    forest: Option<&mut MaybeUninit<ForestHandle>>,
+) -> Code {
+    guard(|| open(directory, self::options(options)?, forest))
+}
+
+fn open(
+    directory: *const c_char,
+    options: ForestOptions,
+    forest: Option<&mut MaybeUninit<ForestHandle>>,
+) -> Result<(), Failure> {
+    let directory = optional_text(directory)?;
+    let forest = needed(forest)?;
+    let mut builder = Forest::builder();
+    if options.keep > 0 {
+        builder = builder.keep(options.keep);
+    }
+    if let Some(level) = level_of(options.level)? {
+        if level > Level::Accepted && directory.is_none() {
+            let sentence = "a forest in memory has no such level";
+            return Err(failure(WEALD_ARGUMENT, sentence));
+        }
+        builder = builder.level(level);
+    }
+    let opened = match directory {
+        None => ForestObject::InMemory(builder.build()),
+        Some(directory) => {
+            let opened = wait(async {
+                let journal = blocking(|| DiskJournal::open(directory))?;
+                DiskForest::recover(builder, journal).await
+            });
+            ForestObject::OnDisk(opened.map_err(|error| failed(WEALD_SYSTEM, &error))?)
+        }
+    };
+    forest.write(handles::add(opened)?);
+    Ok(())
+}
+
+/// A forest on disk as it was when `version` was its newest version, however long ago: read from its files, for
+/// reading only. Its trees have the names that they had. WEALD_MISSING if the forest never had the version, or no
+/// longer has it; WEALD_ARGUMENT for a forest in memory, where weald_tree_view finds the versions that are kept.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_forest_at(
+    forest: ForestHandle,
+    version: Option<&TreeVersion>,
+    past: Option<&mut MaybeUninit<ForestHandle>>,
+) -> Code {
     guard(|| {
-        let directory = optional_text(directory)?;
-        let forest = needed(forest)?;
-        let opened = match directory {
-            None => ForestObject::InMemory(Forest::new()),
-            Some(directory) => {
-                let opened = wait(DiskForest::open(directory));
-                ForestObject::OnDisk(opened.map_err(|error| failed(WEALD_SYSTEM, &error))?)
-            }
+        let past = needed(past)?;
+        let version = version.ok_or_else(|| failure(WEALD_NULL, "the version is null"))?;
+        let forest = handles::get::<ForestObject>(forest)?;
+        let ForestObject::OnDisk(forest) = &*forest else {
+            return Err(failure(WEALD_ARGUMENT, "the forest is not on disk"));
         };
-        forest.write(handles::add(opened)?);
+        let found = wait(forest.at(Moment::Version(version.get())));
+        let found = found.map_err(|error| match error {
+            OpenForestError::Past(PastError::Failed) => failed(WEALD_SYSTEM, &error),
+            OpenForestError::Past(_) => failed(WEALD_MISSING, &error),
+            _ => failed(WEALD_SYSTEM, &error),
+        })?;
+        past.write(handles::add(ForestObject::Past(found))?);
         Ok(())
     })
 }
@@ -102,13 +214,14 @@ pub extern "C" fn weald_forest_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_forest_close(forest: ForestHandle) -> Code {
     guard(|| {
-        // While the caller has its handle yet.
-        check_cancel();
-        let forest = handles::take::<ForestObject>(forest)?;
-        if let ForestObject::OnDisk(forest) = &*forest {
-            wait(forest.close());
-        }
-        Ok(())
+        wait_whole(|| {
+            let forest = handles::take::<ForestObject>(forest)?;
+            Ok(async move {
+                if let ForestObject::OnDisk(forest) = &*forest {
+                    forest.close().await;
+                }
+            })
+        })
     })
 }
 

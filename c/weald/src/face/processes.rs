@@ -6,12 +6,12 @@ use std::{
     ffi::{c_char, c_void},
     mem::MaybeUninit,
     ptr,
-    sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError},
+    sync::{Arc, Mutex, OnceLock},
     thread as os_thread,
 };
 
 use weald::{
-    process::{self, ExitReason, Inbox, Name, Pid, callback, monitor},
+    process::{self, ExitReason, Inbox, callback, monitor},
     sync::{channel, select},
 };
 use weald_kernel::{AsUnit, Unit};
@@ -21,13 +21,14 @@ use super::{
     runtime::{RuntimeHandle, spawn_in},
 };
 use crate::{
-    arguments::{Options, optional_text, options, text},
+    arguments::{Options, optional_text, options},
     call::{Task, kind, run, task},
+    calling::{here, on_inbox, returned, tell_links, use_inbox},
     codes::{
-        Code, Failure, WEALD_ARGUMENT, WEALD_BUSY, WEALD_CLOSED, WEALD_DEADLOCK, WEALD_MISSING,
-        WEALD_NO_PROCESS, WEALD_NO_ROOM, WEALD_TAKEN, failed, failure, not_spawned,
+        Code, Failure, WEALD_ARGUMENT, WEALD_CLOSED, WEALD_DEADLOCK, WEALD_NO_ROOM, failed,
+        failure, not_spawned,
     },
-    current::{self, Current, Ending, Ends, Incoming, ProcessObject},
+    current::{Command, Current, Ending, Ends, Incoming, ProcessObject},
     guard::{cancelled, check_cancel, give, guard, needed},
     handles,
     message::{Bytes, Message},
@@ -50,7 +51,7 @@ pub struct SpawnOptions {
     /// The size of the stack in bytes, for a thread, and for a process with an OS thread of its own; 0: the default,
     /// which for a thread is 128 KiB.
     pub stack_size: usize,
-    /// WEALD_OWN_THREAD, for processes, or 0.
+    /// WEALD_OWN_THREAD, WEALD_LINKED, or both, for processes; or 0.
     pub flags: u32,
     /// The name of the unit in reports, which is copied; or null.
     pub name: *const c_char,
@@ -62,6 +63,10 @@ pub struct SpawnOptions {
 /// (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the
 /// default runtime. The function must return: it must not end its OS thread, as pthread_exit does.
 pub const WEALD_OWN_THREAD: u32 = 1;
+
+/// The process is linked with its caller, a process, from the beginning: see weald_process_link. It runs in the runtime
+/// of its caller. May be combined with WEALD_OWN_THREAD.
+pub const WEALD_LINKED: u32 = 2;
 
 // SAFETY: the size comes first, and the others are numbers and a pointer.
 unsafe impl Options for SpawnOptions {
@@ -111,29 +116,41 @@ pub extern "C" fn weald_process_spawn(
         if let Some(name) = name {
             builder = builder.name(name.to_owned());
         }
-        let object = match options.flags {
-            0 => spawn_in(options.runtime, move || in_process(builder, task))?,
-            WEALD_OWN_THREAD => {
-                let mut thread = os_thread::Builder::new();
-                thread = match options.stack_size {
-                    0 => thread,
-                    bytes => thread.stack_size(bytes),
-                };
-                let thread = thread.name(name.unwrap_or("weald-own").to_owned());
-                spawn_in(options.runtime, move || {
-                    on_own_thread(builder, thread, task)
-                })?
-            }
-            _ => {
-                return Err(failure(
-                    WEALD_ARGUMENT,
-                    "there is no such flag for a process",
-                ));
+        if options.flags & !(WEALD_OWN_THREAD | WEALD_LINKED) != 0 {
+            let sentence = "there is no such flag for a process";
+            return Err(failure(WEALD_ARGUMENT, sentence));
+        }
+        let is_linked = options.flags & WEALD_LINKED != 0;
+        if is_linked {
+            builder = builder.link();
+        }
+        let thread = match options.flags & WEALD_OWN_THREAD {
+            0 => None,
+            _ => Some(own_thread(name, options.stack_size)),
+        };
+        let spawn = move || match thread {
+            None => in_process(builder, task),
+            Some(thread) => on_own_thread(builder, thread, task),
+        };
+        let object = match (is_linked, options.runtime) {
+            (false, runtime) => spawn_in(runtime, spawn)?,
+            (true, 0) => on_inbox(&*here()?, move |_inbox| spawn())?,
+            (true, _) => {
+                let sentence = "a linked process runs in the runtime of its caller";
+                return Err(failure(WEALD_ARGUMENT, sentence));
             }
         };
         process.write(handles::add_shared(object?)?);
         Ok(())
     })
+}
+
+fn own_thread(name: Option<&str>, stack_size: usize) -> os_thread::Builder {
+    let thread = os_thread::Builder::new().name(name.unwrap_or("weald-own").to_owned());
+    match stack_size {
+        0 => thread,
+        bytes => thread.stack_size(bytes),
+    }
 }
 
 /// Spawns a process whose function runs in the process itself.
@@ -152,6 +169,7 @@ fn in_process(builder: process::Builder, task: Task<i32>) -> Result<Arc<ProcessO
         let code = run(task, Some(Arc::new(current)));
         weald_kernel::cancel_point();
         ends.returned(code);
+        tell_links(code);
     });
     let pid = spawned.map_err(not_spawned)?.into_pid();
     Ok(Arc::new(ProcessObject { pid, ending }))
@@ -166,20 +184,26 @@ fn on_own_thread(
     let ending = Arc::<OnceLock<Ending>>::default();
     let (to_thread, incoming) = channel::unbounded();
     let (tells, ended) = channel::bounded::<i32>(1);
+    let (to_process, commands) = channel::unbounded::<Command>();
     let ends = Ends(Arc::clone(&ending));
+    let open = to_process.clone();
     let spawned = builder.spawn(async move |mut inbox: Inbox<Message>| {
+        // Else it would be closed, and so ready, while the function ends.
+        let _open = open;
         loop {
-            let code = select! {
-                code = ended.receive() => Some(code.unwrap_or(0)),
-                message = inbox.receive() => {
-                    // Nobody receives it if the function is about to return.
-                    let _unread = to_thread.try_send(message);
-                    None
-                }
+            let next = select! {
+                code = ended.receive() => Next::End(code.unwrap_or(0)),
+                command = commands.receive() => Next::Command(command),
+                message = inbox.receive() => Next::Message(message),
             };
-            if let Some(code) = code {
-                ends.returned(code);
-                return;
+            match next {
+                Next::End(code) => {
+                    ends.returned(code);
+                    return tell_links(code);
+                }
+                Next::Command(command) => command.into_iter().for_each(|act| act(&mut inbox)),
+                // Nobody receives it if the function is about to return.
+                Next::Message(message) => drop(to_thread.try_send(message)),
             }
         }
     });
@@ -187,7 +211,10 @@ fn on_own_thread(
     let object = Arc::new(ProcessObject { pid, ending });
     let current = Arc::new(Current {
         object: Arc::clone(&object),
-        incoming: Incoming::Thread(incoming),
+        incoming: Incoming::Thread {
+            messages: incoming,
+            commands: to_process,
+        },
     });
     let begun = thread.spawn(move || {
         let code = run(task, Some(current));
@@ -203,9 +230,11 @@ fn on_own_thread(
     }
 }
 
-fn here() -> Result<Arc<Current>, Failure> {
-    let sentence = "the caller is not the function of a process: it is an OS thread of the program, a thread, a callback, or forked";
-    saved::current().ok_or_else(|| failure(WEALD_NO_PROCESS, sentence))
+/// What the process of an OS thread does next.
+enum Next<C> {
+    End(i32),
+    Command(C),
+    Message(Message),
 }
 
 /// A handle of the calling process, to be released as any other. WEALD_NO_PROCESS outside of processes, in callbacks
@@ -244,19 +273,10 @@ pub extern "C" fn weald_process_receive(
         let message = needed(message)?;
         let current = here()?;
         let received = match &current.incoming {
-            Incoming::Inbox(inbox) => {
-                let mut inbox = match inbox.try_lock() {
-                    Ok(inbox) => inbox,
-                    Err(TryLockError::Poisoned(inbox)) => PoisonError::into_inner(inbox),
-                    Err(TryLockError::WouldBlock) => {
-                        return Err(failure(WEALD_BUSY, "the process receives already"));
-                    }
-                };
-                wait_at_most(inbox.receive(), limit_ns)?
-            }
+            Incoming::Inbox(inbox) => wait_at_most(use_inbox(inbox)?.receive(), limit_ns)?,
             // A channel that is closed would still yield what it holds.
-            Incoming::Thread(_) if current.is_left_behind() => return Err(cancelled()),
-            Incoming::Thread(messages) => {
+            Incoming::Thread { .. } if current.is_left_behind() => return Err(cancelled()),
+            Incoming::Thread { messages, .. } => {
                 wait_at_most(messages.receive(), limit_ns)?.map_err(|_closed| cancelled())?
             }
         };
@@ -303,7 +323,7 @@ pub extern "C" fn weald_process_wait(
             return Err(waits_for_itself());
         }
         let down = wait_at_most(monitor(&process.pid), limit_ns)?;
-        give(exit, exit_of(&process, &down.reason));
+        give(exit, exit_of(&process.ending, &down.reason));
         Ok(())
     })
 }
@@ -312,19 +332,25 @@ pub(super) fn waits_for_itself() -> Failure {
     failure(WEALD_DEADLOCK, "the caller would wait for its own end")
 }
 
-fn exit_of(process: &ProcessObject, reason: &ExitReason) -> Exit {
-    let kind = match (process.ending.get(), reason) {
-        (Some(Ending::Returned(code)), _) => {
-            return Exit {
-                kind: WEALD_EXIT_RETURNED,
-                code: *code,
-            };
-        }
+impl Exit {
+    pub(super) fn returned(code: i32) -> Exit {
+        let kind = WEALD_EXIT_RETURNED;
+        Exit { kind, code }
+    }
+}
+
+/// How a process ended: by what it has noted, or by what the kernel tells.
+pub(super) fn exit_of(ending: &OnceLock<Ending>, reason: &ExitReason) -> Exit {
+    let kind = match (ending.get(), reason) {
+        (Some(Ending::Returned(code)), _) => return Exit::returned(*code),
         (Some(Ending::Crashed), _) | (None, ExitReason::Crash(_)) => WEALD_EXIT_CRASHED,
         (Some(Ending::Cancelled), _) | (None, ExitReason::Killed | ExitReason::Shutdown) => {
             WEALD_EXIT_CANCELLED
         }
-        (None, _) => WEALD_EXIT_UNKNOWN,
+        (None, reason) => match returned(reason) {
+            Some(code) => return Exit::returned(code),
+            None => WEALD_EXIT_UNKNOWN,
+        },
     };
     Exit { kind, code: 0 }
 }
@@ -355,53 +381,6 @@ pub(super) fn on_end(unit: Option<Unit>, task: Task<()>) {
         callback::once(owner, callback::When::Ready, move || run(task, None)).detach();
     });
     waits.detach();
-}
-
-fn name_of(name: *const c_char) -> Result<Name<Message>, Failure> {
-    Ok(Name::of(text(name)?))
-}
-
-/// Gives a process a name in the runtime of the caller (the default one outside of units). A process may have several.
-/// It loses them when it ends. WEALD_TAKEN if another process has the name.
-#[unsafe(no_mangle)]
-pub extern "C" fn weald_process_register(process: ProcessHandle, name: *const c_char) -> Code {
-    guard(|| {
-        let name = name_of(name)?;
-        let process = handles::get::<ProcessObject>(process)?;
-        current::note_named(&process);
-        let registered = name.register(&process.pid);
-        registered.map_err(|error| match process.pid.is_alive() {
-            true => failed(WEALD_TAKEN, &error),
-            false => failed(WEALD_CLOSED, &error),
-        })
-    })
-}
-
-/// Takes a name back. WEALD_MISSING if no process has it.
-#[unsafe(no_mangle)]
-pub extern "C" fn weald_process_unregister(name: *const c_char) -> Code {
-    guard(|| match name_of(name)?.unregister() {
-        true => Ok(()),
-        false => Err(failure(WEALD_MISSING, "no process has this name")),
-    })
-}
-
-/// A handle of the process that has a name, to be released as any other. WEALD_MISSING if there is none, or if it is a
-/// process that takes other messages than those of this library.
-#[unsafe(no_mangle)]
-pub extern "C" fn weald_process_find(
-    name: *const c_char,
-    process: Option<&mut MaybeUninit<ProcessHandle>>,
-) -> Code {
-    guard(|| {
-        let name = name_of(name)?;
-        let process = needed(process)?;
-        let pid: Pid<Message> = name
-            .whereis()
-            .map_err(|error| failed(WEALD_MISSING, &error))?;
-        process.write(handles::add_shared(current::of_pid(pid))?);
-        Ok(())
-    })
 }
 
 /// Lets the other units that can run have their turn. Outside of units it lets another OS thread run.

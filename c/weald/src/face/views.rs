@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_char, mem::MaybeUninit, slice};
+use std::{ffi::c_char, mem::MaybeUninit, time::UNIX_EPOCH};
 
 use weald::forest::{Node, NodeId, Snapshot, Version};
 
 use crate::{
-    arguments::text,
-    codes::{Code, Failure, WEALD_ARGUMENT, WEALD_MISSING, WEALD_NULL, failure},
+    arguments::{room, text},
+    codes::{Code, Failure, WEALD_MISSING, failure},
     guard::{guard, needed},
     handles::{self, Object},
     message::{Bytes, Message},
@@ -86,6 +86,21 @@ pub extern "C" fn weald_view_version(
     })
 }
 
+/// When the version of a view was committed: nanoseconds since the beginning of 1970.
+#[unsafe(no_mangle)]
+pub extern "C" fn weald_view_time(
+    view: ViewHandle,
+    time_ns: Option<&mut MaybeUninit<i64>>,
+) -> Code {
+    guard(|| {
+        let time_ns = needed(time_ns)?;
+        let time = handles::get::<ViewObject>(view)?.0.time();
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        time_ns.write(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
+        Ok(())
+    })
+}
+
 /// How many nodes a view has.
 #[unsafe(no_mangle)]
 pub extern "C" fn weald_view_length(
@@ -142,7 +157,7 @@ pub extern "C" fn weald_view_children(
 ) -> Code {
     guard(|| {
         let count = needed(count)?;
-        let room = room_of_c(children, capacity)?;
+        let room = room(children, capacity)?;
         let number = with(view, node, |node| {
             for (place, child) in room.iter_mut().zip(node.children()) {
                 place.write(child.id().get());
@@ -214,17 +229,4 @@ pub extern "C" fn weald_view_attributes(
 
 pub(super) fn no_attribute(name: &str) -> Failure {
     failure(WEALD_MISSING, format!("the node has no attribute `{name}`"))
-}
-
-/// The room for numbers that C passes.
-fn room_of_c<'a>(room: *mut u64, capacity: usize) -> Result<&'a mut [MaybeUninit<u64>], Failure> {
-    match (room.is_null(), capacity) {
-        (_, 0) => Ok(&mut []),
-        (true, _) => Err(failure(WEALD_NULL, "the address for the numbers is null")),
-        (false, _) if capacity < isize::MAX as usize / size_of::<u64>() => {
-            // SAFETY: *valid* (see `face`).
-            Ok(unsafe { slice::from_raw_parts_mut(room.cast(), capacity) })
-        }
-        _ => Err(failure(WEALD_ARGUMENT, "no memory has so many numbers")),
-    }
 }

@@ -206,6 +206,59 @@ static void refusals(weald_forest forest) {
   DO(weald_release(other));
 }
 
+struct author {
+  weald_tree tree;
+  weald_channel begins;
+  char made[16];
+};
+
+/* Commits until it is cancelled, and counts. */
+static int32_t commits(void *context) {
+  struct author *author = context;
+  event_happens(author->begins);
+  for (int n = 1;; n++) {
+    char count[16];
+    weald_node root;
+    weald_edit edit = edit_of(author->tree);
+    DO(weald_edit_root(edit, &root));
+    snprintf(count, sizeof count, "%d", n);
+    DO(weald_edit_put(edit, root, "count", count, strlen(count)));
+    weald_code code = weald_edit_commit(edit, WEALD_LEVEL_DURABLE, NULL);
+    if (code == WEALD_CANCELLED) {
+      /* It has done nothing, and taken nothing. */
+      DO(weald_release(edit));
+      return 0;
+    }
+    CHECK(code == WEALD_OK);
+    memcpy(author->made, count, sizeof count);
+  }
+}
+
+/* A commit whose author is cancelled meanwhile is made, and its author knows. */
+static void cancelled_authors(weald_forest forest) {
+  for (int round = 0; round < 10; round++) {
+    struct author author = {0, event_create(), ""};
+    weald_process process;
+    weald_exit ended;
+    DO(weald_forest_create(forest, "counted", &author.tree));
+    DO(weald_process_spawn(NULL, commits, &author, &process));
+    event_wait(author.begins);
+    DO(weald_sleep(1 * MS));
+    DO(weald_process_cancel(process));
+    DO(weald_process_wait(process, WEALD_FOREVER, &ended));
+    CHECK(ended.kind == WEALD_EXIT_CANCELLED);
+    weald_view view = view_of(author.tree, NULL);
+    weald_node root;
+    DO(weald_view_root(view, &root));
+    if (author.made[0] != 0) value_is(view, root, "count", author.made);
+    DO(weald_release(view));
+    DO(weald_forest_delete(forest, "counted"));
+    DO(weald_release(author.tree));
+    DO(weald_release(author.begins));
+    DO(weald_release(process));
+  }
+}
+
 static void on_disk(void) {
   char directory[] = "/tmp/weald-forest-XXXXXX";
   CHECK(mkdtemp(directory) != NULL);
@@ -223,6 +276,7 @@ static void on_disk(void) {
   DO(weald_forest_get(forest, "notes", &tree));
   reads(tree, first, second);
   DO(weald_release(tree));
+  cancelled_authors(forest);
   DO(weald_forest_close(forest));
   char command[100];
   snprintf(command, sizeof command, "rm -r %s", directory);
