@@ -31,6 +31,7 @@ chapters! {
     from_erlang "from-erlang.md"
     from_go "from-go.md"
     from_rayon "from-rayon.md"
+    from_c "from-c.md"
     how_it_works "how-it-works.md"
     figures "figures.md"
 }
@@ -55,5 +56,23 @@ mod tests {
                 "{name} is not in the summary"
             );
         }
+    }
+
+    /// Where mdBook finds no file, the page has none, and it goes on.
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    fn every_included_file_exists() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../src");
+        let mut count = 0;
+        for chapter in CHAPTERS {
+            let text = std::fs::read_to_string(format!("{folder}/{chapter}")).unwrap();
+            for part in text.split("{{#include ").skip(1) {
+                let (file, _) = part.split_once("}}").unwrap();
+                let file = format!("{folder}/{file}");
+                assert!(std::fs::metadata(&file).is_ok(), "{chapter}: no {file}");
+                count += 1;
+            }
+        }
+        assert!(count > 2);
     }
 }
