@@ -280,12 +280,6 @@ static void errors(void) {
   RETURNS(WEALD_NULL, weald_thread_on_end(0, NULL, NULL));
 }
 
-/* Forks ask the system's vDSO which core they are on, and valgrind hides it at an address that it still tells. */
-static int is_under_valgrind(void) {
-  const char *tool = getenv("WEALD_C_CHECK");
-  return tool != NULL && strcmp(tool, "valgrind") == 0;
-}
-
 static void test(void) {
   errors();
   joins();
@@ -293,7 +287,7 @@ static void test(void) {
   waits_for_itself();
   cancels();
   cancels_across_runtimes();
-  if (!is_under_valgrind()) forks();
+  forks();
   int number = 0;
   DO(weald_blocking(blocks, &number));
   CHECK(number == 7);

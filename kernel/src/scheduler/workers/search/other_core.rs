@@ -14,11 +14,13 @@
 //! It takes three system calls. It serves where the waker goes on with work of its own beside the woken one. A chain of
 //! messages is faster where its cache lines are, and where no core is idle the choice is better left to the system.
 
+#![allow(unsafe_code)]
+
 use std::sync::Mutex;
 
 use rustix::{
     process::Pid,
-    thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
 /// Held while a thread's cores are narrow.
@@ -35,13 +37,21 @@ pub(crate) fn wake_on_other_core(number: u32, wake: impl FnOnce()) {
     };
     let thread = i32::try_from(number).ok().and_then(Pid::from_raw);
     let cores = thread.and_then(|_| sched_getaffinity(thread).ok());
-    let others = cores.and_then(|cores| without(cores, sched_getcpu()));
+    let others = cores.and_then(|cores| without(cores, own_core()));
     let narrowed = others.is_some_and(|others| sched_setaffinity(thread, &others).is_ok());
     wake();
     if let Some(cores) = cores.filter(|_| narrowed) {
         // An error means that the thread has ended meanwhile.
         let _widened = sched_setaffinity(thread, &cores);
     }
+}
+
+/// The core that the caller runs on. (rustix would call the vDSO at an address that the system tells also under
+/// valgrind, which has no vDSO there.)
+fn own_core() -> usize {
+    // SAFETY: it takes nothing, and returns a number; negative is an error.
+    let core = unsafe { libc::sched_getcpu() };
+    usize::try_from(core).unwrap_or(usize::MAX)
 }
 
 /// The cores but one, unless none is left or it is not among them.
