@@ -5,12 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    ffi::c_void,
-    hash::{DefaultHasher, Hash, Hasher},
-    mem, process,
-    sync::Arc,
-};
+use std::{ffi::c_void, mem, process, sync::Arc};
 
 use weald::WorkKind;
 
@@ -81,9 +76,9 @@ impl Drop for ForeignException {
 
 /// What units with this function do, for the monitor: all are spawned at one place of this library.
 pub(crate) fn kind<R>(task: Task<R>) -> WorkKind {
-    let mut hasher = DefaultHasher::new();
-    (task.get().0 as usize).hash(&mut hasher);
     let kind = WorkKind::new();
-    kind.set(hasher.finish());
+    // The kernel expects numbers that differ in all bits.
+    let address = task.get().0 as usize as u64;
+    kind.set(address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32));
     kind
 }

@@ -8,7 +8,13 @@
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{
+            AtomicU32,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
 };
 
 use crate::codes::{Failure, WEALD_BUSY, WEALD_HANDLE, WEALD_NO_ROOM, failure};
@@ -30,14 +36,11 @@ const PAGES: usize = 25;
 
 struct Table {
     pages: [OnceLock<Box<[Mutex<Slot>]>>; PAGES],
-    free: Mutex<Free>,
-}
-
-/// The slots that nobody uses.
-struct Free {
-    given_back: Vec<u32>,
-    /// From here on none was ever used.
-    fresh: u32,
+    /// Slots that were used, and that nobody uses.
+    free: Mutex<Vec<u32>>,
+    /// From here on no slot was ever used. It grows under the lock of `free`; a use only looks, so that calls of
+    /// several threads meet at no lock but those of their slots.
+    fresh: AtomicU32,
 }
 
 #[derive(Default)]
@@ -49,10 +52,8 @@ struct Slot {
 
 static TABLE: Table = Table {
     pages: [const { OnceLock::new() }; PAGES],
-    free: Mutex::new(Free {
-        given_back: Vec::new(),
-        fresh: 0,
-    }),
+    free: Mutex::new(Vec::new()),
+    fresh: AtomicU32::new(0),
 };
 
 impl Table {
@@ -70,17 +71,18 @@ impl Table {
 
     fn take_free(&self) -> Result<u32, Failure> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = free.given_back.pop() {
+        if let Some(number) = free.pop() {
             return Ok(number);
         }
-        let number = free.fresh;
+        let number = self.fresh.load(Relaxed);
         if self.slot(number).is_none() {
             return Err(failure(
                 WEALD_NO_ROOM,
                 "there are too many handles; release some",
             ));
         }
-        free.fresh += 1;
+        // Pairs with the acquire in `with_slot`: the slot exists.
+        self.fresh.store(number + 1, Release);
         Ok(number)
     }
 }
@@ -107,14 +109,7 @@ fn with_slot<R>(handle: u64, act: impl FnOnce(&mut Slot) -> Option<R>) -> Option
     #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
     let (uses, number) = ((handle >> 32) as u32, handle as u32);
     // The slots of a handle that was made up need not exist, and are not created.
-    if uses % 2 == 0
-        || number
-            >= TABLE
-                .free
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .fresh
-    {
+    if uses % 2 == 0 || number >= TABLE.fresh.load(Acquire) {
         return None;
     }
     let mut slot = TABLE
@@ -215,7 +210,7 @@ fn give_back_number(handle: u64) {
     #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
     let number = handle as u32;
     let mut free = TABLE.free.lock().unwrap_or_else(PoisonError::into_inner);
-    free.given_back.push(number);
+    free.push(number);
 }
 
 #[cfg(test)]

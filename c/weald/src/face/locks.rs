@@ -1,20 +1,26 @@
 //! Mutexes and conditions.
 //!
 //! # Safety
-//! *Outlived*: the guard of a mutex is dropped before its mutex, which stays where it is.
+//! - *Outlived*: the guard of a mutex is dropped before its mutex, which stays where it is.
+//! - *Held*: the place of the guard is written by whoever has just locked the mutex, and then by the one that takes the
+//!   owner away: an unlock, or the drop of the object.
 
 #![allow(unsafe_code)]
 
 use std::{
+    cell::UnsafeCell,
     mem::{self, MaybeUninit},
-    sync::{self as std_sync, PoisonError},
+    sync::atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 
 use weald::sync::{Condvar, Mutex, MutexGuard, unit};
 
 use crate::{
     codes::{Code, Failure, WEALD_DEADLOCK, WEALD_NOT_OWNER, failure},
-    guard::{guard, needed},
+    guard::{check_cancel, guard, needed},
     handles::{self, Object},
     waits::{duration, timed_out, wait},
 };
@@ -27,16 +33,17 @@ pub type MutexHandle = u64;
 pub type ConditionHandle = u64;
 
 struct MutexObject {
-    /// Dropped before the mutex.
-    held: std_sync::Mutex<Option<Held>>,
+    /// The guard while it is locked. Dropped before the mutex.
+    held: UnsafeCell<Option<MutexGuard<'static, ()>>>,
     mutex: Box<Mutex<()>>,
+    /// The unit, or the OS thread, that holds it; zero: nobody.
+    owner: AtomicUsize,
 }
 
-struct Held {
-    guard: MutexGuard<'static, ()>,
-    /// The unit, or the OS thread, that holds it.
-    owner: usize,
-}
+// SAFETY: *held*; the rest is for all threads.
+unsafe impl Send for MutexObject {}
+// SAFETY: as above.
+unsafe impl Sync for MutexObject {}
 
 struct ConditionObject(Condvar);
 
@@ -53,34 +60,29 @@ impl Object for ConditionObject {
 }
 
 impl MutexObject {
-    fn place(&self) -> std_sync::MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_mine(&self) -> bool {
-        let place = self.place();
-        place
-            .as_ref()
-            .is_some_and(|held| held.owner == unit::current())
+        self.owner.load(Relaxed) == unit::current()
     }
 
     fn hold(&self, guard: MutexGuard<'_, ()>) {
         // SAFETY: *outlived*.
         let guard = unsafe { mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
-        let owner = unit::current();
-        *self.place() = Some(Held { guard, owner });
+        // SAFETY: *held*.
+        unsafe { *self.held.get() = Some(guard) };
+        // Pairs with the acquire in `let_go`: the parts of a fork are one unit.
+        self.owner.store(unit::current(), Release);
     }
 
     fn let_go(&self) -> Result<MutexGuard<'static, ()>, Failure> {
-        let mut place = self.place();
-        match place.take() {
-            Some(held) if held.owner == unit::current() => Ok(held.guard),
-            other => {
-                *place = other;
-                let sentence = "the caller does not hold the mutex; the unit or OS thread that locked it unlocks it";
-                Err(failure(WEALD_NOT_OWNER, sentence))
-            }
+        let me = unit::current();
+        let mut guard = None;
+        if self.owner.compare_exchange(me, 0, Acquire, Relaxed).is_ok() {
+            // SAFETY: *held*.
+            guard = unsafe { &mut *self.held.get() }.take();
         }
+        let sentence =
+            "the caller does not hold the mutex; the unit or OS thread that locked it unlocks it";
+        guard.ok_or_else(|| failure(WEALD_NOT_OWNER, sentence))
     }
 }
 
@@ -90,8 +92,9 @@ pub extern "C" fn weald_mutex_create(mutex: Option<&mut MaybeUninit<MutexHandle>
     guard(|| {
         let mutex = needed(mutex)?;
         mutex.write(handles::add(MutexObject {
-            held: std_sync::Mutex::default(),
+            held: UnsafeCell::new(None),
             mutex: Box::new(Mutex::new(())),
+            owner: AtomicUsize::new(0),
         })?);
         Ok(())
     })
@@ -108,10 +111,13 @@ pub extern "C" fn weald_mutex_lock(mutex: MutexHandle, limit_ns: i64) -> Code {
                 "the caller holds the mutex already",
             ));
         }
-        let lock = mutex.mutex.lock();
-        let guard = match duration(limit_ns) {
-            None => wait(lock),
-            Some(limit) => wait(lock.within(limit)).map_err(|_| timed_out())?,
+        check_cancel();
+        let guard = match (mutex.mutex.try_lock(), duration(limit_ns)) {
+            (Some(guard), _) => guard,
+            (None, None) => wait(mutex.mutex.lock()),
+            (None, Some(limit)) => {
+                wait(mutex.mutex.lock().within(limit)).map_err(|_| timed_out())?
+            }
         };
         mutex.hold(guard);
         Ok(())
