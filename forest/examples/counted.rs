@@ -29,12 +29,17 @@ fn main() {
     let count = count.and_then(|count| count.parse::<usize>().ok());
     let (Some(what), Some(count)) = (what, count) else {
         println!(
-            "hot, put, append, empty (commits); versions; adds, bulk, walk, read (nodes): WHAT COUNT"
+            "hot, put, append, empty, grow (commits); versions, grouped, grown, grown-alone; adds, bulk, walk, read (nodes): \
+             WHAT COUNT"
         );
         return;
     };
     match &*what {
-        "versions" => versions(count),
+        "versions" => versions(count, 1),
+        "grouped" => versions(count, 64),
+        "grow" => grow(count),
+        "grown" => grown(count, KEPT),
+        "grown-alone" => grown(count, 0),
         "adds" => counted(&mut || drop(black_box(adds(count)))),
         "bulk" => counted(&mut || {
             (0..count / 10_005).for_each(|_| drop(black_box(build(&SMALL))));
@@ -75,18 +80,21 @@ fn commit(handle: &TreeHandle, what: &str, step: usize, node: NodeId) {
     block_on(edit.commit()).expect("a blind edit of this kind never conflicts");
 }
 
-/// What a commit does to the tree alone.
-fn versions(count: usize) {
+/// What commits do to the tree alone, so many of them together.
+fn versions(count: usize, together: usize) {
     let mut head = build(&SMALL);
     let ids: Vec<NodeId> = head.root().preorder().map(|node| node.id()).collect();
     let (mut random, mut kept) = (1, VecDeque::new());
-    let mut version = |step: usize| {
-        let (mut edit, node) = (head.edit().blind(), pick(&ids, &mut random));
-        let done = match step % 2 {
-            0 => edit.append(node, attributes(step)).map(drop),
-            _ => edit.put_attribute(node, "k", step.to_le_bytes()),
-        };
-        done.expect("no node is deleted");
+    let mut version = |first: usize| {
+        let mut edit = head.edit().blind();
+        for step in first..first + together {
+            let node = pick(&ids, &mut random);
+            let done = match step % 2 {
+                0 => edit.append(node, attributes(step)).map(drop),
+                _ => edit.put_attribute(node, "k", step.to_le_bytes()),
+            };
+            done.expect("no node is deleted");
+        }
         head = edit.finish().0;
         kept.push_back(head.clone());
         if kept.len() > KEPT {
@@ -94,7 +102,48 @@ fn versions(count: usize) {
         }
     };
     (0..2 * KEPT).for_each(&mut version);
-    counted(&mut || (0..count).for_each(&mut version));
+    counted(&mut || (0..count).step_by(together).for_each(&mut version));
+}
+
+/// Appends nodes one by one, five under each node, each in a version of its own, as a document is written.
+fn grown(count: usize, most: usize) {
+    let mut kept = VecDeque::from([Tree::with_root(attributes(0))]);
+    let mut nodes = vec![kept[0].root().id()];
+    let mut version = |number: usize| {
+        let newest = kept.pop_back().expect("the newest is kept");
+        let edit = match most {
+            0 => newest.into_edit(),
+            _ => {
+                let edit = newest.edit();
+                kept.push_back(newest);
+                edit
+            }
+        };
+        let mut edit = edit.blind();
+        let added = edit.append(nodes[number / 5], attributes(number));
+        nodes.push(added.expect("the parent was added"));
+        kept.push_back(edit.finish().0);
+        if most > 0 && kept.len() > most {
+            kept.pop_front();
+        }
+    };
+    (0..10 * KEPT).for_each(&mut version);
+    counted(&mut || (10 * KEPT..10 * KEPT + count).for_each(&mut version));
+}
+
+/// The same, each in a commit of its own.
+fn grow(count: usize) {
+    let handle = block_on(Forest::new().create_from("hot", Tree::with_root(attributes(0))));
+    let handle = handle.expect("the name is free");
+    let mut nodes = vec![handle.view().tree().root().id()];
+    let mut commit = |number: usize| {
+        let mut edit = handle.edit().blind();
+        let added = edit.append(nodes[number / 5], attributes(number));
+        nodes.push(added.expect("the parent was added"));
+        block_on(edit.commit()).expect("a blind edit of this kind never conflicts");
+    };
+    (0..10 * KEPT).for_each(&mut commit);
+    counted(&mut || (10 * KEPT..10 * KEPT + count).for_each(&mut commit));
 }
 
 /// Adds nodes one by one in one edit, five under each node.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use weald_memory::Shared;
 
+use crate::branch::{Branch, Content, Inner};
 use crate::leaf::Leaf;
-use crate::radix::{Branch, Content, Inner};
 use crate::tree::Tree;
 
 /// The reference counter in front of a shared block; the standard library has two.
@@ -46,7 +46,9 @@ impl Census {
         self.versions += 1;
         self.nodes += tree.len();
         self.add_branch(tree.records.top().0);
-        self.add_branch(&tree.records.tail().leaf);
+        for aside in tree.records.asides() {
+            self.add_branch(aside.leaf);
+        }
     }
 
     /// How many versions were added.

@@ -1,13 +1,13 @@
 //! The differences between two versions, found in time proportional to the differences.
 //!
 //! Both maps are walked together, and parts that they share in memory are skipped whole. The versions need no
-//! common history, but without one everything may differ. The tails of the maps are compared as if they were
-//! in their places in the tree.
+//! common history, but without one everything may differ. The leaves beside the trees are compared
+//! as if they were in their places in the tree.
 
+use crate::branch::{BITS, Branch, Content, WIDTH, fits};
 use crate::id::{LEAF, NodeId};
 use crate::leaf::Leaf;
 use crate::node::Node;
-use crate::radix::{BITS, Branch, Content, WIDTH, fits};
 use crate::tree::Tree;
 
 /// A node that is not the same in two versions.
@@ -138,7 +138,10 @@ impl<'a> Diff<'a> {
             let (top, height) = tree.records.top();
             Side(top, height)
         });
-        let last = [old, new].map(|tree| tree.records.tail().number);
+        let last = [old, new].map(|tree| {
+            let [tail, _] = tree.records.asides();
+            tail.number
+        });
         let mut height = sides[0].1.max(sides[1].1);
         while !fits(last[0].max(last[1]), height) {
             height += 1;
@@ -158,7 +161,7 @@ impl<'a> Diff<'a> {
 
     /// Visits one pair of parts: skips it if shared, queues the pairs below, or starts on two leaves.
     fn descend(&mut self, pair: &Pair<'a>) {
-        if pair.sides[0].is(pair.sides[1]) && !self.has_tail(pair) {
+        if pair.sides[0].is(pair.sides[1]) && !self.has_aside(pair) {
             return;
         }
         if pair.height == 0 {
@@ -183,17 +186,17 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Whether the place of either tail is in these parts.
-    fn has_tail(&self, pair: &Pair<'a>) -> bool {
-        self.trees.iter().any(|tree| {
-            let number = tree.records.tail().number;
-            fits(number ^ pair.number, pair.height)
-        })
+    /// Whether the place of a leaf beside either tree is in these parts.
+    fn has_aside(&self, pair: &Pair<'a>) -> bool {
+        let asides = self.trees.iter().flat_map(|tree| tree.records.asides());
+        let mut there = asides.filter(|aside| !aside.leaf.is_empty());
+        there.any(|aside| fits(aside.number ^ pair.number, pair.height))
     }
 
     fn leaf(&self, pair: &Pair<'a>, side: usize) -> Option<&'a Leaf> {
-        let tail = self.trees[side].records.tail().leaf(pair.number);
-        tail.or(pair.sides[side].leaf())
+        let asides = self.trees[side].records.asides();
+        let mut there = asides.iter().filter_map(|aside| aside.leaf(pair.number));
+        there.next().or(pair.sides[side].leaf())
     }
 
     /// Compares the next slot of both leaves.

@@ -64,8 +64,15 @@ pub struct Edit {
 impl Tree {
     /// A private working version that starts from this one.
     pub fn edit(&self) -> Edit {
+        self.clone().into_edit()
+    }
+
+    /// The same, for a version that its owner needs no longer: what no other version shares is changed in place, and
+    /// not copied.
+    #[inline]
+    pub fn into_edit(self) -> Edit {
         Edit {
-            tree: self.clone(),
+            tree: self,
             deferred: None,
             newest: None,
             seen: OnceCell::new(),

@@ -6,8 +6,6 @@
 // 0058).
 // JSON and XML become trees and come back (`document`, `json`, `xml`; 0039).
 //
-// A child that follows the last one under the same parent needs no search, and its parent lists it later (`newest`).
-//
 // A merge: an edit leaves a list of its operations and reads, as data (`operation`, `script`). If a newer version is
 // unchanged where the edit looked, the operations are applied there. Siblings are ordered by keys that never change
 // (`key`). Ids come from one counter for all versions and edits of a tree (`id`), so nodes that concurrent edits create
@@ -32,6 +30,8 @@ mod key;
 mod rope;
 
 // A version: the map from ids to records.
+mod aside;
+mod branch;
 mod leaf;
 mod radix;
 mod record;

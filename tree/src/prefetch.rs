@@ -7,8 +7,8 @@
 
 use std::hint::black_box;
 
+use crate::branch::{BITS, Branch, Content};
 use crate::id::{LEAF, NodeId};
-use crate::radix::{BITS, Branch, Content};
 use crate::record::Links;
 use crate::tree::Tree;
 

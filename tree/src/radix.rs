@@ -2,22 +2,22 @@
 //! with eight parts. Wider leaves and branches would make look-ups shorter and copies longer.
 //!
 //! - A clone shares everything. A block with one owner is changed in place; a shared block is copied first.
-//! - A leaf without records and a branch without leaves do not exist.
 //! - The last leaf, where new ids go, is beside the tree and not in it: adding nodes one after another, each in
 //!   a version of its own, copies no path to it. (Clojure's vectors have such a tail.)
+//! - So is a leaf that was changed twice in a row, until another one is changed: the focus. Nodes that are appended to
+//!   one parent in turn, each in a version of its own, copy a path once. (RRB vectors have one for the same reason.)
+//! - A leaf without records does not exist, nor a branch without leaves, unless the focus was its only one.
 //! - The map is at most twenty levels high, so recursion over it is safe however deep a document is.
 
-use weald_memory::{Either, Shared, SharedEither};
+use weald_memory::{Either, Shared};
 
+use crate::aside::Aside;
 use crate::attributes::Attributes;
+use crate::branch::{BITS, Branch, Content, Inner, WIDTH, digit, fits, gather};
 use crate::children::Children;
 use crate::id::{LEAF_BITS, NodeId};
 use crate::leaf::{Leaf, slot_of};
 use crate::record::{Links, Place, Record};
-
-/// Parts of one branch.
-pub(crate) const WIDTH: usize = 1 << BITS;
-pub(crate) const BITS: u32 = 3;
 
 /// A persistent map from ids to records.
 #[derive(Clone)]
@@ -25,39 +25,27 @@ pub(crate) struct Radix {
     top: Branch,
     /// Branches between the top and a leaf.
     height: u32,
-    tail: Tail,
+    /// The number of the leaf that was changed last of those before the tail, if it is small enough.
+    focus_number: u32,
+    /// That leaf, if it was changed twice in a row; otherwise it is in the tree.
+    focus: Branch,
+    /// The leaf of the highest number, or its empty place; all others have lower numbers.
+    tail: Branch,
+    tail_number: u64,
 }
 
-/// The leaf of the highest number, or its empty place; all leaves in the tree have lower numbers.
-#[derive(Clone)]
-pub(crate) struct Tail {
-    pub(crate) number: u64,
-    pub(crate) leaf: Branch,
-}
-
-/// One place in the map, and everything below it, in one word.
-#[derive(Clone)]
-pub(crate) struct Branch(SharedEither<Inner, Leaf>);
-
-/// The parts below a branch.
-pub(crate) struct Inner(pub(crate) [Branch; WIDTH]);
-
-/// What is at a place of the map.
-pub(crate) enum Content<'a> {
-    Empty,
-    Inner(&'a Inner),
-    Leaf(&'a Leaf),
-}
+/// A number that no leaf in focus has.
+const NO_FOCUS: u32 = u32::MAX;
 
 impl Radix {
     pub(crate) const fn new() -> Self {
         Self {
             top: Branch::EMPTY,
             height: 0,
-            tail: Tail {
-                number: 0,
-                leaf: Branch::EMPTY,
-            },
+            focus_number: NO_FOCUS,
+            focus: Branch::EMPTY,
+            tail: Branch::EMPTY,
+            tail_number: 0,
         }
     }
 
@@ -66,23 +54,45 @@ impl Radix {
         let mut level: Vec<_> = leaves
             .map(|(number, leaf)| (number, Branch::of(leaf)))
             .collect();
-        let (number, leaf) = level.pop().unwrap_or((0, Branch::EMPTY));
+        let (tail_number, tail) = level.pop().unwrap_or((0, Branch::EMPTY));
         let mut height = 0;
         while level.last().is_some_and(|(number, _)| *number > 0) {
             level = gather(level);
             height += 1;
         }
         let top = level.pop().map_or(Branch::EMPTY, |(_, branch)| branch);
-        let tail = Tail { number, leaf };
-        Self { top, height, tail }
+        Self {
+            top,
+            height,
+            tail,
+            tail_number,
+            ..Self::new()
+        }
     }
 
     pub(crate) fn top(&self) -> (&Branch, u32) {
         (&self.top, self.height)
     }
 
-    pub(crate) fn tail(&self) -> &Tail {
-        &self.tail
+    /// The leaves that are not in the tree, or their empty places.
+    pub(crate) fn asides(&self) -> [Aside<'_>; 2] {
+        [self.tail(), self.focus()]
+    }
+
+    #[inline]
+    fn tail(&self) -> Aside<'_> {
+        Aside {
+            number: self.tail_number,
+            leaf: &self.tail,
+        }
+    }
+
+    #[inline]
+    fn focus(&self) -> Aside<'_> {
+        Aside {
+            number: u64::from(self.focus_number),
+            leaf: &self.focus,
+        }
     }
 
     /// All leaves with their numbers, in rising order.
@@ -103,11 +113,20 @@ impl Radix {
                 }
             }
         });
-        let tail = self.tail.leaf(self.tail.number);
-        in_tree.chain(tail.map(|leaf| (self.tail.number, leaf)))
+        let [tail, mut focus] = self.asides().map(|aside| {
+            let leaf = aside.leaf(aside.number)?;
+            Some((aside.number, leaf))
+        });
+        let mut in_tree = in_tree.peekable();
+        let before_tail = std::iter::from_fn(move || match (in_tree.peek(), &focus) {
+            (Some((next, _)), Some((number, _))) if next < number => in_tree.next(),
+            (_, Some(_)) => focus.take(),
+            (_, None) => in_tree.next(),
+        });
+        before_tail.chain(tail)
     }
 
-    /// The part of this height that holds the leaf of `id`, unless that leaf is the tail; the whole tree, if
+    /// The part of this height that holds the leaf of `id`, unless that leaf is beside the tree; the whole tree, if
     /// the tree is lower.
     #[inline]
     pub(crate) fn branch(&self, id: NodeId, height: u32) -> Option<&Branch> {
@@ -129,8 +148,11 @@ impl Radix {
     #[inline]
     pub(crate) fn beside(&self, id: NodeId) -> (u64, &[Branch]) {
         let number = id.get() >> LEAF_BITS;
-        if number == self.tail.number {
-            return (number, std::slice::from_ref(&self.tail.leaf));
+        if number == self.tail_number {
+            return (number, std::slice::from_ref(&self.tail));
+        }
+        if self.is_in_focus(number) {
+            return (number, std::slice::from_ref(&self.focus));
         }
         // A tree of one leaf has no branch, and its only number is zero.
         let first = number & !(WIDTH as u64 - 1);
@@ -147,8 +169,11 @@ impl Radix {
     #[inline]
     pub(crate) fn leaf(&self, id: NodeId) -> Option<&Leaf> {
         let number = id.get() >> LEAF_BITS;
-        if !fits(number, self.height) || number == self.tail.number {
-            return self.tail.leaf(number);
+        if !fits(number, self.height) || number == self.tail_number {
+            return self.tail().leaf(number);
+        }
+        if let Some(leaf) = self.focus().leaf(number) {
+            return Some(leaf);
         }
         let mut branch = &self.top;
         let mut height = self.height;
@@ -204,8 +229,11 @@ impl Radix {
     /// Removes the record from the map, and the leaf and branches that become empty. Returns the links.
     pub(crate) fn remove(&mut self, id: NodeId) -> Option<Links> {
         self.links(id)?;
-        if id.get() >> LEAF_BITS == self.tail.number {
-            return take_out(&mut self.tail.leaf, id, 0);
+        if id.get() >> LEAF_BITS == self.tail_number {
+            return take_out(&mut self.tail, id, 0);
+        }
+        if self.is_in_focus(id.get() >> LEAF_BITS) {
+            self.leave_focus();
         }
         take_out(&mut self.top, id, self.height)
     }
@@ -220,8 +248,8 @@ impl Radix {
     fn own_leaf(&mut self, id: NodeId) -> &mut Leaf {
         let number = id.get() >> LEAF_BITS;
         // Most records are added where the last one was.
-        let place = match number == self.tail.number && !self.tail.leaf.is_empty() {
-            true => &mut self.tail.leaf,
+        let place = match number == self.tail_number && !self.tail.is_empty() {
+            true => &mut self.tail,
             false => self.place_with_leaf(number),
         };
         match place.0.own() {
@@ -243,22 +271,46 @@ impl Radix {
     /// The place of a leaf. The path to it is created and owned.
     #[inline]
     fn place(&mut self, number: u64) -> &mut Branch {
-        if number < self.tail.number {
+        if number >= self.tail_number {
+            if number > self.tail_number {
+                self.begin_tail(number);
+            }
+            return &mut self.tail;
+        }
+        let short = u32::try_from(number).unwrap_or(NO_FOCUS);
+        if short != self.focus_number || short == NO_FOCUS || self.height == 0 {
+            self.leave_focus();
+            self.focus_number = short;
             return self.place_in_tree(number);
         }
-        if number > self.tail.number {
-            self.begin_tail(number);
+        if self.focus.is_empty() {
+            let place = self.place_in_tree(number);
+            self.focus = std::mem::replace(place, Branch::EMPTY);
         }
-        &mut self.tail.leaf
+        &mut self.focus
+    }
+
+    #[inline]
+    fn is_in_focus(&self, number: u64) -> bool {
+        number == u64::from(self.focus_number) && !self.focus.is_empty()
+    }
+
+    /// Puts the leaf that was changed again and again into the tree.
+    #[inline]
+    fn leave_focus(&mut self) {
+        let leaf = std::mem::replace(&mut self.focus, Branch::EMPTY);
+        if !leaf.is_empty() {
+            *self.place_in_tree(u64::from(self.focus_number)) = leaf;
+        }
     }
 
     /// Moves the tail into the tree and starts a new one.
     #[cold]
     fn begin_tail(&mut self, number: u64) {
-        let leaf = Branch::EMPTY;
-        let full = std::mem::replace(&mut self.tail, Tail { number, leaf });
-        if !full.leaf.is_empty() {
-            *self.place_in_tree(full.number) = full.leaf;
+        let full = std::mem::replace(&mut self.tail, Branch::EMPTY);
+        let before = std::mem::replace(&mut self.tail_number, number);
+        if !full.is_empty() {
+            *self.place_in_tree(before) = full;
         }
     }
 
@@ -285,76 +337,6 @@ impl Radix {
     }
 }
 
-impl Tail {
-    /// The leaf, if it has this number.
-    #[inline]
-    pub(crate) fn leaf(&self, number: u64) -> Option<&Leaf> {
-        match self.leaf.content() {
-            Content::Leaf(leaf) if self.number == number => Some(leaf),
-            _ => None,
-        }
-    }
-}
-
-impl Branch {
-    pub(crate) const EMPTY: Self = Self(SharedEither::EMPTY);
-    const NONE: [Self; WIDTH] = [Self::EMPTY; WIDTH];
-
-    fn of(leaf: Shared<Leaf>) -> Self {
-        Self(SharedEither::second(leaf))
-    }
-
-    fn inner(below: [Self; WIDTH]) -> Self {
-        Self(SharedEither::first(Shared::new(Inner(below))))
-    }
-
-    /// A branch whose first part is `first`.
-    fn over(first: Self) -> Self {
-        let mut below = Self::NONE;
-        below[0] = first;
-        Self::inner(below)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether both are the same part in memory, or both are empty.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.0.is(&other.0)
-    }
-
-    #[inline]
-    pub(crate) fn content(&self) -> Content<'_> {
-        match self.0.get() {
-            None => Content::Empty,
-            Some(Either::First(below)) => Content::Inner(below),
-            Some(Either::Second(leaf)) => Content::Leaf(leaf),
-        }
-    }
-}
-
-impl Clone for Inner {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(std::array::from_fn(|part| self.0[part].clone()))
-    }
-}
-
-/// The branches above these parts, which are in the order of their numbers.
-fn gather(level: Vec<(u64, Branch)>) -> Vec<(u64, Branch)> {
-    let mut above: Vec<(u64, [Branch; WIDTH])> = Vec::with_capacity(level.len() / WIDTH + 2);
-    for (number, part) in level {
-        if above.last().is_none_or(|(last, _)| *last != number >> BITS) {
-            above.push((number >> BITS, Branch::NONE));
-        }
-        let (_, branch) = above.last_mut().expect("one was pushed if there was none");
-        branch[digit(number, 0)] = part;
-    }
-    let shared = |(number, below)| (number, Branch::inner(below));
-    above.into_iter().map(shared).collect()
-}
-
 fn take_out(branch: &mut Branch, id: NodeId, height: u32) -> Option<Links> {
     let (links, is_empty) = match branch.0.own()? {
         Either::Second(leaf) => leaf.take_out(slot_of(id)),
@@ -368,18 +350,6 @@ fn take_out(branch: &mut Branch, id: NodeId, height: u32) -> Option<Links> {
         *branch = Branch::EMPTY;
     }
     links
-}
-
-/// Whether a map of this height has a place for a leaf of this number.
-#[inline]
-pub(crate) fn fits(number: u64, height: u32) -> bool {
-    number.checked_shr(BITS * height).unwrap_or(0) == 0
-}
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked to three bits")]
-fn digit(number: u64, height: u32) -> usize {
-    (number >> (BITS * height)) as usize & (WIDTH - 1)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use crate::branch::{Branch, Content, WIDTH};
 use crate::children::Listing;
 use crate::id::{LEAF, NodeId};
 use crate::leaf::{Leaf, SLOTS, slot_of};
 use crate::node::Node;
 use crate::prefetch::Prefetch;
-use crate::radix::{Branch, Content, WIDTH};
 use crate::rope::RopeIter;
 use crate::shape::Family;
 use crate::tree::Tree;
@@ -230,7 +230,7 @@ impl<'t> Finger<'t> {
         let beside = usize::try_from(at).ok().and_then(|at| self.family.get(at));
         let leaf = match beside.map(Branch::content) {
             Some(Content::Leaf(leaf)) => leaf,
-            // The leaf is elsewhere, or it is the tail, whose place among these is empty.
+            // The leaf is elsewhere, or it is beside the tree, and its place among these is empty.
             _ => self.enter(id),
         };
         self.number = number;

@@ -5,9 +5,11 @@
 #[path = "support/model.rs"]
 mod model;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::{grown, perform, steps};
 use proptest::prelude::*;
-use weald_tree::{Attributes, EditError, Operation, Tree, Where};
+use weald_tree::{Attributes, EditError, Node, NodeId, NodeRecord, Operation, Tree, Where};
 
 fn check(from: &Tree, to: &Tree) -> Vec<Operation> {
     let operations = from.operations_to(to);
@@ -40,6 +42,60 @@ proptest! {
             check(from, to);
         }
         prop_assert!(check(&base, &base).is_empty());
+    }
+}
+
+/// The ids of the nodes that are in one of two versions, or are not the same in both.
+fn differing(old: &Tree, new: &Tree) -> Vec<NodeId> {
+    let all = |tree: &Tree| -> BTreeMap<NodeId, NodeRecord> {
+        tree.records().map(|record| (record.id, record)).collect()
+    };
+    let (old, new) = (all(old), all(new));
+    let ids: BTreeSet<NodeId> = old.keys().chain(new.keys()).copied().collect();
+    let differs = |id: &NodeId| old.get(id) != new.get(id);
+    ids.into_iter().filter(differs).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn versions_that_change_few_parents_again_and_again(
+        steps in prop::collection::vec((any::<prop::sample::Index>(), 0..7_u8, 1..5_usize), 1..30)
+    ) {
+        let mut first = Tree::new().edit();
+        let mut nodes = vec![first.tree().root().id()];
+        for number in 0..600 {
+            nodes.push(node(&mut first, nodes[number / 7]));
+        }
+        let mut versions = vec![first.freeze()];
+        for (number, (at, kind, times)) in (0..).zip(steps) {
+            let parent = nodes[at.index(90)];
+            for _ in 0..times {
+                let mut edit = versions.last().unwrap().edit();
+                match kind {
+                    0 => edit.put_attribute(parent, "n", [number]).unwrap(),
+                    1 => {
+                        let last = edit.tree().node(parent).and_then(|node| node.child(0));
+                        let last = last.filter(|node| node.child_count() == 0).map(Node::id);
+                        last.into_iter().for_each(|last| edit.delete(last).unwrap());
+                    }
+                    _ => _ = node(&mut edit, parent),
+                }
+                versions.push(edit.freeze());
+            }
+        }
+        for pair in versions.windows(2) {
+            check(&pair[0], &pair[1]);
+        }
+        let newest = versions.last().unwrap();
+        for version in &versions {
+            let walked = version.root().preorder().map(Node::id);
+            let records = version.records().map(|record| record.id);
+            prop_assert_eq!(walked.collect::<BTreeSet<_>>(), records.collect());
+            let found = version.diff(newest).map(|change| change.id());
+            prop_assert_eq!(found.collect::<Vec<_>>(), differing(version, newest));
+        }
     }
 }
 

@@ -72,6 +72,33 @@ fn edits_anywhere_in_a_million_children_change_only_what_they_name() {
 }
 
 #[test]
+fn a_version_that_is_taken_over_is_changed_in_place() {
+    let mut edit = Tree::new().edit();
+    let root = edit.tree().root().id();
+    let [one, other] = [1, 2].map(|number| {
+        let node = edit.append(root, Attributes::new().with("n", [number]));
+        node.expect("the root is there")
+    });
+    let address = |tree: &Tree| {
+        tree.node(one)
+            .and_then(|node| node.get("n"))
+            .map(<[u8]>::as_ptr)
+    };
+    let put = |mut edit: weald_tree::Edit| {
+        edit.put_attribute(other, "n", "3").expect("it is there");
+        edit.freeze()
+    };
+    let mut tree = edit.freeze();
+    let before = address(&tree);
+    tree = put(tree.into_edit());
+    assert_eq!(address(&tree), before);
+    let old = tree.clone();
+    let new = put(tree.into_edit());
+    assert_ne!(address(&new), address(&old));
+    assert_eq!(address(&old), before);
+}
+
+#[test]
 fn a_million_appends_one_by_one_keep_their_order() {
     let tree = Tree::new();
     let root = tree.root().id();

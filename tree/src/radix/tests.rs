@@ -66,5 +66,61 @@ fn an_emptied_map_holds_nothing() {
         assert!(map.remove(id(number)).is_some());
         assert!(map.remove(id(number)).is_none());
     }
-    assert!(map.top.is_empty() && map.tail.leaf.is_empty());
+    assert!(map.top.is_empty() && map.tail.is_empty() && map.focus.is_empty());
+}
+
+/// The records of a map, found by a walk over its leaves, which must be in order.
+fn listed(map: &Radix) -> BTreeMap<u64, u8> {
+    let numbers: Vec<u64> = map.leaves().map(|(number, _)| number).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    let records = map.leaves().flat_map(|(number, leaf)| {
+        let ids = leaf
+            .slots()
+            .map(move |slot| number << LEAF_BITS | slot as u64);
+        ids.map(|number| (number, value(map, id(number)).expect("it is listed")))
+    });
+    records.collect()
+}
+
+proptest! {
+    #[test]
+    fn a_leaf_that_is_changed_again_and_again_stays_in_its_place(
+        steps in prop::collection::vec((1..NUMBERS / 10, 1..5_u64, any::<Option<u8>>()), 1..STEPS / 4)
+    ) {
+        let (mut map, mut model) = (Radix::new(), BTreeMap::new());
+        let mut versions = Vec::new();
+        for (number, times, new) in steps {
+            for number in (0..times).map(|time| (number ^ time).max(1)) {
+                match new {
+                    Some(value) => {
+                        map.insert(id(number), record(value));
+                        model.insert(number, value);
+                    }
+                    None => {
+                        let removed = map.remove(id(number)).is_some();
+                        prop_assert_eq!(removed, model.remove(&number).is_some());
+                    }
+                }
+                versions.push((map.clone(), model.clone()));
+            }
+        }
+        for (map, model) in versions {
+            prop_assert_eq!(listed(&map), model);
+        }
+    }
+}
+
+#[test]
+fn a_leaf_in_focus_copies_no_branch() {
+    let mut map = Radix::new();
+    (1..2000).for_each(|number| map.insert(id(number), record(1)));
+    let mut versions = Vec::new();
+    for value in 0..9 {
+        versions.push(map.clone());
+        map.insert(id(20), record(value));
+    }
+    let copied = versions
+        .windows(2)
+        .filter(|pair| !pair[0].top.is(&pair[1].top));
+    assert_eq!(copied.count(), 2);
 }
