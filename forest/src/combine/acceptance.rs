@@ -38,7 +38,7 @@ impl Combiner {
         }
         let (id, digest) = id.unzip();
         if let Prepared::Nothing(head, left) = prepared {
-            return self.accept_nothing(forest, (id, digest), (head.commit, left));
+            return self.accept_nothing(forest, (id, digest), (head.commit(), left));
         }
         let commit = self.stamp(forest, id);
         let mut progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {

@@ -50,8 +50,6 @@ pub(crate) struct NewTree {
     piece: Option<Piece>,
     /// The edit, or an older version that the commit held.
     pub(crate) left: Garbage,
-    /// Whether it is of an edit that did nothing.
-    is_idle: bool,
 }
 
 /// A commit that is not made.
@@ -165,10 +163,11 @@ impl Preparation<'_> {
             ));
         }
         let state = Arc::clone(&edit.state);
+        let is_idle = edit.work.operations().is_empty();
         let merged = self.merge(&mut edit, &head);
         let left = Garbage::of_edit(edit);
         match merged {
-            Ok(new) if new.is_idle => Ok(Prepared::Nothing(head, left)),
+            Ok(_) if is_idle => Ok(Prepared::Nothing(head, left)),
             Ok(new) => Ok(Prepared::One(state, NewTree { left, ..new })),
             Err(error) => Err(Unprepared::Refused(error, left)),
         }
@@ -193,7 +192,7 @@ impl Preparation<'_> {
             let state = Arc::clone(&edit.state);
             let new = self.merge(&mut edit, head)?;
             // A tree that was only read gets no new version; the reads are checked like any others.
-            if !new.is_idle {
+            if !edit.work.operations().is_empty() {
                 let left = Garbage::of(edit);
                 versions.push((state, NewTree { left, ..new }));
             }
@@ -248,7 +247,6 @@ impl Preparation<'_> {
                 last_id: finished.last_id,
                 piece: finished.piece,
                 left: Garbage::NONE,
-                is_idle: edit.work.operations().is_empty(),
             });
         }
         let tree = match &mut edit.work {
@@ -262,14 +260,13 @@ impl Preparation<'_> {
             true => references_in(operations),
             false => Vec::new(),
         };
-        let (last_id, is_idle) = (last_id_in(operations), operations.is_empty());
+        let last_id = last_id_in(operations);
         Ok(NewTree {
             content: (tree, indexes, steps),
             erasable: ErasableParts::of(std::mem::take(&mut edit.blobs), references),
             last_id,
             piece,
             left: Garbage::NONE,
-            is_idle,
         })
     }
 
@@ -308,7 +305,6 @@ impl NewTree {
             last_id: 0,
             piece,
             left: Garbage::of(held),
-            is_idle: false,
         }
     }
 

@@ -238,7 +238,7 @@ impl TreePieces {
     fn put_version(&mut self, out: &mut Vec<u8>) {
         let root = &self.versions[self.written];
         let mut frame = vec![if self.written == 0 { BASE } else { STEP }];
-        put_commit(&mut frame, &root.commit);
+        put_commit(&mut frame, &root.commit());
         put_bytes(&mut frame, root.bytes());
         let indexes = root.all_indexes().all();
         put_number(&mut frame, indexes.len() as u64);

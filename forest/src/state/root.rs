@@ -10,7 +10,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use weald_memory::{Shared, Slot};
 use weald_tree::{Bytes, Tree};
@@ -27,12 +27,19 @@ pub struct Root {
     /// created from a version of another one.
     pub(crate) tree_number: u64,
     pub(crate) tree: Tree,
-    pub(crate) commit: Committed,
+    /// The id of its commit in two words: as one number it would be aligned to sixteen bytes, and eight would be lost.
+    id: [u64; 2],
+    version: Version,
+    /// In nanoseconds since 1970; [`FAR`], if that does not fit, and then the time is among the extras.
+    time: u64,
     /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
     /// takes at most the difference of their steps.
     pub(crate) steps: u64,
     more: Option<Box<Extras>>,
 }
+
+/// A time before 1970, or beyond the year 2554.
+const FAR: u64 = u64::MAX;
 
 /// What few versions have. Many versions are kept, so this takes a pointer in those that do not have it.
 struct Extras {
@@ -40,6 +47,7 @@ struct Extras {
     indexes: Indexes,
     /// What there is to say if it is one of several; `None`, if its commit has changed this tree alone.
     beside: Option<Arc<Beside>>,
+    time: SystemTime,
 }
 
 static NO_INDEXES: Indexes = Indexes::NONE;
@@ -70,17 +78,20 @@ impl Root {
 
     /// The version of the forest that created this root.
     pub fn version(&self) -> Version {
-        self.commit.version
+        self.version
     }
 
     /// The time of its commit.
     pub fn time(&self) -> SystemTime {
-        self.commit.time
+        match &self.more {
+            Some(more) if self.time == FAR => more.time,
+            _ => SystemTime::UNIX_EPOCH + Duration::from_nanos(self.time),
+        }
     }
 
     /// The id of its commit.
     pub fn commit_id(&self) -> CommitId {
-        self.commit.id
+        self.commit().id
     }
 
     /// The bytes that the author of the commit attached to it.
@@ -107,18 +118,26 @@ impl Root {
         (commit, bytes): (Committed, Bytes),
         beside: Option<Arc<Beside>>,
     ) -> Self {
-        let is_usual = bytes.is_empty() && indexes.is_empty() && beside.is_none();
+        let since_1970 = commit.time.duration_since(SystemTime::UNIX_EPOCH).ok();
+        let time = since_1970.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        let time = time.unwrap_or(FAR);
+        let is_usual = time != FAR && bytes.is_empty() && indexes.is_empty() && beside.is_none();
         let more = || {
             Box::new(Extras {
                 bytes,
                 indexes,
                 beside,
+                time: commit.time,
             })
         };
+        let id = commit.id.0;
+        #[expect(clippy::cast_possible_truncation, reason = "half of it each")]
         Self {
             tree_number,
             tree,
-            commit,
+            id: [id as u64, (id >> 64) as u64],
+            version: commit.version,
+            time,
             steps,
             more: (!is_usual).then(more),
         }
@@ -130,11 +149,21 @@ impl Root {
         let bytes = self.more.as_ref().map(|more| more.bytes.clone());
         let bytes = bytes.unwrap_or_else(|| Bytes::new(&[]));
         let beside = Some(Arc::new(beside));
-        Self::new(self.tree_number, content, (self.commit, bytes), beside)
+        Self::new(self.tree_number, content, (self.commit(), bytes), beside)
+    }
+
+    /// The receipt of its commit.
+    pub(crate) fn commit(&self) -> Committed {
+        let [low, high] = self.id.map(u128::from);
+        Committed {
+            id: CommitId(low | high << 64),
+            version: self.version,
+            time: self.time(),
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {
-        self.commit.version.number
+        self.version.number
     }
 }
 
@@ -209,5 +238,31 @@ impl Deref for View {
     #[inline]
     fn deref(&self) -> &Root {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_has_the_receipt_of_its_commit_in_few_bytes() {
+        let year = Duration::from_secs(31_556_952);
+        let times =
+            [0, 1, 56, 584, 585, 100_000].map(|years| SystemTime::UNIX_EPOCH + years * year);
+        let before = SystemTime::UNIX_EPOCH - Duration::from_nanos(1);
+        for time in times.into_iter().chain([before]) {
+            let (id, number) = (CommitId(u128::MAX - 5), 7);
+            let version = Version {
+                incarnation: 3,
+                number,
+            };
+            let commit = Committed { id, version, time };
+            let content = (Tree::new(), Indexes::default(), 0);
+            let root = Root::new(1, content, (commit, Bytes::new(&[])), None);
+            assert_eq!((root.commit(), root.time()), (commit, time));
+        }
+        // What is larger is moved by calls. Very many trees have one root each.
+        assert!(size_of::<Root>() <= 128);
     }
 }
