@@ -137,7 +137,7 @@ fn trees() {
         check("tree-read", &format!("nodes=156 tasks=5{what}"));
     }
     check("tree-read", "nodes=1 tasks=2");
-    for mode in ["bulk", "edit", "commits"] {
+    for mode in ["bulk", "edit", "versions", "commits"] {
         check("tree-write", &format!("trees=3 nodes=100 mode={mode}"));
     }
     for retention in ["kept", "none"] {

@@ -403,7 +403,7 @@ fn tree_read() {
 
 #[test]
 fn tree_write() {
-    for mode in ["bulk", "edit", "commits"] {
+    for mode in ["bulk", "edit", "versions", "commits"] {
         let words = format!("trees=7 nodes=156 mode={mode}");
         check("tree-write", &words);
         let metrics = run("tree-write", &format!("{words} workers=2"));

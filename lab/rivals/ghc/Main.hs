@@ -86,7 +86,7 @@ start workload keys = case workload of
         _ -> badUsage "GHC brings no channel without room: give another kind."
     shape = maybe unknownShape pure . shapeOf =<< get "nodes"
     mode = do
-      name <- word keys "mode" ["bulk", "edit", "commits"]
+      name <- word keys "mode" ["bulk", "edit", "versions", "commits"]
       pure (case name of "bulk" -> Bulk; "edit" -> Edit; _ -> Commits)
     versions = do
       name <- word keys "retention" ["kept", "none"]

@@ -233,7 +233,7 @@ func treeRead(k keys) {
 
 func treeWrite(k keys) {
 	shape, trees := k.shape(), k.number("trees", 1)
-	mode := k.word("mode", "bulk", "edit", "commits")
+	mode := k.word("mode", "bulk", "edit", "versions", "commits")
 	paths := pathsOf(shape)
 	var names atomic.Pointer[map[string]*published]
 	writeAll := func() (time.Duration, int64) {
@@ -274,7 +274,7 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 		return publish(buildTree(shape))
 	}
 	tree := publish(over(0, nil))
-	if mode == "commits" {
+	if mode != "edit" {
 		tree.kept.slots = make([]atomic.Pointer[node], keptVersions)
 	}
 	number := 0

@@ -59,7 +59,7 @@ public final class Rival {
                 boolean counts = !keys.containsKey("what") || word("what", "count", "attribute").equals("count");
                 read(shape(), number("tasks"), counts ? Node::count : Node::countAttributes);
             }
-            case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "commits"));
+            case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "versions", "commits"));
             case "hot-tree" -> {
                 word("kind", "threads");
                 int kept = word("retention", "kept", "none").equals("kept") ? KEPT : 0;
@@ -141,7 +141,7 @@ public final class Rival {
             return new Published(Node.build(shape));
         }
         Published tree = new Published(Node.over(0, Node.NONE));
-        if (mode.equals("commits")) {
+        if (!mode.equals("edit")) {
             tree.kept = new Kept(KEPT);
         }
         int number = 0;

@@ -99,7 +99,7 @@ pub(super) fn read(params: &Params) -> Result<Vec<Metric>, Error> {
 pub(super) fn write(params: &Params) -> Result<Vec<Metric>, Error> {
     let (nodes, shape) = trees::shape(params)?;
     let count = params.count("trees")?;
-    let has_versions = params.text("mode")? == "commits";
+    let has_versions = ["versions", "commits"].contains(&params.text("mode")?);
     let visited = AtomicUsize::new(0);
     let elapsed = on_threads(params, count, |_| {
         let written = match has_versions {

@@ -37,17 +37,18 @@ fn read(level: Level) -> Vec<Row> {
 }
 
 fn write(level: Level) -> Vec<Row> {
-    let (modes, few) = match level {
-        Level::Quick => ([("bulk", 50), ("edit", 20), ("commits", 5)], 500),
-        _ => ([("bulk", 1_000), ("edit", 100), ("commits", 20)], 10_000),
+    let (counts, few) = match level {
+        Level::Quick => ([50, 20, 5, 5], 500),
+        _ => ([1_000, 100, 20, 20], 10_000),
     };
     let row = |(mode, trees, nodes): (&str, usize, usize)| {
         let params = Params::default().with("trees", trees).with("nodes", nodes);
         Row::new("tree-write", params.with("mode", mode)).weight(Weight::Medium)
     };
     let small = [("bulk", few, 100), ("bulk", few, 1)];
-    let modes = modes.map(|(mode, trees)| (mode, trees, SMALL));
-    modes.into_iter().chain(small).map(row).collect()
+    let modes = ["bulk", "edit", "versions", "commits"].into_iter();
+    let modes = modes.zip(counts).map(|(mode, trees)| (mode, trees, SMALL));
+    modes.chain(small).map(row).collect()
 }
 
 fn hot(level: Level) -> Vec<Row> {

@@ -85,6 +85,7 @@ pub(crate) fn write<L: Library>(call: &Call, shape: Shape) -> ! {
     let modes = [
         ("bulk", Mode::Bulk),
         ("edit", Mode::Edit),
+        ("versions", Mode::Commits),
         ("commits", Mode::Commits),
     ];
     let mode = call.word("mode", &modes);
