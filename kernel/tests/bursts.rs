@@ -123,6 +123,47 @@ fn more_announced_blockers_than_spare_threads_stop_no_other_kind() {
     }
 }
 
+/// No thread of the quarantine ends its run, so each is relieved by the next one, as far as there are spare threads.
+/// What is counted: the others run to their ends, and so does the monitor, which reports.
+#[test]
+fn six_hundred_jobs_that_compute_stop_no_other_kind_and_take_no_more_threads_than_there_are() {
+    collect_reports();
+    for workers in [1, 2] {
+        let _watch = watch();
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .spare_threads(16)
+            .build()
+            .unwrap();
+        let (begun, stop) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let computes = |n| {
+            let (begun, stop) = (begun.clone(), stop.clone());
+            runtime.spawn(async move {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !stop.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+                n
+            })
+        };
+        let jobs: Vec<_> = (0..600).map(computes).collect();
+        until(|| begun.load(Ordering::SeqCst) >= 14);
+        others_run(&runtime);
+        let begun = || begun.load(Ordering::SeqCst);
+        assert!(begun() <= 16 + 1, "{} have a thread", begun());
+        let metrics = runtime.metrics();
+        assert!(metrics.threads <= 16 + workers, "{metrics:?}");
+        let wait = "further jobs of these kinds wait";
+        let count = || reports("weald::monitor", wait).len();
+        until(|| count() >= workers);
+        stop.store(true, Ordering::SeqCst);
+        join_all(&runtime, jobs);
+    }
+}
+
 /// Two jobs of a type of their own.
 fn two_of_a_kind<const KIND: usize>(runtime: &Runtime, blocker: &Blocker) -> [JoinHandle<()>; 2] {
     struct Blocks<const KIND: usize>(Blocker);
