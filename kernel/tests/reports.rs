@@ -11,7 +11,8 @@ mod tools;
 
 use std::{
     fmt::Debug,
-    process::Command,
+    io::Read,
+    process::{Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -478,6 +479,33 @@ fn without_a_subscriber_reports_go_to_stderr() {
     };
     assert!(line.contains("`a silent\\nblocker` spawned at kernel/tests/reports.rs"));
     assert!(line.contains("has blocked or computed for"), "{line}");
+}
+
+/// The child writes to the side of the terminal's window, where what is written is echoed, an escape as `^[`.
+#[test]
+fn on_a_terminal_reports_are_in_colour_unless_the_user_wants_none() {
+    for (no_color, prefix) in [("", "^[[1;33mweald:^[[0m"), ("1", "weald:")] {
+        let _watch = watch();
+        let mut options = std::fs::OpenOptions::new();
+        let mut window = options.read(true).write(true).open("/dev/ptmx").unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--nocapture", "--test-threads=1"])
+            .env(CHILD, "none")
+            .env("NO_COLOR", no_color)
+            .stdout(Stdio::null())
+            .stderr(window.try_clone().unwrap())
+            .spawn()
+            .unwrap();
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while !text.contains("has blocked or computed for") {
+            let len = window.read(&mut bytes).unwrap();
+            text += &String::from_utf8_lossy(&bytes[..len]);
+        }
+        assert!(child.wait().unwrap().success(), "{text}");
+        let begin = format!("{prefix} `a silent\\nblocker` spawned at kernel/tests/reports.rs");
+        assert!(text.contains(&begin), "{text}");
+        assert_eq!(text.contains("^["), no_color.is_empty(), "{text}");
+    }
 }
 
 #[test]
