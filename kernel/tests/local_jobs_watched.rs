@@ -10,6 +10,8 @@ mod tools;
 
 use std::{
     cell::Cell,
+    fs,
+    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -21,7 +23,7 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{runtime, until, watch};
-use weald_kernel::{Describe, Spawn, Wait, block_in_place, sleep, yield_now};
+use weald_kernel::{Describe, Runtime, Spawn, Wait, block_in_place, sleep, yield_now};
 
 #[test]
 fn a_local_job_that_blocks_in_block_on_is_named_with_those_that_stand_still() {
@@ -107,13 +109,35 @@ fn the_future_of_block_on_is_named_when_it_holds_up_a_local_job() {
     }
 }
 
+/// Waits until the monitor of the runtime with this name sleeps until something wakes it: its thread waits for a futex,
+/// without a time limit.
+fn until_monitor_sleeps(runtime: &str) {
+    let comm = format!("{runtime}-monitor\n");
+    let is_monitor =
+        |thread: &PathBuf| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name == comm);
+    // It names itself once it has started.
+    let find = || {
+        let threads = fs::read_dir("/proc/self/task").unwrap();
+        let mut threads = threads.map(|thread| thread.unwrap().path());
+        threads.find(is_monitor)
+    };
+    until(|| find().is_some());
+    let monitor = find().unwrap();
+    until(|| {
+        let call = fs::read_to_string(monitor.join("syscall")).unwrap();
+        let words: Vec<_> = call.split_whitespace().collect();
+        // The number of the call, and its arguments; the fourth is the time limit.
+        words[0] == libc::SYS_futex.to_string() && words[4] == "0x0"
+    });
+}
+
 /// When the poll begins, there is nothing to watch, and the monitor falls asleep.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "until the monitor sleeps")]
 fn a_local_job_that_is_spawned_late_in_a_long_poll_is_held_up_too() {
     let _watch = watch();
     collect_reports();
-    let runtime = runtime(1);
+    let runtime = Runtime::builder().workers(1).name("late");
+    let runtime = runtime.build().unwrap();
     let (go, may_go) = mpsc::channel();
     let named = || reports("weald::monitor", "`spawned late`");
     thread::scope(|threads| {
@@ -122,7 +146,7 @@ fn a_local_job_that_is_spawned_late_in_a_long_poll_is_held_up_too() {
             go.send(()).unwrap();
         });
         runtime.block_on(async {
-            thread::sleep(Duration::from_millis(200));
+            until_monitor_sleeps("late");
             let late = Spawn::new().name("spawned late").spawn_local(async {});
             may_go.recv().unwrap();
             late.unwrap().await.unwrap();
