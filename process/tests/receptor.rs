@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/blocker.rs"]
+mod blocker;
+#[path = "../../kernel/tests/support/tickers.rs"]
+mod tickers;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -10,7 +14,9 @@ use std::{
     time::Duration,
 };
 
-use tools::{on_each, until};
+use blocker::Blocker;
+use tickers::Tickers;
+use tools::{on_each, runtime, until, watch};
 use weald_kernel::{sleep, yield_now};
 use weald_process::receptor::{Id, Receptor, ReceptorError};
 
@@ -280,4 +286,40 @@ fn a_receptor_ends_with_destructors_that_panic() {
             until(|| Arc::strong_count(&held) == 1);
         });
     });
+}
+
+/// More of them than there are workers. The ticks are counted, and so is what another thread of the receptor hears, while
+/// they block.
+#[test]
+fn threads_that_block_hold_up_no_other_thread_of_their_receptor_and_no_job() {
+    for workers in [1, 2] {
+        let _watch = watch();
+        let runtime = runtime(workers);
+        let tickers = Tickers::start(&runtime, 50);
+        let blocker = Blocker::default();
+        let (sender, heard) = mpsc::channel();
+        let receptor = runtime.block_on(async {
+            let receptor = Receptor::<u32>::start().unwrap();
+            for _ in 0..4 {
+                let blocker = blocker.clone();
+                receptor.spawn(move |_| blocker.block());
+            }
+            receptor
+        });
+        until(|| blocker.begun() == 4);
+        runtime.block_on(async {
+            let hears = receptor.spawn_with_id(move |thread| {
+                thread.set_handler(move |n| sender.send(n).unwrap());
+            });
+            let hears = hears.await.unwrap();
+            for n in 0..100 {
+                receptor.send(hears, n);
+            }
+        });
+        assert!(heard.iter().take(100).eq(0..100));
+        tickers.tick(100);
+        blocker.open();
+        runtime.block_on(async { receptor.end() });
+        tickers.end(&runtime);
+    }
 }

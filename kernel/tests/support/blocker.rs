@@ -39,6 +39,11 @@ impl Blocker {
         self.0.2.load(Ordering::SeqCst)
     }
 
+    /// Threads that come from now on block again.
+    pub(crate) fn close(&self) {
+        *self.0.0.lock().unwrap() = false;
+    }
+
     pub(crate) fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
