@@ -10,6 +10,7 @@ mod tools;
 use std::{
     sync::{
         Barrier, Mutex,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, Sender},
     },
     thread,
@@ -115,6 +116,24 @@ fn scope_blocks(site: &Sender<u32>, blocked: &Mutex<Receiver<()>>) {
     });
 }
 
+/// As [`join_blocks`], in a comparison of a sort.
+fn sort_blocks(site: &Sender<u32>, blocked: &Mutex<Receiver<()>>) {
+    let forker = thread::current().id();
+    let is_stolen = AtomicBool::new(false);
+    let compare = |a: &u32, b: &u32| {
+        if thread::current().id() == forker {
+            until(|| is_stolen.load(Ordering::SeqCst));
+        } else if !is_stolen.swap(true, Ordering::SeqCst) {
+            let _released = blocked.lock().unwrap().recv();
+        }
+        a.cmp(b)
+    };
+    let mut items: Vec<u32> = (0..20_000).rev().collect();
+    site.send(line!() + 1).unwrap();
+    fork::sort_by(&mut items, compare);
+    assert!(items.is_sorted());
+}
+
 /// Runs `forks` in a job, or on the thread of a `block_on`; the part that blocks is named by the line of the fork.
 fn a_part_is_named(forks: fn(&Sender<u32>, &Mutex<Receiver<()>>), in_a_job: bool) {
     let runtime = runtime(2);
@@ -141,7 +160,7 @@ fn a_part_is_named(forks: fn(&Sender<u32>, &Mutex<Receiver<()>>), in_a_job: bool
 fn a_stolen_part_that_blocks_is_named_by_the_line_of_its_fork() {
     let _watch = watch();
     collect_reports();
-    for forks in [join_blocks, for_each_blocks, scope_blocks] {
+    for forks in [join_blocks, for_each_blocks, scope_blocks, sort_blocks] {
         a_part_is_named(forks, true);
     }
 }

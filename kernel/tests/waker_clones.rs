@@ -1,16 +1,22 @@
 //! Wakers whose clone is user code: it may use what is being waited for, because it runs under no lock, and may be at
-//! another address than the waker.
+//! another address than the waker. It runs in the unit that polls, as whose it is watched.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code)]
 
+#[path = "support/blocker.rs"]
+mod blocker;
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tickers.rs"]
+mod tickers;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::{
     cell::Cell,
     mem::ManuallyDrop,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,8 +25,12 @@ use std::{
     time::Duration,
 };
 
+use blocker::Blocker;
+use reports::{collect_reports, reports};
+use tickers::Tickers;
 use tools::{Latch, runtime, until, watch};
-use weald_kernel::{JoinSet, Runtime, Scope, sleep};
+use weald_kernel::{JoinHandle, JoinSet, Runtime, Scope, Spawn, sleep};
+use weald_sync::channel;
 
 /// What a waker does when it is cloned.
 type OnClone = Arc<Box<dyn Fn() + Send + Sync>>;
@@ -94,6 +104,97 @@ fn a_scope_is_used_while_the_waker_is_cloned() {
     while ended.as_mut().poll(&mut cx).is_pending() {
         std::thread::yield_now();
     }
+}
+
+type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What keeps a waker while it waits. None of it ends.
+fn waits(runtime: &Runtime) -> Vec<(&'static str, Wait)> {
+    let hour = Duration::from_secs(3600);
+    let job = runtime.spawn(std::future::pending::<()>());
+    let mut set = JoinSet::new();
+    set.insert(runtime.spawn(std::future::pending::<()>()));
+    let scope = Scope::default();
+    scope.adopt(&runtime.spawn(std::future::pending::<()>()));
+    let (sender, receiver) = channel::unbounded::<()>();
+    vec![
+        ("clones in a sleep", Box::pin(sleep(hour))),
+        ("clones in a join", Box::pin(async { drop(job.await) })),
+        (
+            "clones in a set",
+            Box::pin(async move { drop(set.join_next().await) }),
+        ),
+        (
+            "clones in a scope",
+            Box::pin(async move { scope.all_ended().await }),
+        ),
+        (
+            "clones in a channel",
+            Box::pin(async move {
+                let _open = sender;
+                receiver.receive().await.unwrap();
+            }),
+        ),
+    ]
+}
+
+/// Polls `wait` once with this waker, in a job with this name.
+fn poll_in_a_job(
+    runtime: &Runtime,
+    name: &'static str,
+    mut wait: Wait,
+    waker: Waker,
+) -> JoinHandle<()> {
+    let polls = async move {
+        let mut cx = Context::from_waker(&waker);
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+    };
+    runtime
+        .block_on(async { (Spawn::new().name(name).spawn(polls),) })
+        .0
+}
+
+#[test]
+fn a_clone_that_blocks_is_named_as_the_unit_that_polls_and_stops_nobody() {
+    collect_reports();
+    let _watch = watch();
+    let runtime = runtime(1);
+    let tickers = Tickers::start(&runtime, 20);
+    for (name, wait) in waits(&runtime) {
+        let blocker = Blocker::default();
+        let blocks = blocker.clone();
+        let waker = waker(move || blocks.block());
+        let job = poll_in_a_job(&runtime, name, wait, waker);
+        until(|| blocker.begun() == 1);
+        tickers.tick(20);
+        // The same waits of others.
+        for (_, mut wait) in waits(&runtime) {
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(runtime.block_on(async { wait.as_mut().poll(&mut cx).is_pending() }));
+        }
+        let quoted = format!("`{name}` spawned at kernel/tests/waker_clones.rs:");
+        until(|| !reports("weald::monitor", &quoted).is_empty());
+        blocker.open();
+        runtime.block_on(job).unwrap();
+    }
+    tickers.end(&runtime);
+    runtime.shutdown(Duration::ZERO);
+}
+
+#[test]
+fn a_clone_that_panics_ends_the_unit_that_polls_and_no_other() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let tickers = Tickers::start(&runtime, 20);
+    for (name, wait) in waits(&runtime) {
+        let waker = waker(|| panic!("on purpose"));
+        let job = poll_in_a_job(&runtime, name, wait, waker);
+        let failed = runtime.block_on(job).unwrap_err().to_string();
+        assert!(failed.ends_with(" panicked: on purpose"), "{failed}");
+        tickers.tick(5);
+    }
+    tickers.end(&runtime);
+    runtime.shutdown(Duration::ZERO);
 }
 
 /// The waker in an executor's frame; its clones are those of the waker that the frame holds.
