@@ -96,51 +96,54 @@ impl Describe for CallOf {
 /// Calls that are still to be made. If the list is dropped, the thread that drops it makes the calls.
 #[derive(Default)]
 #[must_use = "calls that are dropped are made on the calling thread"]
-pub(crate) struct ForeignCalls(Vec<ForeignCall>);
+pub(crate) struct ForeignCalls {
+    calls: Vec<ForeignCall>,
+    /// Drops of wakers whose waits were cancelled, fewer than form a chain. They are linked as they come, because a list
+    /// of very many would take more memory than the wakers.
+    cancelled: Vec<ForeignCall>,
+}
 
 impl ForeignCalls {
     pub(crate) fn push(&mut self, call: ForeignCall) {
-        self.0.push(call);
+        if !matches!(call.0, Some(Called::Waker(FiredBy::Cancel, _))) {
+            return self.calls.push(call);
+        }
+        self.cancelled.push(call);
+        if self.cancelled.len() == CHAIN {
+            self.begin_chain();
+        }
+    }
+
+    #[cold]
+    fn begin_chain(&mut self) {
+        let cancelled = self.cancelled.drain(..);
+        let wakers = cancelled.filter_map(|mut call| call.0.take()?.into_waker());
+        let chain = Called::Chain(NO_RUNTIME, wakers.collect());
+        self.calls.push(ForeignCall(Some(chain)));
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.calls.is_empty() && self.cancelled.is_empty()
     }
 
+    /// Each call by itself.
     pub(crate) fn into_calls(self) -> impl Iterator<Item = ForeignCall> {
-        self.0.into_iter()
+        let calls = self.calls.into_iter().flat_map(ForeignCall::unchained);
+        calls.chain(self.cancelled)
     }
 
     /// The jobs of this `runtime` that make the calls, in no queue.
-    pub(crate) fn into_jobs(mut self, runtime: u16) -> impl Iterator<Item = Runnable> {
-        if self.0.len() > CHAIN {
-            self.chain_cancelled(runtime);
-        }
-        self.0.into_iter().map(move |call| call.into_job(runtime))
-    }
-
-    #[cold]
-    fn chain_cancelled(&mut self, runtime: u16) {
-        let mut chain = Vec::new();
-        for mut call in std::mem::take(&mut self.0) {
-            match call.0.take() {
-                Some(Called::Waker(FiredBy::Cancel, waker)) => chain.push(waker),
-                other => self.0.push(ForeignCall(other)),
-            }
-            if chain.len() == CHAIN {
-                let full = std::mem::take(&mut chain);
-                self.0.push(ForeignCall(Some(Called::Chain(runtime, full))));
-            }
-        }
-        let rest = chain.into_iter();
-        self.0
-            .extend(rest.map(|waker| ForeignCall::new(FiredBy::Cancel, waker)));
+    pub(crate) fn into_jobs(self, runtime: u16) -> impl Iterator<Item = Runnable> {
+        let calls = self.calls.into_iter().chain(self.cancelled);
+        calls.map(move |call| call.into_job(runtime))
     }
 }
 
-/// How many wakers of cancelled waits form a chain, if there are more.
+/// How many wakers of cancelled waits form a chain.
 const CHAIN: usize = 256;
+/// Stands for the runtime of a chain that no job drops yet.
+const NO_RUNTIME: u16 = u16::MAX;
 
 /// A waker that is woken or dropped, or other user code that is called: once, when this value is polled or dropped.
 pub(crate) struct ForeignCall(Option<Called>);
@@ -170,6 +173,13 @@ impl Called {
                 | Called::Chain(..)
                 | Called::Code(_, CodeKind::Destructor, _)
         )
+    }
+
+    fn into_waker(self) -> Option<Waker> {
+        match self {
+            Called::Waker(_, waker) => Some(waker),
+            Called::Chain(..) | Called::Code(..) => None,
+        }
     }
 
     /// What fires the waker, and the waker.
@@ -228,6 +238,18 @@ impl ForeignCall {
         ForeignCall(Some(Called::Code(named, kind, code)))
     }
 
+    /// The calls of a chain, or this one.
+    fn unchained(mut self) -> Vec<ForeignCall> {
+        match self.0.take() {
+            Some(Called::Chain(_, wakers)) => {
+                let by = FiredBy::Cancel;
+                let wakers = wakers.into_iter();
+                wakers.map(|waker| ForeignCall::new(by, waker)).collect()
+            }
+            other => vec![ForeignCall(other)],
+        }
+    }
+
     /// The job that makes this call begins: if it is the first of a chain, another job goes on with the others.
     fn leave_chain(&mut self) {
         if let Some(Called::Chain(runtime, wakers)) = &mut self.0
@@ -268,7 +290,10 @@ impl ForeignCall {
         called.name(called.registrar().as_ref().map(LateName::known))
     }
 
-    fn into_job(self, runtime: u16) -> Runnable {
+    fn into_job(mut self, runtime: u16) -> Runnable {
+        if let Some(Called::Chain(of, _)) = &mut self.0 {
+            *of = runtime;
+        }
         let called = self.0.as_ref();
         let registrar = called.and_then(Called::registrar);
         let kind = called.and_then(|called| called.kind(registrar.as_ref()));

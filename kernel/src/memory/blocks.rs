@@ -115,9 +115,11 @@ pub(crate) fn flush() {
     crate::memory::cache::flush();
 }
 
-/// Returns chunks without a block in use to the system, and their total size to the caller. Any thread; the time
-/// grows with the number of free blocks. Blocks in other threads' caches stay there.
+/// Returns chunks without a block in use to the system, and their total size to the caller, and what the system's
+/// allocator keeps free. Any thread; the time grows with the number of free blocks. Blocks in other threads' caches
+/// stay there.
 pub(crate) fn trim() -> usize {
+    crate::memory::plain::trim();
     crate::memory::cache::flush();
     let empty = crate::memory::depot::take_empty_chunks();
     crate::memory::region::give_back(empty)

@@ -82,6 +82,19 @@ pub(super) fn with_job(block: NonNull<u8>, act: &mut dyn FnMut(NonNull<u8>)) {
     }
 }
 
+/// Gives back to the system what the C library's allocator keeps free: of the blocks here, of the boxes in which the
+/// runtime keeps foreign wakers, and of all else that the program had from it. That allocator has a heap for each few
+/// threads, and gives back by itself only what is free at the end of one.
+///
+/// Threads that use a heap wait while it is looked through.
+pub(super) fn trim() {
+    #[cfg(all(target_env = "gnu", not(miri)))]
+    // SAFETY: any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 fn at_least_a_link(layout: Layout) -> Layout {
     Layout::from_size_align(layout.size().max(8), layout.align().max(8))
         .expect("a layout stays valid when it grows to a word")
