@@ -1,5 +1,5 @@
-//! The states of a machine are the user's values: their clones and comparisons run in the machine, which is named if one
-//! blocks, and which a panic ends. Nobody else is hurt.
+//! The states of a machine are the user's values: their clones and comparisons run in the machine, which is named if
+//! one blocks, and which a panic ends. Nobody else is hurt.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

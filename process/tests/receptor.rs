@@ -288,8 +288,8 @@ fn a_receptor_ends_with_destructors_that_panic() {
     });
 }
 
-/// More of them than there are workers. The ticks are counted, and so is what another thread of the receptor hears, while
-/// they block.
+/// More of them than there are workers. The ticks are counted, and so is what another thread of the receptor hears,
+/// while they block.
 #[test]
 fn threads_that_block_hold_up_no_other_thread_of_their_receptor_and_no_job() {
     for workers in [1, 2] {

@@ -98,8 +98,8 @@ impl Describe for CallOf {
 #[must_use = "calls that are dropped are made on the calling thread"]
 pub(crate) struct ForeignCalls {
     calls: Vec<ForeignCall>,
-    /// Drops of wakers whose waits were cancelled, fewer than form a chain. They are linked as they come, because a list
-    /// of very many would take more memory than the wakers.
+    /// Drops of wakers whose waits were cancelled, fewer than form a chain. Chains are made as they come, because a
+    /// list of very many calls would take more memory than the wakers.
     cancelled: Vec<ForeignCall>,
 }
 
