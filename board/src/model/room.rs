@@ -89,8 +89,9 @@ impl Boards {
             Err(error) => return Err(error.into()),
         };
         let mut edit = tree.edit().blind();
-        // The root is always there.
-        let _ = edit.put_attribute(edit.root(), "room", vec![b' '; MAX_TEXT]);
+        // The root is always there. A message needs room for its key, too, which is kept for erasures on a full disk. So
+        // a plain attribute may still be taken when no message is.
+        let _ = edit.put_erasable(edit.root(), "room", [b' '; MAX_TEXT]);
         edit.commit().await.map(|_| ())
     }
 }
