@@ -121,7 +121,7 @@ impl Ask {
     pub(crate) async fn board(&self) -> Result<BoardAt, Problem> {
         let name = self.board_name()?;
         let boards = &self.app.boards;
-        match self.query.text("at") {
+        match self.asked("at")?.unwrap_or_default() {
             "" => match boards.board(&name) {
                 // A moderator may restore it, and looks at it first.
                 Err(BoardError::BoardGone) if self.is_moderator() => {
@@ -182,7 +182,7 @@ impl Ask {
     /// 400, 404.
     pub(crate) fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
         let boards = &self.app.boards;
-        match self.query.text("at") {
+        match self.asked("at")?.unwrap_or_default() {
             "" => {
                 let boards = boards.list();
                 let newest = boards.iter().map(|board| board.version).max();
@@ -203,7 +203,7 @@ impl Ask {
     /// # Errors
     /// 400.
     pub(crate) fn from(&self) -> Result<Option<Version>, Problem> {
-        match self.query.text("from") {
+        match self.asked("from")?.unwrap_or_default() {
             "" => Ok(None),
             text => text.parse().map(Some).map_err(|_| {
                 let sentence = "`from` is no version; the links of a history have one.";
@@ -214,9 +214,23 @@ impl Ask {
 
     /// The number of the page that the query names.
     pub(crate) fn page(&self) -> Result<usize, Problem> {
-        match self.query.text("page") {
-            "" => Ok(1),
-            text => text.parse().map_err(|_| Problem::not_found()),
+        match self.asked("page")? {
+            None => Ok(1),
+            Some(text) => text.parse().map_err(|_| Problem::not_found()),
+        }
+    }
+
+    /// What the query has under a name, if it is there.
+    ///
+    /// # Errors
+    /// 400, if it is there twice: one of the two would count, and nobody would know which.
+    pub(crate) fn asked(&self, name: &str) -> Result<Option<&str>, Problem> {
+        match self.query.is_twice(name) {
+            false => Ok(self.query.get(name)),
+            true => {
+                let sentence = format!("The query has `{name}` more than once.");
+                Err(Problem::new(StatusCode::BAD_REQUEST, sentence))
+            }
         }
     }
 

@@ -95,10 +95,11 @@ fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
         })?),
         None => None,
     };
-    match last
-        .filter(|last| !last.is_empty())
-        .unwrap_or(ask.query.text("since"))
-    {
+    let last = match last.filter(|last| !last.is_empty()) {
+        Some(last) => last,
+        None => ask.asked("since")?.unwrap_or_default(),
+    };
+    match last {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
             let sentence = format!("“{text}” is no version; the id of an event is one.");

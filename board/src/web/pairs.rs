@@ -36,6 +36,11 @@ impl Pairs {
         self.get(name).unwrap_or_default()
     }
 
+    /// Whether a name has more than one value.
+    pub(crate) fn is_twice(&self, name: &str) -> bool {
+        self.0.iter().filter(|(it, _)| it == name).count() > 1
+    }
+
     /// The first value of a name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();

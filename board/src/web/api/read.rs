@@ -116,7 +116,7 @@ pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
     if let Some(known) = known(&ask.headers, &tag) {
         return Ok(known);
     }
-    let (words, page) = (ask.query.text("q"), ask.page()?);
+    let (words, page) = (ask.asked("q")?.unwrap_or_default(), ask.page()?);
     let (found, pages) = ask.app.boards.search(&board, words, page).await?;
     tagged(&ask.headers, &tag, || {
         let found = found.iter().map(MessageValue::new).collect();

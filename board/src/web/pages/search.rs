@@ -25,7 +25,8 @@ struct SearchPage {
 /// `GET /b/{board}/search`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
-    let sought: String = ask.query.text("q").chars().take(MAX_QUERY).collect();
+    let sought = ask.asked("q")?.unwrap_or_default();
+    let sought: String = sought.chars().take(MAX_QUERY).collect();
     let (found, pages) = ask.app.boards.search(&board, &sought, ask.page()?).await?;
     tagged_page(&ask, &tag(&board, ask.now), || {
         let title = match sought.trim() {
