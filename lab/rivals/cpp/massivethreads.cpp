@@ -125,7 +125,7 @@ void* pass(void* gate) {
     std::vector<myth_thread_t> threads(n);
     Gate gate;
     double total = 0;
-    const Line line = measured(n, [&](std::size_t made, std::size_t size) {
+    in_steps(n, [&](std::size_t made, std::size_t size) {
         const auto begin = Clock::now();
         for (; made < size; ++made) {
             threads[made] = myth_create(pass, &gate);
@@ -137,7 +137,7 @@ void* pass(void* gate) {
     for (const myth_thread_t thread : threads) {
         join_with(thread, 0);
     }
-    print_metrics({{"ns", total / static_cast<double>(n)}, {"bytes_per_thread", line.slope}});
+    print_metrics({{"ns", total / static_cast<double>(n)}});
 }
 
 // The work of one of several threads that are parked before the clock starts.
@@ -258,11 +258,11 @@ void condvar(std::size_t rounds) {
     print_ns(together(2, {nullptr, take_turns, &turn, 0, rounds}), rounds);
 }
 
-void run_threads(const Keys& keys, std::size_t workers) {
-    const std::string what = keys.text("what");
-    const std::size_t n = keys.number("n");
+void run_threads(std::size_t workers) {
+    const std::string what = text("what");
+    const std::size_t n = number("n");
     const bool many = what == "lock-contended" || what == "barrier";
-    const std::size_t units = many ? keys.number("threads") : 1;
+    const std::size_t units = many ? number("threads") : 1;
     start(workers);
     if (what == "create-join") {
         create_join(n);
@@ -285,13 +285,11 @@ void run_threads(const Keys& keys, std::size_t workers) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    auto workloads = fork_workloads;
-    workloads["thread"] = "n what threads";
-    return main_of(count, arguments, RIVAL " (GCC " __VERSION__ ")", workloads,
-                   [](const std::string& workload, const Keys& keys, std::size_t workers) {
+    return main_of(count, arguments, RIVAL " (GCC " __VERSION__ ")",
+                   [](const std::string& workload, std::size_t workers) {
                        if (workload == "thread") {
-                           run_threads(keys, workers);
+                           run_threads(workers);
                        }
-                       run_forks<MassiveThreads>(workload, keys, workers, start);
+                       run_forks<MassiveThreads>(workload, workers, start);
                    });
 }

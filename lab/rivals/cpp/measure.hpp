@@ -1,18 +1,14 @@
-// What the workloads measure with: the command line, the clock, resident memory and the line through it, metrics, and
-// the traffic pattern.
+// What the workloads measure with: the keys, the clock, sizes, metrics, and the traffic pattern.
+//
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
 #pragma once
 
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <initializer_list>
-#include <map>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,21 +35,11 @@ using Metric = std::pair<const char*, double>;
 
 [[noreturn]] inline void bad_usage(const std::string& sentence) { fail(sentence, 2); }
 
-// RssAnon and RssShmem of /proc/self/status, in bytes.
-inline double rss_bytes() {
-    std::ifstream status("/proc/self/status");
-    if (!status) {
-        fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.");
-    }
-    double total = 0;
-    for (std::string word; status >> word;) {
-        if (word == "RssAnon:" || word == "RssShmem:") {
-            double kilobytes = 0;
-            status >> kilobytes;
-            total += kilobytes * 1024;
-        }
-    }
-    return total;
+// Tells the starter that this program holds so many things, and waits while it reads the memory.
+inline void at(std::size_t size) {
+    std::printf("at %zu\n", size);
+    std::fflush(stdout);
+    std::getchar();
 }
 
 // Nanoseconds from one point to another.
@@ -78,115 +64,49 @@ private:
     std::uint64_t state_;
 };
 
-// The least-squares line; `squared` is the square of its correlation.
-struct Line {
-    double slope, intercept, squared;
-};
-
-// The line through numbers of things and resident memory; `grow` makes more of them, from one number to another.
+// Has `grow` make more things, from one number to another, in eight steps up to `n`; the starter draws the line through
+// their memory.
 template <class Grow>
-Line measured(std::size_t n, Grow grow) {
-    std::vector<std::pair<double, double>> points;
+void in_steps(std::size_t n, Grow grow) {
     std::size_t made = 0;
     for (std::size_t step = 0; step <= 8; ++step) {
         const std::size_t size = n * step / 8;
-        if (points.empty() || size != made) {
+        if (step == 0 || size != made) {
             grow(made, size);
-            points.emplace_back(static_cast<double>(size), rss_bytes());
+            at(size);
             made = size;
         }
     }
-    double middle = 0, level = 0, along = 0, width = 0, spread = 0;
-    for (const auto& [x, y] : points) {
-        middle += x / static_cast<double>(points.size());
-        level += y / static_cast<double>(points.size());
-    }
-    for (const auto& [x, y] : points) {
-        along += (x - middle) * (y - level);
-        width += (x - middle) * (x - middle);
-        spread += (y - level) * (y - level);
-    }
-    const double slope = along / width;
-    const double squared = spread > 0 ? along * along / (width * spread) : 1;
-    return {slope, level - slope * middle, squared};
 }
 
-// The key=value arguments; a wrong one ends the program with one sentence and exit code 2.
-class Keys {
-public:
-    // `known` are the keys that there may be, separated by spaces.
-    Keys(int count, char** arguments, const std::string& known) {
-        for (int i = 0; i < count; ++i) {
-            const std::string pair = arguments[i];
-            const auto equals = pair.find('=');
-            const std::string key = pair.substr(0, equals);
-            if (equals == std::string::npos) {
-                bad_usage("The argument `" + pair + "` is not of the form key=value.");
-            }
-            if ((" " + known + " ").find(" " + key + " ") == std::string::npos) {
-                bad_usage("The key `" + key + "` does not belong to this workload: leave it out.");
-            }
-            if (!keys_.emplace(key, pair.substr(equals + 1)).second) {
-                bad_usage("The key `" + key + "` is given twice: give it once.");
-            }
-        }
+// The value of a key; empty if it was left out.
+inline std::string text(const char* key) {
+    const char* value = std::getenv(key);
+    return value == nullptr ? "" : value;
+}
+
+// The value of a key that the starter has checked; 0 if it was left out.
+inline std::size_t number(const char* key) { return std::strtoull(text(key).c_str(), nullptr, 10); }
+
+// True for the first of two words, false for the second.
+inline bool first_of(const char* key, const std::string& first, const std::string& second) {
+    if (text(key) != first && text(key) != second) {
+        bad_usage("The key `" + std::string(key) + "` takes `" + first + "` or `" + second + "`.");
     }
+    return text(key) == first;
+}
 
-    const std::string& text(const std::string& key) const {
-        const auto found = keys_.find(key);
-        if (found == keys_.end()) {
-            bad_usage("The key `" + key + "` is missing: give it as " + key + "=VALUE.");
-        }
-        return found->second;
-    }
-
-    std::size_t number(const std::string& key) const {
-        const std::string& text = this->text(key);
-        std::size_t number = 0;
-        const char* end = text.data() + text.size();
-        const auto [rest, error] = std::from_chars(text.data(), end, number);
-        if (error != std::errc() || rest != end || number < 1) {
-            bad_usage("The key `" + key + "` takes a whole number of at least 1.");
-        }
-        return number;
-    }
-
-    // The number, or `other` if the key is left out.
-    std::size_t number_or(const std::string& key, std::size_t other) const {
-        return keys_.contains(key) ? number(key) : other;
-    }
-
-    // True for the first of two words, false for the second.
-    bool first_of(const std::string& key, const std::string& first, const std::string& second) const {
-        const std::string& text = this->text(key);
-        if (text != first && text != second) {
-            bad_usage("The key `" + key + "` takes `" + first + "` or `" + second + "`.");
-        }
-        return text == first;
-    }
-
-private:
-    std::map<std::string, std::string> keys_;
-};
-
-// Runs a workload with its keys and the number of workers; prints the version if asked to. `workloads` has the keys of
-// each besides `workers`.
+// Runs a workload with the number of workers; prints the version if asked to.
 template <class Run>
-int main_of(int count, char** arguments, const std::string& version,
-            const std::map<std::string, std::string>& workloads, Run&& run) {
+int main_of(int count, char** arguments, const std::string& version, Run&& run) {
     if (count < 2) {
-        bad_usage("No workload is given: call it as WORKLOAD key=value ..., or with --version.");
+        bad_usage("No workload is given: let rival-start call it, or give --version.");
     }
     const std::string workload = arguments[1];
     if (workload == "--version") {
         std::printf("%s\n", version.c_str());
         return 0;
     }
-    const auto known = workloads.find(workload);
-    if (known == workloads.end()) {
-        bad_usage("The workload `" + workload + "` is unknown: see the README.");
-    }
-    const Keys keys(count - 2, arguments + 2, "workers " + known->second);
-    run(workload, keys, keys.number("workers"));
-    bad_usage("There is no such program: see the README.");
+    run(workload, number("workers"));
+    bad_usage("The workload `" + workload + "` is unknown: see the README.");
 }

@@ -38,8 +38,7 @@ void start(std::size_t workers) {
 int main(int count, char** arguments) {
     const std::string version = "oneTBB " + std::to_string(TBB_VERSION_MAJOR) + "." +
                                 std::to_string(TBB_VERSION_MINOR) + " task_group";
-    return main_of(count, arguments, version, fork_workloads,
-                   [](const std::string& workload, const Keys& keys, std::size_t workers) {
-                       run_forks<OneTbb>(workload, keys, workers, start);
-                   });
+    return main_of(count, arguments, version, [](const std::string& workload, std::size_t workers) {
+        run_forks<OneTbb>(workload, workers, start);
+    });
 }

@@ -30,8 +30,7 @@ int main(int count, char** arguments) {
         omp_set_dynamic(0);
         omp_set_num_threads(static_cast<int>(workers));
     };
-    return main_of(count, arguments, version, fork_workloads,
-                   [&](const std::string& workload, const Keys& keys, std::size_t workers) {
-                       run_forks<OpenMp>(workload, keys, workers, start);
-                   });
+    return main_of(count, arguments, version, [&](const std::string& workload, std::size_t workers) {
+        run_forks<OpenMp>(workload, workers, start);
+    });
 }

@@ -30,7 +30,7 @@ struct Waiter {
 [[noreturn]] void spawn(std::size_t n) {
     Gate started(n), ended(n);
     std::vector<Waiter> handles(n);
-    const double rss_before = rss_bytes();
+    at(0);
     const auto spawning = Clock::now();
     for (Waiter& waiter : handles) {
         waiter.mailbox = std::make_unique<Mailbox<Die>>();
@@ -42,7 +42,7 @@ struct Waiter {
     }
     started.wait();
     const auto spawned = Clock::now();
-    const double grown = rss_bytes() - rss_before;
+    at(n);
 
     const auto ending = Clock::now();
     for (Waiter& waiter : handles) {
@@ -55,8 +55,7 @@ struct Waiter {
     const auto gone = Clock::now();
     const auto threads = static_cast<double>(n);
     print_metrics({{"ns_per_spawn", nanoseconds(spawning, spawned) / threads},
-                   {"ns_per_teardown", nanoseconds(ending, gone) / threads},
-                   {"bytes_per_process", grown / threads}});
+                   {"ns_per_teardown", nanoseconds(ending, gone) / threads}});
 }
 
 // Passes tokens on; the number in a token is how many hops it has left.
@@ -118,13 +117,13 @@ struct Item {
 template <typename Text>
 [[noreturn]] void mailbox(std::size_t k, const std::string& original) {
     Mailbox<Item<Text>> me;
-    const double rss_before = rss_bytes();
+    at(0);
     const auto sending = Clock::now();
     for (std::size_t i = 0; i < k; ++i) {
         me.send({Text(original), i, i + 1, static_cast<double>(i) * 0.5});
     }
     const auto sent = Clock::now();
-    const double grown = rss_bytes() - rss_before;
+    at(k);
     const auto receiving = Clock::now();
     double sum = 0;
     for (std::size_t i = 0; i < k; ++i) {
@@ -137,8 +136,7 @@ template <typename Text>
     }
     const auto messages = static_cast<double>(k);
     print_metrics({{"ns_per_send", nanoseconds(sending, sent) / messages},
-                   {"ns_per_receive", nanoseconds(receiving, received) / messages},
-                   {"bytes_per_message", grown / messages}});
+                   {"ns_per_receive", nanoseconds(receiving, received) / messages}});
 }
 
 // Threads that work at the same time, and that leave when they have done so.
@@ -272,7 +270,7 @@ volatile std::size_t used;
 
 // Threads that sleep, which is what std::thread has for code that runs later.
 [[noreturn]] void callbacks(std::size_t n, bool in_loop) {
-    const Line line = measured(n, [in_loop](std::size_t started, std::size_t size) {
+    in_steps(n, [in_loop](std::size_t started, std::size_t size) {
         for (; started < size; ++started) {
             start_thread([index = started, in_loop] {
                 do {
@@ -284,10 +282,7 @@ volatile std::size_t used;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     });
-    print_metrics({{"bytes_per_callback", line.slope},
-                   {"intercept_bytes", line.intercept},
-                   {"r", std::sqrt(line.squared)},
-                   {"r2", line.squared}});
+    print_metrics({});
 }
 
 // Binds the program to the first `workers` of the processors that it may use.
@@ -309,9 +304,8 @@ void use_processors(std::size_t workers) {
     }
 }
 
-void run(const std::string& workload, const Keys& keys, std::size_t workers) {
+void run(const std::string& workload, std::size_t workers) {
     use_processors(workers);
-    const auto number = [&](const char* key) { return keys.number(key); };
     if (workload == "spawn") {
         spawn(number("n"));
     } else if (workload == "ring") {
@@ -321,7 +315,7 @@ void run(const std::string& workload, const Keys& keys, std::size_t workers) {
         ring(number("n"), number("m"), number("tokens"));
     } else if (workload == "mailbox") {
         const std::string text(number("bytes"), 'x');
-        keys.first_of("payload", "shared", "fresh")
+        first_of("payload", "shared", "fresh")
             ? mailbox<std::string_view>(number("k"), text)
             : mailbox<std::string>(number("k"), text);
     } else if (workload == "many-to-many") {
@@ -331,20 +325,12 @@ void run(const std::string& workload, const Keys& keys, std::size_t workers) {
     } else if (workload == "ping-pong") {
         ping_pong(number("rounds"));
     } else if (workload == "callbacks") {
-        callbacks(number("n"), keys.first_of("kind", "loop", "once"));
+        callbacks(number("n"), first_of("kind", "loop", "once"));
     }
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-    return main_of(count, arguments, "std::thread (GCC " __VERSION__ ")",
-                   {{"spawn", "n"},
-                    {"ring", "n m tokens"},
-                    {"mailbox", "k bytes payload"},
-                    {"many-to-many", "processes messages"},
-                    {"fan-in", "senders messages"},
-                    {"ping-pong", "rounds"},
-                    {"callbacks", "n kind"}},
-                   run);
+    return main_of(count, arguments, "std::thread (GCC " __VERSION__ ")", run);
 }

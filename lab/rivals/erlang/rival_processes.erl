@@ -17,20 +17,18 @@ lifecycle(N) ->
                   process_flag(trap_exit, true),
                   Main ! {measured, watch(Pids)}
               end, [{message_queue_data, off_heap}]),
-    receive {measured, {Elapsed, Grown}} ->
-        rival:print([{ns, Elapsed / N}, {bytes_per_link, Grown / N}])
-    end.
+    receive {measured, Elapsed} -> rival:print([{ns, Elapsed / N}]) end.
 
 watch(Pids) ->
-    Before = rival:rss_bytes(),
+    rival:at(0),
     Clock = rival:now_ns(),
     lists:foreach(fun(Pid) -> link(Pid), monitor(process, Pid) end, Pids),
     Watching = rival:now_ns() - Clock,
-    Grown = max(rival:rss_bytes() - Before, 0),
+    rival:at(length(Pids)),
     Again = rival:now_ns(),
     lists:foreach(fun(Pid) -> Pid ! die end, Pids),
     notices(2 * length(Pids)),
-    {Watching + rival:now_ns() - Again, Grown}.
+    Watching + rival:now_ns() - Again.
 
 notices(0) ->
     ok;

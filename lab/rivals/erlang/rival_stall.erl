@@ -8,8 +8,6 @@
 -define(BURST, 2000).
 %% How long everything runs undisturbed before a burst.
 -define(CALM, 500).
-%% How much of a burst passes before its ticks count.
--define(FIRST, 100).
 -define(HANDOFF_WORK, 50).
 -define(HOUR, 3600000).
 -define(SLEEP_BEGINS, 20).
@@ -30,7 +28,7 @@ stall(Offender, Offenders, Burst, Seconds, Pingers) ->
     Begin = rival:now_ns() + Calm * 1000000,
     spawn(fun() ->
               Length = (Calm + Seconds * 1000) * 1000000,
-              Main ! {ticked, tick(Length, {Begin, Burst}, Counters, Pairs)}
+              Main ! {ticked, tick(Length, Begin, Counters, Pairs)}
           end),
     case Burst of
         yes -> timer:sleep(?CALM), Offend();
@@ -38,21 +36,14 @@ stall(Offender, Offenders, Burst, Seconds, Pingers) ->
     end,
     receive {ticked, Metrics} -> rival:print(Metrics) end.
 
-tick(Length, {Begin, Burst}, Counters, Pairs) ->
+%% Prints when each sleep ended, counted from the first offence, and how late.
+tick(Length, Begin, Counters, Pairs) ->
     Clock = rival:now_ns(),
     Before = total(Counters, Pairs),
     Ticks = tick_until(Clock + Length, []),
     {Hops, Running} = {total(Counters, Pairs) - Before, rival:now_ns() - Clock},
-    %% Lateness counts from the first offence, the ticks of a burst 100 ms later.
-    From = case Burst of yes -> Begin + ?FIRST * 1000000; no -> Begin end,
-    Lateness = [Late || {At, Late} <- Ticks, At >= Begin],
-    Counted = [At || {At, _} <- Ticks, At >= From],
-    Room = (lists:max([From | Counted]) - From) / (?TICK * 1000000),
-    [{ticks, length(Counted)},
-     {ticks_percent, min(100 * length(Counted) / max(Room, 1), 100)},
-     {lateness_p999_ms, rival:milliseconds(Lateness, 0.999)},
-     {lateness_worst_ms, rival:milliseconds(Lateness, 1)}
-     | [{ns_per_hop, Running / Hops} || Hops > 0]].
+    [io:format("tick ~b ~b~n", [At - Begin, Late]) || {At, Late} <- lists:reverse(Ticks)],
+    [{ns_per_hop, Running / Hops} || Hops > 0].
 
 tick_until(End, Ticks) ->
     Start = rival:now_ns(),
@@ -111,11 +102,8 @@ handoff(Rounds) ->
               Woken = spawn(fun() -> answer(Waker) end),
               Main ! {lateness, [wake_and_compute(Woken) || _ <- lists:seq(1, Rounds)]}
           end),
-    receive
-        {lateness, Lateness} ->
-            rival:print([{lateness_worst_ms, rival:milliseconds(Lateness, 1)},
-                         {lateness_p50_ms, rival:milliseconds(Lateness, 0.5)}])
-    end.
+    receive {lateness, Lateness} -> [io:format("late ~b~n", [Late]) || Late <- Lateness] end,
+    rival:print([]).
 
 answer(Waker) ->
     receive Sent -> Waker ! {late, rival:now_ns() - Sent} end,
@@ -130,15 +118,14 @@ wake_and_compute(Woken) ->
 
 %% Processes that sleep are Erlang's means for code that runs later and can end on its own.
 callbacks(N, Kind) ->
-    rival:print_line(measure(rival:sizes(N), 0, Kind)).
-
-measure([], _, _) ->
-    [];
-measure([Size | Sizes], Started, Kind) ->
-    start(Size - Started, Started, Kind),
-    timer:sleep(?SLEEP_BEGINS),
-    Point = {Size, rival:rss_bytes()},
-    [Point | measure(Sizes, Size, Kind)].
+    Grow = fun(Size, Started) ->
+               start(Size - Started, Started, Kind),
+               timer:sleep(?SLEEP_BEGINS),
+               rival:at(Size),
+               Size
+           end,
+    lists:foldl(Grow, 0, lists:usort([N * Step div 8 || Step <- lists:seq(0, 8)])),
+    rival:print([]).
 
 start(0, _, _) ->
     ok;

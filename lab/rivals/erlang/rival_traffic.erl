@@ -4,6 +4,13 @@
 -export([spawn/1, ring/3, mailbox/3, many_to_many/2, fan_in/2, burst_send/3, ping_pong/1]).
 -compile({no_auto_import, [spawn/1]}).
 
+%% What Elixir's compiler makes of a send; all other instructions of these programs are those that Erlang's makes.
+-ifdef(ELIXIR).
+-define(SEND(To, Message), erlang:send(To, Message)).
+-else.
+-define(SEND(To, Message), To ! Message).
+-endif.
+
 -define(LONGEST_COPIED, 64).
 -define(MASK, 16#FFFFFFFF).
 %% Above this the arithmetic of next/3 would leave the small integers.
@@ -17,21 +24,20 @@ spawn(N) ->
         rival:fail(io_lib:format("The emulator allows ~b processes: raise it with +P.", [Limit])),
     {Started, Ended} = {rival:gate(N), rival:gate(N)},
     Others = processes(),
-    RssBefore = rival:rss_bytes(),
+    rival:at(0),
     SpawnClock = rival:now_ns(),
     spawn_all(N, Started, Ended),
     rival:wait(Started),
     Spawning = rival:now_ns() - SpawnClock,
-    Grown = max(rival:rss_bytes() - RssBefore, 0),
+    rival:at(N),
     Pids = processes() -- Others,
     EndClock = rival:now_ns(),
-    lists:foreach(fun(Pid) -> Pid ! die end, Pids),
+    lists:foreach(fun(Pid) -> ?SEND(Pid, die) end, Pids),
     rival:wait(Ended),
     wait_until_gone(length(Others)),
     Ending = rival:now_ns() - EndClock,
     rival:print([{ns_per_spawn, Spawning / N},
-                 {ns_per_teardown, Ending / N},
-                 {bytes_per_process, Grown / N}]).
+                 {ns_per_teardown, Ending / N}]).
 
 spawn_all(0, _, _) ->
     ok;
@@ -59,11 +65,11 @@ ring(N, M, Tokens) ->
     %% the end.
     Last = erlang:spawn(fun() -> receive {neighbour, First} -> pass(First, Started, Arrived) end end),
     Pids = build(N - 1, [Last], Started, Arrived),
-    Last ! {neighbour, hd(Pids)},
+    ?SEND(Last, {neighbour, hd(Pids)}),
     Nodes = list_to_tuple(Pids),
     rival:wait(Started),
     Clock = rival:now_ns(),
-    [element(Token * N div Tokens + 1, Nodes) ! N * M || Token <- lists:seq(0, Tokens - 1)],
+    [?SEND(element(Token * N div Tokens + 1, Nodes), N * M) || Token <- lists:seq(0, Tokens - 1)],
     rival:wait(Arrived),
     End = rival:now_ns(),
     rival:print([{ns_per_hop, (End - Clock) / (N * M * Tokens)},
@@ -83,7 +89,7 @@ pass(Neighbour, Started, Arrived) ->
 loop(Neighbour, Arrived) ->
     receive
         0 -> rival:count(Arrived);
-        Hops -> Neighbour ! Hops - 1
+        Hops -> ?SEND(Neighbour, Hops - 1)
     end,
     loop(Neighbour, Arrived).
 
@@ -95,20 +101,19 @@ mailbox(K, Bytes, Payload) ->
     persistent_term:put(?MODULE, Original),
     Text = text(Payload, Original),
     process_flag(message_queue_data, off_heap),
-    RssBefore = rival:rss_bytes(),
+    rival:at(0),
     SendClock = rival:now_ns(),
     case Payload of
         fresh when Bytes > ?LONGEST_COPIED -> send_copies(K, Text);
         _ -> send(K, Text)
     end,
     Sending = rival:now_ns() - SendClock,
-    Grown = max(rival:rss_bytes() - RssBefore, 0),
+    rival:at(K),
     ReceiveClock = rival:now_ns(),
     receive_all(K),
     Receiving = rival:now_ns() - ReceiveClock,
     rival:print([{ns_per_send, Sending / K},
-                 {ns_per_receive, Receiving / K},
-                 {bytes_per_message, Grown / K}]).
+                 {ns_per_receive, Receiving / K}]).
 
 %% A persistent term is a literal to the processes that get it: messages refer to it.
 text(shared, _) -> persistent_term:get(?MODULE);
@@ -117,13 +122,13 @@ text(fresh, Original) -> Original.
 send(0, _) ->
     ok;
 send(K, Text) ->
-    self() ! {Text, K, K + 1, K * 0.5},
+    ?SEND(self(), {Text, K, K + 1, K * 0.5}),
     send(K - 1, Text).
 
 send_copies(0, _) ->
     ok;
 send_copies(K, Text) ->
-    self() ! {binary:copy(Text), K, K + 1, K * 0.5},
+    ?SEND(self(), {binary:copy(Text), K, K + 1, K * 0.5}),
     send_copies(K - 1, Text).
 
 receive_all(0) ->
@@ -164,7 +169,7 @@ send_to_others(0, _, _, _, _) ->
     ok;
 send_to_others(M, High, Low, P, Pids) ->
     {NextHigh, NextLow, Target} = next(High, Low, P),
-    element(Target, Pids) ! M,
+    ?SEND(element(Target, Pids), M),
     send_to_others(M - 1, NextHigh, NextLow, P, Pids).
 
 receive_numbers(0) ->
@@ -207,7 +212,7 @@ send_share(Receiver, Messages, Started) ->
 send_numbers(0, _) ->
     ok;
 send_numbers(Left, Receiver) ->
-    Receiver ! Left,
+    ?SEND(Receiver, Left),
     send_numbers(Left - 1, Receiver).
 
 %% One process sends to each of its receivers in turn.
@@ -238,19 +243,19 @@ ping_pong(Rounds) ->
     Done = rival:gate(1),
     Ping = erlang:spawn(fun() -> receive {peer, Pong} -> ping(Pong, Done) end end),
     Pong = erlang:spawn(fun() -> pong(Ping) end),
-    Ping ! {peer, Pong},
+    ?SEND(Ping, {peer, Pong}),
     rival:settle(),
     Clock = rival:now_ns(),
-    Ping ! Rounds,
+    ?SEND(Ping, Rounds),
     rival:wait(Done),
     rival:print([{ns_per_round_trip, (rival:now_ns() - Clock) / Rounds}]).
 
 ping(Pong, Done) ->
     receive
         0 -> rival:count(Done);
-        Left -> Pong ! Left - 1, ping(Pong, Done)
+        Left -> ?SEND(Pong, Left - 1), ping(Pong, Done)
     end.
 
 pong(Ping) ->
-    receive Left -> Ping ! Left end,
+    receive Left -> ?SEND(Ping, Left) end,
     pong(Ping).

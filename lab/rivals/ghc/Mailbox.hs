@@ -25,13 +25,13 @@ mailbox k bytes fresh = do
   let copy = unsafeUseAsCStringLen original (uncurry createFromPtr)
       make = if fresh then copy else pure text
   me <- newQueue
-  rssBefore <- rssBytes
+  holding 0
   sendClock <- now
   forM_ [1 .. k] $ \i -> do
     sent <- make
     push me $! Message sent i (i + 1) (fromIntegral i * 0.5)
   sending <- subtract sendClock <$> now
-  grown <- subtract rssBefore <$> rssBytes
+  holding k
 
   receiveClock <- now
   replicateM_ k (pop me >>= look)
@@ -40,7 +40,6 @@ mailbox k bytes fresh = do
   printMetrics
     [ ("ns_per_send", each sending)
     , ("ns_per_receive", each receiving)
-    , ("bytes_per_message", max 0 (each grown))
     ]
 
 look :: Message -> IO ()

@@ -1,25 +1,24 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 
--- | What the workloads measure with: resident memory, a shared counter, metrics, and the pattern of
+-- | What the workloads measure with: sizes, a shared counter, metrics, and the pattern of
 -- the traffic.
 module Measure
   ( Counter, add, counted, fetchAdd, newCounter
   , Gate, newGate, count, wait
-  , badUsage, failWith, nextTarget, now, printMetrics, rssBytes
+  , badUsage, failWith, holding, nextTarget, now, printMetrics
   ) where
 
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar)
 import Control.Monad (void, when)
 import Data.Bits (shiftL, shiftR, xor)
-import Data.List (isPrefixOf)
 import Data.Word (Word64)
 import GHC.Clock (getMonotonicTimeNSec)
 import GHC.Exts
 import GHC.IO (IO (..))
 import Numeric (showFFloat)
 import System.Exit (ExitCode (..), exitWith)
-import System.IO (hPutStrLn, stderr)
+import System.IO (hFlush, hPutStrLn, stderr, stdout)
 
 -- | A number that threads add to.
 data Counter = Counter (MutableByteArray# RealWorld)
@@ -65,13 +64,9 @@ wait (Gate _ _ opened) = takeMVar opened
 now :: IO Double
 now = fromIntegral <$> getMonotonicTimeNSec
 
--- | @RssAnon@ and @RssShmem@ of @/proc/self/status@, in bytes.
-rssBytes :: IO Double
-rssBytes = do
-  status <- readFile "/proc/self/status"
-  let wanted line = any (`isPrefixOf` line) ["RssAnon:", "RssShmem:"]
-      kilobytes = [read (words line !! 1) | line <- lines status, wanted line]
-  pure $! sum kilobytes * 1024
+-- | Tells the starter that this program holds so many things, and waits while it reads the memory.
+holding :: Int -> IO ()
+holding size = putStrLn ("at " ++ show size) >> hFlush stdout >> void getLine
 
 printMetrics :: [(String, Double)] -> IO ()
 printMetrics metrics =

@@ -19,7 +19,7 @@ spawn n = do
   ended <- newGate n
   unused <- newEmptyMVar
   handles <- newArray (0, n - 1) unused :: IO (IOArray Int (MVar ()))
-  rssBefore <- rssBytes
+  holding 0
   spawnClock <- now
   forM_ [0 .. n - 1] $ \i -> do
     mailbox <- newEmptyMVar
@@ -27,7 +27,7 @@ spawn n = do
     forkIO (count started >> takeMVar mailbox >> count ended)
   wait started
   spawning <- subtract spawnClock <$> now
-  grown <- subtract rssBefore <$> rssBytes
+  holding n
 
   endClock <- now
   forM_ [0 .. n - 1] $ \i -> unsafeRead handles i >>= \mailbox -> putMVar mailbox ()
@@ -37,5 +37,4 @@ spawn n = do
   printMetrics
     [ ("ns_per_spawn", each spawning)
     , ("ns_per_teardown", each ending)
-    , ("bytes_per_process", max 0 (each grown))
     ]

@@ -31,11 +31,11 @@ onThreads threads tasks task = do
 treeRead :: Shape -> Int -> Int -> IO ()
 treeRead shape tasks workers = do
   touchNursery
-  before <- bytesInUse
+  atRest 0
   tree <- publish (build shape 0)
   nodes <- nodeCount <$> newest tree
   when (nodes /= sizeOf shape) (failWith "The tree does not have as many nodes as its shape.")
-  grown <- subtract before <$> bytesInUse
+  atRest nodes
   let known = paths shape
   _ <- evaluate (pathAt known 0)
   visited <- newCounter
@@ -48,13 +48,12 @@ treeRead shape tasks workers = do
     failWith "The tasks counted a different number of nodes than their versions have."
   printMetrics
     [ ("ns_per_node", elapsed / fromIntegral seen)
-    , ("bytes_per_node", grown / fromIntegral nodes)
     , ("s", elapsed / 1e9)
     ]
 
--- | Resident memory after a full garbage collection.
-bytesInUse :: IO Double
-bytesInUse = performMajorGC >> rssBytes
+-- | The size after a full garbage collection.
+atRest :: Int -> IO ()
+atRest size = performMajorGC >> holding size
 
 -- | Uses all the memory that new values are allocated in, so that it is resident before and after.
 touchNursery :: IO ()

@@ -6,6 +6,9 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -30,98 +33,41 @@ type program struct {
 	check func()
 	// forks is how often it forks; 0 where a cost per fork would say nothing.
 	forks int
-	// pause is how long everything sleeps before each run.
-	pause time.Duration
 }
 
-const (
-	oneRun      = time.Millisecond
-	longEnough  = 500 * time.Millisecond
-	leastRounds = 5
-	tooLong     = 5 * time.Second
-)
-
-// areEnough reports whether rounds that began at that time suffice; only slow programs get fewer.
-func areEnough(rounds int, begin time.Time) bool {
-	elapsed := time.Since(begin)
-	return rounds >= leastRounds && elapsed >= longEnough || rounds > 0 && elapsed >= tooLong
-}
-
-// timed returns the mean milliseconds of this many runs.
-func (p *program) timed(run func(), repeats int) float64 {
+// timed returns the mean nanoseconds of this many runs.
+func (p *program) timed(run func(), repeats int, pause time.Duration) float64 {
 	var total time.Duration
 	for range repeats {
 		p.reset()
-		if p.pause > 0 {
-			time.Sleep(p.pause)
+		if pause > 0 {
+			time.Sleep(pause)
 		}
 		clock := time.Now()
 		run()
 		total += time.Since(clock)
 		p.check()
 	}
-	return milliseconds(total) / float64(repeats)
+	return per(total, repeats)
 }
 
-// measure runs the serial and the forking form in turns: the same rounds and figures as in
-// lab/src/programs/measure.rs.
-func (p *program) measure(workers int, forks bool) {
-	once := p.timed(p.serial, 1)
-	repeats := max(1, int(milliseconds(oneRun)/(once+1e-6)))
-	var serial, forking, ratios, beyond []float64
-	if forks {
-		// The stacks that a first run creates are not part of the cost of a fork.
-		p.timed(p.forking, 1)
-	}
-	for begin := time.Now(); !areEnough(len(serial), begin); {
-		forksFirst := len(serial)%2 == 1
-		if forks && forksFirst {
-			forking = append(forking, p.timed(p.forking, repeats))
+// run does what the starter asks for: it decides on the rounds, as for lab/src/programs/measure.rs.
+func (p *program) run() {
+	pause := time.Duration(number("pause_us")) * time.Microsecond
+	forms := map[string]func(){"serial": p.serial, "forking": p.forking}
+	fmt.Println("forks", p.forks)
+	var form string
+	var repeats int
+	for asked := bufio.NewReader(os.Stdin); ; {
+		if _, err := fmt.Fscanln(asked, &form, &repeats); err != nil {
+			return
 		}
-		serial = append(serial, p.timed(p.serial, repeats))
-		if forks && !forksFirst {
-			forking = append(forking, p.timed(p.forking, repeats))
-		}
+		fmt.Printf("%.3f\n", p.timed(forms[form], repeats, pause))
 	}
-	if !forks {
-		printMetrics(metric{"ms", median(serial)})
-		return
-	}
-	for i := range serial {
-		ratios = append(ratios, serial[i]/forking[i])
-		beyond = append(beyond, float64(workers)*forking[i]-serial[i])
-	}
-	metrics := []metric{
-		{"ms", median(forking)},
-		{"speedup", median(ratios)},
-		{"ms_serial", median(serial)},
-	}
-	if p.forks > 0 {
-		metrics = append(metrics, metric{"ns_per_fork", 1e6 * median(beyond) / float64(p.forks)})
-	}
-	printMetrics(metrics...)
 }
 
-func median(values []float64) float64 {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	half := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[half]
-	}
-	return (sorted[half-1] + sorted[half]) / 2
-}
-
-// run reads the keys that all of these programs have, and measures it.
-func (p *program) run(k keys) {
-	if _, pauses := k["pause_us"]; pauses {
-		p.pause = time.Duration(k.number("pause_us", 0)) * time.Microsecond
-	}
-	p.measure(k.count("workers"), k.word("forking", "never", "yes") == "yes")
-}
-
-func forkFib(k keys) {
-	n := k.number("n", 1)
+func forkFib() {
+	n := number("n")
 	if n > 90 {
 		badUsage("The number of forks would not fit: give n of at most 90.")
 	}
@@ -143,7 +89,7 @@ func forkFib(k keys) {
 		},
 		forks: forks,
 	}
-	forked.run(k)
+	forked.run()
 }
 
 func fib(n int) int {
@@ -167,10 +113,10 @@ const (
 	forkedAbove = 400
 )
 
-func forkQuicksort(k keys) {
-	n := k.number("n", 1)
+func forkQuicksort() {
+	n := number("n")
 	given := make([]uint32, n)
-	if k.word("data", "seed", "random") == "seed" {
+	if word("data", "seed", "random") == "seed" {
 		state := uint32(7)
 		for i := range given {
 			state = (state*2017 + 2020) % 2027
@@ -198,7 +144,7 @@ func forkQuicksort(k keys) {
 			}
 		},
 	}
-	forked.run(k)
+	forked.run()
 }
 
 func sort(data []uint32) {
@@ -264,8 +210,8 @@ type board struct {
 	rows, n int
 }
 
-func forkQueens(k keys) {
-	n := k.number("n", 1)
+func forkQueens() {
+	n := number("n")
 	if n > most {
 		badUsage("The board is too large: give n of at most 16.")
 	}
@@ -282,7 +228,7 @@ func forkQueens(k keys) {
 		},
 		forks: forks,
 	}
-	forked.run(k)
+	forked.run()
 }
 
 // free returns the columns of the next row that no queen threatens.

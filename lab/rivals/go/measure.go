@@ -1,14 +1,11 @@
-// What the workloads measure with: resident memory, metrics, lateness, the traffic pattern, work
-// without waiting.
+// What the workloads measure with: metrics, sizes, the traffic pattern, work without waiting.
 
 package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,25 +50,10 @@ func per(duration time.Duration, units ...int) float64 {
 	return result
 }
 
-func milliseconds(duration time.Duration) float64 {
-	return float64(duration.Nanoseconds()) / 1e6
-}
-
-// rssBytes is the resident memory: RssAnon and RssShmem of /proc/self/status.
-func rssBytes() int {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.")
-	}
-	total := 0
-	for _, line := range strings.Split(string(status), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && (fields[0] == "RssAnon:" || fields[0] == "RssShmem:") {
-			kilobytes, _ := strconv.Atoi(fields[1])
-			total += kilobytes * 1024
-		}
-	}
-	return total
+// at tells the starter that this program holds so many things, and waits while it reads the memory.
+func at(size int) {
+	fmt.Println("at", size)
+	os.Stdin.Read(make([]byte, 1))
 }
 
 // bindToProcessors binds every thread of this program to the first of the processors that it may use.
@@ -106,16 +88,6 @@ func bindToProcessors(most int) {
 	}
 }
 
-// quantile returns the value that this share of the values does not exceed; 1 gives the greatest.
-func quantile(values []time.Duration, share float64) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	rank := int(math.Ceil(share * float64(len(values))))
-	return values[max(rank, 1)-1]
-}
-
 // xorshift is the generator xorshift64 (shifts 13, 7, 17); process i is seeded with i + 1.
 type xorshift uint64
 
@@ -142,35 +114,14 @@ func computeFor(duration time.Duration) {
 	computed = state
 }
 
-// line is a least-squares line; squared is the square of its correlation.
-type line struct {
-	slope, intercept, squared float64
-}
-
-// measureSizes makes something grow to n in eight steps and returns the line through its sizes and the resident memory.
-func measureSizes(n int, grow func(size int)) line {
-	var x, y []float64
+// growInSteps makes something grow to n in eight steps; the starter draws the line through their memory.
+func growInSteps(n int, grow func(size int)) {
+	made := -1
 	for step := range 9 {
-		size := float64(n * step / 8)
-		if step == 0 || size != x[len(x)-1] {
-			grow(int(size))
-			x, y = append(x, size), append(y, float64(rssBytes()))
+		if size := n * step / 8; size != made {
+			grow(size)
+			at(size)
+			made = size
 		}
 	}
-	count := float64(len(x))
-	var middle, level, along, width, spread float64
-	for i := range x {
-		middle += x[i] / count
-		level += y[i] / count
-	}
-	for i := range x {
-		along += (x[i] - middle) * (y[i] - level)
-		width += (x[i] - middle) * (x[i] - middle)
-		spread += (y[i] - level) * (y[i] - level)
-	}
-	found := line{along / width, level - along/width*middle, 1}
-	if spread > 0 {
-		found.squared = along * along / (width * spread)
-	}
-	return found
 }

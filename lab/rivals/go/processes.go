@@ -12,9 +12,9 @@ type request struct {
 	reply chan int
 }
 
-func call(k keys) {
-	rounds, hasTimeout := k.count("rounds"), k.word("timeout", "yes", "no") == "yes"
-	k.word("callee", "process", "oneshot") // Go has no servers.
+func call() {
+	rounds, hasTimeout := number("rounds"), word("timeout", "yes", "no") == "yes"
+	word("callee", "process", "oneshot") // Go has no servers.
 	callee, done := make(chan request, 1), newGate(1)
 	go func() {
 		for asked := range callee {
@@ -59,8 +59,8 @@ func check(answer, value int) {
 	}
 }
 
-func broadcast(k keys) {
-	members, rounds := k.count("members"), k.count("rounds")
+func broadcast() {
+	members, rounds := number("members"), number("rounds")
 	group := make([]chan int, members)
 	t := newTeam(members, members)
 	for i := range group {

@@ -15,8 +15,8 @@ import (
 // greeting and its type are those of every measured server.
 const greeting = "hello, world\n"
 
-func serve(accept func(net.Listener) error) func(keys) {
-	return func(keys) {
+func serve(accept func(net.Listener) error) func() {
+	return func() {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
 			fail("Cannot listen on 127.0.0.1: allow the program to do so.")

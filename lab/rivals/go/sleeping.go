@@ -3,7 +3,6 @@
 package main
 
 import (
-	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -37,27 +36,21 @@ func sleepInLoop(index int) {
 	}()
 }
 
-func callbacks(k keys) {
-	n, start, made := k.count("n"), sleepInLoop, 0
-	if k.word("kind", "once", "loop") == "once" {
+func callbacks() {
+	n, start, made := number("n"), sleepInLoop, 0
+	if word("kind", "once", "loop") == "once" {
 		start = sleepOnce
 	}
-	line := measureSizes(n, func(size int) {
+	growInSteps(n, func(size int) {
 		for ; made < size; made++ {
 			start(made)
 		}
 		time.Sleep(sleepBegins)
 	})
-	printMetrics(
-		metric{"bytes_per_callback", line.slope},
-		metric{"intercept_bytes", line.intercept},
-		metric{"r", math.Sqrt(max(line.squared, 0))},
-		metric{"r2", line.squared},
-	)
 }
 
-func timers(k keys) {
-	pending := k.count("pending")
+func timers() {
+	pending := number("pending")
 	handles := make([]*time.Timer, pending)
 	var started, stopped time.Duration
 	// The first round touches the memory; the last one counts.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -17,9 +18,7 @@ const (
 	burst     = 2 * time.Second
 	justBelow = 9 * time.Millisecond
 	// calm is how long everything runs undisturbed before a burst.
-	calm = 500 * time.Millisecond
-	// first is how much of a burst passes before its ticks count.
-	first       = 100 * time.Millisecond
+	calm        = 500 * time.Millisecond
 	handoffWork = 50 * time.Millisecond
 )
 
@@ -31,24 +30,23 @@ type exchanged struct {
 
 // ticked is the end of one sleep of the ticker.
 type ticked struct {
-	at   time.Time
-	late time.Duration
+	at, late time.Duration
 }
 
-func stall(k keys) {
-	offender := k.word("offender", "none", "blocks", "computes", "holds", "just-below", "waker")
-	offenders, isBurst := k.number("offenders", 0), k.word("burst", "no", "yes") == "yes"
+func stall() {
+	offender := word("offender", "none", "blocks", "computes", "holds", "just-below", "waker")
+	offenders, isBurst := number("offenders"), word("burst", "no", "yes") == "yes"
 	if isBurst && offender != "blocks" && offender != "computes" {
 		badUsage("A burst blocks or computes.")
 	}
 	start := func() { startOffenders(offender, offenders, isBurst) }
-	stallFor(k.count("seconds"), k.number("pingers", 0), isBurst, start)
+	stallFor(number("seconds"), number("pingers"), isBurst, start)
 }
 
 // sleepLoop is the ticker for two seconds without offenders.
-func sleepLoop(k keys) {
+func sleepLoop() {
 	pingers := 0
-	if k.word("beside", "nothing", "pingers") == "pingers" {
+	if word("beside", "nothing", "pingers") == "pingers" {
 		pingers = 1000
 	}
 	stallFor(2, pingers, false, func() {})
@@ -70,7 +68,7 @@ func stallFor(seconds, pingers int, isBurst bool, start func()) {
 		start()
 	}
 	ended := make(chan []metric)
-	go func() { ended <- runTicker(length, begin, isBurst, pairs) }()
+	go func() { ended <- runTicker(length, begin, pairs) }()
 	// The first balls come last: a pair that plays keeps its processor for 10 ms at a time, and
 	// goroutines still to be started would wait for every pair that plays already.
 	for _, serve := range serves {
@@ -92,47 +90,23 @@ func startOffenders(offender string, count int, isBurst bool) {
 	}
 }
 
-func runTicker(length time.Duration, begin time.Time, isBurst bool, pairs []exchanged) []metric {
+// runTicker prints when each sleep ended, counted from the first offence, and how late.
+func runTicker(length time.Duration, begin time.Time, pairs []exchanged) []metric {
 	var ticks []ticked
 	clock, before := time.Now(), total(pairs)
 	for time.Since(clock) < length {
 		due := time.Now().Add(tick)
 		time.Sleep(tick)
-		ticks = append(ticks, ticked{time.Now(), time.Since(due)})
+		ticks = append(ticks, ticked{time.Since(begin), time.Since(due)})
 	}
 	hops, running := total(pairs)-before, time.Since(clock)
-	metrics := judge(ticks, begin, isBurst)
-	if hops > 0 {
-		metrics = append(metrics, metric{"ns_per_hop", per(running, int(hops))})
-	}
-	return metrics
-}
-
-// judge says what the ticks say about offenders that began at begin. Lateness counts from there, the
-// ticks of a burst 100 ms later.
-func judge(ticks []ticked, begin time.Time, isBurst bool) []metric {
-	from := begin
-	if isBurst {
-		from = begin.Add(first)
-	}
-	var lateness []time.Duration
-	counted, end := 0, from
 	for _, t := range ticks {
-		if !t.at.Before(begin) {
-			lateness = append(lateness, t.late)
-		}
-		if !t.at.Before(from) {
-			counted++
-			end = t.at
-		}
+		fmt.Println("tick", t.at.Nanoseconds(), t.late.Nanoseconds())
 	}
-	room := max(float64(end.Sub(from))/float64(tick), 1)
-	return []metric{
-		{"ticks", float64(counted)},
-		{"ticks_percent", min(100*float64(counted)/room, 100)},
-		{"lateness_p999_ms", milliseconds(quantile(lateness, 0.999))},
-		{"lateness_worst_ms", milliseconds(quantile(lateness, 1))},
+	if hops == 0 {
+		return nil
 	}
+	return []metric{{"ns_per_hop", per(running, int(hops))}}
 }
 
 func total(pairs []exchanged) uint64 {
@@ -206,8 +180,8 @@ func block(length time.Duration) {
 	}
 }
 
-func handoff(k keys) {
-	rounds := k.count("rounds")
+func handoff() {
+	rounds := number("rounds")
 	woken, waker := make(chan time.Time, 1), make(chan time.Duration, 1)
 	go func() {
 		for sent := range woken {
@@ -226,9 +200,7 @@ func handoff(k keys) {
 		}
 		ended <- lateness
 	}()
-	lateness := <-ended
-	printMetrics(
-		metric{"lateness_worst_ms", milliseconds(quantile(lateness, 1))},
-		metric{"lateness_p50_ms", milliseconds(quantile(lateness, 0.5))},
-	)
+	for _, late := range <-ended {
+		fmt.Println("late", late.Nanoseconds())
+	}
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-func thread(k keys) {
-	n := k.count("n")
-	switch k.word("what", "create-join", "create-all", "parked", "yield", "lock", "lock-contended",
+func thread() {
+	n := number("n")
+	switch word("what", "create-join", "create-all", "parked", "yield", "lock", "lock-contended",
 		"barrier", "condvar") {
 	case "create-join":
 		createJoin(n)
@@ -22,9 +22,9 @@ func thread(k keys) {
 	case "lock":
 		lock(1, n, false)
 	case "lock-contended":
-		lock(k.count("threads"), n, false)
+		lock(number("threads"), n, false)
 	case "barrier":
-		meet(k.count("threads"), n)
+		meet(number("threads"), n)
 	case "condvar":
 		condvar(n)
 	}
@@ -68,7 +68,7 @@ func parked(n int) {
 	done := newGate(n)
 	var total time.Duration
 	made := 0
-	line := measureSizes(n, func(size int) {
+	growInSteps(n, func(size int) {
 		clock := time.Now()
 		if size > made {
 			arrived := newGate(size - made)
@@ -85,10 +85,7 @@ func parked(n int) {
 	})
 	close(open)
 	<-done.open
-	printMetrics(
-		metric{"ns", per(total, n)},
-		metric{"bytes_per_thread", line.slope},
-	)
+	printMetrics(metric{"ns", per(total, n)})
 }
 
 func giveWay(n int) {

@@ -12,8 +12,8 @@ import (
 const fanInRoom = 1024
 
 // spawn measures how long a goroutine takes to start and to end, and its memory while it waits.
-func spawn(k keys) {
-	n := k.count("n")
+func spawn() {
+	n := number("n")
 	started, ended := newGate(n), newGate(n)
 	handles := make([]chan int, n)
 	// A write to each element makes the array resident before the clock starts.
@@ -22,7 +22,7 @@ func spawn(k keys) {
 		handles[i] = unused
 	}
 	others := runtime.NumGoroutine()
-	before := rssBytes()
+	at(0)
 	clock := time.Now()
 	for i := range handles {
 		mailbox := make(chan int, 1)
@@ -35,7 +35,7 @@ func spawn(k keys) {
 	}
 	<-started.open
 	spawning := time.Since(clock)
-	grown := rssBytes() - before
+	at(n)
 
 	clock = time.Now()
 	for _, mailbox := range handles {
@@ -49,13 +49,12 @@ func spawn(k keys) {
 	printMetrics(
 		metric{"ns_per_spawn", per(spawning, n)},
 		metric{"ns_per_teardown", per(teardown, n)},
-		metric{"bytes_per_process", float64(grown) / float64(n)},
 	)
 }
 
 // ring has tokens go round a ring of goroutines, each of which knows only its neighbour.
-func ring(k keys) {
-	n, m, tokens := k.count("n"), k.count("m"), k.count("tokens")
+func ring() {
+	n, m, tokens := number("n"), number("m"), number("tokens")
 	if tokens > n {
 		badUsage("There are more tokens than processes: give tokens <= n.")
 	}
@@ -84,7 +83,7 @@ func ring(k keys) {
 	running := time.Since(clock)
 	printMetrics(
 		metric{"ns_per_hop", per(running, n, m, tokens)},
-		metric{"ms_with_setup", milliseconds(time.Since(setup))},
+		metric{"ms_with_setup", 1e3 * time.Since(setup).Seconds()},
 	)
 }
 
@@ -112,10 +111,10 @@ type message struct {
 var received float64
 
 // mailbox has one goroutine send itself messages over a channel that has room for all, and then receive them.
-func mailbox(keys keys) {
-	k, fresh := keys.count("k"), keys.word("payload", "shared", "fresh") == "fresh"
-	text := strings.Repeat("x", keys.count("bytes"))
-	before := rssBytes()
+func mailbox() {
+	k, fresh := number("k"), word("payload", "shared", "fresh") == "fresh"
+	text := strings.Repeat("x", number("bytes"))
+	at(0)
 	me := make(chan message, k)
 	clock := time.Now()
 	for i := range k {
@@ -126,7 +125,7 @@ func mailbox(keys keys) {
 		me <- message{sent, i, i + 1, float64(i) * 0.5}
 	}
 	sending := time.Since(clock)
-	grown := rssBytes() - before
+	at(k)
 
 	clock = time.Now()
 	for range k {
@@ -137,13 +136,12 @@ func mailbox(keys keys) {
 	printMetrics(
 		metric{"ns_per_send", per(sending, k)},
 		metric{"ns_per_receive", per(receiving, k)},
-		metric{"bytes_per_message", float64(grown) / float64(k)},
 	)
 }
 
 // manyToMany has goroutines send to pseudo-random others.
-func manyToMany(k keys) {
-	processes, messages := k.count("processes"), k.count("messages")
+func manyToMany() {
+	processes, messages := number("processes"), number("messages")
 	expected := expectedCounts(processes, messages)
 	everyone := make([]chan int, processes)
 	for i := range everyone {
@@ -182,8 +180,8 @@ func expectedCounts(processes, messages int) []int {
 }
 
 // fanIn has many senders and one receiver.
-func fanIn(k keys) {
-	senders, messages := k.count("senders"), k.count("messages")
+func fanIn() {
+	senders, messages := number("senders"), number("messages")
 	t := newTeam(senders+1, 1)
 	receiver := make(chan int, fanInRoom)
 	t.addWaiting(func() { receive(receiver, senders*messages) })
@@ -194,10 +192,10 @@ func fanIn(k keys) {
 }
 
 // burstSend has one goroutine send to each of its receivers in turn.
-func burstSend(k keys) {
-	receivers := k.count("receivers")
-	each := (k.count("messages") + receivers - 1) / receivers
-	bindToProcessors(k.count("cores"))
+func burstSend() {
+	receivers := number("receivers")
+	each := (number("messages") + receivers - 1) / receivers
+	bindToProcessors(number("cores"))
 	t := newTeam(receivers+1, receivers)
 	everyone := make([]chan int, receivers)
 	for i := range everyone {
@@ -215,8 +213,8 @@ func burstSend(k keys) {
 }
 
 // pingPong has two goroutines send one small integer back and forth.
-func pingPong(k keys) {
-	rounds := k.count("rounds")
+func pingPong() {
+	rounds := number("rounds")
 	t := newTeam(2, 1)
 	ping, pong := make(chan int, 1), make(chan int, 1)
 	t.addWaiting(func() {

@@ -35,8 +35,8 @@ var shapes = map[int][]int{
 	810156: {5, 5, 5, 5, 5, 6, 6, 6},
 }
 
-func (k keys) shape() []int {
-	shape, known := shapes[k.number("nodes", 1)]
+func readShape() []int {
+	shape, known := shapes[number("nodes")]
 	if !known {
 		badUsage("The key `nodes` takes 1, 100, 156, 10005 or 810156.")
 	}
@@ -203,15 +203,15 @@ func onGoroutines(workers, count int, task func(int)) time.Duration {
 // keptVersions is how many of its newest versions a tree keeps, as the forest does.
 const keptVersions = 1000
 
-func treeRead(k keys) {
-	shape, tasks := k.shape(), k.number("tasks", 1)
+func treeRead() {
+	shape, tasks := readShape(), number("tasks")
 	visit := (*node).count
-	if _, found := k["what"]; found && k.word("what", "count", "attribute") == "attribute" {
+	if word("what", "", "count", "attribute") == "attribute" {
 		visit = (*node).countAttributes
 	}
-	before := rssBytes()
+	at(0)
 	root := buildTree(shape)
-	grown := rssBytes() - before
+	at(root.count())
 	nodes, tree, paths := root.count(), publish(root), pathsOf(shape)
 	var visited atomic.Int64
 	elapsed := onGoroutines(runtime.GOMAXPROCS(0), tasks, func(number int) {
@@ -226,14 +226,13 @@ func treeRead(k keys) {
 	}
 	printMetrics(
 		metric{"ns_per_node", per(elapsed, int(visited.Load()))},
-		metric{"bytes_per_node", float64(grown) / float64(nodes)},
 		metric{"s", elapsed.Seconds()},
 	)
 }
 
-func treeWrite(k keys) {
-	shape, trees := k.shape(), k.number("trees", 1)
-	mode := k.word("mode", "bulk", "edit", "versions", "commits")
+func treeWrite() {
+	shape, trees := readShape(), number("trees")
+	mode := word("mode", "bulk", "edit", "versions", "commits")
 	paths := pathsOf(shape)
 	var names atomic.Pointer[map[string]*published]
 	writeAll := func() (time.Duration, int64) {
@@ -257,13 +256,12 @@ func treeWrite(k keys) {
 		return elapsed, correct.Load()
 	}
 	// The second time counts: memory is warm then.
-	before := rssBytes()
+	at(0)
 	writeAll()
-	grown := rssBytes() - before
+	at(trees * len(paths))
 	elapsed, correct := writeAll()
 	printMetrics(
 		metric{"ns_per_node", per(elapsed, trees, len(paths))},
-		metric{"bytes_per_node", float64(grown) / float64(trees*len(paths))},
 		metric{"s", elapsed.Seconds()},
 		metric{"correct", float64(correct)},
 	)
@@ -298,11 +296,11 @@ func writeOne(shape []int, mode string, paths [][]int) *published {
 // names are the attributes; a commit puts one of them.
 var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
-func hotTree(k keys) {
-	shape, writers, commits := k.shape(), k.number("writers", 1), k.number("commits", 1)
-	threads := k.word("kind", "threads", "processes") == "threads"
+func hotTree() {
+	shape, writers, commits := readShape(), number("writers"), number("commits")
+	threads := word("kind", "threads", "processes") == "threads"
 	versions := 0
-	if k.word("retention", "kept", "none") == "kept" {
+	if word("retention", "kept", "none") == "kept" {
 		versions = keptVersions
 	}
 	tree, paths := publish(buildTree(shape)), pathsOf(shape)
@@ -332,15 +330,16 @@ func hotTree(k keys) {
 	}
 	elapsed := t.run()
 	all := slices.Concat(latencies...)
+	slices.Sort(all)
 	printMetrics(
 		metric{"commits_per_s", float64(len(all)) / elapsed.Seconds()},
-		metric{"p99_us", float64(quantile(all, 0.99).Nanoseconds()) / 1e3},
+		metric{"p99_us", float64(all[(len(all)*99+99)/100-1].Nanoseconds()) / 1e3},
 		metric{"retries_per_commit", float64(tree.retries.Load()) / float64(len(all))},
 	)
 }
 
-func appendMany(k keys) {
-	children, commits := k.number("children", 1), k.number("commits", 1)
+func appendMany() {
+	children, commits := number("children"), number("commits")
 	list := make([]*node, children)
 	for at := range list {
 		list[at] = over(at, []*node{over(at, nil)})
@@ -359,9 +358,9 @@ func appendMany(k keys) {
 	printMetrics(metric{"ns", per(elapsed, commits)})
 }
 
-func snapshot(k keys) {
-	shape, reads := k.shape(), k.number("reads", 1)
-	k.word("what", "borrowed", "owned") // The collector makes them the same.
+func snapshot() {
+	shape, reads := readShape(), number("reads")
+	word("what", "borrowed", "owned") // The collector makes them the same.
 	tree := publish(buildTree(shape))
 	workers := runtime.GOMAXPROCS(0)
 	var seen atomic.Int64

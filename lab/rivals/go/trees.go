@@ -39,9 +39,9 @@ func childrenAbove(node, levels uint64) uint64 {
 	return count
 }
 
-func forkTree(k keys) {
-	nodes, depth := uint64(k.number("n", 1)), uint64(k.number("depth", 1))
-	random := k.word("shape", "random", "left") == "random"
+func forkTree() {
+	nodes, depth := uint64(number("n")), uint64(number("depth"))
+	random := word("shape", "random", "left") == "random"
 	if !random && nodes%(2*depth) != 0 {
 		badUsage("No such tree has that many nodes: give a multiple of twice the depth.")
 	}
@@ -71,7 +71,7 @@ func forkTree(k keys) {
 		},
 		forks: forks,
 	}
-	forked.run(k)
+	forked.run()
 }
 
 func forksOfRandom(node, levels uint64) int {

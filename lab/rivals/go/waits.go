@@ -11,10 +11,10 @@ import (
 var receivedSum int
 
 // readRoom reads how many messages a channel has room for.
-func readRoom(k keys) int {
-	switch k.word("kind", "bounded", "unbounded", "rendezvous") {
+func readRoom() int {
+	switch word("kind", "bounded", "unbounded", "rendezvous") {
 	case "bounded":
-		return k.count("capacity")
+		return number("capacity")
 	case "rendezvous":
 		return 0
 	}
@@ -22,9 +22,9 @@ func readRoom(k keys) int {
 	return 0
 }
 
-func channel(k keys) {
-	senders, messages := k.count("senders"), k.count("messages")
-	messenger := make(chan int, readRoom(k))
+func channel() {
+	senders, messages := number("senders"), number("messages")
+	messenger := make(chan int, readRoom())
 	t := newTeam(senders+1, senders+1)
 	t.add(func() {
 		sum := 0
@@ -45,8 +45,8 @@ func send(messenger chan<- int, messages int) {
 	}
 }
 
-func selection(k keys) {
-	branches, messages, room := k.count("branches"), k.count("messages"), readRoom(k)
+func selection() {
+	branches, messages, room := number("branches"), number("messages"), readRoom()
 	if branches != 2 && branches != 8 {
 		badUsage("The key `branches` takes `2` or `8`.")
 	}
@@ -105,9 +105,9 @@ func fromEight(c [8]chan int, total int) int {
 	return sum
 }
 
-func lockKeys(k keys) {
-	yields := k.word("inside", "nothing", "yield") == "yield"
-	lock(k.count("units"), k.count("rounds"), yields)
+func lockKeys() {
+	yields := word("inside", "nothing", "yield") == "yield"
+	lock(number("units"), number("rounds"), yields)
 }
 
 func lock(units, rounds int, yields bool) {
@@ -205,10 +205,10 @@ func meet(units, rounds int) {
 }
 
 // footprint measures how much memory unused mutexes or channels take.
-func footprint(k keys) {
-	n := k.count("n")
-	before := rssBytes()
-	switch k.word("what", "mutex", "bounded", "rendezvous") {
+func footprint() {
+	n := number("n")
+	at(0)
+	switch word("what", "mutex", "bounded", "rendezvous") {
 	case "mutex":
 		things := make([]sync.Mutex, n)
 		for i := range things {
@@ -216,24 +216,20 @@ func footprint(k keys) {
 			things[i].Lock()
 			things[i].Unlock()
 		}
-		printGrown(before, n)
+		at(n)
 		runtime.KeepAlive(things)
 	case "bounded":
-		footprintOfChannels(before, n, 1)
+		footprintOfChannels(n, 1)
 	default:
-		footprintOfChannels(before, n, 0)
+		footprintOfChannels(n, 0)
 	}
 }
 
-func footprintOfChannels(before, n, room int) {
+func footprintOfChannels(n, room int) {
 	things := make([]chan int, n)
 	for i := range things {
 		things[i] = make(chan int, room)
 	}
-	printGrown(before, n)
+	at(n)
 	runtime.KeepAlive(things)
-}
-
-func printGrown(before, n int) {
-	printMetrics(metric{"bytes_per_object", float64(rssBytes()-before) / float64(n)})
 }

@@ -1,6 +1,8 @@
 // The rival Java: trees of immutable nodes, copied from the root to the place of an edit, and roots behind
 // atomic references.
 //
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+//
 // Invariants: tasks run on a fixed pool of as many threads as there are workers; metrics go to stdout, an
 // error is one sentence on stderr with exit code 1, or 2 for bad usage. A workload is run once or twice
 // before it is measured, so that its code is compiled by then.
@@ -10,7 +12,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -28,36 +29,25 @@ public final class Rival {
     private static final int KEPT = 1000;
     private static final String[] NAMES = {"a", "b", "c", "d", "e", "f", "g", "h"};
 
-    private final Map<String, String> keys = new TreeMap<>();
-    private final int workers;
-
-    private Rival(String[] arguments) {
-        for (int at = 1; at < arguments.length; at++) {
-            String[] pair = arguments[at].split("=", 2);
-            if (pair.length != 2 || keys.put(pair[0], pair[1]) != null) {
-                badUsage("The argument `" + arguments[at] + "` is not a new key=value.");
-            }
-        }
-        workers = number("workers");
-    }
+    private final int workers = number("workers");
 
     public static void main(String[] arguments) throws Exception {
         if (arguments.length == 0) {
-            badUsage("No workload is given: call it as WORKLOAD key=value ..., or with --version.");
+            badUsage("No workload is given: let rival-start call it, or give --version.");
         }
         if (arguments[0].equals("--version")) {
             System.out.println("OpenJDK " + Runtime.version());
             return;
         }
-        new Rival(arguments).run(arguments[0]);
+        new Rival().run(arguments[0]);
         System.exit(0);
     }
 
     private void run(String workload) throws Exception {
         switch (workload) {
             case "tree-read" -> {
-                boolean counts = !keys.containsKey("what") || word("what", "count", "attribute").equals("count");
-                read(shape(), number("tasks"), counts ? Node::count : Node::countAttributes);
+                boolean attributes = "attribute".equals(System.getenv("what"));
+                read(shape(), number("tasks"), attributes ? Node::countAttributes : Node::count);
             }
             case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "versions", "commits"));
             case "hot-tree" -> {
@@ -67,18 +57,17 @@ public final class Rival {
             }
             case "append" -> append(number("children"), number("commits"));
             case "snapshot" -> {
-                word("what", "borrowed", "owned"); // The collector makes them the same.
-                snapshot(shape(), number("reads"));
+                snapshot(shape(), number("reads")); // Owned or borrowed: the collector makes them the same.
             }
             default -> badUsage("The workload `" + workload + "` is unknown: see the README.");
         }
     }
 
     private void read(int[] shape, int tasks, ToIntFunction<Node> visit) throws Exception {
-        double before = resident();
+        at(0);
         Node root = Node.build(shape);
-        double grown = resident() - before;
         int nodes = root.count();
+        at(nodes);
         int[][] paths = Node.paths(shape);
         for (int warm = 0; warm < 5; warm++) {
             visit.applyAsInt(root);
@@ -95,16 +84,16 @@ public final class Rival {
             fail("The tasks counted a different number of nodes than their versions have.");
         }
         print("ns_per_node", (double) elapsed / visited.get());
-        print("bytes_per_node", grown / nodes);
         print("s", elapsed / 1e9);
     }
 
     private void write(int[] shape, int trees, String mode) throws Exception {
         int[][] paths = Node.paths(shape);
         long[] last = {0, 0};
-        double[] grown = {0};
         for (int time = 0; time < 2; time++) { // The second time counts.
-            double before = time == 0 ? resident() : 0;
+            if (time == 0) {
+                at(0);
+            }
             var names = new java.util.concurrent.atomic.AtomicReference<Map<String, Published>>(Map.of());
             AtomicInteger correct = new AtomicInteger();
             last[0] = onThreads(workers, trees, number -> {
@@ -124,14 +113,13 @@ public final class Rival {
             });
             last[1] = correct.get();
             if (time == 0) {
-                grown[0] = resident() - before;
+                at(trees * paths.length);
             }
             if (names.get().size() != trees) {
                 fail("A tree was not registered.");
             }
         }
         print("ns_per_node", (double) last[0] / ((long) trees * paths.length));
-        print("bytes_per_node", grown[0] / ((double) trees * paths.length));
         print("s", last[0] / 1e9);
         print("correct", last[1]);
     }
@@ -261,36 +249,24 @@ public final class Rival {
         return shape;
     }
 
-    private int number(String key) {
-        try {
-            int number = Integer.parseInt(keys.getOrDefault(key, ""));
-            if (number > 0) {
-                return number;
-            }
-        } catch (NumberFormatException odd) {
-            // Reported below.
-        }
-        badUsage("The key `" + key + "` takes a whole number of at least 1.");
-        return 0;
+    /** A number, which the starter has checked. */
+    private static int number(String key) {
+        return Integer.parseInt(System.getenv(key));
     }
 
-    private String word(String key, String... allowed) {
-        String value = keys.get(key);
+    private static String word(String key, String... allowed) {
+        String value = System.getenv(key);
         if (!List.of(allowed).contains(value)) {
             badUsage("The key `" + key + "` takes one of: " + String.join(", ", allowed) + ".");
         }
         return value;
     }
 
-    private static double resident() throws Exception {
+    /** Tells the starter that this program holds so many things, and waits while it reads the memory. */
+    private static void at(int size) throws Exception {
         System.gc();
-        double kilobytes = 0;
-        for (String line : java.nio.file.Files.readAllLines(java.nio.file.Path.of("/proc/self/status"))) {
-            if (line.startsWith("RssAnon:") || line.startsWith("RssShmem:")) {
-                kilobytes += Double.parseDouble(line.replaceAll("[^0-9]", ""));
-            }
-        }
-        return kilobytes * 1024;
+        System.out.println("at " + size);
+        System.in.read();
     }
 
     private static void print(String metric, double value) {

@@ -1,6 +1,8 @@
 // The rival Node.js: callbacks of setTimeout on the one thread that runs JavaScript.
 //
-// Invariants: the number of workers is read and changes nothing; metrics go to stdout with exit code 0, an
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+//
+// Invariants: the number of workers changes nothing; metrics go to stdout with exit code 0, an
 // error is one sentence on stderr with exit code 1, or 2 for bad usage. Memory is read after a garbage
 // collection, for which the program is started with --expose-gc.
 "use strict";
@@ -25,12 +27,11 @@ function sleep(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-// RssAnon and RssShmem of /proc/self/status, in bytes.
-function rssBytes() {
+// Tells the starter that this program holds so many things, and waits while it reads the memory.
+function at(size) {
   globalThis.gc();
-  const status = fs.readFileSync("/proc/self/status", "utf8");
-  const kilobytes = [...status.matchAll(/^Rss(?:Anon|Shmem):\s*(\d+)/gm)];
-  return kilobytes.reduce((sum, match) => sum + 1024 * Number(match[1]), 0);
+  fs.writeSync(1, `at ${size}\n`);
+  fs.readSync(0, Buffer.alloc(1));
 }
 
 function printMetrics(metrics) {
@@ -57,34 +58,15 @@ function sleepInLoop(index) {
 }
 
 async function callbacks(n, start) {
-  const points = [];
   let made = 0;
   for (let step = 0; step <= 8; step++) {
     const size = Math.floor((n * step) / 8);
     if (step > 0 && size === made) continue;
     for (; made < size; made++) start(made);
     await sleep(SETTLE_MS);
-    points.push([size, rssBytes()]);
+    at(size);
   }
-  printLine(points);
-}
-
-// Prints the least-squares line through numbers of callbacks and resident memories.
-function printLine(points) {
-  const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
-  const middle = mean(([x]) => x), level = mean(([, y]) => y);
-  const along = mean(([x, y]) => (x - middle) * (y - level));
-  const perOne = along / mean(([x]) => (x - middle) ** 2);
-  const intercept = level - perOne * middle;
-  const width = mean(([, y]) => (y - level) ** 2);
-  const beside = mean(([x, y]) => (y - intercept - perOne * x) ** 2);
-  const squared = width > 0 ? 1 - beside / width : 1;
-  printMetrics([
-    ["bytes_per_callback", perOne],
-    ["intercept_bytes", intercept],
-    ["r", Math.sqrt(Math.max(squared, 0))],
-    ["r2", squared],
-  ]);
+  process.exit(0);
 }
 
 async function timers(pending) {
@@ -126,59 +108,21 @@ async function lateness(pending) {
   return 1000 * Math.max(late[Math.ceil(pending * 0.99) - 1], 0);
 }
 
-function keysOf(pairs) {
-  const keys = new Map();
-  for (const pair of pairs) {
-    const [key, value] = pair.split("=");
-    if (value === undefined) badUsage(`The argument \`${pair}\` is not of the form key=value.`);
-    if (keys.has(key)) badUsage(`The key \`${key}\` is given twice: give it once.`);
-    keys.set(key, value);
-  }
-  return keys;
-}
-
-function take(keys, key) {
-  const value = keys.get(key);
-  if (value === undefined) badUsage(`The key \`${key}\` is missing: give it as ${key}=VALUE.`);
-  keys.delete(key);
-  return value;
-}
-
-function number(keys, key) {
-  const value = Number(take(keys, key));
-  if (!Number.isInteger(value) || value < 1) {
-    badUsage(`The key \`${key}\` takes a whole number of at least 1.`);
-  }
-  return value;
-}
-
-function workloadOf(name, keys) {
-  if (name === "timers") {
-    const pending = number(keys, "pending");
-    return () => timers(pending);
-  }
+function workloadOf(name) {
+  if (name === "timers") return () => timers(Number(process.env.pending));
   if (name !== "callbacks") badUsage(`The workload \`${name}\` is unknown: see the README.`);
-  const n = number(keys, "n");
-  const start = { once: sleepOnce, loop: sleepInLoop }[take(keys, "kind")];
+  const start = { once: sleepOnce, loop: sleepInLoop }[process.env.kind];
   if (start === undefined) badUsage("The key `kind` takes `once` or `loop`.");
-  return () => callbacks(n, start);
+  return () => callbacks(Number(process.env.n), start);
 }
 
-function main([name, ...pairs]) {
-  if (name === undefined) {
-    badUsage("No workload is given: call it as WORKLOAD key=value ..., or with --version.");
-  }
+function main([name]) {
+  if (name === undefined) badUsage("No workload is given: let rival-start call it, or give --version.");
   if (name === "--version") {
     process.stdout.write(`Node.js ${process.version.slice(1)}\n`);
     return;
   }
-  const keys = keysOf(pairs);
-  const workload = workloadOf(name, keys);
-  number(keys, "workers");
-  for (const key of keys.keys()) {
-    badUsage(`The key \`${key}\` does not belong to this workload: leave it out.`);
-  }
-  workload().catch((error) => fail(`The workload crashed: ${error}.`));
+  workloadOf(name)().catch((error) => fail(`The workload crashed: ${error}.`));
 }
 
 main(process.argv.slice(2));

@@ -96,23 +96,24 @@ pub fn never_forking<P: Program>(mut program: P, pause: Duration) -> Result<Vec<
     while !times.are_enough(begin) {
         times.time_serial(&mut program)?;
     }
-    Ok(vec![
-        ("ms", milliseconds(&times.serial)),
-        ("ms_outlined", milliseconds(&times.outlined)),
-    ])
+    Ok(times.serial_figures())
 }
 
 /// The times of single rounds.
-struct Times {
+#[derive(Debug)]
+pub struct Times {
     runs: Runs,
-    serial: Vec<Duration>,
-    outlined: Vec<Duration>,
+    /// Of the form without forks.
+    pub serial: Vec<Duration>,
+    /// Of the form whose halves are called as functions; empty if the program has none.
+    pub outlined: Vec<Duration>,
     serial_part: Vec<Duration>,
-    forking: Vec<Duration>,
+    /// Of the form with forks.
+    pub forking: Vec<Duration>,
 }
 
 /// How often a program runs for one time, and how long everything sleeps before each run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Runs {
     repeats: u32,
     pause: Duration,
@@ -137,15 +138,7 @@ fn prepared<P: Program>(
     program.keep_answer();
     let runs = Runs { repeats: 1, pause };
     let once = timed::<Plain, P>(program, &mut (), runs)?;
-    let repeats = ONE_RUN.as_nanos() / once.as_nanos().max(1);
-    let repeats = u32::try_from(repeats).unwrap_or(u32::MAX).max(1);
-    Ok(Times {
-        runs: Runs { repeats, pause },
-        serial: Vec::new(),
-        outlined: Vec::new(),
-        serial_part: Vec::new(),
-        forking: Vec::new(),
-    })
+    Ok(Times::of_runs_like(once, pause))
 }
 
 /// The mean time of this many runs.
@@ -186,7 +179,29 @@ fn forked<S: ForkSystem, P: Program>(
 }
 
 impl Times {
-    fn are_enough(&self, begin: Instant) -> bool {
+    /// No times yet of a program that takes `once` for a run.
+    #[must_use]
+    pub fn of_runs_like(once: Duration, pause: Duration) -> Self {
+        let repeats = ONE_RUN.as_nanos() / once.as_nanos().max(1);
+        let repeats = u32::try_from(repeats).unwrap_or(u32::MAX).max(1);
+        Self {
+            runs: Runs { repeats, pause },
+            serial: Vec::new(),
+            outlined: Vec::new(),
+            serial_part: Vec::new(),
+            forking: Vec::new(),
+        }
+    }
+
+    /// How often the program runs for one time.
+    #[must_use]
+    pub fn repeats(&self) -> u32 {
+        self.runs.repeats
+    }
+
+    /// Whether rounds that began at `begin` are enough.
+    #[must_use]
+    pub fn are_enough(&self, begin: Instant) -> bool {
         let elapsed = begin.elapsed();
         let rounds = self.serial.len();
         (rounds >= LEAST_ROUNDS && elapsed >= LONG_ENOUGH) || (rounds > 0 && elapsed >= TOO_LONG)
@@ -227,14 +242,28 @@ impl Times {
         true
     }
 
-    fn figures(&self, workers: usize, forks: u64) -> Vec<Figure> {
+    /// The figures of the serial forms alone.
+    #[must_use]
+    pub fn serial_figures(&self) -> Vec<Figure> {
+        let mut figures = vec![("ms", milliseconds(&self.serial))];
+        if !self.outlined.is_empty() {
+            figures.push(("ms_outlined", milliseconds(&self.outlined)));
+        }
+        figures
+    }
+
+    /// The figures of a program that forks this often; 0 where a cost for each fork would say nothing.
+    #[must_use]
+    pub fn figures(&self, workers: usize, forks: u64) -> Vec<Figure> {
         let mut figures = vec![
             ("ms", milliseconds(&self.forking)),
             ("speedup", ratio(&self.serial, &self.forking)),
-            ("speedup_outlined", ratio(&self.outlined, &self.forking)),
             ("ms_serial", milliseconds(&self.serial)),
-            ("ms_outlined", milliseconds(&self.outlined)),
         ];
+        if !self.outlined.is_empty() {
+            figures.push(("speedup_outlined", ratio(&self.outlined, &self.forking)));
+            figures.push(("ms_outlined", milliseconds(&self.outlined)));
+        }
         let workers = workers as f64;
         if !self.serial_part.is_empty() {
             let share = ratio(&self.serial_part, &self.serial);

@@ -5,19 +5,28 @@
 //! in `status` are approximate on kernels that count per CPU, which would drown a thousand small processes,
 //! so they are used only where `smaps_rollup` is missing.
 
-/// Resident bytes without pages of files.
+/// Resident bytes of this process without pages of files.
 ///
 /// # Errors
 ///
 /// A sentence if the kernel does not tell.
 pub fn resident() -> Result<u64, String> {
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
+    resident_of("self")
+}
+
+/// The same of the process with this number, as text.
+///
+/// # Errors
+///
+/// A sentence if the kernel does not tell.
+pub fn resident_of(process: &str) -> Result<u64, String> {
+    let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
     if let Some(bytes) = rollup.and_then(|text| sum(&text, &["Anonymous:", "Pss_Shmem:"])) {
         return Ok(bytes);
     }
-    let path = "/proc/self/status";
+    let path = format!("/proc/{process}/status");
     let text =
-        std::fs::read_to_string(path).map_err(|error| format!("Cannot read {path}: {error}."))?;
+        std::fs::read_to_string(&path).map_err(|error| format!("Cannot read {path}: {error}."))?;
     sum(&text, &["RssAnon:", "RssShmem:"])
         .ok_or_else(|| "This kernel does not report the memory of a process.".to_owned())
 }

@@ -35,6 +35,8 @@ impl Served {
         let mut child = Command::new(name)
             .args(arguments)
             .args(more)
+            // Some of the rivals look for their keys there.
+            .envs(more.iter().filter_map(|word| word.split_once('=')))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -24,6 +24,11 @@ impl TickLog {
         at
     }
 
+    /// A sleep ended at `at`, and so late; for what is measured in another program.
+    pub fn note(&mut self, at: Instant, late: Duration) {
+        self.0.push((at, late));
+    }
+
     /// What the ticks say about offenders that began at `begin`; nothing if there are none. Lateness counts from there,
     /// the ticks of a burst 100 ms later. They are a share of those that the clock has room for.
     #[must_use]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::bad_usage;
+use crate::report::{bad_usage, tell_version};
 
 /// The workloads and servers, each with its keys besides `workers`.
 const WORKLOADS: [(&str, &str); 40] = [
@@ -52,6 +52,14 @@ const WORKLOADS: [(&str, &str); 40] = [
     ("stall-requests", "offender offenders seconds"),
 ];
 
+/// The keys that may be left out.
+const OPTIONAL: &str = "capacity pause_us threads what asked dir durability";
+/// The keys whose value is no number.
+const WORDS: &str = "payload callee timeout offender burst beside kind inside what data forking shape chain mode \
+                     retention level dir asked op durability";
+/// The numbers that may be 0.
+const FROM_ZERO: &str = "waiting offenders pingers pause_us rest_ms";
+
 /// What a server serves.
 const SERVERS: [&str; 3] = ["serve-echo", "serve-hello", "serve-board"];
 
@@ -76,9 +84,29 @@ pub enum Kind {
     Rendezvous,
 }
 
-/// Whether `word` is a workload, in the arguments of a program that is started with another one.
-pub fn is_workload(word: &str) -> bool {
-    WORKLOADS.iter().any(|(name, _)| *name == word)
+/// All keys that there are.
+pub fn all_keys() -> impl Iterator<Item = &'static str> {
+    let keys = WORKLOADS.iter().flat_map(|(_, keys)| keys.split(' '));
+    keys.chain(["workers"])
+}
+
+fn is_one_of(key: &str, keys: &str) -> bool {
+    keys.split(' ').any(|known| known == key)
+}
+
+/// The arguments of a program that starts another one, as that program with its arguments, and the call. If they ask for the
+/// version, the program tells its own.
+pub fn split(arguments: &[String]) -> (&[String], &'static Call) {
+    let is_ours =
+        |word: &String| word == "--version" || WORKLOADS.iter().any(|(name, _)| name == word);
+    let Some(at) = arguments.iter().position(is_ours) else {
+        bad_usage("Call it as PROGRAM ... WORKLOAD key=value ..., or with --version.");
+    };
+    let (program, call) = arguments.split_at(at);
+    if call[0] == "--version" {
+        tell_version(program);
+    }
+    (program, Call::parse(call, ""))
 }
 
 impl Call {
@@ -120,7 +148,7 @@ impl Call {
                 "The argument `{pair}` is not of the form key=value."
             ));
         };
-        if key != "workers" && !keys.split(' ').any(|known| known == key) {
+        if key != "workers" && !is_one_of(key, keys) {
             bad_usage(&format!(
                 "The key `{key}` does not belong to this workload: leave it out."
             ));
@@ -128,6 +156,25 @@ impl Call {
         if self.keys.insert(key.to_owned(), value.to_owned()).is_some() {
             bad_usage(&format!("The key `{key}` is given twice: give it once."));
         }
+    }
+
+    /// All keys with their values, for a program that trusts them: none is missing, and numbers are numbers. Which words
+    /// a key takes is for the program to say.
+    pub fn checked(&self) -> impl Iterator<Item = (&str, &str)> {
+        let known = WORKLOADS.iter().find(|(name, _)| *name == self.workload);
+        for key in known.map_or("", |(_, keys)| keys).split_whitespace() {
+            if is_one_of(key, OPTIONAL) && self.optional(key).is_none() {
+                continue;
+            }
+            if is_one_of(key, WORDS) {
+                self.text(key);
+            } else {
+                self.number(key, u64::from(!is_one_of(key, FROM_ZERO)));
+            }
+        }
+        self.keys
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// A whole number of at least 1.

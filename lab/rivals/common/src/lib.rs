@@ -10,13 +10,13 @@ mod report;
 mod sleeping;
 mod stalling;
 
-pub use args::{Call, Kind, is_workload};
+pub use args::{Call, Kind, all_keys, split};
 pub use forking::fork;
 pub use measure::{
     Tally, bind_to_processors, commit_at_once, compute_for, rss_bytes, use_processors,
 };
-pub use report::{bad_usage, fail, locked_versions, per, print, print_metrics};
-pub use sleeping::{Captured, HOUR, print_line};
+pub use report::{bad_usage, fail, locked_versions, per, print, print_metrics, tell_version};
+pub use sleeping::{Captured, HOUR, figures_of_line, print_line};
 pub use stalling::{OFFENCE, Offender, REST, Stall};
 
 /// The programs that fork and join, the clients of servers, and what is measured with, from the same files that Weald

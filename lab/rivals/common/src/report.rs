@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::process::exit;
+use std::process::{Command, exit};
 use std::time::Duration;
 
 /// Prints one line per metric and ends the program, without waiting for processes that are still alive.
@@ -41,6 +41,17 @@ pub fn bad_usage(sentence: &str) -> ! {
 /// Nanoseconds of `duration` per unit of `units`.
 pub fn per(duration: Duration, units: f64) -> f64 {
     duration.as_secs_f64() * 1e9 / units
+}
+
+/// Has another program print its version, and ends this one.
+pub fn tell_version(program: &[String]) -> ! {
+    let Some((name, arguments)) = program.split_first() else {
+        bad_usage("No program is named: give its command before --version.");
+    };
+    match Command::new(name).args(arguments).arg("--version").status() {
+        Ok(status) if status.success() => exit(0),
+        _ => fail("The program does not report its version: see the message above."),
+    }
 }
 
 /// What `--version` prints: the named packages with their versions from the workspace's lock file, so

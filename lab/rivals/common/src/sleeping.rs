@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use crate::programs::measure::Figure;
 use crate::programs::slope::line;
 use crate::report::print_metrics;
 
@@ -14,13 +15,18 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// Prints the line through points of a number of sleepers and a resident memory, and ends the program.
 pub fn print_line(points: &[(f64, f64)]) -> ! {
+    print_metrics(&figures_of_line(points))
+}
+
+/// The figures of that line.
+pub fn figures_of_line(points: &[(f64, f64)]) -> [Figure; 4] {
     let line = line(points);
-    print_metrics(&[
+    [
         ("bytes_per_callback", line.slope),
         ("intercept_bytes", line.intercept),
         ("r", line.r2.max(0.0).sqrt()),
         ("r2", line.r2),
-    ])
+    ]
 }
 
 /// The data and the work of something that sleeps.

@@ -7,25 +7,16 @@
 mod stall_requests;
 mod with_hyper;
 
-use std::process::Command;
 use std::time::Duration;
 
 use common::programs::board::{Ask, BoardLoad};
 use common::programs::dialogue::Dialogue;
 use common::programs::load::{Asked, Load};
-use common::{Call, bad_usage, fail, is_workload, print};
+use common::{Call, bad_usage, print, split};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_ours = |word: &String| word == "--version" || is_workload(word);
-    let Some(at) = arguments.iter().position(is_ours) else {
-        bad_usage("Call it as SERVER ... WORKLOAD key=value ..., or with --version.");
-    };
-    let (server, call) = arguments.split_at(at);
-    if call[0] == "--version" {
-        tell_version(server);
-    }
-    let call = Call::parse(call, "");
+    let (server, call) = split(&arguments);
     let load = || Load {
         server: server.to_vec(),
         workers: call.workers,
@@ -67,17 +58,5 @@ fn board(server: &[String], call: &Call) -> Result<Vec<(&'static str, f64)>, Str
                 "Give op=read, page, write or hot: a rival has no versions, no search and no live events.",
             ),
         },
-    }
-}
-
-/// Prints the version that the server reports.
-fn tell_version(server: &[String]) -> ! {
-    let Some((program, arguments)) = server.split_first() else {
-        bad_usage("No server is named: give its command before --version.");
-    };
-    let mut command = Command::new(program);
-    match command.args(arguments).arg("--version").status() {
-        Ok(status) if status.success() => std::process::exit(0),
-        _ => fail("The server does not report its version: see the message above."),
     }
 }
