@@ -123,7 +123,7 @@ fn more_announced_blockers_than_spare_threads_stop_no_other_kind() {
     }
 }
 
-/// No thread of the quarantine ends its run, so each is relieved by the next one, as far as there are spare threads.
+/// No thread of the quarantine ends its run, so further ones start beside it, as far as there are spare threads.
 /// What is counted: the others run to their ends, and so does the monitor, which reports.
 #[test]
 fn six_hundred_jobs_that_compute_stop_no_other_kind_and_take_no_more_threads_than_there_are() {
