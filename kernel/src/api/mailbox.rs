@@ -15,7 +15,7 @@ mod source;
 use std::{
     marker::PhantomData,
     ptr::NonNull,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 pub use backlog::{LongMailbox, UnreadMailbox};
@@ -167,7 +167,8 @@ fn note_queued(job: &JobRef) -> bool {
         unit.operations()
     });
     match post_counts::is_counted(operations) {
-        true => backlog::count_post(job),
+        // SAFETY: the caller's reference.
+        true => unsafe { backlog::count_post(job.ptr()) },
         false => true,
     }
 }
@@ -285,28 +286,42 @@ impl<M> Mailbox<M> {
 
 /// The oldest node of the mailbox of `job`; `links`, which is empty, is its chain. If it returns none, the next message
 /// wakes the receiver.
-#[inline(never)]
+// Inlined, because by cargo's default release profile the address of a thread-local comes from a call, over which a
+// function of its own would have to save its arguments in each receive (0061).
+#[inline(always)]
 fn poll_empty(
     job: &JobRef,
     links: &mut MessageLinks,
     cx: &mut Context<'_>,
 ) -> Option<NonNull<Link>> {
-    let here = context::here();
     let taken = job.header().state.take_messages();
     let Some(newest) = NonNull::new(taken.messages()) else {
         // The job itself waits, which is the common case.
-        if is_own(here, job, cx) {
-            listen(here, job);
-            return None;
-        }
-        return poll_links(job, links, cx);
+        return match listens(job, cx.waker()) {
+            true => None,
+            false => poll_links(job, links, cx),
+        };
     };
     // A single message is the common case: it need not go through the chain.
     // SAFETY: `taken` owns the stack.
-    if unsafe { message::is_single(newest) } && here.spend_if_any() {
+    if unsafe { message::is_single(newest) } && context::here().spend_if_any() {
         return Some(newest);
     }
     poll_several(job, links, taken, cx)
+}
+
+/// Whether the job itself polls its own mailbox, which is the common case. Then the next message wakes it.
+#[inline(never)]
+fn listens(job: &JobRef, waker: &Waker) -> bool {
+    if !waker::is_of(waker, job.ptr()) {
+        return false;
+    }
+    let here = context::here();
+    let runs_here = here.job() == Some(job.ptr());
+    if runs_here {
+        listen(here, job);
+    }
+    runs_here
 }
 
 /// [`poll_empty`] with several messages, or with a used-up budget. A function of its own, so that the common case saves

@@ -361,7 +361,17 @@ impl Interval {
 
 /// One reduction of the running job's budget. Pending if it is used up: the job then goes to the end of its worker's
 /// queue, and its waker is woken. For operations of other crates that may be ready many times in a row.
+#[inline(always)]
 pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
+    match context::here().spend_if_any() {
+        true => Poll::Ready(()),
+        false => spend_last(cx),
+    }
+}
+
+/// [`poll_budget`] of a unit that has used its budget up, or of a thread that runs none.
+#[cold]
+fn spend_last(cx: &mut Context<'_>) -> Poll<()> {
     match context::with(|here| here.spend(cx.waker())) {
         true => Poll::Ready(()),
         false => Poll::Pending,

@@ -134,6 +134,7 @@ pub fn give_way(waker: &Waker) {
     hooks().give_way(waker);
 }
 
+#[inline]
 pub(crate) fn hooks() -> &'static dyn Hooks {
     *HOOKS.get().unwrap_or(&(&Threads as &dyn Hooks))
 }

@@ -54,6 +54,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// [`SendError`] with the value if the receiver is gone, or was closed.
+    #[inline]
     pub fn send(self, value: T) -> Result<(), SendError<T>> {
         let this = ManuallyDrop::new(self);
         let locked = this.end.lock();
@@ -87,6 +88,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     /// [`Closed`] if the sender is gone without sending, or the value was already received.
+    #[inline]
     #[track_caller]
     pub fn receive(&mut self) -> Waiting<Receive<'_, T>> {
         Waiting::here(Receive {
@@ -157,6 +159,7 @@ impl<T> Receiver<T> {
     }
 }
 
+#[inline(always)]
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         crate::queue::wake::wake(waker);
@@ -184,6 +187,7 @@ pub struct Receive<'a, T> {
 }
 
 impl<'a, T> Receive<'a, T> {
+    #[inline]
     fn node(self: Pin<&mut Self>) -> (&'a Oneshot<T>, Pin<&mut OfferNode<()>>) {
         list::project(self, |this| (this.shared, &mut this.node))
     }
@@ -192,6 +196,7 @@ impl<'a, T> Receive<'a, T> {
 impl<T> Branch for Receive<'_, T> {
     type Output = Result<T, Closed>;
 
+    #[inline]
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: a receive borrows the receiver exclusively.
         match unsafe { receive(self.shared) } {
@@ -200,6 +205,7 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -221,6 +227,7 @@ impl<T> Branch for Receive<'_, T> {
         Enrolled::Waits
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         // SAFETY: as in `attempt`.
         unsafe { receive(self.shared) }.unwrap_or(Err(Closed))
@@ -229,6 +236,7 @@ impl<T> Branch for Receive<'_, T> {
     /// The value stays where it is.
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
+    #[inline]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();
         if won.is_none() && node.is_bound() {
@@ -241,6 +249,7 @@ impl<T> Branch for Receive<'_, T> {
         false
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Oneshot, self.shared)
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::{
     api::mailbox::{Mailbox, SelectiveReceive},
     job::{
-        JobRef,
+        JobPtr, JobRef,
         extensions::Backlog,
         marks::{LEAST_NOTED, NotedLength},
         state::TakenMessages,
@@ -53,10 +53,14 @@ pub struct UnreadMailbox {
 
 /// A post to the mailbox of `job`, which has other messages, stands for many. The sender gives way, if it has no
 /// worker. Returns true, so that its caller can end with a tail call.
+///
+/// # Safety
+/// The caller holds a reference to `job`. (Given as a pointer, which the caller has in a register.)
 #[cold]
 #[inline(never)]
-pub(super) fn count_post(job: &JobRef) -> bool {
-    if let Some(shared) = shared::find(job.header().runtime()) {
+pub(super) unsafe fn count_post(job: JobPtr) -> bool {
+    // SAFETY: the caller's promise.
+    if let Some(shared) = shared::find(unsafe { job.header() }.runtime()) {
         shared.queues.count_post(job);
     }
     ready::give_way();

@@ -29,7 +29,7 @@ use std::{
 use weald_sync::backlog;
 
 use crate::{
-    job::{Header, JobRef, extensions::Backlog},
+    job::{Header, JobPtr, JobRef, extensions::Backlog},
     memory::JobWalk,
     report::{self, LateName},
     scheduler::threads::{
@@ -152,8 +152,8 @@ impl QueueWatch {
     }
 
     /// Counts a post to the mailbox of `job`; see [`PostCounts`]. Any thread.
-    pub(crate) fn count_post(&self, job: &JobRef) {
-        self.counts.count(address(job));
+    pub(crate) fn count_post(&self, job: JobPtr) {
+        self.counts.count(job.as_raw().addr().get());
     }
 
     /// Some steps of a sample, if one is due. Called by the monitor each round; `soon` if it needs one. The monitor

@@ -391,6 +391,7 @@ fn take_from<T>(mut sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
 }
 
 /// Wakes, if there is a waker. Called without the lock.
+#[inline(always)]
 pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         crate::queue::wake::wake(waker);
