@@ -122,6 +122,7 @@ impl Edit {
     ///
     /// # Errors
     /// See [`tree::Edit::delete`](weald_tree::Edit::delete).
+    #[doc(alias = "remove")]
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
         self.edit_mut().delete(node)
     }

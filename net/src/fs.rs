@@ -71,6 +71,17 @@ enum Whole {
 
 /// Reads the whole file.
 ///
+/// ```
+/// weald::block_on(async {
+///     let system = weald::fs::read("/proc/version").await?;
+///     assert!(system.starts_with(b"Linux"));
+///     let missing = weald::fs::read("/no such file").await.unwrap_err();
+///     assert!(missing.to_string().contains("/no such file"));
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Errors
 /// Errors from the operating system, in a [`PathError`], as those of all functions here, unless the program has no
 /// descriptor or memory left ([`is_exhausted`](crate::is_exhausted)). Fails if the runtime shuts down, as all other

@@ -10,6 +10,22 @@ use weald_sync::Semaphore;
 use crate::survived::Survived;
 
 /// What happens when a message comes to a bounded mailbox that is full.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use weald::process::{BoundedInbox, Builder, Overflow};
+///
+/// weald::block_on(async {
+///     let capacity = NonZeroU32::new(2).unwrap();
+///     let body = async |mut inbox: BoundedInbox<u32>| inbox.receive().await + inbox.receive().await;
+///     let (process, pid) = Builder::new().spawn_bounded(capacity, Overflow::Reject, body)?;
+///     pid.try_send(40).unwrap();
+///     pid.try_send(2).unwrap();
+///     assert_eq!(process.await, Ok(42));
+///     Ok::<(), weald::SpawnError>(())
+/// })?;
+/// # Ok::<(), weald::SpawnError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// The sender waits for room. Senders get room in the order in which they asked for it.

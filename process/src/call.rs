@@ -32,6 +32,22 @@ use crate::{
 };
 
 /// Why a call has no answer.
+///
+/// ```
+/// use std::time::Duration;
+/// use weald::process::{self, CallError, Inbox, Reply};
+///
+/// weald::block_on(async {
+///     let silent = process::spawn(async |mut inbox: Inbox<Reply<u32>>| {
+///         let _kept = inbox.receive().await;
+///         std::future::pending::<()>().await;
+///     })?;
+///     let asked = silent.pid().call(|reply| reply).within(Duration::from_millis(10)).await;
+///     assert_eq!(asked, Err(CallError::TimedOut));
+///     Ok::<(), weald::SpawnError>(())
+/// })?;
+/// # Ok::<(), weald::SpawnError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {

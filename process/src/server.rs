@@ -148,6 +148,32 @@ pub trait Server: Sized + Send + 'static {
 }
 
 /// A server that answers requests `R`.
+///
+/// ```
+/// use weald::process::{Answer, Builder, Reply, Server, ServerRef, ServerScope, Step};
+///
+/// struct Adder(u64);
+/// struct Add(u64);
+///
+/// impl Server for Adder {
+///     type Info = ();
+/// }
+///
+/// impl Answer<Add> for Adder {
+///     type Value = u64;
+///
+///     async fn answer(&mut self, add: Add, reply: Reply<u64>, _: &mut ServerScope<Adder>) -> Step {
+///         self.0 += add.0;
+///         let _unheard = reply.send(self.0);
+///         Step::Receive
+///     }
+/// }
+///
+/// weald::block_on(async {
+///     let adder = ServerRef::start(Builder::new(), Adder(40)).unwrap();
+///     assert_eq!(adder.request(Add(2)).await, Ok(42));
+/// });
+/// ```
 pub trait Answer<R>: Server {
     /// What it answers.
     type Value: Send + 'static;

@@ -18,6 +18,20 @@ use crate::{
 };
 
 /// An event that happens `duration` after it is synced.
+///
+/// ```
+/// use std::time::Duration;
+/// use weald::sync::{after, channel, select};
+///
+/// weald::block_on(async {
+///     let (_sender, receiver) = channel::unbounded::<u32>();
+///     let received = select! {
+///         number = receiver.receive() => number.ok(),
+///         () = after(Duration::from_millis(10)) => None,
+///     };
+///     assert_eq!(received, None);
+/// });
+/// ```
 pub fn after(duration: Duration) -> After {
     After(duration)
 }

@@ -206,7 +206,20 @@ impl std::fmt::Debug for Snapshot {
 
 /// A root for a moment: [`to_snapshot`](View::to_snapshot) makes one to keep.
 ///
-/// It costs what a snapshot costs, and holds up neither a writer nor the end of older versions.
+/// It costs what a snapshot costs, and holds up neither a writer nor the end of older versions. A function that takes
+/// `&Root` takes a reference to a view as well as to a snapshot.
+///
+/// ```
+/// use weald::forest::{Forest, Root};
+///
+/// fn count(root: &Root) -> u64 {
+///     root.tree().len()
+/// }
+///
+/// let notes = weald::block_on(Forest::new().create("notes"))?;
+/// assert_eq!(count(&notes.view()), count(&notes.snapshot()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct View(Snapshot);
 
 impl View {

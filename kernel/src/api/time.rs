@@ -38,11 +38,30 @@ use crate::{
 };
 
 /// The current time, by the clock of the current runtime.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// // The clock of a test runtime goes as fast as its units let it.
+/// weald::Runtime::test(7).block_on(async {
+///     let before = weald::now();
+///     weald::sleep(Duration::from_secs(3_600)).await;
+///     assert!(weald::now() - before >= Duration::from_secs(3_600));
+/// });
+/// ```
 pub fn now() -> Instant {
     current::with_current(|shared| shared.clock.now())
 }
 
 /// Waits until `duration` has passed since this call, at most a hundred years. Cancel-safe.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// let begin = Instant::now();
+/// weald::block_on(weald::sleep(Duration::from_millis(5)));
+/// assert!(begin.elapsed() >= Duration::from_millis(5));
+/// ```
 pub fn sleep(duration: Duration) -> Sleep {
     Sleep::until(now() + duration.min(FOREVER))
 }
@@ -380,6 +399,19 @@ fn spend_last(cx: &mut Context<'_>) -> Poll<()> {
 
 /// Yields once: the job goes to the end of its worker's queue. Cancel-safe: a future that is dropped after its first
 /// poll leaves the job in the queue, so the job is polled once more.
+///
+/// ```
+/// weald::block_on(async {
+///     let mut sum = 0_u64;
+///     for number in 0..10_000 {
+///         sum += number;
+///         if number % 1_000 == 0 {
+///             weald::yield_now().await;
+///         }
+///     }
+///     assert_eq!(sum, 49_995_000);
+/// });
+/// ```
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(move |cx| {

@@ -19,6 +19,29 @@ use crate::{
 };
 
 /// The address of a server.
+///
+/// ```
+/// use weald::process::{Builder, Server, ServerRef, ServerScope, Step};
+/// use weald::sync::oneshot::{self, Sender};
+///
+/// struct Greeter;
+///
+/// impl Server for Greeter {
+///     type Info = Sender<&'static str>;
+///
+///     async fn info(&mut self, asked: Self::Info, _: &mut ServerScope<Greeter>) -> Step {
+///         let _unheard = asked.send("hello");
+///         Step::Receive
+///     }
+/// }
+///
+/// weald::block_on(async {
+///     let greeter = ServerRef::start(Builder::new(), Greeter).unwrap();
+///     let (answer, mut answered) = oneshot::channel();
+///     greeter.info(answer);
+///     assert_eq!(answered.receive().await, Ok("hello"));
+/// });
+/// ```
 pub struct ServerRef<S: Server>(Pid<ServerMessage<S>>);
 
 impl<S: Server> ServerRef<S> {

@@ -29,6 +29,19 @@ use crate::{
 
 /// The notice that a unit has ended. By then its names are free, everything that it held is dropped, and it is not
 /// alive.
+///
+/// ```
+/// use weald::process::{self, ExitReason, Inbox};
+///
+/// weald::block_on(async {
+///     let process = process::spawn(async |_: Inbox<()>| ())?;
+///     let down = process::monitor(process.pid()).await;
+///     assert_eq!(down.process, Some(process.pid().id()));
+///     assert_eq!(down.reason, ExitReason::Normal);
+///     Ok::<(), weald::SpawnError>(())
+/// })?;
+/// # Ok::<(), weald::SpawnError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Down {

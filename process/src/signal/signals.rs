@@ -31,6 +31,18 @@ use crate::{
 };
 
 /// The number of a process, or of another unit. No two units of the program have the same.
+///
+/// ```
+/// use weald::process::{self, Inbox};
+///
+/// weald::block_on(async {
+///     let process = process::spawn(async |inbox: Inbox<()>| inbox.pid().id())?;
+///     let id = process.pid().id();
+///     assert_eq!(process.await, Ok(id));
+///     Ok::<(), weald::SpawnError>(())
+/// })?;
+/// # Ok::<(), weald::SpawnError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(u64);
 

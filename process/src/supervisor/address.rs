@@ -19,6 +19,25 @@ use crate::{
 };
 
 /// The address of a supervisor.
+///
+/// ```
+/// use weald::process::{ChildSpec, Inbox, Name, StartError, Strategy, Supervisor};
+///
+/// static ROOM: Name<&str> = Name::new("the room of the example");
+///
+/// weald::block_on(async {
+///     let rooms = Supervisor::new(Strategy::OneForOne).start().await?;
+///     let room = ChildSpec::process_as(&ROOM, async |mut inbox: Inbox<&str>| loop {
+///         inbox.receive().await;
+///     });
+///     rooms.start_child(room).await?;
+///     assert!(ROOM.registered().await.unwrap().is_alive());
+///     rooms.stop().await;
+///     assert!(ROOM.whereis().is_err());
+///     Ok::<(), StartError>(())
+/// })?;
+/// # Ok::<(), StartError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SupervisorPid {
     pid: Pid<SupervisorMessage>,

@@ -9,6 +9,21 @@ use crate::{
 };
 
 /// Why a supervisor or a child was not started.
+///
+/// ```
+/// use weald::process::{ChildSpec, Inbox, StartError, Strategy, Supervisor};
+///
+/// let waiter = || ChildSpec::process("waiter", async |mut inbox: Inbox<()>| inbox.receive().await);
+///
+/// weald::block_on(async {
+///     let supervisor = Supervisor::new(Strategy::RestForOne).child(waiter()).start().await?;
+///     let again = supervisor.start_child(waiter()).await;
+///     assert!(matches!(again, Err(StartError::Exists(_))));
+///     supervisor.stop().await;
+///     Ok::<(), StartError>(())
+/// })?;
+/// # Ok::<(), StartError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {

@@ -265,6 +265,18 @@ impl fmt::Debug for ChildSpec {
 }
 
 /// Which children a supervisor restarts when one has ended.
+///
+/// ```
+/// use weald::process::{Strategy, Supervisor};
+///
+/// weald::block_on(async {
+///     // If the first child ends, those after it are started again, too.
+///     let supervisor = Supervisor::new(Strategy::RestForOne).start().await?;
+///     supervisor.stop().await;
+///     Ok::<(), weald::process::StartError>(())
+/// })?;
+/// # Ok::<(), weald::process::StartError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// That child.

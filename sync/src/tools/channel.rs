@@ -60,12 +60,41 @@ pub fn bounded<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// A channel whose sends never wait. Its buffer grows as long as receivers are slower than senders.
+///
+/// ```
+/// use weald::sync::channel;
+///
+/// let (sender, receiver) = channel::unbounded();
+/// for number in 0..1_000 {
+///     sender.try_send(number).unwrap();
+/// }
+/// drop(sender);
+/// weald::block_on(async {
+///     let mut sum = 0;
+///     while let Ok(number) = receiver.receive().await {
+///         sum += number;
+///     }
+///     assert_eq!(sum, 499_500);
+/// });
+/// ```
 #[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     Channel::pair(u32::MAX)
 }
 
 /// A channel without a buffer: a send waits until its value is received.
+///
+/// ```
+/// use weald::sync::channel;
+///
+/// let (sender, receiver) = channel::rendezvous();
+/// assert!(sender.try_send(1).is_err());
+/// weald::block_on(async {
+///     let sending = weald::spawn(async move { sender.send(2).await });
+///     assert_eq!(receiver.receive().await, Ok(2));
+///     assert!(sending.await.unwrap().is_ok());
+/// });
+/// ```
 #[track_caller]
 pub fn rendezvous<T>() -> (Sender<T>, Receiver<T>) {
     Channel::pair(0)

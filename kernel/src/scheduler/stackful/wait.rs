@@ -79,6 +79,11 @@ pub fn is_in_job() -> bool {
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one whose `block_on` the caller
 /// is in, else the one that runs the caller, or else the default one. See
 /// [`Runtime::block_on`](crate::Runtime::block_on).
+///
+/// ```
+/// let answer = weald::block_on(async { weald::spawn(async { 42 }).await });
+/// assert_eq!(answer.unwrap(), 42);
+/// ```
 #[track_caller]
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let future = future.into_future();

@@ -46,6 +46,10 @@ impl Config {
 pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How many cores this program may use: its scheduling affinity or its cgroup's quota, whichever is less; at least 1.
+///
+/// ```
+/// assert!(weald::available_workers() >= 1);
+/// ```
 pub fn available_workers() -> usize {
     let affinity = thread::available_parallelism().map_or(1, usize::from);
     quota("/sys/fs/cgroup/cpu.max")
