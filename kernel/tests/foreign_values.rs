@@ -84,12 +84,15 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
+type Start = dyn Fn(&Runtime, &'static str) -> JoinHandle<u32>;
+type MakeUser = fn() -> User;
+
 /// A unit that makes the runtime call the code of a value.
 struct User {
     /// The value whose code is called.
     value: Arc<Mutex<Act>>,
     /// Starts the unit, with this name.
-    start: Box<dyn Fn(&Runtime, &'static str) -> JoinHandle<u32>>,
+    start: Box<Start>,
     /// Uses the same tool in another unit; it returns while the code of the value blocks.
     beside: Box<dyn Fn(&Runtime)>,
 }
@@ -169,7 +172,7 @@ fn sorts() -> User {
     }
 }
 
-const USERS: [(&str, fn() -> User); 3] = [
+const USERS: [(&str, MakeUser); 3] = [
     ("reads an mvar", reads_an_mvar),
     ("reads a port", reads_a_port),
     ("sorts", sorts),
