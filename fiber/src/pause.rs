@@ -50,9 +50,8 @@ pub enum Prefer {
 /// If the thread was cancelled before or during the yield, its stack unwinds instead of returning, unless it is
 /// already unwinding.
 pub fn yield_now() {
-    match is_in_job() {
-        true => yield_with_stack(),
-        false => thread::yield_now(),
+    if !yield_with_stack() {
+        thread::yield_now();
     }
 }
 

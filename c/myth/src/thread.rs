@@ -341,8 +341,11 @@ fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
             Patience::Until(Some(deadline)) if Instant::now() >= deadline => {
                 return Err(libc::EBUSY);
             }
-            _ if is_in_job() => across(yield_with_stack),
-            _ => across(|| os_thread::park_timeout(PAUSE)),
+            _ => across(|| {
+                if !yield_with_stack() {
+                    os_thread::park_timeout(PAUSE);
+                }
+            }),
         }
     }
     Ok(())

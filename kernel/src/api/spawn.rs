@@ -22,7 +22,7 @@ use crate::{
     report::Describe,
     scheduler::{
         stackful::{
-            fiber::{Fiber, FiberTable},
+            fiber::{Fiber, FiberTable, Migration},
             foreign_runtime,
             pinned::PinnedQueue,
         },
@@ -34,6 +34,7 @@ use crate::{
             shared::{self, Shared},
         },
     },
+    stack::Claim,
 };
 
 /// Spawns a job on the current runtime: the one that runs the caller, else the default one.
@@ -403,31 +404,30 @@ where
     }
 }
 
-/// Spawns a fiber on the current runtime.
+/// Spawns a fiber on the current runtime, which runs `code` on the stack of its claim.
 pub(crate) fn fiber<F: FnOnce() -> T, T>(
     spawn: Spawn,
-    fiber: Fiber<F, T>,
+    code: F,
+    (claim, migration): (Claim, Migration),
     site: &'static Location<'static>,
 ) -> Result<JoinHandle<T>, SpawnError> {
-    // The closure captures nothing: otherwise the fiber is moved once more for it.
     let runtime = with_current(|shared| (!shared.is_closing()).then(|| shared.id()));
-    let runtime = runtime.ok_or(SpawnError::ShuttingDown)?;
-    let room = Room::new()?;
     let spec = Spec {
-        runtime,
+        runtime: runtime.ok_or(SpawnError::ShuttingDown)?,
         site,
         inbox: Inbox::None,
         pinned: None,
         flags: flag::FIBER,
         refs: 1,
     };
-    let table = FiberTable::<F, T>::TABLE;
+    let (table, room) = (FiberTable::<F, T>::TABLE, Room::new()?);
+    // Built in its place: a copy of a fiber that was just built waits until all parts of it are written.
+    let make = |_: &Runnable| Fiber::new(code, claim, migration);
     // SAFETY: the table of a job that is such a fiber.
-    let runnable = spawn.named(unsafe { job::new_with(table, room, spec, |_| fiber) });
+    let runnable = spawn.named(unsafe { job::new_with(table, room, spec, make) });
     // SAFETY: this is the one reference that the spec asked for.
     let job = unsafe { runnable.claim_ref() };
-    // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can
-    // take it.
+    // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can take it.
     ready(runnable);
     // SAFETY: this is the job's only handle, and its output is the future's.
     Ok(unsafe { JoinHandle::new(job) })

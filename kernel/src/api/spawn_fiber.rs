@@ -11,7 +11,7 @@ use crate::{
         spawn::{self, Spawn},
     },
     scheduler::{
-        stackful::fiber::{Fiber, Migration},
+        stackful::fiber::Migration,
         workers::{context, current, trim},
     },
     stack::{self, Claim, StackError},
@@ -57,11 +57,7 @@ impl Spawn {
         T: Send,
     {
         let claim = claim(stack)?;
-        spawn::fiber(
-            self,
-            Fiber::new(code, claim, Migration::Never),
-            Location::caller(),
-        )
+        spawn::fiber(self, code, (claim, Migration::Never), Location::caller())
     }
 
     /// As [`spawn_fiber`](Spawn::spawn_fiber), for a fiber that may resume on another OS thread after each wait, so
@@ -84,11 +80,7 @@ impl Spawn {
         T: Send + 'static,
     {
         let claim = claim(stack)?;
-        spawn::fiber(
-            self,
-            Fiber::new(code, claim, Migration::Freely),
-            Location::caller(),
-        )
+        spawn::fiber(self, code, (claim, Migration::Freely), Location::caller())
     }
 }
 

@@ -92,6 +92,22 @@ impl<T> WatchedQueue<T> {
         Some(item)
     }
 
+    /// Takes the first, which the caller has seen, and puts `item` at the end.
+    ///
+    /// # Safety
+    /// The caller is the owner, and the queue is not empty.
+    #[inline(always)]
+    pub(crate) unsafe fn turn(&self, item: *mut T) {
+        debug_assert!(self.len() > 0, "there is a first");
+        let head = self.head.load(Ordering::Relaxed);
+        // Release: as in `pop`. The queue has room now.
+        self.head.store(head.wrapping_add(1), Ordering::Release);
+        let tail = self.tail.load(Ordering::Relaxed);
+        self.slot(tail).store(item, Ordering::Relaxed);
+        // Release: as in `push`.
+        self.tail.store(tail.wrapping_add(1), Ordering::Release);
+    }
+
     /// The first, which stays.
     ///
     /// # Safety
@@ -161,6 +177,12 @@ mod tests {
             if n % 3 == 0 {
                 // SAFETY: as above.
                 assert_eq!(unsafe { queue.pop() }, model.pop_front());
+            }
+            if n % 5 == 0 && !model.is_empty() {
+                // SAFETY: as above; it is not empty.
+                unsafe { queue.turn(item(PUTS + n)) };
+                model.pop_front();
+                model.push_back(item(PUTS + n));
             }
             assert_eq!(queue.len(), model.len());
             assert!(queue.snapshot().iter().eq(&model));

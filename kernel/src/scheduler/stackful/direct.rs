@@ -24,9 +24,12 @@
 use weald_sync::unit::{self, Unit};
 
 use crate::{
-    job::{JobPtr, runnable::Runnable},
+    job::{Header, JobPtr, runnable::Runnable},
     scheduler::{
-        stackful::stack_context::{StackContext, StackKind},
+        stackful::{
+            pinned::PinnedQueue,
+            stack_context::{StackContext, StackKind},
+        },
         workers::{context::Context, run},
     },
 };
@@ -49,12 +52,7 @@ impl Context {
         if !is_pinned || cx.noted().needs_care() {
             return None;
         }
-        // SAFETY: a queued job is alive, and only this thread takes it out.
-        let first = unsafe { pinned.first_own()?.header() };
-        let fiber = first.pinned_stack()?;
-        if fiber.kind != StackKind::Fiber || fiber.migrates.get() {
-            return None;
-        }
+        let (_, fiber) = next_fiber(pinned)?;
         let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
         // SAFETY: *owner*: the worker of this thread's context.
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
@@ -73,4 +71,56 @@ impl Context {
         next.into_ptr();
         Some(fiber)
     }
+
+    /// The running fiber, which is `job`, is about to yield. If it has nothing to restore afterwards except that it
+    /// runs on its stack, and a direct switch to another fiber is possible, queues `job`, begins the run of the other,
+    /// and returns the two stacks.
+    #[inline(always)]
+    pub(crate) fn yield_directly(&self, job: JobPtr) -> Option<(&StackContext, &StackContext)> {
+        let cx = self;
+        let budget = cx.direct_budget()?;
+        let pinned = cx.pinned_here()?;
+        // SAFETY: at the top ([`StackContext`]): the caller runs on it.
+        let leaving = unsafe { cx.stack_context().as_ref() }?;
+        // A fiber that migrates is pinned only while it is suspended.
+        let is_pinned = leaving.kind == StackKind::Fiber && std::ptr::eq(leaving.pinned(), pinned);
+        if !is_pinned || !cx.noted().leaves_nothing() || !cx.has_no_notes() || cx.is_panicking() {
+            return None;
+        }
+        let (next, fiber) = next_fiber(pinned)?;
+        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        // SAFETY: *owner*: the worker of this thread's context.
+        let mut core = unsafe { worker.core.enter_at_once(lease) }?;
+        if !core.count_pinned_in_row(pinned, shared.config.next_slot_runs) {
+            return None;
+        }
+        worker.set_running(next, core.polls());
+        // SAFETY: one runner: the caller runs the job, and gives up its right here.
+        let queued = unsafe { Runnable::new(job) };
+        // The first job is `next`, whose run begins here.
+        pinned.turn_own(queued);
+        drop(core);
+        // A run is an operation where the coarseness of the work is measured.
+        unit::with(Unit::count_free);
+        // SAFETY: this thread has the job's right to run.
+        let header = unsafe { next.header() };
+        cx.begin_run(next, budget);
+        header.set_waits_for(0);
+        // As above.
+        let _answer = header.state.start();
+        fiber.caller.set(leaving.caller.get());
+        Some((leaving, fiber))
+    }
+}
+
+/// The first job of the pinned queue of the calling thread, and its stack, if it is a fiber to which another one may
+/// switch.
+#[inline(always)]
+fn next_fiber(pinned: &PinnedQueue) -> Option<(JobPtr, &StackContext)> {
+    let first = pinned.first_own()?;
+    // SAFETY: a queued job is alive, and only this thread takes it out.
+    let header: &Header = unsafe { first.header() };
+    let fiber = header.pinned_stack()?;
+    let is_fit = fiber.kind == StackKind::Fiber && !fiber.migrates.get();
+    is_fit.then_some((first, fiber))
 }

@@ -261,21 +261,20 @@ unsafe fn run_fresh<F: FnOnce() -> T, T>(job: NonNull<Header>, place: *mut ()) -
     };
     let start = Fiber::<F, T>::prepare(stack, *migration);
     fiber.switch(cx, start);
-    let stack_context = match *fiber.state {
-        FiberState::Ended(stack_context, Ok(_)) => stack_context,
+    let stack_context = match &*fiber.state {
+        FiberState::Ended(stack_context, Ok(output)) => {
+            // The output alone: a copy of the state, which was just written, waits until all parts of it are written.
+            // SAFETY: the caller's promise; the stage set below keeps what was moved out from being dropped.
+            unsafe { ptr::copy_nonoverlapping(output, place.cast::<T>(), 1) };
+            *stack_context
+        }
         FiberState::Ended(_, Err(_)) => return FreshRun::Unwound,
         _ => {
             fiber.settle_wait(cx, start.1);
             return FreshRun::Waits;
         }
     };
-    // SAFETY: the caller's promise; the stage set below keeps what was moved out from being dropped.
-    let ended = unsafe { ptr::read(&raw const *fiber.state) };
     set_stage(job, stage::NOTHING);
-    if let FiberState::Ended(_, Ok(output)) = ended {
-        // SAFETY: the caller's promise.
-        unsafe { place.cast::<T>().write(output) };
-    }
     // It has not waited, so any worker may run its job, as before.
     // SAFETY: its stack: its code has ended.
     cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
@@ -291,12 +290,14 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     // SAFETY: never moves; the loop that polls waits in its call.
     let state = unsafe { &raw mut (*this).state }.cast::<FiberState<F, T>>();
     // SAFETY: as above.
-    let before = unsafe { state.replace(FiberState::Started(stack_context)) };
-    let FiberState::Fresh(code, claim, _) = before else {
+    let FiberState::Fresh(code, ..) = (unsafe { &*state }) else {
         unreachable!("a fiber starts once")
     };
-    // The claim's stack is this one.
-    mem::forget(claim);
+    // SAFETY: the write below keeps what is moved out from being dropped.
+    let code = unsafe { ptr::read(code) };
+    // The claim, which is overwritten, needs no destructor: its stack is this one.
+    // SAFETY: as above.
+    unsafe { state.write(FiberState::Started(stack_context)) };
     let result = catch_unwind(AssertUnwindSafe(code));
     // SAFETY: never moves; as above. The overwritten value needs no destructor.
     unsafe { state.write(FiberState::Ended(stack_context, result)) };

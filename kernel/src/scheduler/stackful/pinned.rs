@@ -186,6 +186,16 @@ impl PinnedQueue {
         Some(unsafe { Runnable::new(JobPtr::from_raw(job)) })
     }
 
+    /// As a [`pop_own`](PinnedQueue::pop_own), and a [`push_own`](PinnedQueue::push_own) of `last` behind it. The caller
+    /// has seen the [first](PinnedQueue::first_own) job, and now has the right to run it. The queue's thread only.
+    #[inline(always)]
+    pub(crate) fn turn_own(&self, last: Runnable) {
+        debug_assert!(self.is_here(), "only the queue's thread takes");
+        let last = last.into_ptr().as_raw().as_ptr();
+        // SAFETY: own thread: the caller's promise.
+        unsafe { self.own.runnable.turn(last) };
+    }
+
     /// The first job of the thread's own part. The queue's thread only.
     #[inline(always)]
     pub(crate) fn first_own(&self) -> Option<JobPtr> {

@@ -22,6 +22,7 @@ pub(crate) mod first_poll;
 mod foreign_thread;
 mod panic_hook;
 mod shield;
+mod yields;
 
 use std::{
     cell::OnceCell,
@@ -30,12 +31,12 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
-    thread,
     time::Instant,
 };
 
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
+pub use yields::yield_with_stack;
 
 use crate::{
     FEATURES,
@@ -43,10 +44,8 @@ use crate::{
     report,
     scheduler::{
         stackful::{
-            foreign_runtime::ForeignRuntime,
-            pinned::PinnedQueue,
-            stack_context,
-            wait::{block::block_in_place, panic_hook::is_in_panic_hook},
+            foreign_runtime::ForeignRuntime, pinned::PinnedQueue, stack_context,
+            wait::panic_hook::is_in_panic_hook,
         },
         threads::blocking_call,
         workers::{
@@ -246,30 +245,6 @@ pub(crate) fn deliver_cancel_again_unless_unwinding() {
     if !context::again().is_panicking() {
         deliver_cancel_again();
     }
-}
-
-/// Yields with the stack: the running job goes behind all others, and resumes after they had their turn. Where its
-/// stack must not be suspended (while it unwinds), it hands its worker to another thread instead. Outside of jobs it
-/// does nothing.
-///
-/// # Panics
-/// Does not return to a job that is cancelled: its stack is unwound.
-pub fn yield_with_stack() {
-    let cx = context::again();
-    let Some(job) = cx.job() else { return };
-    let root = match stack_context::root(cx) {
-        Some(root) if may_suspend(cx) => root,
-        _ => return block_in_place(thread::yield_now),
-    };
-    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
-    unwind_if_cancelled(unsafe { job.header() });
-    let mut saved = SavedFlags::begin(cx);
-    cx.yield_job();
-    // Without a stack for a loop, no other job can run.
-    saved.suspended = stack_context::suspend(cx, root, (job, saved.before)).is_ok();
-    drop(saved);
-    // SAFETY: as above.
-    unwind_if_cancelled(unsafe { job.header() });
 }
 
 /// Runs `future` to its end in the running job.

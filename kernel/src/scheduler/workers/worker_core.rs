@@ -247,32 +247,6 @@ impl WorkerCore {
         Some(unsafe { Runnable::new(job) })
     }
 
-    /// As [`take_behind_in_row`](WorkerCore::take_behind_in_row), if the first job of the pinned queue has the turn.
-    #[inline(always)]
-    pub(crate) fn take_pinned_in_row(
-        &mut self,
-        pinned: &PinnedQueue,
-        streak_limit: u32,
-    ) -> Option<Runnable> {
-        if !self.has_row_behind() || !pinned.has_own() {
-            return None;
-        }
-        if self.ring.len() == 0 {
-            self.in_row -= 1;
-            // As behind the ring.
-            self.streak_left = streak_limit - self.in_row;
-            return self.take_pinned_alone(pinned);
-        }
-        if !self.pinned_turn || self.turn_left == 0 {
-            return None;
-        }
-        self.turn_left -= 1;
-        self.in_row -= 1;
-        // It counts for the look and not for the streak.
-        self.streak_left += 1;
-        pinned.pop_own()
-    }
-
     /// Whether a job from behind the next slot, which is empty, may come in the row.
     #[inline(always)]
     fn has_row_behind(&self) -> bool {

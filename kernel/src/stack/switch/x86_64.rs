@@ -33,9 +33,13 @@ global_asm!(
     "pop rcx",
     // Debuggers follow rbp and stop at zero.
     "xor ebp, ebp",
-    // In place of a return address; the first function does not return.
     "push rbp",
-    "call rcx",
+    // The return address of the first function, which does not return. A `call` would have the processor expect its
+    // `ret`: then that of each function around the switch would be mispredicted.
+    "lea rax, [rip + 2f]",
+    "push rax",
+    "jmp rcx",
+    "2:",
     "ud2",
     ".cfi_endproc",
     ".size weald_kernel_stack_begin, . - weald_kernel_stack_begin",

@@ -39,6 +39,13 @@ impl PollNotes {
         self.and(PollNotes::YIELDED)
     }
 
+    /// Whether a fiber whose code goes on has nothing of these to restore. That it yielded is of no use to it: it is
+    /// only read where its stack is suspended, and noted anew there.
+    #[inline(always)]
+    pub(crate) fn leaves_nothing(self) -> bool {
+        self.0 & !PollNotes::YIELDED.0 == 0
+    }
+
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
         PollNotes(self.0 | other.0)

@@ -61,6 +61,43 @@ impl WorkerCore {
         true
     }
 
+    /// As [`take_behind_in_row`](WorkerCore::take_behind_in_row), if the first job of the pinned queue has the turn.
+    #[inline(always)]
+    pub(crate) fn take_pinned_in_row(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+    ) -> Option<Runnable> {
+        match pinned.has_own() && self.count_pinned_in_row(pinned, streak_limit) {
+            true => pinned.pop_own(),
+            false => None,
+        }
+    }
+
+    /// Whether [`take_pinned_in_row`](WorkerCore::take_pinned_in_row) takes a job out of a pinned queue that has one.
+    /// If so, it counts as taken.
+    #[inline(always)]
+    pub(crate) fn count_pinned_in_row(&mut self, pinned: &PinnedQueue, streak_limit: u32) -> bool {
+        if !self.has_row_behind() {
+            return false;
+        }
+        if self.ring.len() == 0 {
+            self.in_row -= 1;
+            // As behind the ring.
+            self.streak_left = streak_limit - self.in_row;
+            self.count_pinned_alone(pinned);
+            return true;
+        }
+        if !self.pinned_turn || self.turn_left == 0 {
+            return false;
+        }
+        self.turn_left -= 1;
+        self.in_row -= 1;
+        // It counts for the look and not for the streak.
+        self.streak_left += 1;
+        true
+    }
+
     /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]. A turn of the jobs that are not
     /// pinned runs one more, for the next slot. So a job waits for no more jobs of the other kind than were ahead of it
     /// at the start of a turn.
@@ -74,9 +111,8 @@ impl WorkerCore {
         if self.next.is_none() && self.ring.len() == 0 {
             self.until_look -= 1;
             self.streak_left = streak_limit;
-            return self
-                .take_pinned_alone(pinned)
-                .map_or(Pick::Empty, Pick::Job);
+            self.count_pinned_alone(pinned);
+            return pinned.pop_own().map_or(Pick::Empty, Pick::Job);
         }
         if self.turn_left == 0 {
             self.pinned_turn = !self.pinned_turn;
@@ -98,14 +134,14 @@ impl WorkerCore {
         job.map_or(Pick::Empty, Pick::Job)
     }
 
-    /// Takes a pinned job while there is no other job in the ring or in the next slot: a turn of those ends.
+    /// A pinned job is taken while there is no other job in the ring or in the next slot: a turn of those ends. The job
+    /// is still in its queue.
     #[inline(always)]
-    pub(super) fn take_pinned_alone(&mut self, pinned: &PinnedQueue) -> Option<Runnable> {
+    fn count_pinned_alone(&mut self, pinned: &PinnedQueue) {
         if !self.pinned_turn || self.turn_left == 0 {
             self.pinned_turn = true;
             self.turn_left = pinned.own_len().min(TURN_MAX);
         }
         self.turn_left = self.turn_left.saturating_sub(1);
-        pinned.pop_own()
     }
 }
