@@ -33,6 +33,7 @@ pub struct Builder {
     pub(crate) level: Option<Level>,
     pub(crate) running: Running,
     pub(crate) pacing: Pacing,
+    pub(crate) beside: Option<Forest>,
 }
 
 impl Forest {
@@ -62,6 +63,7 @@ impl Builder {
             level: None,
             running: Box::new(|| None),
             pacing: Box::new(|_| true),
+            beside: None,
         }
     }
 
@@ -112,6 +114,14 @@ impl Builder {
     #[must_use]
     pub fn pacing(mut self, may_go_on: impl Fn(&Waker) -> bool + Send + Sync + 'static) -> Self {
         self.pacing = Box::new(may_go_on);
+        self
+    }
+
+    /// A forest of the same journal that is open already. What [`recover`](Self::recover) reads back shares the erasable
+    /// bytes that this one has, and does not read them from the journal.
+    #[must_use]
+    pub fn beside(mut self, forest: &Forest) -> Self {
+        self.beside = Some(forest.clone());
         self
     }
 

@@ -7,6 +7,9 @@ use weald_tree::Node;
 use crate::content::erasable::Value;
 use crate::forest::Forest;
 
+/// The least number of nodes for which it pays to read ahead: several megabytes.
+const LARGE: u64 = 1 << 14;
+
 impl Forest {
     /// The value of an attribute, plain or erasable.
     ///
@@ -32,6 +35,38 @@ impl Forest {
     /// the reference. [`draw`](Self::draw) and [`export`](Self::export) have what it refers to.
     pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
         node.get(name).map(|value| self.state().blobs.value(value))
+    }
+
+    /// Asks memory at once for all that is to be read of these nodes, and for the values of an attribute, which may be
+    /// erasable. In a large forest, twenty nodes that are read after this take two thirds of the time. Of a small tree
+    /// nothing is read ahead, because it is in the processor's cache.
+    ///
+    /// ```
+    /// use weald::block_on;
+    /// use weald::forest::Forest;
+    /// use weald::tree::Attributes;
+    ///
+    /// let forest = Forest::new();
+    /// let people = block_on(forest.create("people"))?;
+    /// let mut edit = people.edit();
+    /// let ada = edit.append(edit.root(), Attributes::new())?;
+    /// edit.put_erasable(ada, "name", "Ada")?;
+    /// block_on(edit.commit())?;
+    ///
+    /// let people = people.snapshot();
+    /// let all: Vec<_> = people.tree().root().children().collect();
+    /// forest.prefetch(&all, "name");
+    /// assert_eq!(forest.value(all[0], "name").unwrap().bytes(), Some(&b"Ada"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prefetch(&self, nodes: &[Node<'_>], name: &str) {
+        let is_large = |node: &Node<'_>| node.tree().len() >= LARGE;
+        if !nodes.first().is_some_and(is_large) {
+            return;
+        }
+        Node::prefetch(nodes);
+        let values: Vec<_> = nodes.iter().filter_map(|node| node.get(name)).collect();
+        self.state().blobs.prefetch(&values);
     }
 
     /// A node and all its descendants as lines of text, as [`Node::draw`] makes them, with the erasable values.

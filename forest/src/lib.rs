@@ -43,6 +43,7 @@ mod content {
     pub(crate) mod brought;
     pub(crate) mod held;
     pub(crate) mod index;
+    pub(crate) mod many;
     pub(crate) mod references;
     pub(crate) mod sorted;
 }

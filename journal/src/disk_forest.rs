@@ -110,7 +110,8 @@ impl DiskForest {
         if let Moment::Version(version) = moment {
             self.wait_until_durable(version).await?;
         }
-        ReadOnlyForest::past(|| self.journal_beside(), moment, versions).await
+        let builder = || Forest::builder().keep(versions).beside(self.kept.forest());
+        ReadOnlyForest::past(|| self.journal_beside(), moment, builder).await
     }
 
     /// Waits for a version that is visible and not yet durable.

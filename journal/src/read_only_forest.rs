@@ -110,20 +110,20 @@ impl ReadOnlyForest {
         moment: Moment,
     ) -> Result<Self, OpenForestError> {
         let open = || Ok(ReadOnlyJournal::open_sealed(&path, settings)?);
-        Self::past(open, moment, 1).await
+        Self::past(open, moment, || Forest::builder().keep(1)).await
     }
 
-    /// The same in whatever `open` opens, with this many versions of each tree, as far as they come after the
-    /// checkpoint before the moment.
+    /// The same in whatever `open` opens, with the settings that `builder` makes: the versions of each tree that it
+    /// keeps are there, as far as they come after the checkpoint before the moment.
     pub(crate) async fn past(
         open: impl Fn() -> Result<ReadOnlyJournal, OpenForestError>,
         moment: Moment,
-        versions: usize,
+        builder: impl Fn() -> Builder,
     ) -> Result<Self, OpenForestError> {
         loop {
             let journal = open()?;
             let outcome = match journal.at(moment) {
-                Ok(past) => Self::recover(Forest::builder().keep(versions), past).await,
+                Ok(past) => Self::recover(builder(), past).await,
                 Err(error) => Err(error.into()),
             };
             if outcome.is_ok() || journal.is_whole() {

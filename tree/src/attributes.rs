@@ -126,6 +126,18 @@ impl Attributes {
         }
     }
 
+    /// Something of the first and the last attribute of a list, so that its memory is read.
+    #[inline]
+    pub(crate) fn touched(&self) -> usize {
+        let Item::Counted(list) = &self.0 else {
+            return 0;
+        };
+        let ends = [list.first(), list.last()];
+        ends.map(|end| end.map_or(0, |(name, _)| name.len()))
+            .iter()
+            .sum()
+    }
+
     /// How many bytes of values are not stored in place.
     pub(crate) fn long_bytes(&self) -> usize {
         match &self.0 {

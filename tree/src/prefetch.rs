@@ -1,4 +1,5 @@
-//! Prefetches the child lists that a walk is about to need, while the walk visits ids in order.
+//! Prefetches what is about to be needed: the child lists of a walk that visits ids in order, and the attributes of nodes
+//! that are read together.
 //!
 //! A walk needs one child list after another and would wait for memory at each. The prefetch reads a word of
 //! every list of the next thousand nodes. These reads do not depend on each other, so memory serves them at
@@ -9,6 +10,7 @@ use std::hint::black_box;
 
 use crate::branch::{BITS, Branch, Content};
 use crate::id::{LEAF, NodeId};
+use crate::node::Node;
 use crate::record::Links;
 use crate::tree::Tree;
 
@@ -39,6 +41,29 @@ impl Prefetch {
             for_listed(branch, &mut |links| seen ^= links.children().first_listed());
             black_box(seen);
         }
+    }
+}
+
+impl Node<'_> {
+    /// Asks memory for the places and the attributes of these nodes at once, because they are about to be read. In a
+    /// large tree that is not in the processor's cache, twenty nodes that are read one after the other wait for memory
+    /// twenty times.
+    ///
+    /// ```
+    /// use weald::tree::{Attributes, Node, Tree};
+    ///
+    /// let mut edit = Tree::new().edit();
+    /// let root = edit.tree().root().id();
+    /// edit.append(root, Attributes::new().with("name", "Ada"))?;
+    /// let tree = edit.freeze();
+    /// let nodes: Vec<_> = tree.root().children().collect();
+    /// Node::prefetch(&nodes);
+    /// assert_eq!(nodes[0].get_str("name"), Some("Ada"));
+    /// # Ok::<(), weald::tree::EditError>(())
+    /// ```
+    pub fn prefetch(nodes: &[Self]) {
+        let one = |node: &Self| node.child_count() ^ node.attributes().touched();
+        black_box(nodes.iter().fold(0, |seen, node| seen ^ one(node)));
     }
 }
 

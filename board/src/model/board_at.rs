@@ -218,6 +218,7 @@ impl BoardAt {
         let root = self.root();
         let pages = pages(page, TOPICS, root.child_count())?;
         let nodes: Vec<_> = root.children_in(pages.range_from_end()).collect();
+        self.prefetch(&nodes);
         let topics = nodes.into_iter().rev().map(|node| self.topic(node));
         Ok((topics, pages))
     }
@@ -225,8 +226,8 @@ impl BoardAt {
     /// The newest messages, the newest first.
     pub fn latest(&self, most: usize) -> Vec<Message> {
         let query = Query::prefix(attribute::TIME, "").reverse().limit(most);
-        let found = self.snapshot.find(&query);
-        found.map(|node| self.read(node)).collect()
+        let found: Vec<_> = self.snapshot.find(&query).collect();
+        self.read_all(&found)
     }
 
     fn topic(&self, node: Node<'_>) -> Topic {
@@ -258,6 +259,23 @@ impl BoardAt {
         let node = self.snapshot.tree().node(id);
         let node = node.filter(|node| node.parent().is_some());
         node.ok_or_else(|| BoardError::no_message(id))
+    }
+
+    /// The messages of several nodes, as readers see them.
+    pub(crate) fn read_all(&self, nodes: &[Node<'_>]) -> Vec<Message> {
+        self.prefetch(nodes);
+        nodes.iter().map(|node| self.read(*node)).collect()
+    }
+
+    /// Reads ahead what messages need, because a large board is in no cache of the processor.
+    fn prefetch(&self, nodes: &[Node<'_>]) {
+        self.source.prefetch(nodes, attribute::POST);
+        if let Some(newest) = &self.newest {
+            let now = nodes
+                .iter()
+                .filter_map(|node| newest.tree().node(node.id()));
+            Node::prefetch(&now.collect::<Vec<_>>());
+        }
     }
 
     /// The message of a node, as readers see it.

@@ -56,4 +56,12 @@ impl Source {
             Self::Past(forest, _) => forest.value(node, name),
         }
     }
+
+    /// Reads ahead what [`value`](Self::value) will read of several nodes.
+    pub(crate) fn prefetch(&self, nodes: &[Node<'_>], name: &str) {
+        match self {
+            Self::Now(store) => store.trees().prefetch(nodes, name),
+            Self::Past(forest, _) => forest.prefetch(nodes, name),
+        }
+    }
 }

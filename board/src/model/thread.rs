@@ -50,18 +50,26 @@ impl BoardAt {
         let node = self.node(id)?;
         let pages = pages(page, ANSWERS, node.child_count())?;
         let mut shown = Gathering {
-            board: self,
-            answers: Vec::new(),
+            nodes: Vec::new(),
+            places: Vec::new(),
             nested: NESTED,
         };
         for child in node.children_in(pages.range()) {
             shown.gather(child, 1);
         }
         let topic = topic_of(node);
+        let messages = self.read_all(&shown.nodes).into_iter();
+        let answers = messages
+            .zip(shown.places)
+            .map(|(message, (level, unshown))| Shown {
+                message,
+                level,
+                unshown,
+            });
         Ok(Thread {
             head: self.read(node),
             topic: (topic.id() != id).then(|| self.read(topic)),
-            answers: shown.answers,
+            answers: answers.collect(),
             pages,
         })
     }
@@ -74,27 +82,25 @@ pub(crate) fn topic_of(node: Node<'_>) -> Node<'_> {
 }
 
 struct Gathering<'a> {
-    board: &'a BoardAt,
-    answers: Vec<Shown>,
+    /// The answers.
+    nodes: Vec<Node<'a>>,
+    /// Of each, how deep it is, and how many of its own answers are not shown.
+    places: Vec<(usize, usize)>,
     /// How many more answers below the direct ones there is room for.
     nested: usize,
 }
 
-impl Gathering<'_> {
+impl<'a> Gathering<'a> {
     /// Recursion is safe here: it ends at [`LEVELS`].
-    fn gather(&mut self, node: Node<'_>, level: usize) {
+    fn gather(&mut self, node: Node<'a>, level: usize) {
         let children = node.child_count();
         let shown = match level < LEVELS {
             true => children.min(BELOW).min(self.nested),
             false => 0,
         };
         self.nested -= shown;
-        let message = self.board.read(node);
-        self.answers.push(Shown {
-            message,
-            level,
-            unshown: children - shown,
-        });
+        self.nodes.push(node);
+        self.places.push((level, children - shown));
         for child in node.children_in(0..shown) {
             self.gather(child, level + 1);
         }

@@ -353,13 +353,7 @@ impl Blobs {
 
     /// The bytes that were read back.
     pub(crate) fn fill(&self, id: BlobId, bytes: Vec<u8>) {
-        let bytes = ErasableBytes::from(bytes);
-        let len = bytes.len();
-        let mut shelves = self.write();
-        if let Some(shelf) = shelves.absent_mut(id) {
-            shelf.content = Content::Stored(bytes);
-            shelves.bytes += len;
-        }
+        self.write().fill(id, bytes.into());
     }
 
     /// The journal has bytes and cannot read them. So they are no erased ones: an erasure must still reach them.

@@ -289,6 +289,15 @@ impl Shelves {
         shelf.filter(|shelf| matches!(shelf.content, Content::Absent))
     }
 
+    /// Bytes that were to be read back.
+    pub(super) fn fill(&mut self, id: BlobId, bytes: ErasableBytes) {
+        let len = bytes.len();
+        if let Some(shelf) = self.absent_mut(id) {
+            shelf.content = Content::Stored(bytes);
+            self.bytes += len;
+        }
+    }
+
     /// Returns the bytes that are gone.
     pub(super) fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<ErasableBytes> {
         let shelf = self.blobs.part_mut(&id).get_mut(&id)?;

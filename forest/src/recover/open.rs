@@ -85,6 +85,9 @@ impl Builder {
         }
         recovery.blobs.sweep();
         let (blobs, time) = (Arc::clone(&recovery.blobs), recovery.time);
+        if let Some(beside) = &self.beside {
+            blobs.fill_from(&beside.state().blobs);
+        }
         let mut missing = Vec::new();
         let mut fill = |id, bytes| match bytes {
             Some(bytes) => blobs.fill(id, bytes),

@@ -2,7 +2,7 @@
 //! newest checkpoint, and no more.
 
 use pollster::block_on;
-use weald_forest::Forest;
+use weald_forest::{ErasableBytes, Forest, Value};
 use weald_journal::{
     DiskForest, DiskJournal, Moment, ReadOnlyForest, ReadOnlyJournal, Settings, SimulatedDisk,
 };
@@ -95,4 +95,43 @@ fn erasable_values_are_read_without_a_look_at_a_file_for_each() {
     }
     let opened = counted.counts().0 - before;
     assert!(opened < 10, "{opened} files were opened");
+}
+
+fn text(forest: &Forest) -> Option<ErasableBytes> {
+    let notes = forest.get("notes").unwrap().snapshot();
+    match forest.value(notes.tree().root(), "text") {
+        Some(Value::Erasable(bytes)) => Some(bytes),
+        Some(Value::Erased { .. }) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_earlier_moment_shares_the_erasable_bytes_that_memory_has() {
+    let disk = SimulatedDisk::new();
+    let forest = open(&disk);
+    let notes = block_on(forest.create("notes")).unwrap();
+    let put = |name: &str, text: &str| {
+        let mut edit = notes.edit();
+        edit.put_erasable(edit.root(), name, text).unwrap();
+        block_on(edit.commit()).unwrap().version
+    };
+    let first = put("text", "first");
+    let second = put("text", "second");
+    let past = block_on(forest.at(Moment::Version(second))).unwrap();
+    let [now, then] = [text(&forest), text(&past)].map(Option::unwrap);
+    assert_eq!((&now[..], now.as_ptr()), (&b"second"[..], then.as_ptr()));
+
+    // Memory lets the first text go, and the disk has it.
+    for number in 0..5 {
+        put("number", &number.to_string());
+    }
+    let past = block_on(forest.at(Moment::Version(first))).unwrap();
+    assert_eq!(text(&past).unwrap()[..], b"first"[..]);
+
+    block_on(notes.erase(notes.view().tree().root().id(), "text")).unwrap();
+    for moment in [first, second] {
+        let past = block_on(forest.at(Moment::Version(moment))).unwrap();
+        assert_eq!(text(&past), None);
+    }
 }
