@@ -445,3 +445,45 @@ fn a_copied_reference_is_erased_wherever_it_is() {
     let copied = copy.view().tree().root().id();
     copy.erase(copied, "name").wait().unwrap();
 }
+
+#[test]
+fn what_is_read_ahead_is_what_it_was() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let elsewhere = Forest::new();
+    let other = elsewhere.create("t").wait().unwrap();
+    let mut edit = other.edit();
+    edit.put_erasable(edit.root(), "name", "Eve").unwrap();
+    edit.commit().wait().unwrap();
+    let foreign = other.view().tree().root().get_bytes("name").unwrap();
+
+    // With so many nodes a tree is large.
+    for count in [6, 1 << 14] {
+        let mut edit = tree.edit();
+        let root = edit.replace_root(Attributes::new());
+        let append = |_| edit.append(root, Attributes::new()).unwrap();
+        let nodes: Vec<_> = (0..count).map(append).collect();
+        edit.put_attribute(nodes[0], "name", "plain").unwrap();
+        edit.put_erasable(nodes[1], "name", "Ada").unwrap();
+        edit.put_erasable(nodes[2], "name", "gone").unwrap();
+        edit.put_attribute(nodes[3], "name", &*foreign).unwrap();
+        edit.put_erasable(nodes[4], "name", "").unwrap();
+        edit.commit().wait().unwrap();
+        tree.erase(nodes[2], "name").wait().unwrap();
+
+        let snapshot = tree.snapshot();
+        let nodes: Vec<_> = snapshot.tree().root().children().take(6).collect();
+        let values = || nodes.iter().map(|node| forest.value(*node, "name"));
+        let before: Vec<_> = values().collect();
+        for few in 0..=nodes.len() {
+            forest.prefetch(&nodes[..few], "name");
+            assert!(values().eq(before.iter().cloned()));
+        }
+        assert_eq!(before[0], Some(Value::Plain(b"plain")));
+        assert!(matches!(&before[1], Some(Value::Erasable(name)) if **name == *b"Ada"));
+        assert!(matches!(before[2], Some(Value::Erased { .. })));
+        assert_eq!(before[3], Some(Value::Elsewhere));
+        assert!(matches!(&before[4], Some(Value::Erasable(name)) if name.is_empty()));
+        assert_eq!(before[5], None);
+    }
+}
