@@ -47,6 +47,12 @@ pub trait Branch {
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output>;
 
+    /// Whether a wait for this event alone leaves step 1 out: that is mostly in vain, and step 2 completes the event as
+    /// well.
+    fn enrols_at_once(&self) -> bool {
+        false
+    }
+
     /// Looks again, as [`enrol`](Branch::enrol) does, at a base event that no partner ends: a partner only
     /// wakes its owner (a timer, a foreign future). Called at each further poll if
     /// [`is_polled`](Branch::is_polled).

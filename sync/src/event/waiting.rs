@@ -134,6 +134,9 @@ impl<B: Branch> Future for Waiting<B> {
         if !unit::with(unit::Unit::spend) {
             return give_way(cx);
         }
+        if self.branch.enrols_at_once() {
+            return self.enrol(cx);
+        }
         match self.as_mut().attempt_one(0, cx) {
             Poll::Ready(output) => Poll::Ready(output),
             Poll::Pending => self.enrol(cx),

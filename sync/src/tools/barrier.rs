@@ -42,8 +42,9 @@ use crate::{
 /// assert_eq!(leaders, 1);
 /// ```
 ///
-/// There is no poisoning: the others wait for a unit that never comes. An idle barrier has 32 bytes.
+/// There is no poisoning: the others wait for a unit that never comes. An idle barrier has 24 bytes.
 pub struct Barrier {
+    /// With the name as its tag.
     state: SpinLock<BarrierState>,
 }
 
@@ -51,7 +52,6 @@ struct BarrierState {
     size: u32,
     /// How many offers are in the list. Some of their waits may have ended.
     arrived: u32,
-    name: Name,
     waiters: Offers<()>,
 }
 
@@ -87,9 +87,9 @@ impl Barrier {
         let state = SpinLock::new(BarrierState {
             size,
             arrived: 0,
-            name,
             waiters: Offers::new(),
         });
+        state.set_tag(name.number());
         Barrier { state }
     }
 
@@ -172,6 +172,10 @@ impl Branch for Arrive<'_> {
         Poll::Pending
     }
 
+    fn enrols_at_once(&self) -> bool {
+        true
+    }
+
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -225,7 +229,7 @@ impl Branch for Arrive<'_> {
     }
 
     fn reason(&self) -> Reason {
-        let name = self.barrier.state.lock().name;
+        let name = Name::of_number(self.barrier.state.tag());
         Reason::new(Kind::Barrier, self.barrier).named(name)
     }
 }

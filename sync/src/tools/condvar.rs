@@ -10,6 +10,8 @@
 //!
 //! A wait may end although the condition does not hold: test it again, or use the `_while` forms.
 
+#![allow(unsafe_code)]
+
 use std::{
     fmt,
     future::Future,
@@ -55,13 +57,13 @@ use crate::{
 /// Cancel-safe: a wait that is dropped leaves nothing behind, its mutex is free, and a notification that it
 /// got goes to the next waiter. There is no poisoning. An idle condition variable has 24 bytes.
 pub struct Condvar {
+    /// With the name as its tag.
     state: SpinLock<CondvarState>,
 }
 
 struct CondvarState {
     /// Counts the calls of `notify_all`, so that each wakes only the waiters that came before it.
     round: u32,
-    name: Name,
     waiters: Offers<CondvarWaiter>,
 }
 
@@ -104,9 +106,9 @@ impl Condvar {
     fn with_name(name: Name) -> Condvar {
         let state = SpinLock::new(CondvarState {
             round: 0,
-            name,
             waiters: Offers::new(),
         });
+        state.set_tag(name.number());
         Condvar { state }
     }
 
@@ -291,6 +293,10 @@ impl<T: ?Sized> Branch for Notified<'_, T> {
         Poll::Pending
     }
 
+    fn enrols_at_once(&self) -> bool {
+        true
+    }
+
     fn enrol(
         mut self: Pin<&mut Self>,
         _base: u32,
@@ -312,9 +318,10 @@ impl<T: ?Sized> Branch for Notified<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _won: Won) -> Notice {
-        let (condvar, node) = self.node();
-        condvar.state.lock().waiters.value(node).slot.notice
+    fn collect(self: Pin<&mut Self>, won: Won) -> Notice {
+        let (_, node) = self.node();
+        // SAFETY: `won` is *routed*: a partner has won the claim for this node.
+        unsafe { node.left_value(won) }.slot.notice
     }
 
     fn give_back(self: Pin<&mut Self>, won: Won) {
@@ -331,7 +338,7 @@ impl<T: ?Sized> Branch for Notified<'_, T> {
     }
 
     fn reason(&self) -> Reason {
-        let name = self.condvar.state.lock().name;
+        let name = Name::of_number(self.condvar.state.tag());
         Reason::new(Kind::Condvar, self.condvar).named(name)
     }
 }

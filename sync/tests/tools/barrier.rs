@@ -132,5 +132,5 @@ fn another_executor_can_wait() {
 
 #[test]
 fn it_is_small() {
-    assert_eq!(size_of::<Barrier>(), 32);
+    assert_eq!(size_of::<Barrier>(), 24);
 }
