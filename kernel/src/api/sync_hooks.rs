@@ -11,7 +11,7 @@ use std::{
     future::poll_fn,
     panic::Location,
     pin::pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, RawWakerVTable, Waker},
     time::Instant,
 };
 
@@ -53,6 +53,10 @@ impl Hooks for KernelHooks {
             Some(shared) => wait::block_on_in(&shared, poll_fn(poll)),
             None => hooks::park(poll),
         }
+    }
+
+    fn wakers(&self) -> Option<&'static RawWakerVTable> {
+        Some(waker::table())
     }
 
     #[inline]
@@ -132,6 +136,7 @@ pub fn note_wait(what: Reason) {
             let word = reason::beside_others(what.to_word_with_site());
             // SAFETY: the thread that runs a job keeps it alive.
             unsafe { job.header() }.set_waits_for(word);
+            cx.note_reason();
         }
     });
 }
@@ -150,6 +155,7 @@ pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
                 true => word,
                 false => reason::beside_others(word),
             });
+            cx.note_reason();
         }
     });
 }

@@ -216,8 +216,17 @@ impl ExtensionsWord {
 
     /// Tells the job's description that the job takes long, and its attachment if the job has ended. Does nothing
     /// within a call of what is told, which may wait against its contract: it would be told of that wait, and wait
-    /// again.
-    pub(crate) fn tell_that_it_takes_long(&self) {
+    /// again. Returns whether there may have been something to tell.
+    #[inline(always)]
+    pub(crate) fn tell_that_it_takes_long(&self) -> bool {
+        let has_some = !is_site(self.0.load(Ordering::Relaxed));
+        if has_some {
+            self.tell_existing_that_it_takes_long();
+        }
+        has_some
+    }
+
+    fn tell_existing_that_it_takes_long(&self) {
         let Some(mut extensions) = self.lock_existing().filter(|it| !it.is_being_told) else {
             return;
         };

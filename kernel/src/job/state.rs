@@ -22,6 +22,8 @@ mod word;
 
 use std::ptr;
 
+use weald_sync::unit;
+
 use crate::job::transition::{
     Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction, Unread,
 };
@@ -50,7 +52,7 @@ const LISTENING: usize = 1 << 48;
 const CLOSED: usize = 1 << 49;
 /// Set by a cancel. A parked job is scheduled and ends at that run, before its future is polled; a running one ends at
 /// its next wait.
-const CANCEL: usize = 1 << 50;
+const CANCEL: usize = unit::CANCELLED;
 /// Set while a join handle exists that may still take the output; the handle clears it.
 const HANDLE: usize = 1 << 51;
 /// Set when the joiner's waker is in the job's extensions; only while `DONE` is unset.

@@ -8,11 +8,11 @@ use std::{
     panic::Location,
     pin::Pin,
     sync::OnceLock,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, RawWakerVTable, Waker},
     time::Instant,
 };
 
-use super::{alarm, foreign_alarms, parker, reason::Reason};
+use super::{alarm, foreign_alarms, parker, reason::Reason, unit};
 pub use super::{foreign_alarms::HeldWaker, parker::Parker};
 use crate::queue::wake;
 
@@ -25,6 +25,15 @@ pub trait Hooks: Sync {
     /// Calls `poll` until it is ready. Between two calls the calling thread does something else, or nothing,
     /// until the waker of the last call was woken.
     fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
+
+    /// The functions of the wakers of units. With some, a unit polls a first time without a call of
+    /// [`begin_first_poll`](Hooks::begin_first_poll) while it has no [obstacle](unit::Obstacle). Then its
+    /// [number](unit::Unit::id) is the exposed address of a word of its own, in which a cancel sets
+    /// [`CANCELLED`](unit::CANCELLED), and which is the data of its waker; and the suspension of its stack on one
+    /// thread, in a poll that noted [`WAITS`](unit::notes::WAITS), ends on that thread.
+    fn wakers(&self) -> Option<&'static RawWakerVTable> {
+        None
+    }
 
     /// The calling unit may poll once before it calls [`wait`](Hooks::wait): most waits are over at that poll. Returns
     /// the waker for it. After the poll the unit calls [`end_first_poll`](Hooks::end_first_poll) or
@@ -121,6 +130,9 @@ static HOOKS: OnceLock<&'static dyn Hooks> = OnceLock::new();
 pub fn install(hooks: &'static dyn Hooks) {
     // A second runtime's hooks are not needed: the first ones serve every thread.
     let _first = HOOKS.set(hooks);
+    if let Some(wakers) = self::hooks().wakers() {
+        unit::tell_of_wakers(wakers);
+    }
     wake::tell_of_wakers(
         |payload| self::hooks().waker_panicked(payload),
         |next, foreign| self::hooks().wake_own(next, foreign),

@@ -3,10 +3,17 @@
 //! A runtime writes the unit here when it begins to run it; the tools read it. There is no destructor, so an
 //! access is one load from the thread's base register.
 
+#![allow(unsafe_code)]
+
+mod first_poll;
+
 use std::{
     cell::Cell,
     sync::atomic::{AtomicU32, Ordering},
 };
+
+pub(crate) use first_poll::tell_of_wakers;
+pub use first_poll::{CANCELLED, Obstacle, notes};
 
 /// What a thread runs. Only the thread itself writes the fields.
 #[derive(Debug)]
@@ -24,6 +31,10 @@ pub struct Unit {
     random: Cell<u32>,
     /// The state of the generator that repeats its numbers; zero if the thread uses its own.
     seeded: Cell<u32>,
+    /// See [`notes`](Unit::notes).
+    notes: Cell<u8>,
+    /// The [obstacles](Obstacle) to a first poll that there are now, a bit each.
+    obstacles: Cell<u8>,
 }
 
 thread_local! {
@@ -34,6 +45,8 @@ thread_local! {
             limit: Cell::new(0),
             random: Cell::new(0),
             seeded: Cell::new(0),
+            notes: Cell::new(0),
+            obstacles: Cell::new(Obstacle::NO_STACK.bit()),
         }
     };
 }
@@ -79,9 +92,19 @@ pub(crate) fn random(below: u32) -> u32 {
 
 impl Unit {
     /// The thread now runs the unit `id` (zero: none) with `budget` reductions. Called by runtimes.
+    ///
+    /// # Safety
+    /// If the thread is to begin waits without an [`Obstacle`] while it runs the unit, the number is what
+    /// [`Hooks::wakers`](crate::hooks::Hooks::wakers) promises, for as long as the unit runs.
     #[inline(always)]
-    pub fn begin(&self, id: usize, budget: u32) {
+    pub unsafe fn begin(&self, id: usize, budget: u32) {
         self.id.set(id);
+        self.refill(budget);
+    }
+
+    /// The unit now has `budget` reductions.
+    #[inline(always)]
+    pub fn refill(&self, budget: u32) {
         self.limit.set(self.operations().wrapping_add(budget));
     }
 
@@ -227,7 +250,8 @@ mod tests {
     #[test]
     fn a_budget_is_spent_and_operations_are_counted() {
         let operations = || with(Unit::operations);
-        with(|unit| unit.begin(2, 2));
+        // SAFETY: the thread is on no stack that can be suspended.
+        with(|unit| unsafe { unit.begin(2, 2) });
         let before = operations();
         assert_eq!(
             [(); 3].map(|()| with(Unit::spend_if_any)),
@@ -239,7 +263,8 @@ mod tests {
             (with(Unit::budget), operations().wrapping_sub(before)),
             (0, 3)
         );
-        with(|unit| unit.begin(0, 0));
+        // SAFETY: no unit.
+        with(|unit| unsafe { unit.begin(0, 0) });
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use std::{
     future::Future,
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
     panic::Location,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
 
-use super::hooks::hooks;
+use super::{
+    hooks::hooks,
+    unit::{self, Unit},
+};
 
 /// Waits for a future, or for an event, with the stack.
 pub trait Wait: IntoFuture + Sized {
@@ -29,20 +32,47 @@ pub trait Wait: IntoFuture + Sized {
     #[inline]
     #[track_caller]
     fn wait(self) -> Self::Output {
-        let site = Location::caller();
-        let mut future = pin!(self.into_future());
-        let Some(first) = hooks().begin_first_poll() else {
-            return wait_with_hooks(future, site, None);
-        };
-        let (waker, first) = (first.waker, Begun(first.notes));
-        match poll_first(future.as_mut(), &waker) {
-            Poll::Ready(output) => output,
-            Poll::Pending => wait_on_polled(future, &waker, (first, site)),
-        }
+        wait_in_frame(pin!(self.into_future()), Location::caller())
     }
 }
 
 impl<F: IntoFuture> Wait for F {}
+
+/// Waits. In a frame of its own, for the reason of [`poll_first`]: the unit is not used behind a first poll that has not
+/// ended the wait.
+#[inline(never)]
+fn wait_in_frame<F: Future>(
+    mut future: Pin<&mut F>,
+    site: &'static Location<'static>,
+) -> F::Output {
+    let Some((waker, notes)) = unit::with(Unit::begin_first_poll) else {
+        return wait_asking(future, site);
+    };
+    let begun = Begun(notes);
+    match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        Poll::Ready(output) => {
+            // The same thread as before: what waits in a poll of a wait resumes where it was.
+            if unit::with(|unit| unit.end_first_poll(notes)) {
+                mem::forget(begun);
+            }
+            output
+        }
+        Poll::Pending => wait_on_polled(future, &waker, (begun, site)),
+    }
+}
+
+/// Waits where the unit has not answered what the runtime must be asked.
+#[inline(never)]
+fn wait_asking<F: Future>(mut future: Pin<&mut F>, site: &'static Location<'static>) -> F::Output {
+    let Some(first) = hooks().begin_first_poll() else {
+        return wait_with_hooks(future, site, None);
+    };
+    let (waker, begun) = (first.waker, Begun(first.notes));
+    match poll_first(future.as_mut(), &waker) {
+        Poll::Ready(output) => output,
+        Poll::Pending => wait_on_polled(future, &waker, (begun, site)),
+    }
+}
 
 /// A wait that has begun with a first poll, and ends with this. Its notes.
 struct Begun(u8);

@@ -223,12 +223,14 @@ pub(crate) fn run_loop(cx: &Context, class: u32, duty: &dyn Duty) {
     let stack_context = StackContext::on(stack, StackKind::Loop);
     let base_before = cx.set_base(ptr::from_ref(&base).cast());
     let context_before = cx.set_stack_context(stack_context.as_ptr());
+    let had_none = cx.set_no_stack(false);
     // SAFETY: nothing runs on the new stack.
     let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_loop) };
     // SAFETY: at the top.
     let onto = Onto::Ours(unsafe { stack_context.as_ref() }.stack());
     // SAFETY: the loop that switches back here is on this thread, because a loop never changes threads.
     unsafe { stack::switch(base.saved_sp.as_ptr(), begin, onto, 0) };
+    cx.set_no_stack(had_none);
     cx.set_stack_context(context_before);
     cx.set_base(base_before);
     cx.give_abandoned();

@@ -55,7 +55,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         };
         match overdue.cause {
             // It runs on its own thread only, so its kind delays no worker.
-            Cause::Visits => job.extensions.tell_that_it_takes_long(),
+            Cause::Visits => _ = job.extensions.tell_that_it_takes_long(),
             _ => note_offence(shared, &overdue.job, overdue.counts_in_fork, now),
         }
         let name = LateName::of(job);

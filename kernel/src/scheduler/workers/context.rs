@@ -25,7 +25,7 @@ use std::{
 };
 
 use crate::scheduler::workers::context::nested_run::OuterRuns;
-use weald_sync::unit::{self, Unit};
+use weald_sync::unit::{self, Obstacle, Unit};
 
 use crate::{
     biased_lock::Lease,
@@ -60,13 +60,13 @@ pub(crate) struct Context {
     outbox: Cell<*const Outbox>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
+    /// The unit of the thread; null until it was asked for.
+    unit: Cell<*const Unit>,
     /// The root fork that the thread is in. Valid while set: it does not outlive its runtime.
     thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
     /// What the thread keeps for its next root fork. Valid while set. Only threads of a runtime keep it, and they give
     /// it back before they end.
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
-    /// What the running job's poll has noted.
-    noted: Cell<PollNotes>,
     /// The deadline of the caller on whose behalf the running job works. None while other code than that runs, such as
     /// another job on top of it, or while the stack of that job is suspended.
     wanted_until: Cell<Option<Instant>>,
@@ -74,8 +74,6 @@ pub(crate) struct Context {
     dropping: Cell<bool>,
     /// The outer runs in which the present one is nested.
     pub(crate) outer_runs: OuterRuns,
-    /// Whether the thread is ending a job whose run is over (destructors, exit hooks), on whichever stack.
-    ending: Cell<bool>,
     /// How many stacks of this thread are suspended while they unwind.
     unwinding: Cell<u32>,
     /// The stack of ours on which the thread runs; null on its own.
@@ -114,13 +112,12 @@ thread_local! {
             pinned: Cell::new(ptr::null()),
             outbox: Cell::new(ptr::null()),
             job: Cell::new(None),
+            unit: Cell::new(ptr::null()),
             thread_fork: Cell::new(None),
             spare_thread_fork: Cell::new(None),
-            noted: Cell::new(PollNotes::NOTHING),
             wanted_until: Cell::new(None),
             dropping: Cell::new(false),
             outer_runs: OuterRuns::new(),
-            ending: Cell::new(false),
             unwinding: Cell::new(0),
             stack_context: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
@@ -246,12 +243,12 @@ impl Context {
     /// A wait with the stack begins in the middle of a poll. Returns what the poll has noted so far, for
     /// [`end_wait`](Context::end_wait).
     pub(crate) fn begin_wait(&self) -> PollNotes {
-        self.noted.replace(PollNotes::NOTHING)
+        self.set_noted(PollNotes::NOTHING)
     }
 
     /// The wait is over; `suspended`: the stack was, meanwhile.
     pub(crate) fn end_wait(&self, noted: PollNotes, suspended: bool) {
-        self.noted.set(match suspended {
+        self.set_noted(match suspended {
             true => noted.after_suspension(),
             false => noted,
         });
@@ -306,8 +303,11 @@ impl Context {
     #[inline(always)]
     pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
         self.job.set(Some(job));
-        unit::with(|unit| unit.begin(job.as_raw().as_ptr().addr(), budget));
-        self.noted.set(PollNotes::NOTHING);
+        unit::with(|unit| {
+            // SAFETY: the job is alive while it runs, and its header begins with the word that the hooks promise.
+            unsafe { unit.begin(job.as_raw().as_ptr().expose_provenance(), budget) };
+            unit.set_notes(PollNotes::NOTHING.to_bits());
+        });
     }
 
     /// Begins a nested run: on top of the present run's stack, or before that run continues.
@@ -321,8 +321,8 @@ impl Context {
             job,
             thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::take_off),
-            noted: self.noted.get(),
-            wanted_until: self.wanted_until.take(),
+            noted: self.noted(),
+            wanted_until: self.set_wanted_until(None),
             dropping: self.dropping.replace(false),
         }
     }
@@ -333,12 +333,15 @@ impl Context {
     }
 
     /// Notes whether the thread ends a job that it does not run; returns what was noted before.
+    // Noted beside the unit, because a wait that begins looks there.
     pub(crate) fn set_ending(&self, ending: bool) -> bool {
-        self.ending.replace(ending)
+        // SAFETY: the numbers of units are those of `begin_run`.
+        unsafe { self.unit().set_obstacle(Obstacle::ENDING, ending) }
     }
 
+    /// Whether the thread is ending a job whose run is over (destructors, exit hooks), on whichever stack.
     pub(crate) fn is_ending(&self) -> bool {
-        self.ending.get()
+        self.unit().has_obstacle(Obstacle::ENDING)
     }
 
     /// A stack of this thread is suspended while it unwinds, for as long as `suspend` takes.
@@ -362,8 +365,9 @@ impl Context {
     /// Sets the job that runs; returns the one before.
     #[inline(always)]
     pub(crate) fn set_job(&self, job: Option<JobPtr>) -> Option<JobPtr> {
-        let id = job.map_or(0, |job| job.as_raw().as_ptr().addr());
-        unit::with(|unit| unit.begin(id, unit.budget()));
+        let id = job.map_or(0, |job| job.as_raw().as_ptr().expose_provenance());
+        // SAFETY: as in `begin_run`.
+        unit::with(|unit| unsafe { unit.begin(id, unit.budget()) });
         self.job.replace(job)
     }
 
@@ -387,13 +391,19 @@ impl Context {
 
     #[inline(always)]
     fn note(&self, also: PollNotes) {
-        self.noted.set(self.noted.get().and(also));
+        self.set_noted(self.noted().and(also));
     }
 
-    /// What the running job's poll has noted.
+    /// What the running job's poll has noted. It is kept beside the unit, because a wait that begins looks there.
     #[inline(always)]
     pub(crate) fn noted(&self) -> PollNotes {
-        self.noted.get()
+        PollNotes::of_bits(self.unit().notes())
+    }
+
+    /// Replaces what is noted; returns what was.
+    #[inline(always)]
+    fn set_noted(&self, noted: PollNotes) -> PollNotes {
+        PollNotes::of_bits(self.unit().set_notes(noted.to_bits()))
     }
 
     /// The job that is polled with `waker` yields: it goes to the end of the queue when its poll ends.
@@ -416,9 +426,10 @@ impl Drop for NestedRun<'_> {
         self.here.outer_runs.pop(self.node);
         self.here.job.set(self.job);
         self.here.thread_fork.set(self.thread_fork);
-        unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
-        self.here.noted.set(self.noted);
-        self.here.wanted_until.set(self.wanted_until);
+        // SAFETY: as in `begin_run`: the outer run continues.
+        unit::with(|unit| unsafe { unit.begin(self.unit.0, self.unit.1) });
+        self.here.set_noted(self.noted);
+        self.here.set_wanted_until(self.wanted_until);
         self.here.dropping.set(self.dropping);
     }
 }

@@ -37,6 +37,11 @@ use crate::{
 // A static, not a constant: its address distinguishes our wakers from foreign ones.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
+/// The functions of the wakers of jobs.
+pub(crate) fn table() -> &'static RawWakerVTable {
+    &VTABLE
+}
+
 /// A waker for `job` that holds no count.
 ///
 /// # Safety

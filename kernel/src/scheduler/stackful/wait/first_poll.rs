@@ -54,15 +54,17 @@ pub(crate) fn begin() -> Option<FirstPoll> {
 /// Does not return to a job that is cancelled, unless it is shielded.
 #[inline]
 pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool {
-    let Some(job) = context::again().job() else {
+    let mut cx = context::again();
+    let Some(job) = cx.job() else {
         return false;
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     let header = unsafe { job.header() };
     header.note_site(site);
-    header.extensions.tell_that_it_takes_long();
-    // Only now: what was told is user code, which may have waited, and a fiber may have migrated meanwhile.
-    let cx = context::again();
+    if header.extensions.tell_that_it_takes_long() {
+        // What was told is user code, which may have waited, and a fiber may have migrated meanwhile.
+        cx = context::again();
+    }
     debug_assert!(may_suspend(cx), "a poll changes nothing of what allowed it");
     let Some(root) = stack_context::root(cx) else {
         return false;

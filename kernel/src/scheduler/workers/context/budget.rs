@@ -42,6 +42,6 @@ impl Context {
 
     /// Gives the running job a fresh budget, because its thread waits in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
-        unit::with(|unit| unit.begin(unit.id(), budget));
+        unit::with(|unit| unit.refill(budget));
     }
 }

@@ -22,7 +22,7 @@ impl Context {
     /// taken off while that frame's stack is suspended.
     #[inline(always)]
     pub(crate) fn has_no_notes(&self) -> bool {
-        !self.ending.get()
+        !self.is_ending()
             && !self.dropping.get()
             && self.thread_fork.get().is_none()
             && self.wanted_until.get().is_none()
@@ -41,7 +41,7 @@ impl Context {
             node,
             job,
             budget: unit::with(Unit::budget),
-            noted: self.noted.get(),
+            noted: self.noted(),
         }
     }
 
@@ -50,6 +50,6 @@ impl Context {
     pub(crate) fn end_plain_nested(&self, nested: PlainNestedRun<'_>) {
         self.outer_runs.pop(nested.node);
         self.begin_run(nested.job, nested.budget);
-        self.noted.set(nested.noted);
+        self.set_noted(nested.noted);
     }
 }

@@ -1,6 +1,8 @@
 //! What the poll of a job notes about its end, for [`park`](crate::scheduler::workers::run::park): one byte, so that
 //! the common cases are one comparison.
 
+use weald_sync::unit::notes;
+
 /// What a poll notes for its end, as bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PollNotes(u8);
@@ -10,15 +12,17 @@ impl PollNotes {
     /// A message will wake the running job, perhaps besides other wakes.
     pub(crate) const LISTENS: PollNotes = PollNotes(1);
     /// The job yielded: it runs again without a wake.
-    pub(super) const YIELDED: PollNotes = PollNotes(2);
+    pub(super) const YIELDED: PollNotes = PollNotes(notes::YIELDED);
     /// The job has panicked, or dropped its mailbox. If the job survives this, callers to which it owes a reply must
     /// be told. It has survived when this poll comes to a wait, or ends without ending the job.
     pub(super) const PANICKED: PollNotes = PollNotes(4);
     /// A wait with the stack polls what it waits for. Not noted while the stack is suspended.
-    pub(super) const WAITS: PollNotes = PollNotes(8);
+    pub(super) const WAITS: PollNotes = PollNotes(notes::WAITS);
     /// The fiber that was polled has switched to another one, which has come back; see
     /// [`crate::scheduler::stackful::direct`]. Noted between that and the end of the poll.
     pub(super) const OTHER_CAME_BACK: PollNotes = PollNotes(16);
+    /// Beside `WAITS`: what is polled has noted what it waits for.
+    pub(super) const HAS_REASON: PollNotes = PollNotes(32);
 
     /// For code that keeps the notes and does not look at them.
     #[inline(always)]
@@ -75,7 +79,7 @@ impl PollNotes {
     }
 
     pub(super) fn without_wait(self) -> PollNotes {
-        PollNotes(self.0 & !PollNotes::WAITS.0)
+        PollNotes(self.0 & !(PollNotes::WAITS.0 | PollNotes::HAS_REASON.0))
     }
 
     pub(crate) fn without_panic(self) -> PollNotes {

@@ -1,5 +1,9 @@
 //! The stacks in a thread's context: the one that it runs on, its loop's base, and one that it caches for fibers.
 
+#![allow(unsafe_code)]
+
+use weald_sync::unit::Obstacle;
+
 use crate::scheduler::workers::context::{Context, NO_RUNTIME, PollNotes};
 use crate::{
     scheduler::stackful::stack_context::{Base, StackContext},
@@ -22,6 +26,12 @@ impl Context {
         self.stack_context.replace(stack_context)
     }
 
+    /// Notes whether the thread runs on a stack that cannot be suspended; returns what was noted before.
+    pub(crate) fn set_no_stack(&self, is_so: bool) -> bool {
+        // SAFETY: the numbers of units are those of `begin_run`.
+        unsafe { self.unit().set_obstacle(Obstacle::NO_STACK, is_so) }
+    }
+
     /// The fiber that the loop has polled has switched to another one, which has come back.
     #[cold]
     pub(crate) fn note_other_came_back(&self) {
@@ -31,7 +41,7 @@ impl Context {
     /// Whether that was noted since the poll began. True once.
     pub(crate) fn take_other_came_back(&self) -> bool {
         let noted = self.noted();
-        self.noted.set(noted.without_other());
+        self.set_noted(noted.without_other());
         noted.has_other()
     }
 

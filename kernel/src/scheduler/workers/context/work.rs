@@ -3,7 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use std::time::Instant;
+use std::{ptr, time::Instant};
+
+use weald_sync::unit::{self, Obstacle, Unit};
 
 use crate::{
     job::{JobPtr, JobRef},
@@ -36,6 +38,8 @@ impl Context {
 
     /// Sets the deadline of the caller on whose behalf the running job works; returns what was set before.
     pub(crate) fn set_wanted_until(&self, deadline: Option<Instant>) -> Option<Instant> {
+        // SAFETY: the numbers of units are those of `begin_run`.
+        unsafe { self.unit().set_obstacle(Obstacle::KEPT, deadline.is_some()) };
         self.wanted_until.replace(deadline)
     }
 
@@ -50,14 +54,40 @@ impl Context {
         self.note(PollNotes::WAITS);
     }
 
+    /// The running job has noted what it waits for.
+    #[inline(always)]
+    pub(crate) fn note_reason(&self) {
+        if self.noted().waits() {
+            self.note(PollNotes::HAS_REASON);
+        }
+    }
+
     /// That poll has ended.
     #[inline(always)]
     pub(crate) fn end_poll_of_wait(&self) {
-        self.noted.set(self.noted.get().without_wait());
+        self.set_noted(self.noted().without_wait());
     }
 
     /// The running job has survived what it noted, or another job will tell.
     pub(crate) fn forget_panic(&self) {
-        self.noted.set(self.noted.get().without_panic());
+        self.set_noted(self.noted().without_panic());
+    }
+
+    /// The unit of the context's thread. A fiber that migrates finds the right one with its new context, where the
+    /// compiler might keep the address of a thread-local over a switch.
+    #[inline(always)]
+    pub(super) fn unit(&self) -> &Unit {
+        // SAFETY: it was set to the unit of this thread, which has no destructor and lives as long as the context.
+        match unsafe { self.unit.get().as_ref() } {
+            Some(unit) => unit,
+            None => self.find_unit(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_unit(&self) -> &Unit {
+        self.unit.set(unit::with(ptr::from_ref));
+        self.unit()
     }
 }
