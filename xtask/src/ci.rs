@@ -49,6 +49,7 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         ("models of the kernel", loom::KERNEL),
         ("models of sync", loom::SYNC),
         ("models of memory", loom::MEMORY),
+        ("models of MassiveThreads' face", loom::MYTH),
     ] {
         tally.step(name, || {
             loom::models(checkout, modelled, PREEMPTIONS, run_and_keep)

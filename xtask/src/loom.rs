@@ -1,4 +1,4 @@
-//! The models: tests of the kernel, of `sync` and of `memory` that loom runs through every interleaving.
+//! The models: tests of the kernel, of `sync`, `memory` and `c/myth` that loom runs through every interleaving.
 //!
 //! They are the files `src/models/*.rs` of those crates, here built with `--cfg loom`. A file whose tests did not run
 //! is an error, because a model that never runs proves nothing.
@@ -24,6 +24,10 @@ pub(crate) const KERNEL: Modelled = Modelled {
 pub(crate) const MEMORY: Modelled = Modelled {
     package: "weald-memory",
     folder: "memory/src/models",
+};
+pub(crate) const MYTH: Modelled = Modelled {
+    package: "weald-myth",
+    folder: "c/myth/src/models",
 };
 pub(crate) const SYNC: Modelled = Modelled {
     package: "weald-sync",
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn files_with_models_are_found_in_order() {
-        for Modelled { folder, .. } in [KERNEL, SYNC, MEMORY] {
+        for Modelled { folder, .. } in [KERNEL, SYNC, MEMORY, MYTH] {
             let path = |name: &str| format!("{folder}/{name}.rs");
             let made_up = MadeUp::new(&[
                 (&path("wake"), MODEL),
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn no_model_at_all_is_an_error() {
-        for Modelled { folder, .. } in [KERNEL, SYNC, MEMORY] {
+        for Modelled { folder, .. } in [KERNEL, SYNC, MEMORY, MYTH] {
             for path in [&format!("{folder}/made_up.rs"), "kernel/src/lib.rs"] {
                 let made_up = MadeUp::new(&[(path, "//! No model.\n")]);
                 let found = names(made_up.root(), folder);

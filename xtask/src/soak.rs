@@ -76,6 +76,11 @@ impl Part {
                     Piece::new("models of the kernel, deeper", 40, models(loom::KERNEL)),
                     Piece::new("models of sync, deeper", 20, models(loom::SYNC)),
                     Piece::new("models of memory, deeper", 2, models(loom::MEMORY)),
+                    Piece::new(
+                        "models of MassiveThreads' face, deeper",
+                        10,
+                        models(loom::MYTH),
+                    ),
                 ]
             }
             Part::Miri => {

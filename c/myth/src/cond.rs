@@ -15,10 +15,11 @@ pub(crate) struct Cond {
     reserved: [usize; 3],
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Cond>() == 32);
 
 impl Cond {
-    pub(crate) const fn new() -> Cond {
+    pub(crate) fn new() -> Cond {
         Cond {
             queue: Queue::new(),
             reserved: [0; 3],

@@ -12,6 +12,9 @@
 // takes the node (`pop`), and wakes it when it drops what it took (`Taken`). The first call: `runtime` (`start`) →
 // `main_thread` (`enter`: the caller goes on as a fiber's code, on its own stack).
 
+// The atomics: those of std, or those of loom.
+mod sys;
+
 // Below the threads: stack pointers, and what a C program expects to keep over a switch.
 mod machine;
 mod saved;
@@ -54,3 +57,6 @@ mod face {
     mod runtime;
     mod threads;
 }
+
+#[cfg(all(loom, test))]
+mod models;

@@ -12,7 +12,7 @@ use std::{
     ffi::c_int,
     ptr,
     sync::atomic::{
-        AtomicPtr, AtomicU32,
+        AtomicPtr,
         Ordering::{Acquire, Relaxed, Release},
     },
     time::Instant,
@@ -20,6 +20,7 @@ use std::{
 
 use crate::{
     queue::{Node, Queue, Taken},
+    sys::AtomicU32,
     thread::{self, Thread},
     wait::{Ended, wait_in_until},
 };
@@ -27,8 +28,8 @@ use crate::{
 const LOCKED: u32 = 1;
 const WAITERS: u32 = 2;
 
-/// How often a waiter is passed over before the mutex is handed to it.
-const PATIENCE: u32 = 8;
+/// How often a waiter is passed over before the mutex is handed to it. In models that happens early.
+const PATIENCE: u32 = if cfg!(loom) { 1 } else { 8 };
 /// What a waiter finds in its note when it owns the mutex.
 const HANDED_OVER: u32 = u32::MAX;
 
@@ -52,6 +53,7 @@ pub(crate) struct Mutex {
     state: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Mutex>() == 40);
 
 /// How often the caller had locked a mutex that it has unlocked for a while.
@@ -91,6 +93,18 @@ impl Mutex {
         }
         self.note_owner(1);
         Ok(())
+    }
+
+    /// Locks it if it is of the default type, is free, and nobody waits. Never panics.
+    #[inline(always)]
+    pub(crate) fn lock_at_once(&self) -> bool {
+        self.kind == NORMAL && self.take()
+    }
+
+    /// Unlocks it if it is of the default type, and nobody waits. Never panics.
+    #[inline(always)]
+    pub(crate) fn unlock_at_once(&self) -> bool {
+        self.kind == NORMAL && self.free()
     }
 
     /// Locks it if it is free.
@@ -177,7 +191,7 @@ impl Mutex {
     /// Takes it, if it is free and nobody waits.
     #[inline(always)]
     fn take(&self) -> bool {
-        // Pairs with the releases in `release`.
+        // Pairs with the releases in `free` and `release_to_waiters`.
         self.state
             .compare_exchange(0, LOCKED, Acquire, Relaxed)
             .is_ok()
@@ -186,6 +200,15 @@ impl Mutex {
     /// Takes it, if it is free, although others wait.
     fn take_before_waiters(&self) -> bool {
         self.state.fetch_or(LOCKED, Acquire) & LOCKED == 0
+    }
+
+    /// Frees it, if somebody has it and nobody waits.
+    #[inline(always)]
+    fn free(&self) -> bool {
+        // Pairs with the acquire in `take`.
+        self.state
+            .compare_exchange(LOCKED, 0, Release, Relaxed)
+            .is_ok()
     }
 
     #[cold]
@@ -215,16 +238,15 @@ impl Mutex {
         }
     }
 
-    #[inline(always)]
     fn release(&self) -> Result<(), c_int> {
-        match self.state.compare_exchange(LOCKED, 0, Release, Relaxed) {
-            Ok(_) => Ok(()),
-            Err(state) if state & LOCKED == 0 => Err(libc::EPERM),
-            Err(_) => {
-                self.release_to_waiters();
-                Ok(())
-            }
+        if self.free() {
+            return Ok(());
         }
+        if !self.is_locked() {
+            return Err(libc::EPERM);
+        }
+        self.release_to_waiters();
+        Ok(())
     }
 
     #[cold]
@@ -250,11 +272,7 @@ impl Mutex {
             }
             // It fails if a waiter has come since the queue was empty. The mutex is still ours then: had we freed it,
             // others could have taken it, woken the waiter, and freed its memory before we look at it again.
-            if self
-                .state
-                .compare_exchange(LOCKED, 0, Release, Relaxed)
-                .is_ok()
-            {
+            if self.free() {
                 return;
             }
         }

@@ -18,11 +18,15 @@ const COMPLETED: i32 = 2;
 #[repr(transparent)]
 pub(crate) struct Once(AtomicI32);
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Once>() == 4);
 
 /// Threads that wait for a function that another one calls, for all `Once` of the program: they have no room for a
 /// queue, and the wait is rare.
+#[cfg(not(loom))]
 static WAITERS: Queue = Queue::new();
+#[cfg(loom)]
+static WAITERS: std::sync::LazyLock<Queue> = std::sync::LazyLock::new(Queue::new);
 
 impl Once {
     /// Calls `function`, or waits until the call that another thread has begun has ended.

@@ -16,14 +16,12 @@
 
 use std::{
     cell::{Cell, UnsafeCell},
-    hint, mem, ptr,
-    sync::atomic::{
-        AtomicU8, AtomicUsize,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+    mem, ptr,
+    sync::atomic::Ordering::{Acquire, Relaxed, Release},
     task::Waker,
-    thread,
 };
+
+use crate::sys::{AtomicU8, AtomicUsize, spin, yield_now};
 
 /// Set while somebody holds the lock.
 const LOCK: usize = 1;
@@ -51,7 +49,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) const fn new(note: u32) -> Node {
+    pub(crate) fn new(note: u32) -> Node {
         Node {
             next: Cell::new(ptr::null()),
             previous: Cell::new(ptr::null()),
@@ -79,7 +77,13 @@ impl Node {
 pub(crate) struct Queue(AtomicUsize);
 
 impl Queue {
+    #[cfg(not(loom))]
     pub(crate) const fn new() -> Queue {
+        Queue(AtomicUsize::new(0))
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Queue {
         Queue(AtomicUsize::new(0))
     }
 
@@ -94,9 +98,9 @@ impl Queue {
                 .compare_exchange_weak(word, word | LOCK, Acquire, Relaxed)
             {
                 Ok(_) => return Locked { queue: self, word },
-                Err(_) if looks < LOOKS => hint::spin_loop(),
+                Err(_) if looks < LOOKS => spin(),
                 // The holder may have lost its core.
-                Err(_) => thread::yield_now(),
+                Err(_) => yield_now(),
             }
             looks += 1;
         }

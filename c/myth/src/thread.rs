@@ -18,7 +18,8 @@
 use std::{
     cell::{Cell, UnsafeCell},
     ffi::{c_int, c_void},
-    mem, process, ptr,
+    mem::{self, MaybeUninit},
+    process, ptr,
     sync::atomic::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -161,6 +162,51 @@ fn outside() -> *const Thread {
     OUTSIDE.with(ptr::from_ref)
 }
 
+/// How many blocks an OS thread keeps for the next threads that it creates.
+const KEPT: usize = 64;
+
+type Spare = Vec<Box<MaybeUninit<Thread>>>;
+
+thread_local! {
+    /// The blocks of threads that have ended.
+    static SPARE: Cell<Spare> = const { Cell::new(Vec::new()) };
+}
+
+/// A block for a new thread, which `give_back` takes.
+// Not inlined, as `give_back`: the place of the spare ones belongs to the OS thread, and the caller may switch later.
+#[inline(never)]
+fn new_block(state: u32) -> *const Thread {
+    let take = |spare: &Cell<Spare>| {
+        let mut blocks = spare.take();
+        let block = blocks.pop();
+        spare.set(blocks);
+        block
+    };
+    let block = SPARE.try_with(take).ok().flatten();
+    let block = block.unwrap_or_else(Box::new_uninit);
+    Box::into_raw(Box::write(block, Thread::new(state)))
+}
+
+/// Ends a block.
+///
+/// # Safety
+/// *Three holds*: nobody uses it any longer.
+#[inline(never)]
+unsafe fn give_back(thread: *const Thread) {
+    let block: *mut MaybeUninit<Thread> = thread.cast_mut().cast();
+    // SAFETY: the caller's promise; `new_block` made it.
+    let mut block = unsafe { Box::from_raw(block) };
+    // SAFETY: as above.
+    unsafe { block.assume_init_drop() };
+    let _ended = SPARE.try_with(|spare| {
+        let mut blocks = spare.take();
+        if blocks.len() < KEPT {
+            blocks.push(block);
+        }
+        spare.set(blocks);
+    });
+}
+
 /// A block, for the code of its thread.
 struct Block(*const Thread);
 
@@ -183,7 +229,7 @@ pub(crate) fn create(
     id: &Cell<*const Thread>,
 ) -> Result<(), c_int> {
     let state = if start.detached { DETACHED } else { 0 };
-    let thread: *const Thread = Box::into_raw(Box::new(Thread::new(state)));
+    let thread = new_block(state);
     id.set(thread);
     let (block, sent) = (Block(thread), Sent(start));
     let spawn = move || {
@@ -199,7 +245,7 @@ pub(crate) fn create(
     let Ok(mut handle) = spawned else {
         id.set(ptr::null());
         // SAFETY: *three holds*: its code was dropped.
-        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+        unsafe { give_back(thread) };
         return Err(libc::EAGAIN);
     };
     if start.child_first && in_job && global.workers == 1 {
@@ -211,7 +257,7 @@ pub(crate) fn create(
     unsafe { *this.handle.get() = Some(handle) };
     if this.set(STORED) {
         // SAFETY: *three holds*.
-        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+        unsafe { give_back(thread) };
     }
     Ok(())
 }
@@ -252,7 +298,7 @@ fn run(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
     mem::forget(alarm);
     if this.set(ENDED) {
         // SAFETY: *three holds*.
-        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+        unsafe { give_back(thread) };
     }
 }
 
@@ -327,7 +373,7 @@ pub(crate) unsafe fn join(
         place.set(this.result.get());
     }
     // SAFETY: *three holds*: its job has ended, and the caller is the one that joins it.
-    drop(unsafe { Box::from_raw(thread.cast_mut()) });
+    unsafe { give_back(thread) };
     Ok(())
 }
 
@@ -383,7 +429,7 @@ pub(crate) unsafe fn detach(thread: *const Thread) -> Result<(), c_int> {
     }
     if this.set(DETACHED) {
         // SAFETY: *three holds*.
-        drop(unsafe { Box::from_raw(thread.cast_mut()) });
+        unsafe { give_back(thread) };
     }
     Ok(())
 }

@@ -4,9 +4,13 @@
 //! wait ([`crate::runtime::end`]): the wait then unwinds as far as the function that C has called, which ends the
 //! thread ([`crate::guard`]).
 
+#![cfg_attr(
+    all(loom, test),
+    allow(unused_imports, reason = "the threads of models wait otherwise")
+)]
+
 use std::{
     future::poll_fn,
-    hint,
     task::Poll,
     time::{Duration, Instant},
 };
@@ -17,6 +21,7 @@ use crate::{
     queue::{Node, Queue},
     runtime,
     saved::across,
+    sys::spin,
 };
 
 /// How a wait with a deadline ended.
@@ -30,6 +35,9 @@ pub(crate) enum Ended {
 
 /// Waits until `future` is ready.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    #[cfg(all(loom, test))]
+    return crate::models::made_up::wait(future);
+    #[cfg(not(all(loom, test)))]
     across(|| match is_in_job() {
         true => future.wait(),
         false => runtime::get().block_on(future),
@@ -110,7 +118,7 @@ impl Drop for Enqueued<'_> {
         }
         // Whoever has taken it wakes it in its next few instructions.
         while !self.node.is_woken() {
-            hint::spin_loop();
+            spin();
         }
     }
 }
