@@ -117,8 +117,8 @@ impl Builder {
         self
     }
 
-    /// A forest of the same journal that is open already. What [`recover`](Self::recover) reads back shares the erasable
-    /// bytes that this one has, and does not read them from the journal.
+    /// A forest of the same journal that is open already. What [`recover`](Self::recover) reads back shares the
+    /// erasable bytes that this one has, and does not read them from the journal.
     #[must_use]
     pub fn beside(mut self, forest: &Forest) -> Self {
         self.beside = Some(forest.clone());

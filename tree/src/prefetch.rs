@@ -1,5 +1,5 @@
-//! Prefetches what is about to be needed: the child lists of a walk that visits ids in order, and the attributes of nodes
-//! that are read together.
+//! Prefetches what is about to be needed: the child lists of a walk that visits ids in order, and the attributes of
+//! nodes that are read together.
 //!
 //! A walk needs one child list after another and would wait for memory at each. The prefetch reads a word of
 //! every list of the next thousand nodes. These reads do not depend on each other, so memory serves them at
