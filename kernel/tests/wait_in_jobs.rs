@@ -192,6 +192,23 @@ fn a_cancel_before_the_wait_unwinds_it_too() {
 }
 
 #[test]
+fn a_cancelled_job_gets_nothing_that_is_ready() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (running, is_running) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let job = runtime.spawn(async move {
+        running.send(()).unwrap();
+        may_go.recv().unwrap();
+        std::future::ready(()).wait();
+    });
+    is_running.recv().unwrap();
+    job.cancel();
+    go.send(()).unwrap();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+}
+
+#[test]
 fn a_job_that_catches_the_unwinding_may_wait_again() {
     on_each(|runtime| {
         let (first, second) = (Latch::default(), Latch::default());
