@@ -38,8 +38,8 @@ pub trait Wait: IntoFuture + Sized {
 
 impl<F: IntoFuture> Wait for F {}
 
-/// Waits. In a frame of its own, for the reason of [`poll_first`]: the unit is not used behind a first poll that has not
-/// ended the wait.
+/// Waits. In a frame of its own, for the reason of [`poll_first`]: the unit is not used behind a first poll that has
+/// not ended the wait.
 #[inline(never)]
 fn wait_in_frame<F: Future>(
     mut future: Pin<&mut F>,
