@@ -136,8 +136,8 @@ mod reactor {
 //   is reported if nobody takes the result: `workers::run` (`finish`); where it gets a name: `observe::panics`;
 // - where a thread gives its worker away before it blocks: `stackful::wait::block` (`hand_off_worker`);
 // - where a stack is suspended: `stackful::stack_context` (`suspend`), called by `stackful::wait`
-//   (`first_poll::suspend`, else `wait_on`; a yield: `yields`, most of them without it); resumed: a loop's there (`resume`), a fiber's
-//   in `stackful::fiber` (`Fiber::run`), or by another fiber in `stackful::direct`;
+//   (`first_poll::suspend`, else `wait_on`; a yield: `yields`, most of them without it); resumed: a loop's there
+//   (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`), or by another fiber in `stackful::direct`;
 // - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
 //   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
 // - where a job may run: `stackful::placement`.

@@ -186,8 +186,9 @@ impl PinnedQueue {
         Some(unsafe { Runnable::new(JobPtr::from_raw(job)) })
     }
 
-    /// As a [`pop_own`](PinnedQueue::pop_own), and a [`push_own`](PinnedQueue::push_own) of `last` behind it. The caller
-    /// has seen the [first](PinnedQueue::first_own) job, and now has the right to run it. The queue's thread only.
+    /// As a [`pop_own`](PinnedQueue::pop_own), and a [`push_own`](PinnedQueue::push_own) of `last` behind it. The
+    /// caller has seen the [first](PinnedQueue::first_own) job, and now has the right to run it. The queue's thread
+    /// only.
     #[inline(always)]
     pub(crate) fn turn_own(&self, last: Runnable) {
         debug_assert!(self.is_here(), "only the queue's thread takes");
