@@ -125,9 +125,9 @@ impl Builder {
     ///
     /// A compiler also keeps the *address* of a thread-local, from an access before a wait to one behind it in the same
     /// function. Functions of Weald that are inlined, such as `Pid::send` or the poll of a receive, access
-    /// thread-locals, and then change those of another OS thread, while that thread does. So in one function, with what
-    /// is inlined into it, there is no wait together with other calls of Weald or polls by hand, in any order if it has a
-    /// loop: what sends, or polls, is in functions of its own, which are `#[inline(never)]`. `wait()` itself, and what it
+    /// thread-locals, and then change those of another OS thread, while that thread does. So one function, with what is
+    /// inlined into it, has no wait together with other calls of Weald or polls by hand, in any order if it has a loop:
+    /// what sends, or polls, is in functions of its own, which are `#[inline(never)]`. `wait()` itself, and what it
     /// polls, is safe: a wait inside the poll of another wait resumes on its own OS thread.
     ///
     /// In a library crate that is built without link-time optimization, as by cargo's default, rustc was seen to keep

@@ -13,7 +13,7 @@ const ANSWERS: u32 = 0;
 const ASKS: u32 = 1;
 
 /// A value, and the process that asks for it.
-type Request = (u64, u32);
+type LimitRequest = (u64, u32);
 
 /// The answer that a process waits for, and what it has left to ask.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let rounds = params.count("rounds")?;
     let mut world = World::with_room(2);
     // The code is not known where it is called.
-    let (answers, asks): (Code<Request, Asker>, Code<Request, Asker>) =
+    let (answers, asks): (Code<LimitRequest, Asker>, Code<LimitRequest, Asker>) =
         std::hint::black_box((answer, ask));
     world.spawn(answers, 0);
     world.spawn(asks, 0);
@@ -52,7 +52,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 /// Answers every request with its value.
-fn answer(world: &mut World<Request, Asker>, process: u32) {
+fn answer(world: &mut World<LimitRequest, Asker>, process: u32) {
     while let Some((value, asker)) = world.receive(process) {
         world.own(asker).answer = Some(value);
         world.wake(asker);
@@ -60,7 +60,7 @@ fn answer(world: &mut World<Request, Asker>, process: u32) {
 }
 
 /// Takes the answer, and asks again until all has been asked.
-fn ask(world: &mut World<Request, Asker>, process: u32) {
+fn ask(world: &mut World<LimitRequest, Asker>, process: u32) {
     if let Some(value) = world.own(process).answer.take() {
         let own = world.own(process);
         if value != own.left {

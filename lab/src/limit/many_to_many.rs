@@ -10,7 +10,7 @@ use crate::params::Params;
 use crate::programs::xorshift::{Xorshift, shares};
 
 #[derive(Clone, Copy)]
-enum Mail {
+enum LimitMail {
     /// Start sending.
     Start,
     /// One of the counted messages.
@@ -18,7 +18,7 @@ enum Mail {
 }
 
 /// What a process sends and receives.
-struct Share {
+struct LimitShare {
     generator: Xorshift,
     others: usize,
     messages: u32,
@@ -29,9 +29,9 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (processes, messages) = (params.count("processes")?, params.count("messages")?);
     let mut world = World::with_room(processes);
     // The code is not known where it is called.
-    let code: Code<Mail, Share> = std::hint::black_box(exchange);
+    let code: Code<LimitMail, LimitShare> = std::hint::black_box(exchange);
     for (process, missing) in shares(processes, messages).into_iter().enumerate() {
-        let share = Share {
+        let share = LimitShare {
             generator: Xorshift::of(process),
             others: processes,
             messages: index(messages),
@@ -44,7 +44,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     world.polls = 0;
     let clock = Instant::now();
     for process in 0..processes {
-        world.send(index(process), Mail::Start);
+        world.send(index(process), LimitMail::Start);
     }
     world.run();
     let elapsed = clock.elapsed();
@@ -63,11 +63,11 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     ])
 }
 
-fn exchange(world: &mut World<Mail, Share>, process: u32) {
+fn exchange(world: &mut World<LimitMail, LimitShare>, process: u32) {
     while let Some(mail) = world.receive(process) {
         match mail {
-            Mail::Start => send_all(world, process),
-            Mail::Value(value) => {
+            LimitMail::Start => send_all(world, process),
+            LimitMail::Value(value) => {
                 std::hint::black_box(value);
                 let share = world.own(process);
                 share.missing = share.missing.wrapping_sub(1);
@@ -76,10 +76,10 @@ fn exchange(world: &mut World<Mail, Share>, process: u32) {
     }
 }
 
-fn send_all(world: &mut World<Mail, Share>, process: u32) {
+fn send_all(world: &mut World<LimitMail, LimitShare>, process: u32) {
     let share = world.own(process);
     let (mut generator, others) = (share.generator, share.others);
     for value in 0..share.messages {
-        world.send(index(generator.below(others)), Mail::Value(value));
+        world.send(index(generator.below(others)), LimitMail::Value(value));
     }
 }

@@ -15,7 +15,7 @@ use crate::workload::kind::Kind;
 const RECEIVER: u32 = 0;
 
 /// A sender with its channel, or the receiver.
-struct Endpoint {
+struct SelectEnd {
     next: u32,
     messages: VecDeque<u64>,
     /// The value that it sends next.
@@ -23,14 +23,14 @@ struct Endpoint {
     waits: bool,
 }
 
-impl Linked for Endpoint {
+impl Linked for SelectEnd {
     fn next(&mut self) -> &mut u32 {
         &mut self.next
     }
 }
 
 struct Choice {
-    units: Vec<Endpoint>,
+    units: Vec<SelectEnd>,
     runs: Queue,
     capacity: usize,
     /// How many values each sender sends.
@@ -49,7 +49,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
         Kind::Bounded(capacity) => capacity,
         Kind::Unbounded | Kind::Rendezvous => usize::MAX,
     };
-    let unit = |_| Endpoint {
+    let unit = |_| SelectEnd {
         next: NONE,
         messages: VecDeque::new(),
         value: 0,

@@ -1,7 +1,7 @@
 //! Processes with mailboxes on one thread: arrays, linked by indices.
 //!
-//! A process is a function, a word and, where a row needs it, more of its own. It parks when it finds its mailbox empty. It is in the queue of
-//! those that run from its spawn, or from the first message after it has parked, until it runs.
+//! A process is a function, a word and, where a row needs it, more of its own. It parks when its mailbox is empty.
+//! It is in the queue of those that run from its spawn, or from the first message after it has parked, until it runs.
 
 use super::queue::{Linked, NONE, Queue, index};
 
