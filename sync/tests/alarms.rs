@@ -21,31 +21,31 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// All tests use the same few threads: one after the other.
 static THREADS: Mutex<()> = Mutex::new(());
 
-/// A waker of another executor: tells that it is woken, and blocks until its gate opens.
+/// A waker of another executor: tells that it is woken, and blocks until its latch opens.
 struct Blocks {
     begun: Sender<()>,
-    gate: Mutex<Receiver<()>>,
+    latch: Mutex<Receiver<()>>,
 }
 
 impl Wake for Blocks {
     fn wake(self: Arc<Blocks>) {
         self.begun.send(()).unwrap();
-        _ = self.gate.lock().unwrap().recv();
+        _ = self.latch.lock().unwrap().recv();
     }
 }
 
 /// A wait for a moment, polled once with a waker that blocks.
 struct BlockedWait {
     wait: Pin<Box<dyn Future<Output = ()>>>,
-    /// Dropped, it opens the gate.
-    _gate: Sender<()>,
+    /// Dropped, it opens the latch.
+    _latch: Sender<()>,
 }
 
 fn wait_and_block(begun: &Sender<()>) -> BlockedWait {
-    let (opens, gate) = mpsc::channel();
+    let (opens, latch) = mpsc::channel();
     let blocks = Blocks {
         begun: begun.clone(),
-        gate: Mutex::new(gate),
+        latch: Mutex::new(latch),
     };
     let waker = Waker::from(Arc::new(blocks));
     // One whose first poll comes too late, because its thread has lost its core, has stored no waker.
@@ -56,7 +56,10 @@ fn wait_and_block(begun: &Sender<()>) -> BlockedWait {
             break wait;
         }
     };
-    BlockedWait { wait, _gate: opens }
+    BlockedWait {
+        wait,
+        _latch: opens,
+    }
 }
 
 /// Panics if `act` takes very long.

@@ -29,7 +29,7 @@ const LOCKED: u32 = 1;
 const WAITERS: u32 = 2;
 
 /// How often a waiter is passed over before the mutex is handed to it. In models that happens early.
-const PATIENCE: u32 = if cfg!(loom) { 1 } else { 8 };
+const MOST_PASSED_OVER: u32 = if cfg!(loom) { 1 } else { 8 };
 /// What a waiter finds in its note when it owns the mutex.
 const HANDED_OVER: u32 = u32::MAX;
 
@@ -259,7 +259,7 @@ impl Mutex {
             }
             drop(queue);
             match next.noted() {
-                Some(passed_over) if passed_over >= PATIENCE => {
+                Some(passed_over) if passed_over >= MOST_PASSED_OVER => {
                     next.note(HANDED_OVER);
                     return;
                 }

@@ -30,7 +30,7 @@ use crate::{
 /// Longer than any program runs.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// How long the end of the runtime waits for a thread that computes.
-const PATIENCE: Duration = Duration::from_millis(100);
+const END_LIMIT: Duration = Duration::from_millis(100);
 
 /// The runtime, with what it was started with.
 pub(crate) struct Global {
@@ -108,7 +108,7 @@ fn start_first(
         .name("myth")
         .workers(workers)
         .stuck_after(NEVER)
-        .shutdown_deadline(PATIENCE)
+        .shutdown_deadline(END_LIMIT)
         .build()
         .map_err(|_refused| libc::EAGAIN)?;
     let cores = match settings.bind_workers {

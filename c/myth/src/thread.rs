@@ -333,7 +333,7 @@ pub(crate) fn exit(result: *mut c_void) -> ! {
 
 /// How long a joiner waits.
 #[derive(Clone, Copy)]
-pub(crate) enum Patience {
+pub(crate) enum TimeLimit {
     /// Until the thread has ended.
     ToTheEnd,
     /// Until then. None: to the end.
@@ -351,7 +351,7 @@ pub(crate) enum Patience {
 /// The thread was created, and is not joined by others, before or meanwhile, or detached meanwhile.
 pub(crate) unsafe fn join(
     thread: *const Thread,
-    patience: Patience,
+    limit: TimeLimit,
     result: Option<&Cell<*mut c_void>>,
 ) -> Result<(), c_int> {
     // SAFETY: the caller's promise; null is nobody's.
@@ -362,12 +362,12 @@ pub(crate) unsafe fn join(
     if this.has(DETACHED) {
         return Err(libc::EINVAL);
     }
-    wait_until_stored(this, patience)?;
+    wait_until_stored(this, limit)?;
     // SAFETY: *one joiner*.
     let handle = unsafe { &mut *this.handle.get() };
     let handle = handle.as_mut().ok_or(libc::EINVAL)?;
     if !handle.is_finished() {
-        wait_for(handle, patience)?;
+        wait_for(handle, limit)?;
     }
     if let Some(place) = result {
         place.set(this.result.get());
@@ -378,13 +378,13 @@ pub(crate) unsafe fn join(
 }
 
 /// Its creator is about to store the handle, or has let it run first; so it need not have ended.
-fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
+fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
     while !thread.has(STORED) {
-        match patience {
-            Patience::None => return Err(libc::EBUSY),
-            Patience::Until(Some(deadline)) if Instant::now() >= deadline => {
+        match limit {
+            TimeLimit::None => return Err(libc::EBUSY),
+            TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
                 return Err(libc::EBUSY);
             }
             _ => across(|| {
@@ -397,19 +397,19 @@ fn wait_until_stored(thread: &Thread, patience: Patience) -> Result<(), c_int> {
     Ok(())
 }
 
-fn wait_for(handle: &mut JoinHandle<()>, patience: Patience) -> Result<(), c_int> {
-    match patience {
-        Patience::ToTheEnd | Patience::Until(None) => {
+fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {
+    match limit {
+        TimeLimit::ToTheEnd | TimeLimit::Until(None) => {
             if across(|| handle.run_if_next()).is_none() {
                 // How its job ended is the runtime's affair.
                 let _ended = wait(handle);
             }
         }
-        Patience::Until(Some(deadline)) => {
+        TimeLimit::Until(Some(deadline)) => {
             let left = deadline.saturating_duration_since(Instant::now());
             let _ended = wait(timeout(left, handle)).map_err(|_elapsed| libc::EBUSY)?;
         }
-        Patience::None => return Err(libc::EBUSY),
+        TimeLimit::None => return Err(libc::EBUSY),
     }
     Ok(())
 }

@@ -220,17 +220,17 @@ mod tests {
 
     use super::*;
 
-    /// Counts that it is called, and blocks until its gate is dropped.
+    /// Counts that it is called, and blocks until its latch is dropped.
     struct Blocks {
         begun: Arc<AtomicUsize>,
-        gate: Mutex<Receiver<()>>,
+        latch: Mutex<Receiver<()>>,
     }
 
     impl Wake for Blocks {
         fn wake(self: Arc<Blocks>) {
             self.begun.fetch_add(1, Ordering::SeqCst);
-            let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-            _ = gate.recv();
+            let latch = self.latch.lock().unwrap_or_else(PoisonError::into_inner);
+            _ = latch.recv();
         }
     }
 
@@ -248,20 +248,20 @@ mod tests {
             }
         }
 
-        /// Adds wakers that block at once. Returns their gates.
+        /// Adds wakers that block at once. Returns their latches.
         fn add(&self, count: usize) -> Vec<Sender<()>> {
-            let (gates, wakers): (Vec<_>, Vec<_>) = (0..count)
+            let (latches, wakers): (Vec<_>, Vec<_>) = (0..count)
                 .map(|_| {
-                    let (opens, gate) = mpsc::channel();
+                    let (opens, latch) = mpsc::channel();
                     let blocks = Blocks {
                         begun: self.begun.clone(),
-                        gate: Mutex::new(gate),
+                        latch: Mutex::new(latch),
                     };
                     (opens, Waker::from(Arc::new(blocks)))
                 })
                 .unzip();
             self.alarms.add(wakers);
-            gates
+            latches
         }
 
         /// Does what the keeper does, until `is_done`.
@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn an_idle_thread_calls_the_waker_behind_one_that_blocks() {
         let scene = Scene::new();
-        let gates = scene.add(3);
+        let latches = scene.add(3);
         scene.keep_until(|_| scene.begun() == 3);
-        drop(gates);
+        drop(latches);
         scene.keep_until(|state| state.calls.is_empty());
-        let _gates = scene.add(2);
+        let _latches = scene.add(2);
         scene.keep_until(|_| scene.begun() == 5);
         assert_eq!(scene.alarms.state().threads, 3, "two were idle");
     }
@@ -299,7 +299,7 @@ mod tests {
             state.calls.len() == MOST_THREADS && state.calls.iter().all(|call| call.is_reported)
         };
         let scene = Scene::new();
-        let mut gates = scene.add(MOST_THREADS + 1);
+        let mut latches = scene.add(MOST_THREADS + 1);
         scene.keep_until(is_full);
         let look_in = scene.alarms.look();
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
             Some(HELD),
             "a thread that gets free takes the last one"
         );
-        drop(gates.remove(0));
+        drop(latches.remove(0));
         scene.keep_until(|state| scene.begun() == MOST_THREADS + 1 && is_full(state));
         assert_eq!(scene.alarms.look(), None);
     }
@@ -315,11 +315,11 @@ mod tests {
     #[test]
     fn a_report_counts_idle_threads_as_those_that_may_call_others() {
         let scene = Scene::new();
-        let gates = scene.add(MOST_THREADS);
+        let latches = scene.add(MOST_THREADS);
         scene.keep_until(|_| scene.begun() == MOST_THREADS);
-        drop(gates);
+        drop(latches);
         scene.keep_until(|state| state.calls.is_empty());
-        let _gates = scene.add(1);
+        let _latches = scene.add(1);
         scene.keep_until(|_| scene.begun() == MOST_THREADS + 1);
         let mut state = scene.alarms.state();
         state

@@ -23,7 +23,7 @@ use crate::{
     runtime,
     saved::across,
     settings::ThreadAttributes,
-    thread::{self, Patience, Start, Thread},
+    thread::{self, Start, Thread, TimeLimit},
     wait,
 };
 
@@ -73,13 +73,13 @@ fn create(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn myth_join(id: *const Thread, result: Option<&Cell<*mut c_void>>) -> c_int {
     // SAFETY: *valid*.
-    guard(|| unsafe { thread::join(id, Patience::ToTheEnd, result) })
+    guard(|| unsafe { thread::join(id, TimeLimit::ToTheEnd, result) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn myth_tryjoin(id: *const Thread, result: Option<&Cell<*mut c_void>>) -> c_int {
     // SAFETY: *valid*.
-    guard(|| unsafe { thread::join(id, Patience::None, result) })
+    guard(|| unsafe { thread::join(id, TimeLimit::None, result) })
 }
 
 #[unsafe(no_mangle)]
@@ -91,7 +91,7 @@ unsafe extern "C" fn myth_timedjoin(
     guard(|| {
         let deadline = clock::deadline(deadline)?;
         // SAFETY: *valid*.
-        unsafe { thread::join(id, Patience::Until(deadline), result) }
+        unsafe { thread::join(id, TimeLimit::Until(deadline), result) }
     })
 }
 

@@ -165,7 +165,7 @@ static int32_t watches(void *context) {
   return 0;
 }
 
-static int32_t ends_what_is_anothers(void *context) {
+static int32_t ends_a_foreign_monitor(void *context) {
   RETURNS(WEALD_ARGUMENT, weald_process_demonitor(*(weald_monitor *)context));
   return 0;
 }
@@ -174,7 +174,7 @@ static void monitors(void) {
   weald_monitor monitor;
   weald_process process = spawn(0, watches, &monitor);
   CHECK(end_of(process).kind == WEALD_EXIT_RETURNED);
-  CHECK(end_of(spawn(0, ends_what_is_anothers, &monitor)).kind == WEALD_EXIT_RETURNED);
+  CHECK(end_of(spawn(0, ends_a_foreign_monitor, &monitor)).kind == WEALD_EXIT_RETURNED);
   DO(weald_release(monitor));
 }
 
