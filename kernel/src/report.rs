@@ -113,7 +113,9 @@ pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
             format!("; a kill has been pending for {pending:.1?}, until its next wait")
         });
         let advice = match is_fork {
-            true => "Wrap the whole fork in weald::blocking, or fork shorter computations.",
+            true => {
+                "If it computes, wrap the whole fork in weald::blocking; if its parts block, wrap what blocks in each part."
+            }
             false => "Wrap blocking calls in weald::blocking, or let long computations yield.",
         };
         format!(

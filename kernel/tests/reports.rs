@@ -339,7 +339,7 @@ fn forks_that_block() {
     let report = told.recv().unwrap();
     assert!(report.contains("`forks on a worker`"), "{report}");
     assert!(
-        report.contains("Wrap the whole fork in weald::blocking"),
+        report.contains("wrap the whole fork in weald::blocking; if its parts block"),
         "{report}"
     );
     drop(go);
