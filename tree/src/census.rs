@@ -46,8 +46,8 @@ impl Census {
         self.versions += 1;
         self.nodes += tree.len();
         self.add_branch(tree.records.top().0);
-        for aside in tree.records.asides() {
-            self.add_branch(aside.leaf);
+        for loose in tree.records.loose_leaves() {
+            self.add_branch(loose.leaf);
         }
     }
 

@@ -139,7 +139,7 @@ impl<'a> Diff<'a> {
             Side(top, height)
         });
         let last = [old, new].map(|tree| {
-            let [tail, _] = tree.records.asides();
+            let [tail, _] = tree.records.loose_leaves();
             tail.number
         });
         let mut height = sides[0].1.max(sides[1].1);
@@ -161,7 +161,7 @@ impl<'a> Diff<'a> {
 
     /// Visits one pair of parts: skips it if shared, queues the pairs below, or starts on two leaves.
     fn descend(&mut self, pair: &Pair<'a>) {
-        if pair.sides[0].is(pair.sides[1]) && !self.has_aside(pair) {
+        if pair.sides[0].is(pair.sides[1]) && !self.has_loose(pair) {
             return;
         }
         if pair.height == 0 {
@@ -187,15 +187,18 @@ impl<'a> Diff<'a> {
     }
 
     /// Whether the place of a leaf beside either tree is in these parts.
-    fn has_aside(&self, pair: &Pair<'a>) -> bool {
-        let asides = self.trees.iter().flat_map(|tree| tree.records.asides());
-        let mut there = asides.filter(|aside| !aside.leaf.is_empty());
-        there.any(|aside| fits(aside.number ^ pair.number, pair.height))
+    fn has_loose(&self, pair: &Pair<'a>) -> bool {
+        let leaves = self
+            .trees
+            .iter()
+            .flat_map(|tree| tree.records.loose_leaves());
+        let mut there = leaves.filter(|loose| !loose.leaf.is_empty());
+        there.any(|loose| fits(loose.number ^ pair.number, pair.height))
     }
 
     fn leaf(&self, pair: &Pair<'a>, side: usize) -> Option<&'a Leaf> {
-        let asides = self.trees[side].records.asides();
-        let mut there = asides.iter().filter_map(|aside| aside.leaf(pair.number));
+        let leaves = self.trees[side].records.loose_leaves();
+        let mut there = leaves.iter().filter_map(|loose| loose.leaf(pair.number));
         there.next().or(pair.sides[side].leaf())
     }
 

@@ -30,9 +30,9 @@ mod key;
 mod rope;
 
 // A version: the map from ids to records.
-mod aside;
 mod branch;
 mod leaf;
+mod loose;
 mod radix;
 mod record;
 mod tree;

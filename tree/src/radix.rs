@@ -11,12 +11,12 @@
 
 use weald_memory::{Either, Shared};
 
-use crate::aside::Aside;
 use crate::attributes::Attributes;
 use crate::branch::{BITS, Branch, Content, Inner, WIDTH, digit, fits, gather};
 use crate::children::Children;
 use crate::id::{LEAF_BITS, NodeId};
 use crate::leaf::{Leaf, slot_of};
+use crate::loose::Loose;
 use crate::record::{Links, Place, Record};
 
 /// A persistent map from ids to records.
@@ -75,21 +75,21 @@ impl Radix {
     }
 
     /// The leaves that are not in the tree, or their empty places.
-    pub(crate) fn asides(&self) -> [Aside<'_>; 2] {
+    pub(crate) fn loose_leaves(&self) -> [Loose<'_>; 2] {
         [self.tail(), self.focus()]
     }
 
     #[inline]
-    fn tail(&self) -> Aside<'_> {
-        Aside {
+    fn tail(&self) -> Loose<'_> {
+        Loose {
             number: self.tail_number,
             leaf: &self.tail,
         }
     }
 
     #[inline]
-    fn focus(&self) -> Aside<'_> {
-        Aside {
+    fn focus(&self) -> Loose<'_> {
+        Loose {
             number: u64::from(self.focus_number),
             leaf: &self.focus,
         }
@@ -113,9 +113,9 @@ impl Radix {
                 }
             }
         });
-        let [tail, mut focus] = self.asides().map(|aside| {
-            let leaf = aside.leaf(aside.number)?;
-            Some((aside.number, leaf))
+        let [tail, mut focus] = self.loose_leaves().map(|loose| {
+            let leaf = loose.leaf(loose.number)?;
+            Some((loose.number, leaf))
         });
         let mut in_tree = in_tree.peekable();
         let before_tail = std::iter::from_fn(move || match (in_tree.peek(), &focus) {

@@ -34,11 +34,11 @@ pub struct Root {
     /// The steps of all commits of the tree up to this one, as edits count them. The difference between two versions
     /// takes at most the difference of their steps.
     pub(crate) steps: u64,
-    more: Option<Box<Extras>>,
+    more: Option<Box<Extensions>>,
 }
 
 /// What few versions have. Many versions are kept, so this takes a pointer in those that do not have it.
-struct Extras {
+struct Extensions {
     bytes: Bytes,
     indexes: Indexes,
     /// What there is to say if it is one of several; `None`, if its commit has changed this tree alone.
@@ -114,7 +114,7 @@ impl Root {
     ) -> Self {
         let is_usual = bytes.is_empty() && indexes.is_empty() && beside.is_none();
         let more = || {
-            Box::new(Extras {
+            Box::new(Extensions {
                 bytes,
                 indexes,
                 beside,

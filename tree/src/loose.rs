@@ -5,12 +5,12 @@ use crate::leaf::Leaf;
 
 /// A leaf, or the empty place of one, with its number.
 #[derive(Clone, Copy)]
-pub(crate) struct Aside<'a> {
+pub(crate) struct Loose<'a> {
     pub(crate) number: u64,
     pub(crate) leaf: &'a Branch,
 }
 
-impl<'a> Aside<'a> {
+impl<'a> Loose<'a> {
     /// The leaf, if it has this number.
     #[inline]
     pub(crate) fn leaf(self, number: u64) -> Option<&'a Leaf> {
