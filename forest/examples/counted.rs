@@ -29,14 +29,15 @@ fn main() {
     let count = count.and_then(|count| count.parse::<usize>().ok());
     let (Some(what), Some(count)) = (what, count) else {
         println!(
-            "hot, put, append, empty, grow (commits); versions, grouped, grown, grown-alone; adds, bulk, walk, read (nodes): \
+            "hot, put, append, empty, grow (commits); versions, twice, grouped, grown, grown-alone; adds, bulk, walk, read (nodes): \
              WHAT COUNT"
         );
         return;
     };
     match &*what {
-        "versions" => versions(count, 1),
-        "grouped" => versions(count, 64),
+        "versions" => versions(count, (1, false)),
+        "twice" => versions(count, (2, true)),
+        "grouped" => versions(count, (64, false)),
         "grow" => grow(count),
         "grown" => grown(count, KEPT),
         "grown-alone" => grown(count, 0),
@@ -80,15 +81,18 @@ fn commit(handle: &TreeHandle, what: &str, step: usize, node: NodeId) {
     block_on(edit.commit()).expect("a blind edit of this kind never conflicts");
 }
 
-/// What commits do to the tree alone, so many of them together.
-fn versions(count: usize, together: usize) {
+/// What commits do to the tree alone, so many of them together, at one node or each at its own.
+fn versions(count: usize, (together, is_at_one): (usize, bool)) {
     let mut head = build(&SMALL);
     let ids: Vec<NodeId> = head.root().preorder().map(|node| node.id()).collect();
     let (mut random, mut kept) = (1, VecDeque::new());
     let mut version = |first: usize| {
         let mut edit = head.edit().blind();
+        let mut node = pick(&ids, &mut random);
         for step in first..first + together {
-            let node = pick(&ids, &mut random);
+            if step > first && !is_at_one {
+                node = pick(&ids, &mut random);
+            }
             let done = match step % 2 {
                 0 => edit.append(node, attributes(step)).map(drop),
                 _ => edit.put_attribute(node, "k", step.to_le_bytes()),

@@ -4,8 +4,9 @@
 //! - A clone shares everything. A block with one owner is changed in place; a shared block is copied first.
 //! - The last leaf, where new ids go, is beside the tree and not in it: adding nodes one after another, each in
 //!   a version of its own, copies no path to it. (Clojure's vectors have such a tail.)
-//! - So is a leaf that was changed twice in a row, until another one is changed: the focus. Nodes that are appended to
-//!   one parent in turn, each in a version of its own, copy a path once. (RRB vectors have one for the same reason.)
+//! - So is a leaf that was changed in two versions in a row, until another one is changed: the focus. Nodes that are
+//!   appended to one parent in turn, each in a version of its own, copy a path twice. (RRB vectors have one for the same
+//!   reason.) Changes within one version own their path already, so that they need no focus.
 //! - A leaf without records does not exist, nor a branch without leaves, unless the focus was its only one.
 //! - The map is at most twenty levels high, so recursion over it is safe however deep a document is.
 
@@ -25,9 +26,9 @@ pub(crate) struct Radix {
     top: Branch,
     /// Branches between the top and a leaf.
     height: u32,
-    /// The number of the leaf that was changed last of those before the tail, if it is small enough.
+    /// The number of the leaf before the tail that `place` was asked for last, if it is small enough.
     focus_number: u32,
-    /// That leaf, if it was changed twice in a row; otherwise it is in the tree.
+    /// That leaf, if it was changed in two versions in a row; otherwise it is in the tree.
     focus: Branch,
     /// The leaf of the highest number, or its empty place; all others have lower numbers.
     tail: Branch,
@@ -284,7 +285,12 @@ impl Radix {
             return self.place_in_tree(number);
         }
         if self.focus.is_empty() {
-            let place = self.place_in_tree(number);
+            let place = place_in_tree(&mut self.top, &mut self.height, number);
+            // If this version changed the leaf before, it has its path already. This is known only now: a branch that
+            // is copied on the path raises the counter of its leaf.
+            if !place.is_shared() {
+                return place;
+            }
             self.focus = std::mem::replace(place, Branch::EMPTY);
         }
         &mut self.focus
@@ -316,25 +322,32 @@ impl Radix {
 
     #[inline]
     fn place_in_tree(&mut self, number: u64) -> &mut Branch {
-        while !fits(number, self.height) {
-            let top = std::mem::replace(&mut self.top, Branch::EMPTY);
-            if !top.is_empty() {
-                self.top = Branch::over(top);
-            }
-            self.height += 1;
-        }
-        let mut place = &mut self.top;
-        for height in (0..self.height).rev() {
-            if place.is_empty() {
-                *place = Branch::over(Branch::EMPTY);
-            }
-            place = match place.0.own() {
-                Some(Either::First(below)) => &mut below.0[digit(number, height)],
-                _ => unreachable!("only branches are above height zero"),
-            };
-        }
-        place
+        place_in_tree(&mut self.top, &mut self.height, number)
     }
+}
+
+/// The place of a leaf in the tree below `top`, which grows until the place is there. The path to it is created and
+/// owned.
+#[inline]
+fn place_in_tree<'a>(top: &'a mut Branch, height: &mut u32, number: u64) -> &'a mut Branch {
+    while !fits(number, *height) {
+        let below = std::mem::replace(top, Branch::EMPTY);
+        if !below.is_empty() {
+            *top = Branch::over(below);
+        }
+        *height += 1;
+    }
+    let mut place = top;
+    for height in (0..*height).rev() {
+        if place.is_empty() {
+            *place = Branch::over(Branch::EMPTY);
+        }
+        place = match place.0.own() {
+            Some(Either::First(below)) => &mut below.0[digit(number, height)],
+            _ => unreachable!("only branches are above height zero"),
+        };
+    }
+    place
 }
 
 fn take_out(branch: &mut Branch, id: NodeId, height: u32) -> Option<Links> {

@@ -124,3 +124,30 @@ fn a_leaf_in_focus_copies_no_branch() {
         .filter(|pair| !pair[0].top.is(&pair[1].top));
     assert_eq!(copied.count(), 2);
 }
+
+/// The addresses of all branches above leaves.
+fn branches(branch: &Branch) -> Vec<usize> {
+    let Content::Inner(inner) = branch.content() else {
+        return Vec::new();
+    };
+    let below = inner.0.iter().flat_map(branches);
+    below.chain([std::ptr::from_ref(inner).addr()]).collect()
+}
+
+#[test]
+fn a_version_that_changes_a_leaf_twice_copies_one_path() {
+    let mut map = Radix::new();
+    (1..2000).for_each(|number| map.insert(id(number), record(1)));
+    let mut versions = vec![map.clone()];
+    for value in 0..9 {
+        let changed = [20, 1900][usize::from(value % 2)];
+        map.insert(id(changed), record(value));
+        map.insert(id(changed + 1), record(value));
+        versions.push(map.clone());
+    }
+    for pair in versions.windows(2) {
+        let [before, after] = [0, 1].map(|side| branches(&pair[side].top));
+        let copied = after.iter().filter(|branch| !before.contains(branch));
+        assert_eq!(copied.count(), 3);
+    }
+}
