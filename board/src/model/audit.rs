@@ -257,7 +257,7 @@ impl Boards {
         for (name, text) in texts {
             edit.put_erasable(noted, name, &text)?;
         }
-        self.noted(edit.commit().bytes(b"note").await)?;
+        self.noted_text(edit.commit().bytes(b"note").await)?;
         Ok(noted)
     }
 

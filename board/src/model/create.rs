@@ -72,7 +72,7 @@ impl Boards {
         for (attribute, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             edit.put_erasable(root, attribute, text)?;
         }
-        self.noted(edit.commit().level(Level::Accepted).await)?;
+        self.noted_text(edit.commit().level(Level::Accepted).await)?;
         Ok(tree)
     }
 
@@ -123,7 +123,7 @@ impl Boards {
     }
 
     /// Deletes what interruptions had left when the forest was opened. On a full disk that waits: the boards can be
-    /// read meanwhile, and it is done after the next commit that the disk takes.
+    /// read meanwhile, and it is done after the next text that the disk takes.
     pub(crate) async fn forget_interim(&self) -> Result<(), BoardError> {
         let trees = self.0.store.trees();
         let mut left = self.0.left.lock().await;

@@ -239,7 +239,7 @@ impl Arrival {
         }
         // The commit that makes it a board comes after all of them, and is durable only with them.
         let commit = edit.commit().level(Level::Accepted).bytes(b"import");
-        self.boards.noted(commit.await)?;
+        self.boards.noted_text(commit.await)?;
         Ok(())
     }
 }

@@ -92,6 +92,7 @@ impl Boards {
             add(edit, (key, None), &hash)
         });
         self.noted_of(update.await)?;
+        self.note_room();
         Ok(())
     }
 

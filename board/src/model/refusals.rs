@@ -1,4 +1,4 @@
-//! Whether the disk has room: a refused commit is noted, and so is the next one that is taken. Also whether the journal
+//! Whether the disk has room: a refused commit is noted, and so is the next text that is taken. Also whether the journal
 //! has failed, so that no page has to ask the journal.
 //!
 //! While the disk is full, a try tells whether messages are taken, at most once a second: a commit that is as large as
@@ -13,9 +13,9 @@ use weald::sync::Mutex;
 
 use super::store::{Failure, Store};
 
-/// What the disk has done with the last commit, and whether the journal takes any.
+/// Whether the disk takes texts, as far as is known, and whether the journal takes any.
 pub(crate) struct Refusals {
-    /// The disk refused the commit. Relaxed everywhere: it is a hint, and orders nothing.
+    /// The disk refused a commit, and has taken no text since. Relaxed everywhere: it is a hint, and orders nothing.
     pub(crate) is_full: AtomicBool,
     pub(crate) tried: Mutex<Option<Instant>>,
     /// Waits for the failure; `None` after it, or if there can be none.

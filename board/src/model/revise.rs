@@ -293,7 +293,12 @@ impl Boards {
             edit.put_attribute(target.id, attribute::WAS, was)?;
             Ok::<(), Outcome>(())
         });
-        match self.noted_of(update.await) {
+        let outcome = self.noted_of(update.await);
+        // The other changes bring no text.
+        if outcome.is_ok() && what == b"edit" {
+            self.note_room();
+        }
+        match outcome {
             Ok(((), made)) => Ok(made.version),
             Err(weald::forest::UpdateError::GivenUp(Outcome::Unchanged)) => {
                 Ok(tree.view().version())

@@ -25,18 +25,18 @@ impl Boards {
         if !self.0.refusals.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
-                let _ = self.noted(self.try_room().await);
+                let _ = self.noted_text(self.try_room().await);
                 *tried = Some(Instant::now());
             }
         }
         self.takes_commits()
     }
 
-    /// Notes what the disk has done with a commit.
+    /// Notes if the disk refuses a commit. That it takes one says nothing about the next message: a full disk takes
+    /// erasures, and plain attributes for a while. Those that bring a text are for [`noted_text`](Self::noted_text).
     pub(crate) fn noted<T>(&self, outcome: Result<T, CommitError>) -> Result<T, CommitError> {
-        match &outcome {
-            Ok(_) => self.note_room(),
-            Err(error) => drop(self.is_refused(error)),
+        if let Err(error) = &outcome {
+            self.is_refused(error);
         }
         outcome
     }
@@ -46,17 +46,23 @@ impl Boards {
         &self,
         outcome: Result<T, UpdateError<E>>,
     ) -> Result<T, UpdateError<E>> {
-        match &outcome {
-            Ok(_) => self.note_room(),
-            Err(UpdateError::Commit(error)) => drop(self.is_refused(error)),
-            Err(_) => {}
+        if let Err(UpdateError::Commit(error)) = &outcome {
+            self.is_refused(error);
         }
         outcome
     }
 
-    /// Notes that the disk has taken a commit. If it was full before, what had to wait for room follows, whoever made
-    /// the commit. Must run in the runtime.
-    fn note_room(&self) {
+    /// Notes what the disk has done with a commit that brings a text.
+    pub(crate) fn noted_text<T>(&self, outcome: Result<T, CommitError>) -> Result<T, CommitError> {
+        if outcome.is_ok() {
+            self.note_room();
+        }
+        self.noted(outcome)
+    }
+
+    /// Notes that the disk has taken a text. If it was full before, what had to wait for room follows, whoever made the
+    /// commit. Must run in the runtime.
+    pub(crate) fn note_room(&self) {
         let is_full = &self.0.refusals.is_full;
         // Nearly always it was not full, and then all commits only read the flag.
         if is_full.load(Ordering::Relaxed) && is_full.swap(false, Ordering::Relaxed) {
@@ -89,8 +95,8 @@ impl Boards {
             Err(error) => return Err(error.into()),
         };
         let mut edit = tree.edit().blind();
-        // The root is always there. A message needs room for its key, too, which is kept for erasures on a full disk. So
-        // a plain attribute may still be taken when no message is.
+        // The root is always there. A message needs room in the file of keys, too, which may be used up first. So a plain
+        // attribute may still be taken when no message is.
         let _ = edit.put_erasable(edit.root(), "room", [b' '; MAX_TEXT]);
         edit.commit().await.map(|_| ())
     }

@@ -99,7 +99,7 @@ impl Boards {
             Poll::Ready(commit) => commit,
             Poll::Pending => commit.await,
         };
-        let commit = self.noted(commit);
+        let commit = self.noted_text(commit);
         match commit {
             // A message with the same time, to the nanosecond, has the same digest.
             Ok(made) if tree.view().tree().node(id).is_none() => {
