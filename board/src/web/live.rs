@@ -86,6 +86,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
 
 /// The version after which the reader continues.
 fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
+    let since = ask.asked("since")?.unwrap_or_default();
     let last = match ask.headers.get("last-event-id") {
         Some(last) => Some(last.to_str().map_err(|_| {
             Problem::new(
@@ -97,7 +98,7 @@ fn since(ask: &Ask) -> Result<Option<Version>, Problem> {
     };
     let last = match last.filter(|last| !last.is_empty()) {
         Some(last) => last,
-        None => ask.asked("since")?.unwrap_or_default(),
+        None => since,
     };
     match last {
         "" => Ok(None),

@@ -30,12 +30,12 @@ pub(crate) async fn openapi(_ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards`: a page of them; the header `Link` says where the next one is, of the same version.
 pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
     let (boards, version) = ask.boards()?;
+    let number = ask.page()?;
     let at = version
         .map(|version| version.to_string())
         .unwrap_or_default();
     // Also how many there are: a board that was deleted since is no longer among them.
     tagged(&ask.headers, &format!("\"{at}-{}\"", boards.len()), || {
-        let number = ask.page()?;
         let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
         let shown = boards.get(pages.range()).unwrap_or_default();
         let shown: Vec<_> = shown.iter().map(BoardValue::new).collect();
@@ -47,8 +47,8 @@ pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}`
 pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
+    let number = ask.page()?;
     tagged(&ask.headers, &tag(&board), || {
-        let number = ask.page()?;
         let make = || topics_to_json(&board, number);
         let list = ask.app.lists.find_or(&board, number, make)?;
         Ok(fixed(StatusCode::OK, "application/json", list))
@@ -58,8 +58,9 @@ pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
 /// `GET /api/boards/{board}/messages/{message}`
 pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
+    let (id, number) = (ask.id()?, ask.page()?);
     tagged(&ask.headers, &tag(&board), || {
-        let thread = board.thread(ask.id()?, ask.page()?)?;
+        let thread = board.thread(id, number)?;
         let status = match thread.head.post() {
             Some(_) => StatusCode::OK,
             None => StatusCode::GONE,
@@ -113,10 +114,11 @@ fn linked(answer: Answer, next: Option<String>) -> Answer {
 pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
     let board = ask.board().await?;
     let tag = tag(&board);
+    // A question that is refused is refused with every tag.
+    let (words, page) = (ask.asked("q")?.unwrap_or_default(), ask.page()?);
     if let Some(known) = known(&ask.headers, &tag) {
         return Ok(known);
     }
-    let (words, page) = (ask.asked("q")?.unwrap_or_default(), ask.page()?);
     let (found, pages) = ask.app.boards.search(&board, words, page).await?;
     tagged(&ask.headers, &tag, || {
         let found = found.iter().map(MessageValue::new).collect();

@@ -52,14 +52,15 @@ struct TopicView {
 
 /// `GET /b/{board}`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
-    if !ask.query.text("step").is_empty() {
+    if !ask.asked("step")?.unwrap_or_default().is_empty() {
         return see(&ask, &place_of_step(&ask).await?, None);
     }
     let board = ask.board().await?;
+    let number = ask.page()?;
     tagged_page(&ask, &tag(&board, ask.now), || {
         let versions = ask.app.boards.versions_around(&board)?;
         let slider = slider(&board, &versions);
-        let (topics, pages) = board.topics(ask.page()?)?;
+        let (topics, pages) = board.topics(number)?;
         let at = crate::text::moment::machine(board.time());
         let template = BoardPage {
             frame: Frame::of_board(&ask, board.title(), &board),
@@ -96,10 +97,12 @@ fn slider(board: &BoardAt, versions: &Versions) -> Option<SliderView> {
 async fn place_of_step(ask: &Ask) -> Result<String, Problem> {
     let name = ask.board_name()?;
     let boards = &ask.app.boards;
-    let number = |field: &str| ask.query.text(field).parse::<usize>().ok();
-    let back = number("last").zip(number("step"));
+    let asked = |field| Ok::<_, Problem>(ask.asked(field)?.unwrap_or_default());
+    let (last, step, of) = (asked("last")?, asked("step")?, asked("of")?);
+    let number = |text: &str| text.parse::<usize>().ok();
+    let back = number(last).zip(number(step));
     let back = back.and_then(|(last, step)| last.checked_sub(step));
-    let newest = ask.query.text("of").parse::<Version>().ok();
+    let newest = of.parse::<Version>().ok();
     let (back, newest) = back.zip(newest).ok_or_else(Problem::not_found)?;
     let look = ask.look_unless_kept(&name, newest)?;
     let board = boards.board_at(&name, Moment::Version(newest)).await?;

@@ -28,6 +28,7 @@ struct BoardsPage {
 /// `GET /`: the further pages are of the version of the first one.
 pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
     let (boards, version) = ask.boards()?;
+    let number = ask.page()?;
     let fresh = boards.first().map(|it| freshness(it.changed, ask.now));
     let tag = match version.zip(fresh) {
         Some((version, fresh)) => format!("{version}-{}-{fresh}", boards.len()),
@@ -39,7 +40,6 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
             let stamp = Stamp::new(board.changed, ask.now);
             (board, stamp)
         };
-        let number = ask.page()?;
         let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
         let shown = boards.into_iter().skip(pages.range().start).take(BOARDS);
         let template = BoardsPage {

@@ -42,7 +42,7 @@ impl NameForm {
 
 /// `GET /names`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
-    let done = match ask.query.text("done") {
+    let done = match ask.asked("done")?.unwrap_or_default() {
         "protected" => {
             Some("The name is protected. This browser can use it at once, without the passphrase.")
         }
