@@ -11,11 +11,14 @@ mod on_workers;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    hint::black_box,
+    sync::{Arc, Mutex},
+};
 
 use on_workers::on_workers;
 use weald_fiber::{self as thread, JoinError};
-use weald_kernel::Wait;
+use weald_kernel::{Wait, fork};
 
 #[test]
 fn threads_that_yield_take_turns_in_the_order_of_the_queue() {
@@ -47,6 +50,33 @@ fn threads_that_yield_take_turns_in_the_order_of_the_queue() {
         turns.sort_unstable();
         assert_eq!(turns, [0, 1, 2, 3, 4]);
     }
+}
+
+/// Forks until it is on a segment, and yields there.
+fn yield_on_a_segment(depth: usize) {
+    let frame = black_box([depth; 32]);
+    match depth {
+        0 => thread::yield_now(),
+        _ => {
+            fork::join(|| yield_on_a_segment(depth - 1), || ());
+        }
+    }
+    black_box(frame);
+}
+
+// The kernel checks in debug builds that it knows the stack on which the next thread resumes.
+#[test]
+fn threads_that_yielded_on_segments_yield_on_their_own_stacks() {
+    on_workers(1, || {
+        let yields = || {
+            yield_on_a_segment(2_000);
+            (0..100).for_each(|_| thread::yield_now());
+        };
+        let threads = [thread::spawn(yields), thread::spawn(yields)];
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
 }
 
 #[test]

@@ -109,6 +109,8 @@ impl Context {
         // As above.
         let _answer = header.state.start();
         fiber.caller.set(leaving.caller.get());
+        // Its last wait may have been on a segment.
+        leaving.suspends_itself();
         Some((leaving, fiber))
     }
 }
