@@ -146,3 +146,44 @@ fn a_caller_that_looks_after_the_end_learns_that_the_process_had_gone_on() {
         assert_eq!(call.await, Err(CallError::NoReply));
     });
 }
+
+/// A process that loses a request in the poll of a wait: with the inbox, or in a panic that it catches. It goes on, and
+/// comes to another wait.
+async fn call_to_one_that_loses_the_request(panics: bool) -> CallError {
+    let latch = Latch::default();
+    let goes_on = latch.clone();
+    let process = process::spawn(async move |mut inbox: Inbox<Reply<()>>| {
+        while inbox.is_empty() {
+            yield_now().await;
+        }
+        if panics {
+            let request = inbox.receive().await;
+            let drops = async {
+                let _request = request;
+                panic!("on purpose");
+            };
+            assert!(catch_unwind(AssertUnwindSafe(|| drops.wait())).is_err());
+        } else {
+            async { drop(inbox) }.wait();
+        }
+        goes_on.await;
+    });
+    let process = process.unwrap();
+    let answer = process.pid().call(|reply| reply).await;
+    latch.open();
+    assert_eq!(process.await, Ok(()));
+    answer.unwrap_err()
+}
+
+#[test]
+fn a_request_that_is_lost_in_the_poll_of_a_wait_fails_its_call_when_the_process_goes_on() {
+    everywhere(async || {
+        for panics in [false, true] {
+            let lost = call_to_one_that_loses_the_request(panics);
+            assert_eq!(
+                timeout(Duration::from_secs(20), lost).await,
+                Ok(CallError::NoReply)
+            );
+        }
+    });
+}

@@ -248,6 +248,8 @@ impl Context {
 
     /// The wait is over; `suspended`: the stack was, meanwhile.
     pub(crate) fn end_wait(&self, noted: PollNotes, suspended: bool) {
+        // A panic within the wait is the unit's, and what catches it may be behind the wait.
+        let noted = noted.with_panic_of(self.noted());
         self.set_noted(match suspended {
             true => noted.after_suspension(),
             false => noted,

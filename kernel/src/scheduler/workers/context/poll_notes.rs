@@ -55,6 +55,12 @@ impl PollNotes {
         PollNotes(self.0 | other.0)
     }
 
+    /// These, and that the job has panicked, if `other` says so.
+    #[inline(always)]
+    pub(super) fn with_panic_of(self, other: PollNotes) -> PollNotes {
+        PollNotes(self.0 | other.0 & PollNotes::PANICKED.0)
+    }
+
     #[inline(always)]
     pub(crate) fn has_panicked(self) -> bool {
         self.0 & PollNotes::PANICKED.0 != 0
