@@ -9,14 +9,15 @@
 use std::{
     any::Any,
     future::poll_fn,
+    mem,
     panic::Location,
     pin::pin,
-    task::{Context, Poll, RawWakerVTable, Waker},
+    task::{Context, Poll, Waker},
     time::Instant,
 };
 
 use weald_sync::{
-    hooks::{self, Alarm, FirstPoll, HeldWaker, Hooks},
+    hooks::{self, Alarm, FirstPoll, HeldWaker, Hooks, Wakers},
     reason::{self, Reason},
 };
 
@@ -55,8 +56,11 @@ impl Hooks for KernelHooks {
         }
     }
 
-    fn wakers(&self) -> Option<&'static RawWakerVTable> {
-        Some(waker::table())
+    fn wakers(&self) -> Option<Wakers> {
+        const { assert!(mem::offset_of!(Header, state) == 0) };
+        // SAFETY: the numbers of units are those of `Context::begin_run`, and the kernel's are the only ones; a header
+        // begins with the state, which is also the data of the job's wakers. `stack_context::suspend` pins what waits.
+        Some(unsafe { Wakers::new(waker::table()) })
     }
 
     #[inline]

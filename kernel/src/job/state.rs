@@ -74,6 +74,8 @@ const LONG: usize = 1 << 56;
 const EXIT_HOOKS: usize = 1 << 57;
 
 /// The atomic word.
+// Transparent: a wait that begins reads it by the address of the header (`weald_sync::hooks::Wakers::new`).
+#[repr(transparent)]
 pub(crate) struct State(AtomicPtr<Link>);
 
 impl State {

@@ -1,6 +1,8 @@
 //! What a runtime provides to the tools: how its units wait with their stacks, its clock, and where it notes
 //! what a unit waits for. Without a runtime a thread parks, and one timer thread serves all deadlines.
 
+#![allow(unsafe_code)]
+
 use std::{
     any::Any,
     future::Future,
@@ -27,11 +29,8 @@ pub trait Hooks: Sync {
     fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
 
     /// The functions of the wakers of units. With some, a unit polls a first time without a call of
-    /// [`begin_first_poll`](Hooks::begin_first_poll) while it has no [obstacle](unit::Obstacle). Then its
-    /// [number](unit::Unit::id) is the exposed address of a word of its own, in which a cancel sets
-    /// [`CANCELLED`](unit::CANCELLED), and which is the data of its waker; and the suspension of its stack on one
-    /// thread, in a poll that noted [`WAITS`](unit::notes::WAITS), ends on that thread.
-    fn wakers(&self) -> Option<&'static RawWakerVTable> {
+    /// [`begin_first_poll`](Hooks::begin_first_poll) while it has no [obstacle](unit::Obstacle).
+    fn wakers(&self) -> Option<Wakers> {
         None
     }
 
@@ -104,6 +103,25 @@ pub trait Hooks: Sync {
     }
 }
 
+/// The functions of the wakers of a runtime's units.
+#[derive(Clone, Copy, Debug)]
+pub struct Wakers(&'static RawWakerVTable);
+
+impl Wakers {
+    /// # Safety
+    /// Every unit of the program that runs without an [obstacle](unit::Obstacle), whichever runtime's it is, has as its
+    /// [number](unit::Unit::id) the exposed address of an `AtomicUsize` of its own, in which a cancel sets
+    /// [`CANCELLED`](unit::CANCELLED), and which is the data of its waker, whose functions are these. The suspension of
+    /// its stack in a poll that noted [`WAITS`](unit::notes::WAITS) ends on the thread on which it began.
+    pub const unsafe fn new(functions: &'static RawWakerVTable) -> Wakers {
+        Wakers(functions)
+    }
+
+    pub(crate) fn functions(self) -> &'static RawWakerVTable {
+        self.0
+    }
+}
+
 /// The right to poll once before the stack is suspended; see [`Hooks::begin_first_poll`].
 #[derive(Debug)]
 pub struct FirstPoll {
@@ -131,7 +149,7 @@ pub fn install(hooks: &'static dyn Hooks) {
     // A second runtime's hooks are not needed: the first ones serve every thread.
     let _first = HOOKS.set(hooks);
     if let Some(wakers) = self::hooks().wakers() {
-        unit::tell_of_wakers(wakers);
+        unit::tell_of_wakers(wakers.functions());
     }
     wake::tell_of_wakers(
         |payload| self::hooks().waker_panicked(payload),

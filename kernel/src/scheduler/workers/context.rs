@@ -308,7 +308,8 @@ impl Context {
         unit::with(|unit| {
             // SAFETY: the job is alive while it runs, and its header begins with the word that the hooks promise.
             unsafe { unit.begin(job.as_raw().as_ptr().expose_provenance(), budget) };
-            unit.set_notes(PollNotes::NOTHING.to_bits());
+            // SAFETY: no poll of this run has noted anything yet.
+            unsafe { unit.set_notes(PollNotes::NOTHING.to_bits()) };
         });
     }
 
@@ -405,7 +406,9 @@ impl Context {
     /// Replaces what is noted; returns what was.
     #[inline(always)]
     fn set_noted(&self, noted: PollNotes) -> PollNotes {
-        PollNotes::of_bits(self.unit().set_notes(noted.to_bits()))
+        // SAFETY: a wait that begins in a poll keeps the notes, and so does a nested run; both restore them at their
+        // ends. Else `WAITS` is taken back by `end_poll_of_wait` alone, where the stack is about to be suspended.
+        PollNotes::of_bits(unsafe { self.unit().set_notes(noted.to_bits()) })
     }
 
     /// The job that is polled with `waker` yields: it goes to the end of the queue when its poll ends.

@@ -34,7 +34,7 @@ pub mod notes {
 pub struct Obstacle(u8);
 
 impl Obstacle {
-    /// The thread is not on a stack that can be suspended. So it begins.
+    /// The thread is not on a stack that can be suspended. Each thread begins with this obstacle.
     pub const NO_STACK: Obstacle = Obstacle(1 << 0);
     /// The thread ends a unit whose run is over.
     pub const ENDING: Obstacle = Obstacle(1 << 1);
@@ -64,8 +64,13 @@ impl Unit {
     }
 
     /// Replaces the notes; returns those before.
+    ///
+    /// # Safety
+    /// The caller is the runtime, and takes [`WAITS`](notes::WAITS) back only where the poll that noted it ends, or
+    /// while its stack is suspended, or for another run on the thread, behind which it is noted again: a migrating
+    /// stack stays on its thread by it.
     #[inline(always)]
-    pub fn set_notes(&self, notes: u8) -> u8 {
+    pub unsafe fn set_notes(&self, notes: u8) -> u8 {
         self.notes.replace(notes)
     }
 
@@ -78,8 +83,7 @@ impl Unit {
     /// Notes whether there is this obstacle; returns what was noted before.
     ///
     /// # Safety
-    /// The number of a unit that runs without an obstacle is what [`Hooks::wakers`](crate::hooks::Hooks::wakers)
-    /// promises.
+    /// The number of a unit that runs without an obstacle is what [`Wakers::new`](crate::hooks::Wakers::new) asks for.
     #[inline(always)]
     pub unsafe fn set_obstacle(&self, obstacle: Obstacle, is_there: bool) -> bool {
         let before = self.obstacles.get();
