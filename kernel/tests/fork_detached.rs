@@ -2,6 +2,10 @@
 //! job is reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
 
 #[path = "support/reports.rs"]
 mod reports;

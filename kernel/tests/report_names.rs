@@ -1,6 +1,10 @@
 //! What reports call a unit: by what the user wrote, never by a place inside the kernel.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
 
 #[path = "support/reports.rs"]
 mod reports;
