@@ -38,8 +38,10 @@ impl Forest {
     }
 
     /// Asks memory at once for all that is to be read of these nodes, and for the values of an attribute, which may be
-    /// erasable. In a large forest, twenty nodes that are read after this take two thirds of the time. Of a small tree
-    /// nothing is read ahead, because it is in the processor's cache.
+    /// erasable. In a large forest that is in no cache of the processor, a page of twenty messages of the board takes 27 to
+    /// 30 % less time with it. Of a small tree nothing is read ahead.
+    ///
+    /// The nodes should be those of one tree, and so few that they stay in the cache until they are read: those of a page.
     ///
     /// ```
     /// use weald::block_on;
@@ -54,9 +56,9 @@ impl Forest {
     /// block_on(edit.commit())?;
     ///
     /// let people = people.snapshot();
-    /// let all: Vec<_> = people.tree().root().children().collect();
-    /// forest.prefetch(&all, "name");
-    /// assert_eq!(forest.value(all[0], "name").unwrap().bytes(), Some(&b"Ada"[..]));
+    /// let page: Vec<_> = people.tree().root().children().take(20).collect();
+    /// forest.prefetch(&page, "name");
+    /// assert_eq!(forest.value(page[0], "name").unwrap().bytes(), Some(&b"Ada"[..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn prefetch(&self, nodes: &[Node<'_>], name: &str) {

@@ -90,6 +90,10 @@ impl DiskForest {
     /// bytes come back, and can be erased again. If they were erased or trimmed, the commit is refused with
     /// [`CommitError::Bytes`](weald_forest::CommitError::Bytes): delete the attribute from what is taken.
     ///
+    /// It shares the erasable bytes that memory has. What was erased before it is opened is not in it. An erasure
+    /// afterwards does not reach it: it keeps the bytes, and shows them, until it is dropped, and only then they are
+    /// overwritten in memory. So drop it after an erasure, and open it again.
+    ///
     /// # Errors
     /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.
     pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {

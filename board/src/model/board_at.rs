@@ -17,6 +17,9 @@ use super::store::{Source, Store};
 /// How many topics are on a page of a board.
 pub const TOPICS: usize = 20;
 
+/// The least number of nodes for which it pays to read ahead, as [`weald::forest::Forest::prefetch`] does.
+const LARGE: u64 = 1 << 14;
+
 /// How many answers of a topic are counted; beyond that a page says "more than".
 const COUNTED: usize = 99;
 
@@ -270,7 +273,8 @@ impl BoardAt {
     /// Reads ahead what messages need, because a large board is in no cache of the processor.
     fn prefetch(&self, nodes: &[Node<'_>]) {
         self.source.prefetch(nodes, attribute::POST);
-        if let Some(newest) = &self.newest {
+        let newest = self.newest.as_ref();
+        if let Some(newest) = newest.filter(|newest| newest.tree().len() >= LARGE) {
             let now = nodes
                 .iter()
                 .filter_map(|node| newest.tree().node(node.id()));

@@ -351,7 +351,7 @@ impl Blobs {
         absent.map(|(id, _)| *id).collect()
     }
 
-    /// The bytes that were read back.
+    /// Stores bytes that were read back, unless they were erased meanwhile.
     pub(crate) fn fill(&self, id: BlobId, bytes: Vec<u8>) {
         self.write().fill(id, bytes.into());
     }

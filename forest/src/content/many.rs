@@ -1,4 +1,5 @@
-//! Many erasable values at once.
+//! Many erasable values at once, for readers on any thread and for an opening. The lock of the values is held for a few of
+//! them at a time, and by `fill_from` that of one forest at a time, because commits to all trees wait for it.
 //!
 //! - What a value is made of lies in several places of memory, each of which tells where the next one is. In a large
 //!   forest none of them is in the processor's cache. So each step is made for all values before the next step: the
@@ -12,21 +13,25 @@ use std::sync::PoisonError;
 use super::erasable::{Blobs, referred};
 use super::shelves::{Content, Shelf};
 
-/// How many blobs are taken from another forest under one of its locks: fewer than anybody notices who waits for it.
+/// How many blobs are looked for under one lock: so few that a commit that waits for the lock is not delayed.
 const AT_ONCE: usize = 256;
 
 impl Blobs {
     /// Reads a little of the bytes to which these values refer.
     pub(crate) fn prefetch(&self, values: &[&[u8]]) {
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let found = values
-            .iter()
-            .map(|value| shelves.blobs.get(&referred(value)?));
-        let found: Vec<_> = found.collect();
-        black_box(found.iter().fold(0, |seen, shelf| seen ^ touched(*shelf)));
+        if !self.were_used() {
+            return;
+        }
+        for few in values.chunks(AT_ONCE) {
+            let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+            let found = few.iter().map(|value| shelves.blobs.get(&referred(value)?));
+            let found: Vec<_> = found.collect();
+            black_box(found.iter().fold(0, |seen, shelf| seen ^ touched(*shelf)));
+        }
     }
 
-    /// Takes from another forest the bytes that are to be read back, as far as that has them.
+    /// Takes from another forest the bytes that are to be read back, as far as that has them. What was erased there stays
+    /// to be read back, and is not found.
     pub(crate) fn fill_from(&self, other: &Self) {
         for ids in self.absent().chunks(AT_ONCE) {
             let theirs = other.shelves.read().unwrap_or_else(PoisonError::into_inner);

@@ -289,7 +289,7 @@ impl Shelves {
         shelf.filter(|shelf| matches!(shelf.content, Content::Absent))
     }
 
-    /// Bytes that were to be read back.
+    /// Stores bytes that were to be read back, unless they were erased meanwhile.
     pub(super) fn fill(&mut self, id: BlobId, bytes: ErasableBytes) {
         let len = bytes.len();
         if let Some(shelf) = self.absent_mut(id) {

@@ -85,6 +85,7 @@ impl Builder {
         }
         recovery.blobs.sweep();
         let (blobs, time) = (Arc::clone(&recovery.blobs), recovery.time);
+        // After the sweep, so that nothing is taken that no version refers to.
         if let Some(beside) = &self.beside {
             blobs.fill_from(&beside.state().blobs);
         }

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!((root.commit(), root.commit_id()), (commit, commit.id));
     }
 
-    /// There is one for each version, and one for each tree.
+    /// Each version has such a block, and each tree.
     #[test]
     fn a_block_with_a_root_takes_144_bytes() {
         assert_eq!(RootRef::BYTES, 144);

@@ -129,7 +129,12 @@ fn an_earlier_moment_shares_the_erasable_bytes_that_memory_has() {
     let past = block_on(forest.at(Moment::Version(first))).unwrap();
     assert_eq!(text(&past).unwrap()[..], b"first"[..]);
 
+    // A forest of the past that is open keeps what it has, until it is dropped.
+    let kept = block_on(forest.at(Moment::Version(second))).unwrap();
     block_on(notes.erase(notes.view().tree().root().id(), "text")).unwrap();
+    assert_eq!(text(&forest), None);
+    assert_eq!(text(&kept).unwrap()[..], b"second"[..]);
+    drop(kept);
     for moment in [first, second] {
         let past = block_on(forest.at(Moment::Version(moment))).unwrap();
         assert_eq!(text(&past), None);
