@@ -257,7 +257,11 @@ extern "C" fn begin_loop(job: usize) -> ! {
     let cx = context::here();
     if let Some(job) = NonNull::new(ptr::with_exposed_provenance_mut(job)) {
         // SAFETY: the job was running when it was suspended, so this thread has its right to run.
-        run::park(cx, unsafe { Runnable::new(JobPtr::from_raw(job)) });
+        let job = unsafe { Runnable::new(JobPtr::from_raw(job)) };
+        // What is told that the job goes on must not suspend this stack in the job's name.
+        let ending = cx.set_ending(true);
+        run::park(cx, job);
+        cx.set_ending(ending);
         cx.set_job(None);
     }
     let ran = catch_unwind(AssertUnwindSafe(|| {
