@@ -94,8 +94,8 @@ fn is_one_of(key: &str, keys: &str) -> bool {
     keys.split(' ').any(|known| known == key)
 }
 
-/// The arguments of a program that starts another one, as that program with its arguments, and the call. If they ask for the
-/// version, the program tells its own.
+/// The arguments of a program that starts another one, as that program with its arguments, and the call. If they ask
+/// for the version, the program tells its own.
 pub fn split(arguments: &[String]) -> (&[String], &'static Call) {
     let is_ours =
         |word: &String| word == "--version" || WORKLOADS.iter().any(|(name, _)| name == word);
@@ -158,8 +158,8 @@ impl Call {
         }
     }
 
-    /// All keys with their values, for a program that trusts them: none is missing, and numbers are numbers. Which words
-    /// a key takes is for the program to say.
+    /// All keys with their values, for a program that trusts them: none is missing, and numbers are numbers. Which
+    /// words a key takes is for the program to say.
     pub fn checked(&self) -> impl Iterator<Item = (&str, &str)> {
         let known = WORKLOADS.iter().find(|(name, _)| *name == self.workload);
         for key in known.map_or("", |(_, keys)| keys).split_whitespace() {

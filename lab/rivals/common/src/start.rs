@@ -1,5 +1,5 @@
-//! Starts a rival in another language, measures it from outside, and prints the metrics: `rival-start PROGRAM ... WORKLOAD
-//! key=value ...`.
+//! Starts a rival in another language, measures it from outside, and prints the metrics:
+//! `rival-start PROGRAM ... WORKLOAD key=value ...`.
 //!
 //! The program is called with the workload as its last argument, and has the keys in its environment. Besides its
 //! metrics it prints lines that are answered or judged here:
@@ -12,7 +12,11 @@
 //! | `forks COUNT` | it is asked for `serial N`, `forking N`, and answers with the mean nanoseconds of so many runs |
 //! | `forks COUNT outlined` | the same, and it has a form `outlined N` |
 //!
-//! Invariant: the program waits for an answer only while none of its clocks runs.
+//! Invariants:
+//! - the program waits for an answer only while none of its clocks runs. (A form of a program that forks is asked for
+//!   by itself, so the program's threads may sleep between two forms, where those of Weald's own programs find the next
+//!   one at once);
+//! - the program has ended before this one does, so none disturbs the rows behind its own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
@@ -46,14 +50,18 @@ fn main() {
         match words[..] {
             ["at", size] => {
                 let memory = resident_of(&started.child.id().to_string());
-                let memory = memory.unwrap_or_else(|sentence| fail(&sentence));
-                told.points.push((number(size), memory as f64));
+                let memory = memory.unwrap_or_else(|sentence| started.fail(&sentence));
+                told.points.push((started.number(size), memory as f64));
                 started.write("");
             }
-            ["tick", at, late] => told.ticks.push((number(at), nanoseconds(number(late)))),
-            ["late", late] => told.late.push(nanoseconds(number(late))),
+            ["tick", at, late] => {
+                let tick = (started.number(at), started.nanoseconds(late));
+                told.ticks.push(tick);
+            }
+            ["late", late] => told.late.push(started.nanoseconds(late)),
             ["forks", count, ..] => {
-                told.figures = started.in_turns(call, number(count), words.len() > 2);
+                let count = started.number(count);
+                told.figures = started.in_turns(call, count, words.len() > 2);
                 break;
             }
             _ => println!("{line}"),
@@ -61,11 +69,6 @@ fn main() {
     }
     started.end();
     print_metrics(&told.judged(call))
-}
-
-fn number(word: &str) -> f64 {
-    let number = word.parse();
-    number.unwrap_or_else(|_| fail("The rival printed a word that is no number."))
 }
 
 fn nanoseconds(count: f64) -> Duration {
@@ -77,6 +80,8 @@ struct Started {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// Whether it is measured with forks, too.
+    has_forks: bool,
 }
 
 impl Started {
@@ -84,6 +89,9 @@ impl Started {
         let Some((name, arguments)) = program.split_first() else {
             fail("There is no program to start: name it before the workload.");
         };
+        // Read here, because a wrong one ends this program.
+        let forks = &[("yes", true), ("never", false)];
+        let has_forks = call.optional("forking").is_some() && call.word("forking", forks);
         let mut command = Command::new(name);
         // A variable of that name says nothing about this call.
         all_keys().for_each(|key| _ = command.env_remove(key));
@@ -101,14 +109,37 @@ impl Started {
             input: child.stdin.take(),
             output: BufReader::new(output),
             child,
+            has_forks,
         }
     }
 
     /// The next line that it prints; `None` at the end.
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = self.output.read_line(&mut line);
-        (read.ok()? > 0).then(|| line.trim_end().to_owned())
+        match self.output.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+            Err(error) => self.fail(&format!("What the rival prints cannot be read: {error}.")),
+        }
+    }
+
+    fn number(&mut self, word: &str) -> f64 {
+        let number = word.parse();
+        number.unwrap_or_else(|_| {
+            self.fail(&format!("The rival printed `{word}`, which is no number."))
+        })
+    }
+
+    fn nanoseconds(&mut self, word: &str) -> Duration {
+        nanoseconds(self.number(word))
+    }
+
+    /// Ends the program, and then this one, with a sentence.
+    fn fail(&mut self, sentence: &str) -> ! {
+        // One that cannot be ended has ended.
+        _ = self.child.kill();
+        _ = self.child.wait();
+        fail(sentence)
     }
 
     fn write(&mut self, line: &str) {
@@ -118,7 +149,7 @@ impl Started {
 
     /// Its figures, with forks or without them: the rounds are those of Weald's own programs.
     fn in_turns(&mut self, call: &Call, forks: f64, has_outlined: bool) -> Vec<Figure> {
-        let has_forks = call.word("forking", &[("yes", true), ("never", false)]);
+        let has_forks = self.has_forks;
         // It pauses by itself.
         let mut times = Times::of_runs_like(self.time("serial", 1), Duration::ZERO);
         let repeats = times.repeats();
@@ -150,7 +181,7 @@ impl Started {
     fn time(&mut self, form: &str, repeats: u32) -> Duration {
         self.write(&format!("{form} {repeats}"));
         match self.line() {
-            Some(line) => nanoseconds(number(&line)),
+            Some(line) => self.nanoseconds(&line),
             None => self.end_early(),
         }
     }
@@ -160,7 +191,11 @@ impl Started {
         drop(self.input.take());
         match self.child.wait() {
             Ok(status) if status.success() => {}
-            Ok(status) => exit(status.code().unwrap_or(1)),
+            // It has printed why, unless a signal ended it.
+            Ok(status) => match status.code() {
+                Some(code) => exit(code),
+                None => fail(&format!("The rival ended: {status}.")),
+            },
             Err(error) => fail(&format!("The end of the rival cannot be seen: {error}.")),
         }
     }
