@@ -78,10 +78,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// How many times Weald's figure with as many workers another form of Weald takes, in cost; `None` for any other
-    /// system.
+    /// system, and if the two cannot be compared.
     #[must_use]
     pub fn times_weald(&self, form: &Entry<'_>) -> Option<f64> {
-        if !FORMS.contains(&form.cell.system.as_str()) {
+        if !FORMS.contains(&form.cell.system.as_str()) || !self.can_be_judged(form) {
             return None;
         }
         let same = |ours: &&Entry<'_>| ours.cell.workers == form.cell.workers;
@@ -89,11 +89,13 @@ impl<'a> Comparison<'a> {
             self.weald.iter().find(same)?.summary.median,
             form.summary.median,
         );
-        let (cost, of) = match better(self.metric) {
-            Better::Lower => (theirs, ours),
-            Better::Higher => (ours, theirs),
-        };
-        (of > 0.0).then(|| cost / of)
+        if ours <= 0.0 || theirs <= 0.0 {
+            return None;
+        }
+        Some(match better(self.metric) {
+            Better::Lower => theirs / ours,
+            Better::Higher => ours / theirs,
+        })
     }
 
     /// How many times the limit program's best figure this is, in cost; `None` if there is none or the two cannot be
@@ -298,6 +300,25 @@ pub(crate) mod tests {
                 "n={n}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_not_judged_has_no_multiple_of_weald() {
+        let times = |metric, ours, form| {
+            let cells = vec![
+                cell("weald", 1, metric, ours),
+                cell("weald-c", 1, metric, form),
+            ];
+            let row = Row::new("spawn", Params::default().with("n", 1_000));
+            let result = RowResult { row, cells };
+            let all = comparisons(&result);
+            all[0].times_weald(&all[0].forms[0])
+        };
+        assert_eq!(times("us_per_spawn", 2.0, 3.0), Some(1.5));
+        assert_eq!(times("us_per_spawn", 2.0, 0.0), None);
+        assert_eq!(times("bytes_per_process", 100.0, 150.0), None);
+        assert_eq!(times("intercept_bytes", 100.0, -40.0), None);
+        assert_eq!(times("r2", 1.0, 1.0), None);
     }
 
     #[test]

@@ -152,8 +152,8 @@ pub fn explanation() -> String {
     "A row is one workload with one set of parameters: a chain if at most one unit can work at a time, parallel if \
      several can.\nA line is `metric, system on so many workers, median (smallest–largest of the runs), verdict`. \
      \"x limit\" is the multiple of\nthe figure of \"limit\": the least code of one thread that does the work and promises \
-     nothing. It is what can be compared\nbetween machines. \"x weald\" stands beside Weald in another form, such as weald-default, which cargo's own \
-     settings build.\n\n"
+     nothing. It is what can be compared\nbetween machines. \"x weald\" stands beside Weald in another form, such as\nweald-default, which cargo's \
+     own settings build.\n\n"
         .to_owned()
 }
 

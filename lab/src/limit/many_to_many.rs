@@ -50,10 +50,11 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let elapsed = clock.elapsed();
 
     let total = processes * messages;
-    let missing = (0..processes).map(|process| world.own(index(process)).missing);
-    let missing: usize = missing.sum();
-    if missing != 0 {
-        let sentence = format!("{missing} of {total} messages did not arrive.");
+    // One by one: too many here and too few there have the right sum.
+    let wrong = (0..processes).find(|&process| world.own(index(process)).missing != 0);
+    if let Some(process) = wrong {
+        let sentence =
+            format!("Process {process} did not receive as many messages as were sent to it.");
         return Err(Error::workload(sentence));
     }
     let per_message = elapsed.as_nanos() as f64 / total as f64;
