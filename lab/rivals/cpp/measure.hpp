@@ -1,6 +1,7 @@
 // What the workloads measure with: the keys, the clock, sizes, metrics, and the traffic pattern.
 //
-// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may
+// ask it.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,8 @@
-%% The rival Erlang: runs one workload and ends the emulator; and what every workload, and the rival Elixir, measures with.
+%% The rival Erlang: runs one workload and ends the emulator; and what every workload, and the rival Elixir, measures
+%% with.
 %%
-%% rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+%% rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may
+%% ask it.
 %%
 %% Invariants: metrics go to stdout with exit code 0, an error is one sentence on stderr with exit
 %% code 1, or 2 for bad usage; `workers` must be the number of schedulers that the emulator was
@@ -11,7 +13,8 @@
 
 -define(NONE, "A process cannot block the OS thread it runs on: use offender=computes.").
 
-%% The module and function of each workload, and its keys in the order of the arguments: a number, or one of these words.
+%% The module and function of each workload, and its keys in the order of the arguments: a number, or one of these
+%% words.
 programs() ->
     #{"spawn" => {rival_traffic, spawn, [{"n", number}]},
       "ring" => {rival_traffic, ring, [{"n", number}, {"m", number}, {"tokens", number}]},

@@ -1,7 +1,8 @@
 -- | The rival GHC: processes are threads of @forkIO@; a mailbox is an @MVar@ where one message at a
 -- time is enough, and a queue elsewhere (see "Queue").
 --
--- rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+-- rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may
+-- ask it.
 --
 -- Invariants: the number of capabilities is the number of workers; metrics go to stdout with exit
 -- code 0, an error is one sentence on stderr with exit code 1, or 2 for bad usage.

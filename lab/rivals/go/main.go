@@ -1,9 +1,9 @@
 // The rival Go: processes are goroutines, mailboxes are buffered channels.
 //
 // Invariants: GOMAXPROCS is the number of workers; metrics go to stdout, an error is one sentence
-// on stderr with exit code 1, or 2 for bad usage. rival-start (common/src/start.rs) checks the keys and puts them into the
-// environment, and says what the program may ask it. main runs one workload and ends the program
-// without waiting for goroutines that are still alive.
+// on stderr with exit code 1, or 2 for bad usage. rival-start (common/src/start.rs) checks the keys
+// and puts them into the environment, and says what the program may ask it. main runs one workload
+// and ends the program without waiting for goroutines that are still alive.
 package main
 
 import (

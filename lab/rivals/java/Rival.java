@@ -1,7 +1,8 @@
 // The rival Java: trees of immutable nodes, copied from the root to the place of an edit, and roots behind
 // atomic references.
 //
-// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may
+// ask it.
 //
 // Invariants: tasks run on a fixed pool of as many threads as there are workers; metrics go to stdout, an
 // error is one sentence on stderr with exit code 1, or 2 for bad usage. A workload is run once or twice

@@ -1,6 +1,7 @@
 // The rival Node.js: callbacks of setTimeout on the one thread that runs JavaScript.
 //
-// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may ask it.
+// rival-start (common/src/start.rs) checks the keys and puts them into the environment, and says what the program may
+// ask it.
 //
 // Invariants: the number of workers changes nothing; metrics go to stdout with exit code 0, an
 // error is one sentence on stderr with exit code 1, or 2 for bad usage. Memory is read after a garbage

@@ -1,5 +1,5 @@
-/* Calls of libweald, many of one kind, to be counted by callgrind: `calls WHAT N`. examples/calls.rs has the same calls of
- * the crate. What a call costs is the slope between two N. */
+/* Calls of libweald, many of one kind, to be counted by callgrind: `calls WHAT N`. examples/calls.rs has the same calls
+ * of the crate. What a call costs is the slope between two N. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
