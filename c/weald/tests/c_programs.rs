@@ -120,15 +120,17 @@ fn a_debugger_shows_the_frames_of_a_unit_and_no_others() {
     if is_watched() {
         return;
     }
-    let program = WEALD.build("debugger.c", Linked::Shared);
-    let program = program.expect("there is a C compiler");
+    let Some(program) = WEALD.build("debugger.c", Linked::Shared) else {
+        return;
+    };
     for function in ["function_of_thread", "function_of_process"] {
         let mut command = Command::new(&program);
         command.arg(function);
         let Some(frames) = frames_at("innermost", &command) else {
             return;
         };
-        assert_eq!(frames[..3], ["innermost", "middle", function]);
+        let begin: Vec<&str> = frames.iter().take(3).map(String::as_str).collect();
+        assert_eq!(begin, ["innermost", "middle", function], "{frames:?}");
         let last = frames.last().map(String::as_str);
         assert_eq!(last, Some("weald_kernel_stack_begin"), "{frames:?}");
     }

@@ -71,8 +71,16 @@ pub(crate) fn start(program: &Path) -> Command {
     command
 }
 
+/// Whether gdb may run programs here: a container may forbid it.
+fn gdb_runs() -> bool {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-q", "-nx", "-batch", "-ex", "run", "--args", "true"]);
+    let output = gdb.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains("exited normally")
+}
+
 /// Runs a program in gdb until the function `stop` is called for the first time, and returns the names of the frames,
-/// the innermost first. Without gdb it returns none, and says so.
+/// the innermost first. Without a gdb that works it returns none, and says so.
 pub(crate) fn frames_at(stop: &str, command: &Command) -> Option<Vec<String>> {
     if !has("gdb") {
         eprintln!("left out: there is no gdb.");
@@ -93,7 +101,7 @@ pub(crate) fn frames_at(stop: &str, command: &Command) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(&output.stdout);
     let frames: Vec<String> = text.lines().filter_map(name_of_frame).collect();
     let errors = String::from_utf8_lossy(&output.stderr);
-    if frames.is_empty() && errors.contains("ptrace") {
+    if frames.is_empty() && !gdb_runs() {
         eprintln!("left out: gdb may trace no program here.");
         return None;
     }

@@ -1,13 +1,25 @@
 /* A thread that has switched, for a debugger to stop in. */
 #include "check.h"
 
-__attribute__((noinline)) static long innermost(long n) { return n + 1; }
+/* No call may be a tail call, and nothing is known of what is passed: all frames are there, with any compiler. */
+#define NO_TAIL_CALL __asm__ volatile("")
 
-__attribute__((noinline)) static long middle(long n) { return innermost(n) + 1; }
+__attribute__((noinline)) static long innermost(long n) {
+  NO_TAIL_CALL;
+  return n + 1;
+}
+
+__attribute__((noinline)) static long middle(long n) {
+  long result = innermost(n);
+  NO_TAIL_CALL;
+  return result + 1;
+}
 
 static void *function_of_thread(void *n) {
   myth_yield();
-  return (void *)middle((long)n);
+  void *result = (void *)middle((long)n);
+  NO_TAIL_CALL;
+  return result;
 }
 
 int main(void) {

@@ -2,20 +2,34 @@
 #define OWN_MAIN
 #include "check.h"
 
-__attribute__((noinline)) static int innermost(int n) { return n + 1; }
+/* No call may be a tail call, and nothing is known of what is passed: all frames are there, with any compiler. */
+#define NO_TAIL_CALL __asm__ volatile("")
 
-__attribute__((noinline)) static int middle(int n) { return innermost(n) + 1; }
+static volatile int one = 1;
+
+__attribute__((noinline)) static int innermost(int n) {
+  NO_TAIL_CALL;
+  return n + 1;
+}
+
+__attribute__((noinline)) static int middle(int n) {
+  int result = innermost(n);
+  NO_TAIL_CALL;
+  return result + 1;
+}
 
 static void *function_of_thread(void *context) {
   DO(weald_sleep(1 * MS));
-  CHECK(middle(1) == 3);
+  CHECK(middle(one) == 3);
   return context;
 }
 
 static int32_t function_of_process(void *context) {
   (void)context;
   DO(weald_sleep(1 * MS));
-  return middle(1);
+  int result = middle(one);
+  NO_TAIL_CALL;
+  return result;
 }
 
 /* For main itself. */
