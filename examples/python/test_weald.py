@@ -5,6 +5,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import weald
 
@@ -133,6 +134,27 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, timeout=60)
         self.assertEqual(ended.returncode, 7, ended.stderr)
 
+    def test_a_child_of_fork_in_a_process_ends_with_its_function(self):
+        program = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import weald
+def forks(fails):
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print("from the child")
+    if fails:
+        raise ValueError("on purpose")
+codes = [weald.spawn(forks, fails).wait(60) for fails in (False, True)]
+sys.exit(0 if codes == [0, 1] else 9)
+"""
+        ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, timeout=60)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stdout, b"from the child\n" * 2)
+        self.assertTrue(ended.stderr.endswith(b"ValueError: on purpose\n"), ended.stderr)
+        self.assertNotIn(b"KeyError", ended.stderr)
+
     def test_outside_of_processes_there_are_no_messages(self):
         with self.assertRaises(weald.Error):
             weald.receive(0)
@@ -199,6 +221,23 @@ class Forests(unittest.TestCase):
             with self.assertRaises(weald.Missing):
                 view.get(node, "none")
             again.close()
+
+    def test_a_commit_or_a_close_that_was_refused_keeps_its_handle(self):
+        forest = weald.Forest()
+        tree = forest.create("notes")
+        edit = tree.edit()
+        edit.append(edit.root(), text=b"hello")
+        for error in (weald.Busy(7, "another call uses it"), weald.Cancelled(6, "cancelled before")):
+            for name, call in (("weald_edit_commit", edit.commit), ("weald_forest_close", forest.close)):
+                with unittest.mock.patch.object(weald._library, name, side_effect=error):
+                    with self.assertRaises(type(error)):
+                        call()
+        self.assertGreater(edit.commit().number, 0)
+        with self.assertRaises(weald.Error):
+            edit.commit()
+        forest.close()
+        with self.assertRaises(weald.Error):
+            forest.names()
 
 
 if __name__ == "__main__":

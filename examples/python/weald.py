@@ -7,7 +7,8 @@ threads and processes run meanwhile.
 At the end of the program the processes that still run are cancelled. One that does not return within 5 s, since it
 computes, or waits for something else than its messages, may abort the program.
 
-A child process of os.fork must not use the module, unless it calls exec: the OS threads of Weald are not in it.
+A child process of os.fork must not use the module, unless it calls exec: the OS threads of Weald are not in it. A
+child that the function of a process makes ends when this function ends.
 
 The shared library is found by the name in the variable WEALD_LIBRARY, else as libweald.so.0.
 """
@@ -123,7 +124,11 @@ class Missing(Error):
     """There is nothing of this name or number."""
 
 
-_ERRORS = {4: TimedOut, 5: Closed, 6: Cancelled, 12: Missing}
+class Busy(Error):
+    """Another call uses the object, or receives for the process."""
+
+
+_ERRORS = {4: TimedOut, 5: Closed, 6: Cancelled, 7: Busy, 12: Missing}
 
 
 def _declare(name, arguments):
@@ -179,6 +184,17 @@ class _Object:
         handle, self._handle = self._handle, 0
         if handle:
             _library.weald_release(handle)
+
+    def _given_up(self, function, *arguments):
+        """Calls a function that takes the handle, unless it refuses because another call uses it, or because the caller
+        was cancelled before."""
+        try:
+            function(self._handle, *arguments)
+        except Error as error:
+            if not isinstance(error, (Busy, Cancelled)):
+                self._handle = 0
+            raise
+        self._handle = 0
 
     def __del__(self):
         # At the end of the interpreter nothing is left to release with, and in a child process nothing is to be.
@@ -236,14 +252,30 @@ def _call(context):
         if _program_ends:
             return 0
         _running[threading.get_ident()] = current()
+    program = os.getpid()
     try:
         return function(*arguments) or 0
     except Cancelled:
         return 0
     finally:
+        if os.getpid() != program:
+            _end_child(sys.exc_info()[1])
         del _running[threading.get_ident()]
         # What ends with them may call the library, so that ends before this frame, for which the program waits.
         del function, arguments
+
+
+def _end_child(error):
+    """Ends a child process of os.fork in which the function of a process has ended: the frames of C below it would go on
+    without the OS threads that they need."""
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        sys.excepthook(type(error), error, error.__traceback__)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code & 255)
 
 
 _run = _ProcessFunction(_call)
@@ -368,8 +400,7 @@ class Forest(_Object):
         super().__init__(_handle(_library.weald_forest_open, path))
 
     def close(self):
-        handle, self._handle = self._handle, 0
-        _library.weald_forest_close(handle)
+        self._given_up(_library.weald_forest_close)
 
     def names(self):
         return _taken(_library.weald_forest_names, self._handle).decode().splitlines()
@@ -445,10 +476,9 @@ class Edit(_Object):
         _library.weald_edit_delete(self._handle, node)
 
     def commit(self):
-        """Commits, and returns the version. The edit is gone afterwards."""
-        handle, self._handle = self._handle, 0
+        """Commits, and returns the version. The edit is gone afterwards, unless it was Busy, or the caller Cancelled."""
         version = Version()
-        _library.weald_edit_commit(handle, 0, byref(version))
+        self._given_up(_library.weald_edit_commit, 0, byref(version))
         return version
 
 
