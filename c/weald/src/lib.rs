@@ -25,6 +25,7 @@ mod call;
 mod guard;
 mod waits;
 
+// The process whose function calls: its inbox and its links.
 mod calling;
 
 pub mod face {

@@ -1,5 +1,8 @@
 //! Mutexes and conditions.
 //!
+//! A unit, or an OS thread, is known by an address. So if one ends while it holds a mutex, a later one may have its
+//! address, and then counts as the owner: it can unlock the mutex, and a lock by it is WEALD_DEADLOCK.
+//!
 //! # Safety
 //! - *Outlived*: the guard of a mutex is dropped before its mutex, which stays where it is.
 //! - *Held*: the place of the guard is written by whoever has just locked the mutex, and then by the one that takes the
