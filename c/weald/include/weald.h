@@ -51,7 +51,7 @@
  * as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
  * thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
  * (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the
- * default runtime. The function must return: it must not end its OS thread, as pthread_exit does.
+ * default runtime, unless it is linked. The function must return: it must not end its OS thread, as pthread_exit does.
  */
 #define WEALD_OWN_THREAD 1
 
@@ -77,7 +77,8 @@
 #define WEALD_EXIT_CRASHED 2
 
 /**
- * It had ended before, and it is not known how: it was found by a name, and lost the name meanwhile.
+ * It had ended before, and it is not known how: it was found by a name, and lost the name meanwhile; or the caller has
+ * linked with a process that had ended.
  */
 #define WEALD_EXIT_UNKNOWN 3
 
@@ -1278,4 +1279,4 @@ weald_code weald_edit_find(weald_edit edit,
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 3855f8987c4b2771. */
+/* Made by `cargo xtask header`, from sources with the digest 6ba27df19a0e9984. */

@@ -1,7 +1,7 @@
 //! The process whose function calls: what is done with its inbox, and with its links.
 //!
-//! A link ends processes in the kernel, where a return is a normal end. So a process with links that returns a code
-//! other than zero ends with a reason of this library ([`Returned`]).
+//! A link ends processes in the kernel, where a return is a normal end. So a process that returns a code other than zero
+//! ends with a reason of this library ([`Returned`]). It does so without links, too: one may come until its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -9,6 +9,8 @@ use weald::{
     process::{self, ExitReason, Inbox},
     sync::channel,
 };
+
+use weald_kernel::Unit;
 
 use crate::{
     codes::{Failure, WEALD_BUSY, WEALD_NO_PROCESS, failure},
@@ -36,22 +38,31 @@ pub(crate) fn use_inbox(
     }
 }
 
-/// The reason with which a process ends whose function has returned this code, which is not zero.
+/// The reason with which a process ends whose function has returned this code, which is not zero. Those that its links
+/// end have the same reason, and have not returned.
 #[derive(Debug, PartialEq, Eq)]
-struct Returned(i32);
+struct Returned {
+    /// The number of the process that has returned.
+    process: u64,
+    code: i32,
+}
 
-/// The code, not zero, that a process with links has returned which ended for this reason.
-pub(crate) fn returned(reason: &ExitReason) -> Option<i32> {
-    match reason {
-        ExitReason::Custom(custom) => custom.downcast_ref::<Returned>().map(|it| it.0),
-        _ => None,
-    }
+/// The code, not zero, that the process of this number has returned, if that is why it ended.
+pub(crate) fn returned(process: u64, reason: &ExitReason) -> Option<i32> {
+    let ExitReason::Custom(custom) = reason else {
+        return None;
+    };
+    let returned = custom.downcast_ref::<Returned>()?;
+    (returned.process == process).then_some(returned.code)
 }
 
 /// Ends the calling process, which has returned `code`, so that its links hear of it.
 pub(crate) fn tell_links(code: i32) {
-    if code != 0 && !process::links().is_empty() {
-        process::exit(ExitReason::custom(Returned(code)));
+    if code == 0 {
+        return;
+    }
+    if let Some(process) = Unit::current().map(|unit| unit.number()) {
+        process::exit(ExitReason::custom(Returned { process, code }));
     }
 }
 

@@ -96,9 +96,9 @@ pub extern "C" fn weald_process_trap_exits(data: *const c_void, length: usize) -
             inbox.trap_exits(move |signal| {
                 let number = signal.from.map_or(0, |from| from.number());
                 let exit = match &signal.reason {
-                    // With links it has returned zero: see `tell_links`.
-                    ExitReason::Normal => Exit::returned(0),
-                    reason => exit_of(&OnceLock::new(), reason),
+                    // It has linked with a process that had ended, and that has cancelled it.
+                    ExitReason::NoProcess if signal.by_link => Exit::cancelled(),
+                    reason => exit_of(&OnceLock::new(), number, reason),
                 };
                 notice(&own, number, exit)
             });
@@ -130,7 +130,8 @@ pub extern "C" fn weald_process_monitor(
             let (pid, ending) = (target.pid.clone(), target);
             let number = pid.id().number();
             inbox.monitor(&pid, move |down| {
-                notice(&own, number, exit_of(&ending.ending, &down.reason))
+                let exit = exit_of(&ending.ending, number, &down.reason);
+                notice(&own, number, exit)
             })
         };
         let reference = on_inbox(&current, watch)?;

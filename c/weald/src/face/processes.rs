@@ -6,7 +6,7 @@ use std::{
     ffi::{c_char, c_void},
     mem::MaybeUninit,
     ptr,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock, mpsc},
     thread as os_thread,
 };
 
@@ -61,7 +61,7 @@ pub struct SpawnOptions {
 /// as an interpreter with a lock, where two units on one OS thread must not interleave. A wait in it blocks that OS
 /// thread and nothing else. When the process is cancelled, it ends at once, its function finds no more messages
 /// (WEALD_CANCELLED), weald_check_cancel tells it, and other waits of the function go on. What it spawns goes to the
-/// default runtime. The function must return: it must not end its OS thread, as pthread_exit does.
+/// default runtime, unless it is linked. The function must return: it must not end its OS thread, as pthread_exit does.
 pub const WEALD_OWN_THREAD: u32 = 1;
 
 /// The process is linked with its caller, a process, from the beginning: see weald_process_link. It runs in the runtime
@@ -85,7 +85,8 @@ pub const WEALD_EXIT_RETURNED: i32 = 0;
 pub const WEALD_EXIT_CANCELLED: i32 = 1;
 /// It crashed, by a mistake in this library.
 pub const WEALD_EXIT_CRASHED: i32 = 2;
-/// It had ended before, and it is not known how: it was found by a name, and lost the name meanwhile.
+/// It had ended before, and it is not known how: it was found by a name, and lost the name meanwhile; or the caller has
+/// linked with a process that had ended.
 pub const WEALD_EXIT_UNKNOWN: i32 = 3;
 
 /// How a process ended.
@@ -187,6 +188,17 @@ fn on_own_thread(
     let (to_process, commands) = channel::unbounded::<Command>();
     let ends = Ends(Arc::clone(&ending));
     let open = to_process.clone();
+    // The OS thread comes first: if there is none, no process ends that links would tell of.
+    let (begins, begun) = mpsc::sync_channel::<Arc<Current>>(1);
+    let started = thread.spawn(move || {
+        // Else the process was not spawned.
+        if let Ok(current) = begun.recv() {
+            let code = run(task, Some(current));
+            // A process that was cancelled does not listen.
+            let _cancelled = tells.try_send(code);
+        }
+    });
+    started.map_err(|error| failed(WEALD_NO_ROOM, &error))?;
     let spawned = builder.spawn(async move |mut inbox: Inbox<Message>| {
         // Else it would be closed, and so ready, while the function ends.
         let _open = open;
@@ -216,18 +228,9 @@ fn on_own_thread(
             commands: to_process,
         },
     });
-    let begun = thread.spawn(move || {
-        let code = run(task, Some(current));
-        // A process that was cancelled does not listen.
-        let _cancelled = tells.try_send(code);
-    });
-    match begun {
-        Ok(_runs) => Ok(object),
-        Err(error) => {
-            object.pid.kill();
-            Err(failed(WEALD_NO_ROOM, &error))
-        }
-    }
+    let sent = begins.send(current);
+    debug_assert!(sent.is_ok(), "the thread waits for it");
+    Ok(object)
 }
 
 /// What the process of an OS thread does next.
@@ -323,7 +326,8 @@ pub extern "C" fn weald_process_wait(
             return Err(waits_for_itself());
         }
         let down = wait_at_most(monitor(&process.pid), limit_ns)?;
-        give(exit, exit_of(&process.ending, &down.reason));
+        let number = process.pid.id().number();
+        give(exit, exit_of(&process.ending, number, &down.reason));
         Ok(())
     })
 }
@@ -337,19 +341,26 @@ impl Exit {
         let kind = WEALD_EXIT_RETURNED;
         Exit { kind, code }
     }
+
+    pub(super) fn cancelled() -> Exit {
+        let kind = WEALD_EXIT_CANCELLED;
+        Exit { kind, code: 0 }
+    }
 }
 
-/// How a process ended: by what it has noted, or by what the kernel tells.
-pub(super) fn exit_of(ending: &OnceLock<Ending>, reason: &ExitReason) -> Exit {
+/// How the process of this number ended: by what it has noted, or by what the kernel tells.
+pub(super) fn exit_of(ending: &OnceLock<Ending>, process: u64, reason: &ExitReason) -> Exit {
     let kind = match (ending.get(), reason) {
         (Some(Ending::Returned(code)), _) => return Exit::returned(*code),
         (Some(Ending::Crashed), _) | (None, ExitReason::Crash(_)) => WEALD_EXIT_CRASHED,
-        (Some(Ending::Cancelled), _) | (None, ExitReason::Killed | ExitReason::Shutdown) => {
-            WEALD_EXIT_CANCELLED
-        }
-        (None, reason) => match returned(reason) {
+        (Some(Ending::Cancelled), _) => WEALD_EXIT_CANCELLED,
+        // Any other code is a reason: see `tell_links`.
+        (None, ExitReason::Normal) => return Exit::returned(0),
+        (None, ExitReason::NoProcess) => WEALD_EXIT_UNKNOWN,
+        (None, reason) => match returned(process, reason) {
             Some(code) => return Exit::returned(code),
-            None => WEALD_EXIT_UNKNOWN,
+            // Killed, shut down, or ended by a link.
+            None => WEALD_EXIT_CANCELLED,
         },
     };
     Exit { kind, code: 0 }

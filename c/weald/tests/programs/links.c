@@ -178,6 +178,68 @@ static void monitors(void) {
   DO(weald_release(monitor));
 }
 
+/* Cancelled by the link, at once or soon. */
+static int32_t links_too_late(void *context) {
+  (void)weald_process_link(*(weald_process *)context);
+  weald_bytes none;
+  RETURNS(WEALD_CANCELLED, weald_process_receive(WEALD_FOREVER, &none));
+  return 0;
+}
+
+/* A process that a link has cancelled has not returned what the other end of that link has. */
+static int32_t hears_of_ends_that_links_made(void *context) {
+  (void)context;
+  DO(weald_process_trap_exits("exit:", 5));
+  for (int is_late = 0; is_late < 2; is_late++) {
+    struct round round = {event_create(), spawn(0, returns_what_it_receives, NULL)};
+    weald_process middle;
+    if (is_late) {
+      DO(weald_process_send(round.other, "7", 1));
+      DO(weald_process_wait(round.other, WEALD_FOREVER, NULL));
+      middle = spawn(WEALD_LINKED, links_too_late, &round.other);
+    } else {
+      middle = spawn(WEALD_LINKED, links_and_waits, &round);
+      event_wait(round.is_linked);
+      DO(weald_process_send(round.other, "7", 1));
+    }
+    weald_notice notice = receive_notice("exit:");
+    CHECK(notice.process == number_of(middle));
+    CHECK(notice.exit.kind == WEALD_EXIT_CANCELLED && notice.exit.code == 0);
+    CHECK(end_of(middle).kind == WEALD_EXIT_CANCELLED);
+    CHECK(end_of(round.other).code == 7);
+    DO(weald_release(round.is_linked));
+  }
+  return 0;
+}
+
+/* Whenever the link comes, before the other one returns, while it does, or afterwards, it cancels. */
+static void links_meet_returns(void) {
+  for (int n = 0; n < 500; n++) {
+    weald_process other = spawn(0, returns_what_it_receives, NULL);
+    weald_process linked = spawn(0, links_too_late, &other);
+    DO(weald_process_send(other, "7", 1));
+    CHECK(end_of(linked).kind == WEALD_EXIT_CANCELLED);
+    CHECK(end_of(other).code == 7);
+  }
+}
+
+/* A linked process that could not be spawned has not ended, so its caller goes on. */
+static int32_t spawns_what_has_no_room(void *context) {
+  (void)context;
+  uint32_t both = WEALD_LINKED | WEALD_OWN_THREAD;
+  weald_spawn_options options = {sizeof options, 0, (size_t)1 << 50, both, NULL};
+  weald_process process;
+  RETURNS(WEALD_NO_ROOM, weald_process_spawn(&options, returns_what_it_receives, NULL, &process));
+  /* Processes that were spawned later have ended, so an end of that one would have been told. */
+  for (int n = 0; n < 20; n++) {
+    weald_process later = spawn(0, returns_what_it_receives, NULL);
+    DO(weald_process_send(later, "0", 1));
+    CHECK(end_of(later).kind == WEALD_EXIT_RETURNED);
+  }
+  DO(weald_check_cancel());
+  return 4;
+}
+
 static void errors(void) {
   weald_process process = spawn(0, returns_what_it_receives, NULL);
   RETURNS(WEALD_NO_PROCESS, weald_process_link(process));
@@ -203,6 +265,9 @@ static void test(void) {
     flags = round == 0 ? 0 : WEALD_OWN_THREAD;
     processes_end_together();
     CHECK(end_of(spawn(0, traps, NULL)).kind == WEALD_EXIT_CANCELLED);
+    CHECK(end_of(spawn(0, hears_of_ends_that_links_made, NULL)).kind == WEALD_EXIT_RETURNED);
+    links_meet_returns();
+    CHECK(end_of(spawn(0, spawns_what_has_no_room, NULL)).code == 4);
     monitors();
     errors();
   }
