@@ -1,7 +1,7 @@
 //! The process whose function calls: what is done with its inbox, and with its links.
 //!
-//! A link ends processes in the kernel, where a return is a normal end. So a process that returns a code other than zero
-//! ends with a reason of this library ([`Returned`]). It does so without links, too: one may come until its end.
+//! A link ends processes in the kernel, where a return is a normal end. So a process that returns a code other than
+//! zero ends with a reason of this library ([`Returned`]). It does so without links, too: one may come until its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 

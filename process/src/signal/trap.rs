@@ -18,8 +18,8 @@ pub struct Exit {
     pub from: Option<ProcessId>,
     /// Why it ended, or the reason that the call gave.
     pub reason: ExitReason,
-    /// Whether a link passed it on, as the end of `from`: else it is a call, or the answer to a link with a unit that had
-    /// ended before.
+    /// Whether a link passed it on, as the end of `from`: else it is a call, or the answer to a link with a unit that
+    /// had ended before.
     pub by_link: bool,
 }
 
