@@ -68,14 +68,6 @@ impl<A, B> SharedEither<A, B> {
         self.0 == other.0
     }
 
-    /// Whether there is another pointer to its value.
-    #[inline]
-    pub fn is_shared(&self) -> bool {
-        // SAFETY: the word keeps the block alive.
-        self.unmarked()
-            .is_some_and(|raw| unsafe { !is_alone_at(raw) })
-    }
-
     /// What it points to.
     #[inline]
     pub fn get(&self) -> Option<Either<&A, &B>> {
@@ -212,18 +204,6 @@ mod tests {
         assert_eq!(second("b").get(), Some(Either::Second(&"b".to_owned())));
         assert!(matches!(second("c").take(), Some(Either::Second(text)) if *text == "c"));
         assert_eq!(size_of::<Word>(), size_of::<usize>());
-    }
-
-    #[test]
-    fn it_is_shared_while_there_is_another_pointer() {
-        for word in [first(7), second("b")] {
-            assert!(!word.is_shared());
-            let other = word.clone();
-            assert!(word.is_shared() && other.is_shared());
-            drop(other);
-            assert!(!word.is_shared());
-        }
-        assert!(!Word::EMPTY.is_shared());
     }
 
     proptest! {

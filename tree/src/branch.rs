@@ -50,12 +50,6 @@ impl Branch {
         self.0.is(&other.0)
     }
 
-    /// Whether another pointer to this part keeps it from being changed in place.
-    #[inline]
-    pub(crate) fn is_shared(&self) -> bool {
-        self.0.is_shared()
-    }
-
     #[inline]
     pub(crate) fn content(&self) -> Content<'_> {
         match self.0.get() {

@@ -70,7 +70,8 @@ impl Tree {
     /// The same, for a version that its owner needs no longer: what no other version shares is changed in place, and
     /// not copied.
     #[inline]
-    pub fn into_edit(self) -> Edit {
+    pub fn into_edit(mut self) -> Edit {
+        self.records.begin_version();
         Edit {
             tree: self,
             deferred: None,

@@ -26,7 +26,8 @@ pub(crate) struct Radix {
     top: Branch,
     /// Branches between the top and a leaf.
     height: u32,
-    /// The number of the leaf before the tail that `place` was asked for last, if it is small enough.
+    /// The number of the leaf before the tail that `place` was asked for last, if it is small enough; with `FRESH`, if
+    /// it is in the tree and this version was the first that asked for it.
     focus_number: u32,
     /// That leaf, if it was changed in two versions in a row; otherwise it is in the tree.
     focus: Branch,
@@ -36,7 +37,9 @@ pub(crate) struct Radix {
 }
 
 /// A number that no leaf in focus has.
-const NO_FOCUS: u32 = u32::MAX;
+const NO_FOCUS: u32 = !FRESH;
+/// Tells that a leaf was changed by this version and not by the one before it.
+const FRESH: u32 = 1 << 31;
 
 impl Radix {
     pub(crate) const fn new() -> Self {
@@ -69,6 +72,12 @@ impl Radix {
             tail_number,
             ..Self::new()
         }
+    }
+
+    /// All changes from now on are for another version than those before.
+    #[inline]
+    pub(crate) fn begin_version(&mut self) {
+        self.focus_number &= !FRESH;
     }
 
     pub(crate) fn top(&self) -> (&Branch, u32) {
@@ -278,19 +287,14 @@ impl Radix {
             }
             return &mut self.tail;
         }
-        let short = u32::try_from(number).unwrap_or(NO_FOCUS);
+        let short = u32::try_from(number.min(u64::from(NO_FOCUS))).unwrap_or(NO_FOCUS);
         if short != self.focus_number || short == NO_FOCUS || self.height == 0 {
             self.leave_focus();
-            self.focus_number = short;
+            self.focus_number = short | FRESH;
             return self.place_in_tree(number);
         }
         if self.focus.is_empty() {
-            let place = place_in_tree(&mut self.top, &mut self.height, number);
-            // If this version changed the leaf before, it has its path already. This is known only now: a branch that
-            // is copied on the path raises the counter of its leaf.
-            if !place.is_shared() {
-                return place;
-            }
+            let place = self.place_in_tree(number);
             self.focus = std::mem::replace(place, Branch::EMPTY);
         }
         &mut self.focus
@@ -322,32 +326,25 @@ impl Radix {
 
     #[inline]
     fn place_in_tree(&mut self, number: u64) -> &mut Branch {
-        place_in_tree(&mut self.top, &mut self.height, number)
-    }
-}
-
-/// The place of a leaf in the tree below `top`, which grows until the place is there. The path to it is created and
-/// owned.
-#[inline]
-fn place_in_tree<'a>(top: &'a mut Branch, height: &mut u32, number: u64) -> &'a mut Branch {
-    while !fits(number, *height) {
-        let below = std::mem::replace(top, Branch::EMPTY);
-        if !below.is_empty() {
-            *top = Branch::over(below);
+        while !fits(number, self.height) {
+            let top = std::mem::replace(&mut self.top, Branch::EMPTY);
+            if !top.is_empty() {
+                self.top = Branch::over(top);
+            }
+            self.height += 1;
         }
-        *height += 1;
-    }
-    let mut place = top;
-    for height in (0..*height).rev() {
-        if place.is_empty() {
-            *place = Branch::over(Branch::EMPTY);
+        let mut place = &mut self.top;
+        for height in (0..self.height).rev() {
+            if place.is_empty() {
+                *place = Branch::over(Branch::EMPTY);
+            }
+            place = match place.0.own() {
+                Some(Either::First(below)) => &mut below.0[digit(number, height)],
+                _ => unreachable!("only branches are above height zero"),
+            };
         }
-        place = match place.0.own() {
-            Some(Either::First(below)) => &mut below.0[digit(number, height)],
-            _ => unreachable!("only branches are above height zero"),
-        };
+        place
     }
-    place
 }
 
 fn take_out(branch: &mut Branch, id: NodeId, height: u32) -> Option<Links> {

@@ -36,6 +36,7 @@ proptest! {
         let (mut map, mut model) = (Radix::new(), BTreeMap::new());
         for (number, new) in steps {
             let before = map.clone();
+            map.begin_version();
             let old = model.get(&number).copied();
             match new {
                 Some(value) => {
@@ -102,6 +103,10 @@ proptest! {
                     }
                 }
                 versions.push((map.clone(), model.clone()));
+                // Some versions change several leaves, or one leaf several times.
+                if number % 3 > 0 {
+                    map.begin_version();
+                }
             }
         }
         for (map, model) in versions {
@@ -117,6 +122,7 @@ fn a_leaf_in_focus_copies_no_branch() {
     let mut versions = Vec::new();
     for value in 0..9 {
         versions.push(map.clone());
+        map.begin_version();
         map.insert(id(20), record(value));
     }
     let copied = versions
@@ -140,6 +146,7 @@ fn a_version_that_changes_a_leaf_twice_copies_one_path() {
     (1..2000).for_each(|number| map.insert(id(number), record(1)));
     let mut versions = vec![map.clone()];
     for value in 0..9 {
+        map.begin_version();
         let changed = [20, 1900][usize::from(value % 2)];
         map.insert(id(changed), record(value));
         map.insert(id(changed + 1), record(value));
