@@ -2,7 +2,8 @@
 //!
 //! Every wait of this crate is an event, and [`Waiting`] waits for every event: the wait of one tool is a
 //! choice of one. The steps of a wait:
-//! 1. [`Branch::attempt`] each base event: the first that is ready ends the wait.
+//! 1. [`Branch::attempt`] each base event: the first that is ready ends the wait. Left out for one that is alone
+//!    and [enrols at once](Branch::enrols_at_once).
 //! 2. [`Branch::enrol`] each under one [`Claim`](crate::queue::claim::Claim): it leaves an offer where a
 //!    partner will find it.
 //! 3. A partner wins the claim for one of the offers, and wakes the owner.

@@ -36,7 +36,7 @@ pub trait Branch {
 
     /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not, except that a
     /// foreign future may keep the waker. Every base event is attempted in the same poll before any is
-    /// enrolled.
+    /// enrolled, unless it is the only one and [enrols at once](Branch::enrols_at_once).
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output>;
 
     /// Step 2: leaves an offer under the ticket's claim; or holds the claim, completes, and wins the claim.

@@ -2,9 +2,9 @@
 //! switch to that one.
 //!
 //! Only where the loop would do the same: both fibers are pinned to this thread for good, the next one is the first of
-//! the pinned queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`) says that nothing else may
-//! have the turn and that no look is due. So the order of jobs is that of the loop, and the loop is at work again
-//! after as many runs as there are between two looks.
+//! the pinned queue, and the countdown of the worker (`WorkerCore::take_pinned_in_row`, or `count_pinned_in_row` at a
+//! yield) says that nothing else may have the turn and that no look is due. So the order of jobs is that of the loop,
+//! and the loop is at work again after as many runs as there are between two looks.
 //!
 //! ```text
 //!   the loop's stack:  [ loop | poll of A ]  waits in its call until any of the fibers comes back

@@ -1,7 +1,8 @@
 //! A yield with the stack: the running job goes behind all others, on its own stack.
 //!
 //! Most yields are between fibers that wait on one thread, and are a direct switch
-//! ([`crate::scheduler::stackful::direct`]) in the frame of the call. All others are a wait that is not parked.
+//! ([`crate::scheduler::stackful::direct`]) in the frame of the call. In all others the stack is
+//! suspended as in a wait, and the job is queued instead of parked.
 
 #![allow(unsafe_code)]
 
