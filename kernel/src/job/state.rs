@@ -73,8 +73,7 @@ const LONG: usize = 1 << 56;
 /// cleared when all hooks have run. Until then the job has not *ended*, even if it is `DONE`.
 const EXIT_HOOKS: usize = 1 << 57;
 
-/// The atomic word.
-// Transparent: a wait that begins reads it by the address of the header (`weald_sync::hooks::Wakers::new`).
+/// The atomic word. A wait that begins reads it by the address of the header.
 #[repr(transparent)]
 pub(crate) struct State(AtomicPtr<Link>);
 
