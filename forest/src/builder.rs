@@ -118,8 +118,8 @@ impl Builder {
     }
 
     /// A forest of the same journal that is open already. What [`recover`](Self::recover) reads back shares the
-    /// erasable bytes that this one has, and does not read them from the journal. An erasure in this one does not reach the
-    /// other, which keeps such bytes, and shows them, until it is dropped.
+    /// erasable bytes that this one has, and does not read them from the journal. An erasure in this one does not reach
+    /// the other, which keeps such bytes, and shows them, until it is dropped.
     #[must_use]
     pub fn beside(mut self, forest: &Forest) -> Self {
         self.beside = Some(forest.clone());

@@ -38,10 +38,11 @@ impl Forest {
     }
 
     /// Asks memory at once for all that is to be read of these nodes, and for the values of an attribute, which may be
-    /// erasable. In a large forest that is in no cache of the processor, a page of twenty messages of the board takes 27 to
-    /// 30 % less time with it. Of a small tree nothing is read ahead.
+    /// erasable. In a large forest that is in no cache of the processor, a page of twenty messages of the board takes
+    /// 27 to 30 % less time with it. Of a small tree nothing is read ahead.
     ///
-    /// The nodes should be those of one tree, and so few that they stay in the cache until they are read: those of a page.
+    /// The nodes should be those of one tree, and so few that they stay in the cache until they are read: those of a
+    /// page.
     ///
     /// ```
     /// use weald::block_on;

@@ -220,11 +220,11 @@ impl TreeHandle {
     /// snapshot and export, and the history of the journal, show `Erased` in their place. It works in a deleted tree,
     /// too. The forest's own copy is overwritten with zeros once the erasure is visible, by the future that this
     /// returns: if another thread has served its request, at its next poll, or when it is dropped. Bytes that a
-    /// [`Value`](crate::Value) has handed out before stay with their holder. A forest of an earlier moment that was opened
-    /// before the erasure keeps the bytes, too, and shows them until it is dropped; a copy that it shares with this forest
-    /// is overwritten only then. The erasure is acknowledged when it has
-    /// reached the strongest level of the journal, whatever level the forest was built with. If a full journal refuses
-    /// the commits before the erasure, the erasure is not refused with them, and is made before all others.
+    /// [`Value`](crate::Value) has handed out before stay with their holder. A forest of an earlier moment that was
+    /// opened before the erasure keeps the bytes, too, and shows them until it is dropped; a copy that it shares with
+    /// this forest is overwritten only then. The erasure is acknowledged when it has reached the strongest level of the
+    /// journal, whatever level the forest was built with. If a full journal refuses the commits before the erasure, the
+    /// erasure is not refused with them, and is made before all others.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal (a journal may have bytes

@@ -1,4 +1,4 @@
-//! Clones and comparisons of the user's values, which tools and forks call: each runs in the unit that asked for it,
+//! Clones and comparisons of user values, which tools and forks call: each runs in the unit that asked for it,
 //! which is named if it blocks, and under no lock that others need; a panic ends that unit only.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -93,8 +93,8 @@ fn the_message_of_a_panic_is_followed_by_the_units_name() {
     let (_, after) = text.split_once("on purpose").expect(&text);
     let (_, after) = after.split_once("weald: the panic was in ").expect(&text);
     assert!(after.starts_with(NAME), "{text}");
-    // Outside of units nothing is added, and nothing is reported, even if a backtrace takes long. Under a sanitizer that
-    // of the unit may take so long that there is a warning.
+    // Outside of units nothing is added, and nothing is reported, even if a backtrace takes long. Under a sanitizer
+    // that of the unit may take so long that there is a warning.
     let is_warning = |line: &&str| line.contains("its panic hook has held a thread for");
     let ours = text.lines().filter(|line| line.contains("weald: "));
     assert_eq!(ours.filter(|line| !is_warning(line)).count(), 1, "{text}");

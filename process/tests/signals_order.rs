@@ -67,8 +67,8 @@ fn last_messages_come_before_the_exit_and_the_down() {
     });
 }
 
-/// Panics without the panic hook, which on a slow machine takes so long that the other peers are told apart, by jobs for
-/// which a join does not wait.
+/// Panics without the panic hook, which on a slow machine takes so long that the other peers are told apart, by jobs
+/// for which a join does not wait.
 fn panic_at_once() -> ! {
     panic::resume_unwind(Box::new("on purpose"))
 }

@@ -5,8 +5,8 @@
 //! - The last leaf, where new ids go, is beside the tree and not in it: adding nodes one after another, each in
 //!   a version of its own, copies no path to it. (Clojure's vectors have such a tail.)
 //! - So is a leaf that was changed in two versions in a row, until another one is changed: the focus. Nodes that are
-//!   appended to one parent in turn, each in a version of its own, copy a path twice. (RRB vectors have one for the same
-//!   reason.) Changes within one version own their path already, so that they need no focus.
+//!   appended to one parent in turn, each in a version of its own, copy a path twice. (RRB vectors have one for the
+//!   same reason.) Changes within one version own their path already, so that they need no focus.
 //! - A leaf without records does not exist, nor a branch without leaves, unless the focus was its only one.
 //! - The map is at most twenty levels high, so recursion over it is safe however deep a document is.
 

@@ -1,5 +1,5 @@
-//! Whether the disk has room: a refused commit is noted, and so is the next text that is taken. Also whether the journal
-//! has failed, so that no page has to ask the journal.
+//! Whether the disk has room: a refused commit is noted, and so is the next text that is taken. Also whether the
+//! journal has failed, so that no page has to ask the journal.
 //!
 //! While the disk is full, a try tells whether messages are taken, at most once a second: a commit that is as large as
 //! a message, and changes nothing that anybody sees.

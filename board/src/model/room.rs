@@ -95,8 +95,8 @@ impl Boards {
             Err(error) => return Err(error.into()),
         };
         let mut edit = tree.edit().blind();
-        // The root is always there. A message needs room in the file of keys, too, which may be used up first. So a plain
-        // attribute may still be taken when no message is.
+        // The root is always there. A message needs room in the file of keys, too, which may be used up first. So a
+        // plain attribute may still be taken when no message is.
         let _ = edit.put_erasable(edit.root(), "room", [b' '; MAX_TEXT]);
         edit.commit().await.map(|_| ())
     }

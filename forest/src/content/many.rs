@@ -1,5 +1,5 @@
-//! Many erasable values at once, for readers on any thread and for an opening. The lock of the values is held for a few of
-//! them at a time, and by `fill_from` that of one forest at a time, because commits to all trees wait for it.
+//! Many erasable values at once, for readers on any thread and for an opening. The lock of the values is held for a few
+//! of them at a time, and by `fill_from` that of one forest at a time, because commits to all trees wait for it.
 //!
 //! - What a value is made of lies in several places of memory, each of which tells where the next one is. In a large
 //!   forest none of them is in the processor's cache. So each step is made for all values before the next step: the
@@ -30,8 +30,8 @@ impl Blobs {
         }
     }
 
-    /// Takes from another forest the bytes that are to be read back, as far as that has them. What was erased there stays
-    /// to be read back, and is not found.
+    /// Takes from another forest the bytes that are to be read back, as far as that has them. What was erased there
+    /// stays to be read back, and is not found.
     pub(crate) fn fill_from(&self, other: &Self) {
         for ids in self.absent().chunks(AT_ONCE) {
             let theirs = other.shelves.read().unwrap_or_else(PoisonError::into_inner);

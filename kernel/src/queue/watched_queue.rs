@@ -97,7 +97,7 @@ impl<T> WatchedQueue<T> {
     /// # Safety
     /// The caller is the owner, and the queue is not empty.
     #[inline(always)]
-    pub(crate) unsafe fn turn(&self, item: *mut T) {
+    pub(crate) unsafe fn rotate(&self, item: *mut T) {
         debug_assert!(self.len() > 0, "there is a first");
         let head = self.head.load(Ordering::Relaxed);
         // Release: as in `pop`. The queue has room now.
@@ -180,7 +180,7 @@ mod tests {
             }
             if n % 5 == 0 && !model.is_empty() {
                 // SAFETY: as above; it is not empty.
-                unsafe { queue.turn(item(PUTS + n)) };
+                unsafe { queue.rotate(item(PUTS + n)) };
                 model.pop_front();
                 model.push_back(item(PUTS + n));
             }

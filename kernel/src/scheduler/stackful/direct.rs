@@ -98,7 +98,7 @@ impl Context {
         // SAFETY: one runner: the caller runs the job, and gives up its right here.
         let queued = unsafe { Runnable::new(job) };
         // The first job is `next`, whose run begins here.
-        pinned.turn_own(queued);
+        pinned.rotate_own(queued);
         drop(core);
         // A run is an operation where the coarseness of the work is measured.
         unit::with(Unit::count_free);

@@ -190,11 +190,11 @@ impl PinnedQueue {
     /// caller has seen the [first](PinnedQueue::first_own) job, and now has the right to run it. The queue's thread
     /// only.
     #[inline(always)]
-    pub(crate) fn turn_own(&self, last: Runnable) {
+    pub(crate) fn rotate_own(&self, last: Runnable) {
         debug_assert!(self.is_here(), "only the queue's thread takes");
         let last = last.into_ptr().as_raw().as_ptr();
         // SAFETY: own thread: the caller's promise.
-        unsafe { self.own.runnable.turn(last) };
+        unsafe { self.own.runnable.rotate(last) };
     }
 
     /// The first job of the thread's own part. The queue's thread only.
