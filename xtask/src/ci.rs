@@ -35,9 +35,12 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         let place = checkout.target().join("rivals/cargo");
         let place = place.display();
         cargo("fmt --all --check --manifest-path lab/rivals/Cargo.toml")?;
+        let manifest = "--locked --manifest-path lab/rivals/Cargo.toml";
         cargo(&format!(
-            "check --locked --workspace --manifest-path lab/rivals/Cargo.toml --target-dir {place}"
-        ))
+            "check --workspace {manifest} --target-dir {place}"
+        ))?;
+        // What starts and judges the rivals in other languages.
+        cargo(&format!("test -p common {manifest} --target-dir {place}"))
     });
     tally.step("features", || passed(features::check(checkout)));
     tally.step("documentation", || passed(documentation(checkout)));
