@@ -269,13 +269,17 @@ def _end_child(error):
     """Ends a child process of os.fork in which the function of a process has ended: the frames of C below it would go on
     without the OS threads that they need."""
     code = 0 if error is None else 1
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    elif error is not None:
-        sys.excepthook(type(error), error, error.__traceback__)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code & 255)
+    try:
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    finally:
+        # Also if nobody reads its last words.
+        os._exit(code & 255)
 
 
 _run = _ProcessFunction(_call)

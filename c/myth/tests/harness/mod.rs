@@ -74,6 +74,7 @@ pub(crate) fn start(program: &Path) -> Command {
 /// Whether gdb may run programs here: a container may forbid it.
 fn gdb_runs() -> bool {
     let mut gdb = Command::new("gdb");
+    gdb.env("LC_ALL", "C");
     gdb.args(["-q", "-nx", "-batch", "-ex", "run", "--args", "true"]);
     let output = gdb.output().unwrap();
     String::from_utf8_lossy(&output.stdout).contains("exited normally")
