@@ -31,11 +31,6 @@ pub(crate) struct SavedSp(usize);
 impl SavedSp {
     /// Nothing is suspended.
     pub(crate) const NONE: SavedSp = SavedSp(0);
-
-    /// Whether the frames that were suspended are on `stack`.
-    pub(crate) fn is_on(self, stack: &Stack) -> bool {
-        (stack.limit().addr().get()..stack.top().addr().get()).contains(&self.0)
-    }
 }
 
 /// Prepares a new stack: resuming it calls `first` on the stack, below `top`. What is above `top` stays untouched.

@@ -143,11 +143,6 @@ impl StackContext {
     /// The context with the newest frames, on whose stack it resumes.
     #[inline(always)]
     pub(crate) fn newest(&self) -> &StackContext {
-        let (saved_sp, is_newest) = (self.saved_sp.get(), ptr::eq(self.newest.get(), self));
-        debug_assert!(
-            saved_sp == SavedSp::NONE || saved_sp.is_on(&self.stack) == is_newest,
-            "the newest frames are where the stack was suspended"
-        );
         // SAFETY: at the top: the newest context of a suspended root is suspended too.
         unsafe { &*self.newest.get() }
     }
