@@ -17,7 +17,7 @@ use super::store::{Source, Store};
 /// How many topics are on a page of a board.
 pub const TOPICS: usize = 20;
 
-/// The least number of nodes for which it pays to read ahead, as [`weald::forest::Forest::prefetch`] does.
+/// The least number of nodes for which it pays to read ahead, as `Forest::prefetch` does.
 const LARGE: u64 = 1 << 14;
 
 /// How many answers of a topic are counted; beyond that a page says "more than".
