@@ -219,7 +219,7 @@ impl Runtime {
     /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
     /// memory for reuse. Timers that were cancelled, and that a worker would free later, are freed first. What glibc's
     /// allocator keeps free is returned, too, but is not in the result; threads that allocate may wait for that. glibc
-    /// itself keeps the free end of each heap but the main one, up to 64 MB in each, unless the variable
+    /// itself may keep the free end of each heap but the main one, up to 64 MB in each, unless the variable
     /// `MALLOC_TRIM_THRESHOLD_` is set.
     ///
     /// The result is an upper bound of the bytes returned: a free stack counts in full every time, although its pages
