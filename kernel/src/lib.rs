@@ -277,7 +277,7 @@ pub mod fork {
     // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure),
     // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and
     // `root_fork` (to which fork a deque belongs), `forking_job` (which job runs the fork), `fork_deques` (where
-    // thieves look), `root_job` and `cancel` (how a cancel reaches forks), and `depth` (deep recursion).
+    // thieves look; `in_use` is the list), `root_job` and `cancel` (how a cancel reaches forks), and `depth` (deep recursion).
     //
     // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`; and chains of adapters:
     // `items`, whose sources are `collections` and `indexed`, and whose `steps` are iterators. `scope` forks any number
@@ -292,6 +292,7 @@ pub mod fork {
     mod forked_wait;
     pub(crate) mod forking_job;
     mod grain;
+    pub(crate) mod in_use;
     mod indexed;
     mod items;
     mod join;
@@ -348,6 +349,7 @@ mod models {
     mod ends;
     mod forking_job;
     mod forks;
+    mod in_use;
     mod injector;
     #[cfg(not(loom))]
     mod loom_on_std;

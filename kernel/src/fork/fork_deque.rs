@@ -4,7 +4,8 @@
 //! lasts, so all entries descend from it. A fork deque belongs to the OS thread that runs the root fork, and stays
 //! there when the thread's lease is revoked. It goes along with a fiber that migrates while it waits.
 //!
-//! Fork deques are reused, and are freed only with their runtime, so that thieves may look at any time.
+//! Fork deques are reused, and are freed only with their runtime, so that thieves may look at any time. They find those
+//! that a thread has claimed ([`InUse`](crate::fork::in_use::InUse)).
 //!
 //! Invariants:
 //! - `stack_end`, `segment` and the owner's side of the deque belong to the thread that claimed the fork deque.
@@ -60,8 +61,6 @@ pub(crate) struct ForkDeque {
     pub(super) stack_end: Cell<usize>,
     /// How many bytes of segments the root fork uses.
     pub(super) segment: Cell<usize>,
-    /// Whether a thread owns the fork deque: for a root fork, or as a spare.
-    claimed: AtomicBool,
     /// Whether a root fork uses the fork deque, and which job runs that root fork.
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread waits, or has announced with `block_in_place` that it may block.
@@ -83,23 +82,22 @@ pub(crate) struct ForkDeque {
     watch: Mutex<Option<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,
-    /// The fork deque that was created before this one.
-    pub(super) next: *const ForkDeque,
+    /// Its number among the fork deques of the runtime.
+    number: usize,
 }
 
-// SAFETY: the cells belong to the thread that claimed the fork deque; `next` never changes.
+// SAFETY: the cells belong to the thread that claimed the fork deque; `shared` never changes.
 unsafe impl Sync for ForkDeque {}
 // SAFETY: as above.
 unsafe impl Send for ForkDeque {}
 
 impl ForkDeque {
-    /// A fork deque, claimed by the caller.
-    pub(super) fn new(shared: &Shared, next: *const ForkDeque) -> ForkDeque {
+    /// A fork deque, claimed by the caller, with this number.
+    pub(super) fn new(shared: &Shared, number: usize) -> ForkDeque {
         ForkDeque {
             deque: Deque::new(),
             stack_end: Cell::new(0),
             segment: Cell::new(0),
-            claimed: AtomicBool::new(true),
             job: ForkingJob::new(),
             waits: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
@@ -110,7 +108,7 @@ impl ForkDeque {
             ancestry: Mutex::new(None),
             watch: Mutex::new(None),
             shared: ptr::from_ref(shared),
-            next,
+            number,
         }
     }
 
@@ -120,17 +118,11 @@ impl ForkDeque {
         unsafe { &*self.shared }
     }
 
-    /// Claims the fork deque for the calling thread, if no thread has it.
-    pub(super) fn claim(&self) -> bool {
-        // Acquire: pairs with the store in `unclaim`. The cells are as the last thread left them.
-        !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
-    }
-
     /// Gives the fork deque back.
     pub(super) fn unclaim(&self) {
         // The next thread may have its context at the same address.
         self.thread.store(0, Ordering::Relaxed);
-        self.claimed.store(false, Ordering::Release);
+        fork_deques::of(self.shared()).unclaim(self.number);
     }
 
     /// A root fork begins, run by `job`, because of the call at `site`. `origin`: what it descends from, if it was

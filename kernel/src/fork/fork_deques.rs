@@ -1,6 +1,7 @@
 //! All fork deques of a runtime: where thieves look, and how sleepers and cancels reach threads that fork.
 //!
-//! A fork deque is created when a thread needs one and none is free, and stays in the list for good.
+//! A fork deque is created when a thread needs one and none is free. It is freed with the runtime only, but a walk sees
+//! those that threads have claimed: of a thousand parts that waited at one time nothing is left for later walks.
 //!
 //! At most as many root forks compute at once as there are workers ([`ForkDeques::may_start`]). Without this bound
 //! there could be more: a detached thread continues with its root fork, and the spare thread that replaces it would
@@ -12,17 +13,15 @@
 //! ([`Forks::find_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
 //! bound keeps from all workers wakes the monitor (`respond` in `join.rs`).
 
-#![allow(unsafe_code)]
+use std::{any::Any, collections::HashSet};
 
-use std::{any::Any, collections::HashSet, iter, ptr};
-
-use crate::fork::{fork_deque::ForkDeque, thief};
+use crate::fork::{fork_deque::ForkDeque, in_use::InUse, thief};
 use crate::{
     job::{JobRef, runnable::Runnable},
     scheduler::services::{Forks, HeldBackFork, ThreadFork},
     scheduler::workers::cancel,
     scheduler::workers::shared::Shared,
-    sys::{AtomicPtr, AtomicU64, Ordering, barrier},
+    sys::{AtomicU64, Ordering, barrier},
 };
 
 /// The fork deques of `shared`.
@@ -33,7 +32,7 @@ pub(super) fn of(shared: &Shared) -> &ForkDeques {
 
 /// See the head of this file.
 pub(crate) struct ForkDeques {
-    newest: AtomicPtr<ForkDeque>,
+    in_use: InUse<ForkDeque>,
     /// How many steals there were; each gets a number.
     steals: AtomicU64,
 }
@@ -41,45 +40,26 @@ pub(crate) struct ForkDeques {
 impl ForkDeques {
     pub(crate) fn new() -> ForkDeques {
         ForkDeques {
-            newest: AtomicPtr::new(ptr::null_mut()),
+            in_use: InUse::new(),
             steals: AtomicU64::new(0),
         }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ForkDeque> {
-        // Acquire: pairs with the exchange in `claim`. The fork deque is complete.
-        let mut fork_deque: *const ForkDeque = self.newest.load(Ordering::Acquire);
-        iter::from_fn(move || {
-            // SAFETY: a fork deque in the list lives as long as the list.
-            let current = unsafe { fork_deque.as_ref() }?;
-            fork_deque = current.next;
-            Some(current)
-        })
+        self.in_use.iter()
     }
 
     /// A fork deque for the calling thread: a free one, else a new one.
     pub(super) fn claim(&self, shared: &Shared) -> &ForkDeque {
-        if let Some(fork_deque) = self.iter().find(|fork_deque| fork_deque.claim()) {
-            return fork_deque;
-        }
-        let mut next = self.newest.load(Ordering::Acquire);
-        loop {
-            let fork_deque = Box::into_raw(Box::new(ForkDeque::new(shared, next)));
-            // Release: pairs with the load in `iter`.
-            let order = (Ordering::AcqRel, Ordering::Acquire);
-            match self
-                .newest
-                .compare_exchange(next, fork_deque, order.0, order.1)
-            {
-                // SAFETY: the fork deque is in the list now, and lives as long as the list.
-                Ok(_) => return unsafe { &*fork_deque },
-                Err(newer) => {
-                    // SAFETY: it was allocated above, and no other thread has seen it.
-                    drop(unsafe { Box::from_raw(fork_deque) });
-                    next = newer;
-                }
-            }
-        }
+        let fork_deque = self.in_use.claim(|number| ForkDeque::new(shared, number));
+        // A thread that alerted all a moment ago has not seen this one.
+        fork_deque.deque.alert();
+        fork_deque
+    }
+
+    /// The calling thread gives back the fork deque with this number.
+    pub(super) fn unclaim(&self, number: usize) {
+        self.in_use.give_back(number);
     }
 
     /// The number of a new steal.
@@ -229,17 +209,6 @@ impl Forks<Shared> for ForkDeques {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-impl Drop for ForkDeques {
-    fn drop(&mut self) {
-        let mut fork_deque = self.newest.load(Ordering::Acquire);
-        while !fork_deque.is_null() {
-            // SAFETY: `claim` allocated it, and its runtime is gone, so no thread has it.
-            let owned = unsafe { Box::from_raw(fork_deque) };
-            fork_deque = owned.next.cast_mut();
-        }
     }
 }
 

@@ -26,6 +26,8 @@ use crate::{
 const WAIT_ROUNDS: usize = 200;
 /// The number of pauses in a round.
 const PAUSES: usize = 10;
+/// With more fork deques than this, a round counts as several: their number does not make the owner spin for longer.
+const DEQUES_PER_ROUND: usize = 8;
 
 /// What a thief leaves in the place of a stack job.
 pub(super) struct StolenJob {
@@ -56,10 +58,10 @@ impl StolenJob {
     /// Waits for the end of this job, which was stolen from `fork_deque`. If the caller is cancelled meanwhile, also
     /// returns the payload with which the caller must unwind.
     pub(super) fn wait(mut self, fork_deque: &ForkDeque) -> (Returned, Option<Payload>) {
-        self.help(fork_deque);
         let stolen = self.job.job().cloned();
         let stolen = stolen.expect("a stolen job is joined once");
         let stolen_waits = || stolen.header().waits_with_stack();
+        self.help(fork_deque, &stolen_waits);
         // A wait that unwinds for a cancel passes the cancel on to the stolen job.
         let cancel = || cancel::cancel(&stolen);
         let handle = Pin::new(&mut self.job);
@@ -71,13 +73,16 @@ impl StolenJob {
         }
     }
 
-    /// Runs descendants of the stolen job, as long as there are some or the stolen job ends soon.
-    fn help(&self, fork_deque: &ForkDeque) {
+    /// Runs descendants of the stolen job, as long as there are some or the stolen job may end soon, which it does not
+    /// if it waits itself.
+    fn help(&self, fork_deque: &ForkDeque, stolen_waits: &dyn Fn() -> bool) {
         let (here, shared) = (context::here(), fork_deque.shared());
         let mut rounds = 0;
         while rounds < WAIT_ROUNDS && !self.job.is_finished() {
+            let mut deques = 0;
             let descendant = fork_deques::of(shared)
                 .iter()
+                .inspect(|_| deques += 1)
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
                 .find_map(|other| {
                     thief::steal_from(shared, other, |other| self.is_ancestor_of(other))
@@ -89,7 +94,8 @@ impl StolenJob {
                     duties::run_nested(here, shared.stack_class(), descendant);
                     rounds = 0;
                 }
-                None => rounds += 1,
+                None if stolen_waits() => return,
+                None => rounds += 1 + deques / DEQUES_PER_ROUND,
             }
             for _ in 0..PAUSES {
                 spin_loop();
