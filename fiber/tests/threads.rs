@@ -28,6 +28,7 @@ use weald_kernel::{
     Runtime, Unit, Wait,
     callback::{self, Owner, When},
 };
+use weald_sync::Barrier;
 
 #[test]
 fn a_join_returns_the_threads_result() {
@@ -433,6 +434,36 @@ fn threads_that_may_migrate_work_alike() {
             handle.join().unwrap();
         }
         assert_eq!(total.load(Ordering::Relaxed), 10_000);
+    });
+}
+
+/// They switch from stack to stack, and any worker may resume one as soon as its stack is left. Those that end give
+/// their blocks to the next ones.
+#[test]
+fn threads_that_may_migrate_switch_to_each_other_on_several_workers() {
+    const AT_ONCE: usize = 8;
+    on_workers(4, || {
+        let (barrier, met) = (Arc::new(Barrier::new(AT_ONCE)), Arc::default());
+        for _ in 0..50 {
+            let threads: Vec<_> = (0..AT_ONCE)
+                .map(|extra| {
+                    let (barrier, met) = (Arc::clone(&barrier), Arc::<AtomicUsize>::clone(&met));
+                    let code = move || {
+                        for _ in 0..10 {
+                            barrier.wait().wait();
+                            met.fetch_add(1, Ordering::Relaxed);
+                        }
+                        (0..extra).for_each(|_| thread::yield_now());
+                    };
+                    // SAFETY: it keeps nothing that depends on the OS thread.
+                    unsafe { Builder::new().spawn_migrating(code) }.unwrap()
+                })
+                .collect();
+            for handle in threads {
+                handle.join().unwrap();
+            }
+        }
+        assert_eq!(met.load(Ordering::Relaxed), 50 * AT_ONCE * 10);
     });
 }
 

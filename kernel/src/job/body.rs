@@ -81,6 +81,8 @@ pub(crate) struct VTable {
     pub(crate) class: Option<Class>,
     /// Only a fiber's: its first run, by a joiner.
     pub(crate) run_fresh: Option<RunFresh>,
+    /// Only a fiber's: where it keeps its stack.
+    pub(crate) own_stack: Option<OwnStack>,
     pub(crate) type_name: fn() -> &'static str,
     /// Tells the types of futures apart, except those that differ in lifetimes only. The address of the table does not.
     pub(crate) type_id: fn() -> TypeId,
@@ -92,6 +94,12 @@ pub(crate) struct VTable {
 /// # Safety
 /// The caller has the job's right to run. The second pointer has room for the output, which nobody takes from the job.
 pub(crate) type RunFresh = unsafe fn(NonNull<Header>, *mut ()) -> FreshRun;
+
+/// The context of a fiber's stack, at the top of that; null before the fiber's code has started.
+///
+/// # Safety
+/// The caller has the job's right to run, and the body holds the fiber.
+pub(crate) type OwnStack = unsafe fn(NonNull<Header>) -> *const ();
 
 /// How the first run of a fiber ended.
 #[must_use]
@@ -153,6 +161,7 @@ impl<F: Future> JobCell<F> {
         layout: Layout::new::<Self>(),
         class: memory::class_of(BlockKind::Job, Layout::new::<Self>()),
         run_fresh: None,
+        own_stack: None,
         type_name: std::any::type_name::<F>,
         type_id: type_id::<F>,
     };

@@ -14,6 +14,12 @@
 //! The fiber that waits gives up its right to run before it has left its stack. That is safe because it is pinned:
 //! every wake sends it to the queue of this thread, which is still busy.
 //!
+//! A fiber that migrates does the same, with two differences. The next job is that of the worker's next slot or ring,
+//! while nothing is pinned to the thread. And the fiber that resumes parks or queues the one that was left
+//! ([`run::settle_left`]), because any worker may resume that one as soon as it is parked, and its stack must not be in
+//! use then. So a loop may return from a poll of a fiber that another thread has ended meanwhile: it then uses what
+//! came back, and nothing of what it polled.
+//!
 //! The fiber that comes back to the loop may be another one than the loop has polled
 //! ([`Fiber::poll`](crate::scheduler::stackful::fiber)). The loop then has the right to run that one (`take_care` in
 //! [`run`]), and no longer that of the one that it polled. If the code of the one that came back has ended, a poll of
@@ -21,16 +27,21 @@
 
 #![allow(unsafe_code)]
 
+use std::ptr::NonNull;
+
 use weald_sync::unit::{self, Unit};
 
 use crate::{
-    job::{Header, JobPtr, runnable::Runnable},
+    job::{Header, JobPtr, body_bit, runnable::Runnable},
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
             stack_context::{StackContext, StackKind},
         },
-        workers::{context::Context, run},
+        workers::{
+            context::{Context, PollNotes},
+            run,
+        },
     },
 };
 
@@ -112,6 +123,77 @@ impl Context {
         // Its last wait may have been on a segment.
         leaving.suspends_itself();
         Some((leaving, fiber))
+    }
+
+    /// As [`switch_directly`](Context::switch_directly), from a fiber that migrates to the next job of the worker, if
+    /// that is another one, and nothing is pinned here. The fiber that resumes parks or queues `job`, as `noted` says.
+    #[inline(always)]
+    pub(crate) fn switch_migrating(
+        &self,
+        leaving: &StackContext,
+        (job, noted): (JobPtr, PollNotes),
+    ) -> Option<&'static StackContext> {
+        let cx = self;
+        let budget = cx.direct_budget()?;
+        let pinned = cx.pinned_here()?;
+        // SAFETY: the caller runs the job.
+        let bits = unsafe { job.header() }.body_bits();
+        if !is_migrating(bits) || noted.needs_care() {
+            return None;
+        }
+        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        // SAFETY: *owner*: the worker of this thread's context.
+        let mut core = unsafe { worker.core.enter_at_once(lease) }?;
+        let (next, fiber) =
+            core.take_fitting_in_row(pinned, shared.config.next_slot_runs, migrating_fiber)?;
+        worker.set_running(next.ptr(), core.polls());
+        drop(core);
+        // A run is an operation where the coarseness of the work is measured.
+        unit::with(Unit::count_free);
+        run::begin(cx, &next, budget);
+        // As in `switch_directly`.
+        let _answer = next.header().state.start();
+        // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now.
+        let fiber = unsafe { fiber.as_ref() };
+        fiber.caller.set(leaving.caller.get());
+        cx.leave(job, noted);
+        next.into_ptr();
+        Some(fiber)
+    }
+
+    /// As [`yield_directly`](Context::yield_directly), for a fiber that migrates. Returns the two stacks.
+    #[inline(always)]
+    pub(crate) fn yield_migrating(
+        &self,
+        job: JobPtr,
+    ) -> Option<(&'static StackContext, &'static StackContext)> {
+        let cx = self;
+        // SAFETY: at the top ([`StackContext`]): the caller runs on it.
+        let leaving = unsafe { cx.stack_context().as_ref() }?;
+        let noted = cx.noted();
+        let has_notes = !noted.leaves_nothing() || !cx.has_no_notes() || cx.is_panicking();
+        if leaving.kind != StackKind::Fiber || has_notes {
+            return None;
+        }
+        let next = cx.switch_migrating(leaving, (job, PollNotes::of_yield()))?;
+        // Its last wait may have been on a segment.
+        leaving.suspends_itself();
+        Some((leaving, next))
+    }
+}
+
+/// Whether a job with these bits is a fiber that has waited, and that any thread may resume.
+#[inline(always)]
+fn is_migrating(bits: u8) -> bool {
+    bits & (body_bit::PINNED_STACK | body_bit::MIGRATING) == body_bit::MIGRATING
+}
+
+/// The stack of `job`, if it is a fiber that has waited, and that any thread may resume.
+#[inline(always)]
+fn migrating_fiber(job: &Runnable) -> Option<NonNull<StackContext>> {
+    match is_migrating(job.header().body_bits()) {
+        true => StackContext::of_fiber(job).map(NonNull::from),
+        false => None,
     }
 }
 

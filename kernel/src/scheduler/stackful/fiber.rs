@@ -23,7 +23,7 @@
 use std::{
     any::Any,
     cell::Cell,
-    marker::PhantomData,
+    marker::{PhantomData, PhantomPinned},
     mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
@@ -68,6 +68,9 @@ enum CameBack {
 /// The future.
 pub(crate) struct Fiber<F, T> {
     state: ManuallyDrop<FiberState<F, T>>,
+    /// A poll may outlive the fiber that it was for ([`Fiber::run`]): the compiler must not take the fiber for valid as
+    /// long as the poll lasts.
+    _pinned: PhantomPinned,
 }
 
 impl<F, T> Drop for Fiber<F, T> {
@@ -100,6 +103,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
     pub(crate) fn new(code: F, claim: Claim, migration: Migration) -> Fiber<F, T> {
         Fiber {
             state: ManuallyDrop::new(FiberState::Fresh(code, claim, migration)),
+            _pinned: PhantomPinned,
         }
     }
 
@@ -152,21 +156,23 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
     }
 
     /// Runs its code until it waits or ends. If it has switched to another fiber meanwhile, that one comes back here.
+    /// If it migrates, another thread may have ended it by then, and the block may be another job's.
     #[inline]
     fn run(&mut self, cx: &Context) -> CameBack {
         let job = cx.job();
         let resume_point = self.resume_point();
         // Its code may suspend its stack, whatever its caller may do.
         let ending = cx.set_ending(false);
+        // A nested poll, too, is between a poll of the loop and its end.
+        let given_away = cx.set_given_away(false);
         self.switch(cx, resume_point);
         cx.set_ending(ending);
-        match cx.job() == job {
-            true => CameBack::Itself,
-            false => {
-                cx.note_other_came_back();
-                CameBack::Other
-            }
+        let is_other = cx.set_given_away(given_away) || cx.job() != job;
+        if is_other {
+            cx.note_other_came_back();
+            return CameBack::Other;
         }
+        CameBack::Itself
     }
 
     /// Its code waits: from now on only this thread may run its job, unless it migrates freely.
@@ -239,6 +245,7 @@ pub(crate) struct FiberTable<F, T>(PhantomData<(F, T)>);
 impl<F: FnOnce() -> T, T> FiberTable<F, T> {
     pub(crate) const TABLE: &'static VTable = &VTable {
         run_fresh: Some(run_fresh::<F, T>),
+        own_stack: Some(own_stack::<F, T>),
         ..JobCell::<Fiber<F, T>>::VTABLE
     };
 }
@@ -279,6 +286,19 @@ unsafe fn run_fresh<F: FnOnce() -> T, T>(job: NonNull<Header>, place: *mut ()) -
     // SAFETY: its stack: its code has ended.
     cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
     FreshRun::Ended
+}
+
+/// See [`OwnStack`](crate::job::body::OwnStack).
+///
+/// # Safety
+/// As there.
+unsafe fn own_stack<F: FnOnce() -> T, T>(job: NonNull<Header>) -> *const () {
+    let fiber = JobCell::<Fiber<F, T>>::body(job).cast::<Fiber<F, T>>();
+    // SAFETY: the caller's promise.
+    match unsafe { &*(*fiber).state } {
+        FiberState::Started(context) | FiberState::Ended(context, _) => context.as_ptr().cast(),
+        FiberState::Fresh(..) | FiberState::Gone => ptr::null(),
+    }
 }
 
 /// The first function of a fiber's stack; `this` is the fiber's address.

@@ -122,6 +122,19 @@ impl StackContext {
         context
     }
 
+    /// The context of the fiber that `job` is, if its code has begun and the job holds it. Whoever runs the job may use
+    /// it until the fiber's end is collected.
+    pub(crate) fn of_fiber(job: &Runnable) -> Option<&StackContext> {
+        let own_stack = job.header().vtable.own_stack?;
+        if !job.header().has_own_stack() {
+            return None;
+        }
+        // SAFETY: one runner: `job` is the right to run; what has frames on a stack holds its fiber.
+        let context = unsafe { own_stack(job.ptr().as_raw()) };
+        // SAFETY: at the top: a fiber keeps its stack until its end is collected.
+        unsafe { context.cast::<StackContext>().as_ref() }
+    }
+
     /// Where the frames begin: right below the context.
     #[inline(always)]
     pub(crate) fn frames(stack_context: NonNull<StackContext>) -> NonNull<u8> {
@@ -333,6 +346,7 @@ pub(crate) fn suspend(
     // Read again: a fiber that migrates may be on another thread.
     let cx = context::again();
     cx.set_stack_context(newest);
+    run::settle_left(cx);
     cx.set_thread_fork(fork);
     cx.set_dropping(dropping);
     suspended
@@ -407,7 +421,12 @@ fn suspend_fiber_here(cx: &Context, stack_context: &StackContext, job: JobPtr) {
 // register over the switch.
 #[inline(never)]
 fn suspend_fiber(stack_context: &StackContext, job: JobPtr) {
-    let (to, onto) = match context::here().switch_directly(stack_context, job) {
+    let cx = context::here();
+    let next = match stack_context.migrates.get() {
+        true => cx.switch_migrating(stack_context, (job, cx.noted())),
+        false => cx.switch_directly(stack_context, job),
+    };
+    let (to, onto) = match next {
         Some(next) => (next.saved_sp.get(), Onto::Ours(next.newest().stack())),
         None => caller(stack_context),
     };

@@ -87,6 +87,12 @@ pub(crate) struct Context {
     abandoned: Cell<Option<Stack>>,
     /// See [`direct_budget`](Context::direct_budget).
     direct_budget: Cell<u32>,
+    /// The fiber that has just switched to another one, and is still to be parked or queued; and what its poll had
+    /// noted.
+    left: Cell<Option<JobPtr>>,
+    left_noted: Cell<PollNotes>,
+    /// See [`set_given_away`](Context::set_given_away).
+    given_away: Cell<bool>,
 }
 
 /// A nested run. When it is dropped, the outer run continues.
@@ -124,6 +130,9 @@ thread_local! {
             cached_stack: Cell::new(None),
             abandoned: Cell::new(None),
             direct_budget: Cell::new(0),
+            left: Cell::new(None),
+            left_noted: Cell::new(PollNotes::NOTHING),
+            given_away: Cell::new(false),
         }
     };
 }

@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+mod park;
 mod survival;
 
 use std::{
@@ -24,7 +25,7 @@ use crate::{
         extensions::Extensions,
         foreign_call::FiredBy,
         runnable::Runnable,
-        transition::{Completed, Listening, ParkOutcome, StartAction},
+        transition::{Completed, StartAction},
     },
     report::panic_site,
     report::payload::{self, Payload},
@@ -32,20 +33,20 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinChange,
-            stack_context::{self, StackKind},
+            stack_context::{self, StackContext, StackKind},
         },
         workers::{
-            context::{self, Context, PollNotes},
-            ready::ready_last,
+            context::{self, Context},
             shared, waker,
         },
     },
     sys::{MutexGuard, Ordering},
 };
 
+pub(crate) use park::{park, settle_left};
 pub(crate) use survival::{tell_attachment_of_survival, tell_survived};
 
-use survival::{park_survivor, report_and_discard, tell_if_survived};
+use survival::{report_and_discard, tell_if_survived};
 
 /// How a poll ended.
 pub(crate) enum Polled {
@@ -118,8 +119,7 @@ pub(crate) fn take_care(cx: &Context, job: &mut Runnable) -> Polled {
         // SAFETY: a direct switch gave up the right to run the job that was polled, and took that of the other.
         let polled = mem::replace(job, unsafe { Runnable::new(other) });
         polled.into_ptr();
-        let fiber = job.header().pinned_stack();
-        if fiber.is_some_and(|fiber| fiber.has_ended.get()) {
+        if StackContext::of_fiber(job).is_some_and(|fiber| fiber.has_ended.get()) {
             // Collects its result.
             return call(job);
         }
@@ -354,34 +354,6 @@ fn tell_attachment(header: &Header, panic: Option<Box<str>>) {
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell(header, panic)));
     if let Err(payload) = told {
         report_and_discard(header, payload);
-    }
-}
-
-/// Step 3. The caller gives up the runnable, and must not touch the job afterwards.
-#[inline(always)]
-pub(crate) fn park(cx: &Context, job: Runnable) {
-    let state = &job.header().state;
-    // Each with the bits of the state word as constants.
-    let parked = match cx.noted() {
-        PollNotes::LISTENS => state.park(Listening::Yes),
-        PollNotes::NOTHING => state.park(Listening::No),
-        noted if noted.has_panicked() => park_survivor(cx, job.header()),
-        _yielded => ParkOutcome::Again,
-    };
-    match parked {
-        ParkOutcome::Parked => {
-            job.into_ptr();
-        }
-        ParkOutcome::Again => go_behind(cx, job),
-    }
-}
-
-/// Queues the job that just ran here behind all others.
-#[inline(always)]
-fn go_behind(cx: &Context, job: Runnable) {
-    match cx.pinned_here() {
-        Some(pinned) if job.header().is_suspended_at(pinned) => pinned.push_own(job),
-        _ => ready_last(job),
     }
 }
 

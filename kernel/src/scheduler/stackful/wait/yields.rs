@@ -10,8 +10,11 @@ use std::thread;
 
 use super::{SavedFlags, block::block_in_place, may_suspend, unwind_if_cancelled};
 use crate::{
-    job::JobPtr,
-    scheduler::{stackful::stack_context, workers::context},
+    job::{JobPtr, body_bit},
+    scheduler::{
+        stackful::stack_context,
+        workers::{context, run},
+    },
     stack::{self, Onto},
 };
 
@@ -29,7 +32,9 @@ pub fn yield_with_stack() -> bool {
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     let header = unsafe { job.header() };
     let Some((own, next)) = cx.yield_directly(job) else {
-        yield_in_general(job);
+        if header.body_bits() & body_bit::MIGRATING == 0 || !yield_migrating(job) {
+            yield_in_general(job);
+        }
         return true;
     };
     let onto = Onto::Ours(next.newest().stack());
@@ -39,6 +44,25 @@ pub fn yield_with_stack() -> bool {
     // It is pinned, so this is the same thread.
     cx.set_stack_context(own);
     unwind_if_cancelled(header);
+    true
+}
+
+/// [`yield_with_stack`] of a fiber that migrates, as a direct switch. False, before anything has happened, if there can
+/// be none.
+#[inline(never)]
+fn yield_migrating(job: JobPtr) -> bool {
+    let Some((own, next)) = context::here().yield_migrating(job) else {
+        return false;
+    };
+    let onto = Onto::Ours(next.newest().stack());
+    // SAFETY: as in `yield_with_stack`.
+    unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
+    // Perhaps another thread's.
+    let cx = context::again();
+    cx.set_stack_context(own);
+    run::settle_left(cx);
+    // SAFETY: as in `yield_with_stack`.
+    unwind_if_cancelled(unsafe { job.header() });
     true
 }
 

@@ -24,6 +24,12 @@ impl PollNotes {
     /// Beside `WAITS`: what is polled has noted what it waits for.
     pub(super) const HAS_REASON: PollNotes = PollNotes(32);
 
+    /// The notes of a poll that only yielded.
+    #[inline(always)]
+    pub(crate) fn of_yield() -> PollNotes {
+        PollNotes::YIELDED
+    }
+
     /// For code that keeps the notes and does not look at them.
     #[inline(always)]
     pub(crate) fn to_bits(self) -> u8 {

@@ -6,6 +6,7 @@ use weald_sync::unit::Obstacle;
 
 use crate::scheduler::workers::context::{Context, NO_RUNTIME, PollNotes};
 use crate::{
+    job::JobPtr,
     scheduler::stackful::stack_context::{Base, StackContext},
     stack::{self, Claim, Stack, StackError},
 };
@@ -43,6 +44,29 @@ impl Context {
         let noted = self.noted();
         self.set_noted(noted.without_other());
         noted.has_other()
+    }
+
+    /// Notes whether the right to run a fiber that migrates was given away since a loop's poll of a fiber began; returns
+    /// what was noted before.
+    #[inline(always)]
+    pub(crate) fn set_given_away(&self, given_away: bool) -> bool {
+        self.given_away.replace(given_away)
+    }
+
+    /// The running fiber, which migrates and is `job`, is about to switch to another one, which parks it, or queues it,
+    /// as `noted` says.
+    #[inline(always)]
+    pub(crate) fn leave(&self, job: JobPtr, noted: PollNotes) {
+        self.given_away.set(true);
+        self.left_noted.set(noted);
+        self.left.set(Some(job));
+    }
+
+    /// The fiber that has just switched to the running one, if that is still to be parked or queued, and what its poll
+    /// had noted.
+    #[inline(always)]
+    pub(crate) fn take_left(&self) -> Option<(JobPtr, PollNotes)> {
+        self.left.take().map(|job| (job, self.left_noted.get()))
     }
 
     pub(crate) fn base(&self) -> *const Base<'static> {

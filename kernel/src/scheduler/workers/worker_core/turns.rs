@@ -61,6 +61,36 @@ impl WorkerCore {
         true
     }
 
+    /// Takes the first job of the next slot, or else of the ring, as the next two takes of a loop would, if `fits`
+    /// returns something for it. A job that does not fit is in the next slot then, where the loop takes it.
+    #[inline(always)]
+    pub(crate) fn take_fitting_in_row<F>(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+        fits: impl FnOnce(&Runnable) -> Option<F>,
+    ) -> Option<(Runnable, F)> {
+        if self.in_row == 0 || !self.callbacks.is_empty() || pinned.has_own() {
+            return None;
+        }
+        let (job, is_next) = match self.next.take() {
+            Some(job) => (job, true),
+            None => (self.pop_ring()?, false),
+        };
+        // SAFETY: the slot or the ring held the job's right to run.
+        let job = unsafe { Runnable::new(job) };
+        let Some(fitting) = fits(&job) else {
+            self.next = Some(job.into_ptr());
+            return None;
+        };
+        self.in_row -= 1;
+        if !is_next {
+            // As in `take_behind_in_row`.
+            self.streak_left = streak_limit - self.in_row;
+        }
+        Some((job, fitting))
+    }
+
     /// As [`take_behind_in_row`](WorkerCore::take_behind_in_row), if the first job of the pinned queue has the turn.
     #[inline(always)]
     pub(crate) fn take_pinned_in_row(
