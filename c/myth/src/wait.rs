@@ -11,11 +11,11 @@
 
 use std::{
     future::poll_fn,
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Wait, is_in_job, timeout};
+use weald_kernel::{Wait, is_in_job, timeout, wait_until};
 
 use crate::{
     queue::{Node, Queue},
@@ -47,12 +47,17 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
 /// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait. Waits
 /// until the node is woken.
 pub(crate) fn wait_in(queue: &Queue, node: &Node, enqueue: impl FnOnce(&Node) -> bool) {
-    let node = Enqueued {
+    let mut node = Enqueued {
         queue,
         node,
         is_in_queue: false,
     };
-    wait(woken(node, enqueue));
+    let mut enqueue = Some(enqueue);
+    #[cfg(not(all(loom, test)))]
+    if across(|| wait_until(|waker| node.is_over(waker, &mut enqueue))) {
+        return;
+    }
+    wait(poll_fn(|cx| node.poll(cx, &mut enqueue)));
 }
 
 /// As [`wait_in`], until `deadline` at the latest. None: no deadline.
@@ -86,22 +91,7 @@ pub(crate) fn sleep(duration: Duration) {
 
 async fn woken(mut node: Enqueued<'_>, enqueue: impl FnOnce(&Node) -> bool) {
     let mut enqueue = Some(enqueue);
-    poll_fn(|cx| {
-        if let Some(enqueue) = enqueue.take() {
-            node.node.set_waker(cx.waker());
-            node.is_in_queue = enqueue(node.node);
-            return match node.is_in_queue {
-                // The waker may come before the end of this poll, and is not lost.
-                true => Poll::Pending,
-                false => Poll::Ready(()),
-            };
-        }
-        match node.node.is_woken() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    })
-    .await;
+    poll_fn(|cx| node.poll(cx, &mut enqueue)).await;
 }
 
 /// A node that may be in a queue. When it is dropped, it is in none: it takes itself out, or waits for whoever has.
@@ -109,6 +99,30 @@ struct Enqueued<'a> {
     queue: &'a Queue,
     node: &'a Node,
     is_in_queue: bool,
+}
+
+impl Enqueued<'_> {
+    /// Whether the wait is over. The first call makes the node ready for `waker`, and calls `enqueue`.
+    fn is_over(&mut self, waker: &Waker, enqueue: &mut Option<impl FnOnce(&Node) -> bool>) -> bool {
+        let Some(enqueue) = enqueue.take() else {
+            return self.node.is_woken();
+        };
+        self.node.set_waker(waker);
+        self.is_in_queue = enqueue(self.node);
+        // The wake may come before the end of this call, and is not lost.
+        !self.is_in_queue
+    }
+
+    fn poll(
+        &mut self,
+        cx: &Context<'_>,
+        enqueue: &mut Option<impl FnOnce(&Node) -> bool>,
+    ) -> Poll<()> {
+        match self.is_over(cx.waker(), enqueue) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
 }
 
 impl Drop for Enqueued<'_> {

@@ -20,6 +20,7 @@
 pub(crate) mod block;
 pub(crate) mod first_poll;
 mod foreign_thread;
+mod in_place;
 mod panic_hook;
 mod shield;
 mod yields;
@@ -34,6 +35,7 @@ use std::{
     time::Instant,
 };
 
+pub use in_place::wait_until;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
 pub use yields::yield_with_stack;
