@@ -28,7 +28,7 @@ use crate::sys::{AtomicUsize, Ordering};
 pub const CELLS: usize = 16;
 
 /// The sizes of blocks, in cells.
-const SIZES: [usize; 3] = [2, 6, CELLS];
+const SIZES: [usize; 3] = [1, 5, CELLS];
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use weald_memory::Shared;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, LEAF, Mark, NodeId};
+use crate::id::{Ids, Mark, NodeId};
 use crate::key;
-use crate::leaf::{Leaf, NewLeaf, slot_of};
+use crate::leaf::{Leaf, NewLeaf};
 use crate::record::{Place, Record};
 use crate::subtree::{Parts, Subtree};
 use crate::tree::Tree;
@@ -79,7 +79,7 @@ impl Builder {
             ids: ids.clone(),
             mark: ids.mark(),
             leaf: NewLeaf::new(),
-            number: spare.start / LEAF,
+            number: id.leaf(),
             spare,
             full: Vec::new(),
             open: Vec::new(),
@@ -152,7 +152,7 @@ impl Builder {
     // written byte by byte stalls the processor for longer than everything else here takes.
     #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        self.leaf.put(slot_of(id), Record::new(place, attributes));
+        self.leaf.put(id.slot(), Record::new(place, attributes));
         self.spare.start += 1;
         self.len += 1;
     }
@@ -162,7 +162,7 @@ impl Builder {
         self.spare = self.ids.take_leaf();
         let full = std::mem::replace(&mut self.leaf, NewLeaf::new()).finish();
         self.full.push((self.number, Shared::new(full)));
-        self.number = self.spare.start / LEAF;
+        self.number = NodeId::at(self.spare.start).leaf();
     }
 
     #[inline]

@@ -171,7 +171,7 @@ impl<'a> Diff<'a> {
             {
                 return;
             }
-            self.next = pair.number * LEAF;
+            self.next = NodeId::in_leaf(pair.number, 0).get();
             self.end = self.next + LEAF;
             return;
         }
@@ -204,14 +204,14 @@ impl<'a> Diff<'a> {
 
     /// Compares the next slot of both leaves.
     fn compare(&mut self) -> Option<Change<'a>> {
-        let id = self.next;
+        let id = NodeId::at(self.next);
         self.next += 1;
-        let slot = usize::try_from(id % LEAF).expect("less than sixteen");
+        let slot = id.slot();
         let node = |side: usize| {
             let leaf = self.leaves[side]?;
             leaf.has(slot).then(|| Node {
                 tree: self.trees[side],
-                id: NodeId::at(id),
+                id,
                 leaf,
             })
         };

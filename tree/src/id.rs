@@ -10,10 +10,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many ids share one leaf of the map: those that differ only in the lowest [`LEAF_BITS`] bits.
+use weald_memory::Shared;
+
+/// How many ids share one leaf of the map. The first leaf has the ids from 1 on: none is left out for 0, which is no id.
 pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
 pub(crate) const LEAF_BITS: u32 = 4;
 
@@ -80,6 +81,25 @@ impl NodeId {
     /// The id with this number, which is at or after a first id and so is not zero.
     pub(crate) fn at(number: u64) -> Self {
         Self::new(number).expect("a source begins at 1")
+    }
+
+    /// The number of the leaf of the map in which the id has its record.
+    #[inline]
+    pub(crate) const fn leaf(self) -> u64 {
+        (self.get() - 1) >> LEAF_BITS
+    }
+
+    /// The slot of that leaf.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
+    pub(crate) const fn slot(self) -> usize {
+        ((self.get() - 1) & (LEAF - 1)) as usize
+    }
+
+    /// The id with a slot in a leaf.
+    #[inline]
+    pub(crate) fn in_leaf(number: u64, slot: usize) -> Self {
+        Self::at(number * LEAF + 1 + slot as u64)
     }
 
     /// The same id without a mark, as versions and operations hold it.
@@ -170,10 +190,9 @@ pub(crate) const OWN_END: u64 = 1 << 62;
 ///
 /// Any thread may take from it. Relaxed ordering is enough: the counter alone guarantees that a number is
 /// given out once, and what is stored under an id is published with the version.
-#[derive(Clone, Debug)]
-pub struct Ids(Arc<Source>);
+#[derive(Clone)]
+pub struct Ids(Shared<Source>);
 
-#[derive(Debug)]
 struct Source {
     next: AtomicU64,
     mark: Mark,
@@ -203,7 +222,7 @@ impl Ids {
 
     fn of(last: u64, mark: Mark) -> Self {
         let next = AtomicU64::new(last + 1);
-        Self(Arc::new(Source { next, mark }))
+        Self(Shared::new(Source { next, mark }))
     }
 
     /// The mark of the ids that it gives out.
@@ -258,12 +277,13 @@ impl Ids {
 
     /// Whether both are the same source.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::is(&self.0, &other.0)
     }
 
     /// Takes all ids that are left in the map leaf of the next id: at least one.
     pub(crate) fn take_leaf(&self) -> Range<u64> {
-        let end = |next: u64| (next / LEAF + 1) * LEAF;
+        // The last leaf may reach beyond the end.
+        let end = |next: u64| (((next - 1) / LEAF + 1) * LEAF + 1).min(OWN_END);
         let update = |next| (next < OWN_END).then(|| end(next));
         let first = self
             .0
@@ -283,6 +303,12 @@ impl Ids {
     }
 }
 
+impl fmt::Debug for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ids {{ last: {} }}", self.last())
+    }
+}
+
 impl Default for Ids {
     fn default() -> Self {
         Self::new()
@@ -298,7 +324,7 @@ mod tests {
         let ids = Ids::new();
         assert_eq!(ids.take().get(), 1);
         let block = ids.take_leaf();
-        assert_eq!(block, 2..LEAF);
+        assert_eq!(block, 2..LEAF + 1);
         ids.give_back(5..block.end);
         assert_eq!(ids.take().get(), 5);
     }

@@ -34,8 +34,7 @@ impl Leaf {
     /// A leaf without records for the place `number`.
     #[inline]
     pub(crate) fn new(number: u64) -> Self {
-        // The slot of id 0 is never used.
-        let room = if number == 0 { 2 } else { SLOTS };
+        let room = if number == 0 { 1 } else { SLOTS };
         Self {
             shape: Shape::EMPTY,
             links: Cells::new(room),
@@ -83,7 +82,7 @@ impl Leaf {
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, id: NodeId, record: Record) {
-        let slot = slot_of(id);
+        let slot = id.slot();
         self.shape.set(slot, record.links.children().family(id));
         self.links.set(slot, Links::peel(record.links));
         self.attributes
@@ -94,7 +93,7 @@ impl Leaf {
     /// that it has.
     #[inline]
     pub(crate) fn adopt(&mut self, id: NodeId, at: usize, run: (NodeId, u32)) {
-        let slot = slot_of(id);
+        let slot = id.slot();
         if let Some(near) = self.links.plain_mut(slot)
             && near.adopt(at, run)
         {
@@ -118,7 +117,7 @@ impl Leaf {
         id: NodeId,
         change: impl FnOnce(&mut Place, &mut Children) -> R,
     ) -> R {
-        let slot = slot_of(id);
+        let slot = id.slot();
         let changed = self.links.change(slot, |item| {
             let (mut place, mut children) = Links::wrap(item).into_parts();
             let result = change(&mut place, &mut children);
@@ -145,7 +144,7 @@ impl Leaf {
         id: NodeId,
         change: impl FnOnce(&mut Attributes) -> R,
     ) -> R {
-        let changed = self.attributes.change(slot_of(id), |item| {
+        let changed = self.attributes.change(id.slot(), |item| {
             let mut attributes = Attributes::wrap(item);
             let result = change(&mut attributes);
             (Attributes::peel(attributes), result)
@@ -195,7 +194,7 @@ impl NewLeaf {
     /// Sets the children of a node that has none.
     #[inline]
     pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
-        let slot = slot_of(id);
+        let slot = id.slot();
         self.shape.set(slot, children.listing().family(id));
         if let (Children::Run { count, first }, Some(near)) =
             (&children, self.links.plain_mut(slot))
@@ -216,11 +215,4 @@ impl NewLeaf {
             attributes: self.attributes.finish(),
         }
     }
-}
-
-/// The slot of an id in its leaf.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
-pub(crate) fn slot_of(id: NodeId) -> usize {
-    id.get() as usize & (SLOTS - 1)
 }

@@ -5,7 +5,7 @@ use crate::bytes::Bytes;
 use crate::children::Listing;
 use crate::id::NodeId;
 use crate::key::Rank;
-use crate::leaf::{Leaf, slot_of};
+use crate::leaf::Leaf;
 use crate::record::Links;
 use crate::tree::Tree;
 
@@ -29,7 +29,7 @@ impl Tree {
     #[inline]
     pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
         let leaf = self.records.leaf(id)?;
-        leaf.has(slot_of(id)).then_some(Node {
+        leaf.has(id.slot()).then_some(Node {
             tree: self,
             id: id.plain(),
             leaf,
@@ -50,7 +50,7 @@ impl<'t> Node<'t> {
 
     /// All its attributes.
     pub fn attributes(self) -> &'t Attributes {
-        let attributes = self.leaf.attributes(slot_of(self.id));
+        let attributes = self.leaf.attributes(self.id.slot());
         attributes.expect("a node has a record")
     }
 
@@ -106,7 +106,7 @@ impl<'t> Node<'t> {
 
     #[inline]
     pub(crate) fn links(self) -> &'t Links {
-        let links = self.leaf.links(slot_of(self.id));
+        let links = self.leaf.links(self.id.slot());
         links.expect("a node has a record")
     }
 
@@ -132,7 +132,7 @@ impl<'t> Node<'t> {
     /// Whether it has children.
     #[inline]
     pub(crate) fn is_parent(self) -> bool {
-        self.leaf.shape.is_parent(slot_of(self.id))
+        self.leaf.shape.is_parent(self.id.slot())
     }
 
     /// The position of a child that it has.

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 
 use crate::branch::{BITS, Branch, Content};
-use crate::id::{LEAF, NodeId};
+use crate::id::NodeId;
 use crate::node::Node;
 use crate::record::Links;
 use crate::tree::Tree;
@@ -29,7 +29,7 @@ pub(crate) struct Prefetch {
 impl Prefetch {
     /// Prefetches the lists of the part that holds `id`, unless that part was the last one.
     pub(crate) fn fetch(&mut self, tree: &Tree, id: NodeId) {
-        let part = (id.get() / LEAF) >> (BITS * HEIGHT);
+        let part = id.leaf() >> (BITS * HEIGHT);
         if part == self.part || tree.len < LARGE {
             return;
         }

@@ -15,8 +15,8 @@ use weald_memory::{Either, Shared};
 use crate::attributes::Attributes;
 use crate::branch::{BITS, Branch, Content, Inner, WIDTH, digit, fits, gather};
 use crate::children::Children;
-use crate::id::{LEAF_BITS, NodeId};
-use crate::leaf::{Leaf, slot_of};
+use crate::id::NodeId;
+use crate::leaf::Leaf;
 use crate::loose::Loose;
 use crate::record::{Links, Place, Record};
 
@@ -140,7 +140,7 @@ impl Radix {
     /// the tree is lower.
     #[inline]
     pub(crate) fn branch(&self, id: NodeId, height: u32) -> Option<&Branch> {
-        let number = id.get() >> LEAF_BITS;
+        let number = id.leaf();
         if !fits(number, self.height) {
             return None;
         }
@@ -157,7 +157,7 @@ impl Radix {
     /// The leaves in the same lowest branch as the leaf of `id`, and the number of the first of them.
     #[inline]
     pub(crate) fn beside(&self, id: NodeId) -> (u64, &[Branch]) {
-        let number = id.get() >> LEAF_BITS;
+        let number = id.leaf();
         if number == self.tail_number {
             return (number, std::slice::from_ref(&self.tail));
         }
@@ -178,7 +178,7 @@ impl Radix {
     /// The leaf that has the slot of `id`.
     #[inline]
     pub(crate) fn leaf(&self, id: NodeId) -> Option<&Leaf> {
-        let number = id.get() >> LEAF_BITS;
+        let number = id.leaf();
         if !fits(number, self.height) || number == self.tail_number {
             return self.tail().leaf(number);
         }
@@ -201,7 +201,7 @@ impl Radix {
 
     #[inline]
     pub(crate) fn links(&self, id: NodeId) -> Option<&Links> {
-        self.leaf(id)?.links(slot_of(id))
+        self.leaf(id)?.links(id.slot())
     }
 
     /// Changes the place and the children of an id, which must exist; copies shared blocks first.
@@ -239,10 +239,10 @@ impl Radix {
     /// Removes the record from the map, and the leaf and branches that become empty. Returns the links.
     pub(crate) fn remove(&mut self, id: NodeId) -> Option<Links> {
         self.links(id)?;
-        if id.get() >> LEAF_BITS == self.tail_number {
+        if id.leaf() == self.tail_number {
             return take_out(&mut self.tail, id, 0);
         }
-        if self.is_in_focus(id.get() >> LEAF_BITS) {
+        if self.is_in_focus(id.leaf()) {
             self.leave_focus();
         }
         take_out(&mut self.top, id, self.height)
@@ -256,7 +256,7 @@ impl Radix {
     /// The leaf of an id, created if there is none. The leaf and the branches on the path to it become owned.
     #[inline]
     fn own_leaf(&mut self, id: NodeId) -> &mut Leaf {
-        let number = id.get() >> LEAF_BITS;
+        let number = id.leaf();
         // Most records are added where the last one was.
         let place = match number == self.tail_number && !self.tail.is_empty() {
             true => &mut self.tail,
@@ -349,9 +349,9 @@ impl Radix {
 
 fn take_out(branch: &mut Branch, id: NodeId, height: u32) -> Option<Links> {
     let (links, is_empty) = match branch.0.own()? {
-        Either::Second(leaf) => leaf.take_out(slot_of(id)),
+        Either::Second(leaf) => leaf.take_out(id.slot()),
         Either::First(Inner(below)) => {
-            let next = &mut below[digit(id.get() >> LEAF_BITS, height - 1)];
+            let next = &mut below[digit(id.leaf(), height - 1)];
             let links = take_out(next, id, height - 1);
             (links, next.is_empty() && below.iter().all(Branch::is_empty))
         }

@@ -8,7 +8,7 @@ use weald_memory::Shared;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{FOREIGN_END, Ids, LEAF, NodeId, OWN_END};
+use crate::id::{FOREIGN_END, Ids, NodeId, OWN_END};
 use crate::key::OrderKey;
 use crate::leaf::Leaf;
 use crate::radix::Radix;
@@ -83,7 +83,7 @@ impl Tree {
     /// All nodes from this id on, in the order of their ids. It skips what is before by sixteens.
     pub fn records_from(&self, first: NodeId) -> impl Iterator<Item = NodeRecord> {
         let leaves = self.records.leaves();
-        let leaves = leaves.skip_while(move |(number, _)| (number + 1) * LEAF <= first.get());
+        let leaves = leaves.skip_while(move |(number, _)| *number < first.leaf());
         let records = leaves.flat_map(|(number, leaf)| node_records(number, leaf, self.root));
         records.skip_while(move |node| node.id < first)
     }
@@ -216,7 +216,7 @@ impl Subtree {
 /// The records of a leaf as data.
 fn node_records(number: u64, leaf: &Leaf, root: NodeId) -> impl Iterator<Item = NodeRecord> {
     leaf.slots().filter_map(move |slot| {
-        let id = NodeId::new(number * LEAF + slot as u64)?;
+        let id = NodeId::in_leaf(number, slot);
         let (links, attributes) = (leaf.links(slot)?, leaf.attributes(slot)?);
         let key = OrderKey::from_words(links.rank(id).words);
         Some(NodeRecord {

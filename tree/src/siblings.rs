@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::branch::{Branch, Content, WIDTH};
 use crate::children::Listing;
-use crate::id::{LEAF, NodeId};
-use crate::leaf::{Leaf, SLOTS, slot_of};
+use crate::id::NodeId;
+use crate::leaf::{Leaf, SLOTS};
 use crate::node::Node;
 use crate::prefetch::Prefetch;
 use crate::rope::RopeIter;
@@ -107,7 +107,7 @@ impl<'t> SiblingIds<'t> {
     /// The ids of all children of a node.
     #[inline]
     pub(crate) fn all(node: Node<'t>) -> Self {
-        match node.leaf.shape.get(slot_of(node.id)) {
+        match node.leaf.shape.get(node.id.slot()) {
             Family::None => Self::Run(0..0),
             Family::Following(count) => {
                 let first = node.id.get() + 1;
@@ -178,7 +178,7 @@ impl<'t> Finger<'t> {
     #[inline]
     pub(crate) fn nodes(&mut self, run: &Range<u64>) -> (u64, Node<'t>, bool) {
         let first = self.node(NodeId::at(run.start));
-        let slot = slot_of(first.id);
+        let slot = first.id.slot();
         let length = (run.end - run.start).min((SLOTS - slot) as u64);
         let leaves = first.leaf.shape.before_parent(slot);
         (leaves.min(length), first, leaves < length)
@@ -187,7 +187,7 @@ impl<'t> Finger<'t> {
     /// The children of a node, if they come right after it and have no children themselves. There may be none.
     #[inline(always)]
     pub(crate) fn leaf_children(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
-        let slot = slot_of(node.id);
+        let slot = node.id.slot();
         let count = match node.leaf.shape.get(slot) {
             Family::None => 0,
             Family::Following(count) => u64::from(count),
@@ -218,14 +218,14 @@ impl<'t> Finger<'t> {
     #[inline]
     fn leaf_of(&mut self, id: NodeId) -> &'t Leaf {
         match self.leaf {
-            Some(leaf) if id.get() / LEAF == self.number => leaf,
+            Some(leaf) if id.leaf() == self.number => leaf,
             _ => self.move_to(id),
         }
     }
 
     #[inline]
     fn move_to(&mut self, id: NodeId) -> &'t Leaf {
-        let number = id.get() / LEAF;
+        let number = id.leaf();
         let at = number.wrapping_sub(self.first);
         let beside = usize::try_from(at).ok().and_then(|at| self.family.get(at));
         let leaf = match beside.map(Branch::content) {
@@ -246,7 +246,7 @@ impl<'t> Finger<'t> {
             self.prefetch.fetch(self.tree, id);
         }
         (self.first, self.family) = (first, family);
-        let at = usize::try_from(id.get() / LEAF - first).expect("less than eight");
+        let at = usize::try_from(id.leaf() - first).expect("less than eight");
         match self.family[at].content() {
             Content::Leaf(leaf) => leaf,
             _ => unreachable!("a listed child has a record"),

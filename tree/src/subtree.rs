@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
-use crate::id::{Ids, LEAF, NodeId};
+use crate::id::{Ids, NodeId};
 use weald_memory::Shared;
 
 use crate::leaf::Leaf;
@@ -48,7 +48,7 @@ impl Subtree {
     pub(crate) fn last_id(&self) -> Option<NodeId> {
         let (number, leaf) = self.0.leaves.last()?;
         let slot = leaf.slots().last()?;
-        NodeId::new(number * LEAF + slot as u64)
+        Some(NodeId::in_leaf(*number, slot))
     }
 
     /// How many bytes of long values it has.
@@ -87,18 +87,17 @@ impl Subtree {
     /// An id that both this subtree and the map have.
     pub(crate) fn collision(&self, records: &Radix) -> Option<NodeId> {
         let ids = |(number, leaf): &(u64, Shared<Leaf>)| {
-            let first = number * LEAF;
-            let there = records.leaf(NodeId::new(first.max(1))?)?;
+            let there = records.leaf(NodeId::in_leaf(*number, 0))?;
             let both = leaf.slots().find(|slot| there.has(*slot));
-            both.map(|slot| first + slot as u64)
+            both.map(|slot| NodeId::in_leaf(*number, slot))
         };
-        self.0.leaves.iter().find_map(ids).map(NodeId::at)
+        self.0.leaves.iter().find_map(ids)
     }
 
     /// Puts all records into the map, and the root at `place`.
     pub(crate) fn insert_into(&self, records: &mut Radix, place: Place) {
         for (number, leaf) in &self.0.leaves {
-            let first = NodeId::at((number * LEAF).max(1));
+            let first = NodeId::in_leaf(*number, 0);
             if records.leaf(first).is_none() {
                 records.insert_leaf(*number, Shared::clone(leaf));
                 continue;
@@ -109,7 +108,7 @@ impl Subtree {
                     links: Links::clone(links),
                     attributes: attributes.clone(),
                 });
-                let id = NodeId::at(number * LEAF + slot as u64);
+                let id = NodeId::in_leaf(*number, slot);
                 records.insert(id, record.expect("the slot has a record"));
             }
         }

@@ -147,12 +147,12 @@ fn a_block_has_one_of_three_sizes() {
         cells.set(at, plain(0));
         sizes.push((cells.bytes() - 16) / size_of::<Item<[u64; 3], Arc<u64>>>());
     }
-    assert_eq!(sizes, [[2; 2].as_slice(), &[6; 4], &[16; 10]].concat());
+    assert_eq!(sizes, [[1; 1].as_slice(), &[5; 4], &[16; 11]].concat());
     let full = cells.bytes();
     cells.take(15);
     cells.fit();
     assert_eq!(cells.bytes(), full);
-    (2..15).for_each(|at| drop(cells.take(at)));
+    (1..15).for_each(|at| drop(cells.take(at)));
     cells.fit();
     assert!(cells.bytes() < full / 4);
 }

@@ -19,7 +19,7 @@ fn record(value: u8) -> Record {
 }
 
 fn value(map: &Radix, id: NodeId) -> Option<u8> {
-    let attributes = map.leaf(id)?.attributes(slot_of(id))?;
+    let attributes = map.leaf(id)?.attributes(id.slot())?;
     let links = map.links(id)?;
     let value = attributes.get("v").expect("every record has it")[0];
     assert_eq!(links.parent().get(), 1 + u64::from(value));
@@ -77,7 +77,7 @@ fn listed(map: &Radix) -> BTreeMap<u64, u8> {
     let records = map.leaves().flat_map(|(number, leaf)| {
         let ids = leaf
             .slots()
-            .map(move |slot| number << LEAF_BITS | slot as u64);
+            .map(move |slot| NodeId::in_leaf(number, slot).get());
         ids.map(|number| (number, value(map, id(number)).expect("it is listed")))
     });
     records.collect()
