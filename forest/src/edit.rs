@@ -12,7 +12,7 @@ use crate::content::erasable::{Blob, Value};
 use crate::content::shelves::CommitMark;
 use crate::error::MAX_ERASABLE_NAME;
 use crate::state::root::Snapshot;
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 
 /// A working version of one tree. One thread at a time changes it; it may be sent to another.
 ///
@@ -28,7 +28,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    pub(crate) fn new(shared: Arc<Shared>, state: Arc<TreeState>, base: Snapshot) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, state: TreeRef, base: Snapshot) -> Self {
         let work = Work::Edit(base.tree.edit());
         let parts = Box::new(TreeEdit {
             state,
@@ -284,7 +284,7 @@ impl Edit {
     }
 
     pub(crate) fn is_of_same_tree(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.parts.state, &other.parts.state)
+        TreeRef::is(&self.parts.state, &other.parts.state)
     }
 
     pub(crate) fn into_parts(self) -> (Arc<Shared>, Box<TreeEdit>) {

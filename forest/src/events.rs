@@ -132,7 +132,7 @@ impl Forest {
         state.must_exist(version)?;
         let (upto, trees) = {
             let names = state.names();
-            let trees: Vec<_> = names.values().cloned().collect();
+            let trees: Vec<_> = names.trees().cloned().collect();
             (state.version_of(state.stats.newest()), trees)
         };
         // From the histories: they are locked while a commit to several trees becomes visible.

@@ -1,6 +1,5 @@
 //! The handle of a forest: trees by their names, snapshots of several trees, counts.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use weald_tree::{NodeId, Tree};
@@ -124,18 +123,15 @@ impl Forest {
     pub fn list(&self) -> Vec<String> {
         self.state()
             .names()
-            .keys()
-            .map(ToString::to_string)
+            .names_from("")
+            .map(|name| name.to_string())
             .collect()
     }
 
     /// The names of all trees that begin with a prefix, sorted. It costs the look-up of one and the list of these.
     pub fn list_prefix(&self, prefix: &str) -> Vec<String> {
         let names = self.state().names();
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let names = names
-            .range::<str, _>(from)
-            .map(|(name, _)| name.to_string());
+        let names = names.names_from(prefix).map(|name| name.to_string());
         names.take_while(|name| name.starts_with(prefix)).collect()
     }
 
@@ -191,8 +187,8 @@ impl Forest {
                 return Err(CommitError::OtherTree(place.1));
             }
             let names = forest.forest.names();
-            let state = names.values().find(|state| state.number == tree);
-            let state = state.map(Arc::clone);
+            let state = names.trees().find(|state| state.number == tree);
+            let state = state.cloned();
             drop(names);
             Action::erase(state, place)
         })

@@ -57,6 +57,8 @@ mod state {
     pub(crate) mod happenings;
     pub(crate) mod history;
     mod kept;
+    pub(crate) mod name;
+    pub(crate) mod names;
     pub(crate) mod reentrancy;
     pub(crate) mod root;
     pub(crate) mod stats;

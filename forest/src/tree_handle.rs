@@ -13,18 +13,18 @@ use crate::error::{CommitError, MAX_NAME, NameError, VersionError};
 use crate::requested::Requested;
 use crate::state::history::Tagged;
 use crate::state::root::{Snapshot, View};
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 use crate::version::{Committed, Version};
 
 /// A tree of a forest. A clone is the same tree; any thread may have one.
 #[derive(Clone)]
 pub struct TreeHandle {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) state: Arc<TreeState>,
+    pub(crate) state: TreeRef,
 }
 
 impl TreeHandle {
-    pub(crate) fn new(shared: Arc<Shared>, state: Arc<TreeState>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, state: TreeRef) -> Self {
         Self { shared, state }
     }
 
@@ -57,7 +57,7 @@ impl TreeHandle {
 
     /// An edit that begins from the newest version.
     pub fn edit(&self) -> Edit {
-        let (shared, state) = (Arc::clone(&self.shared), Arc::clone(&self.state));
+        let (shared, state) = (Arc::clone(&self.shared), self.state.clone());
         Edit::new(shared, state, self.snapshot())
     }
 
@@ -73,11 +73,7 @@ impl TreeHandle {
             is_of_this_tree,
             "an edit of a tree begins from a version of that tree"
         );
-        Edit::new(
-            Arc::clone(&self.shared),
-            Arc::clone(&self.state),
-            base.clone(),
-        )
+        Edit::new(Arc::clone(&self.shared), self.state.clone(), base.clone())
     }
 
     /// The tree as it was in a version of the forest: its newest version up to that one, if memory still keeps it. A
@@ -277,9 +273,9 @@ impl TreeHandle {
 
     fn request(
         &self,
-        make: impl FnOnce(Arc<TreeState>) -> Result<Action, CommitError> + Send + 'static,
+        make: impl FnOnce(TreeRef) -> Result<Action, CommitError> + Send + 'static,
     ) -> Requested<Committed> {
-        let state = Arc::clone(&self.state);
+        let state = self.state.clone();
         Requested::new(&self.shared, || make(state))
     }
 }

@@ -7,7 +7,7 @@ use crate::error::VersionError;
 use crate::forest::Forest;
 use crate::read::watch::Seen;
 use crate::state::root::Beside;
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 use crate::tree_handle::TreeHandle;
 use crate::version::{Committed, Version};
 
@@ -158,7 +158,7 @@ impl Forest {
     pub fn changed_by(&self, receipt: &Committed) -> Result<Vec<TreeHandle>, VersionError> {
         // All of one moment, so that none is missed because it is renamed meanwhile.
         let states = self.state().trees();
-        let handles = |states: Vec<Arc<TreeState>>| {
+        let handles = |states: Vec<TreeRef>| {
             let states = states.into_iter();
             let handles = states.map(|state| TreeHandle::new(Arc::clone(&self.0), state));
             handles.collect::<Vec<_>>()

@@ -290,7 +290,7 @@ impl WriteLease {
     ) -> Self {
         let shared = Arc::clone(&handle.shared);
         let request = LeaseRequest {
-            state: Arc::clone(&handle.state),
+            state: handle.state.clone(),
             lease_number,
             caller,
             limit,

@@ -4,7 +4,6 @@
 
 use std::future::Future;
 use std::panic::Location;
-use std::sync::Arc;
 
 use crate::combine::write_leases::LIMIT;
 use crate::commit::Commit;
@@ -12,6 +11,7 @@ use crate::edit::Edit;
 use crate::error::CommitError;
 use crate::forest::Forest;
 use crate::state::root::Snapshot;
+use crate::state::tree::TreeRef;
 use crate::tree_handle::TreeHandle;
 use crate::update::{LEASES, RACES, Terms, UpdateError, WriteLease};
 use crate::version::Committed;
@@ -76,7 +76,7 @@ where
     sorted.sort_by_key(|tree| tree.number());
     if let Some(both) = sorted
         .windows(2)
-        .find(|both| Arc::ptr_eq(&both[0].state, &both[1].state))
+        .find(|both| TreeRef::is(&both[0].state, &both[1].state))
     {
         return Err(CommitError::TreeTwice(both[0].name()).into());
     }

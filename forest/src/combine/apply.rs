@@ -78,7 +78,7 @@ impl Combiner {
                 // Whoever reads both under the lock finds the tree of each number that is visible.
                 let mut names = forest.names_mut();
                 forest.stats.published(commit.version.number);
-                names.insert(Arc::clone(&name), Arc::clone(&state));
+                names.insert(state.clone());
                 drop(names);
                 self.remember(forest, number, Before::Create(name));
                 return Answer::Created(Ok(state), garbage);
@@ -87,18 +87,14 @@ impl Combiner {
                 let named = forest.names_mut().remove(&name);
                 state.delete();
                 self.publisher.wake_watches(&state);
-                let before = Before::Delete(name, Arc::clone(&state));
+                let before = Before::Delete(state.clone());
                 self.remember(forest, number, before);
                 // If no handle is left, the tree is freed with all its versions.
                 garbage = Garbage::of((named, state));
             }
-            Made::Rename(old, new, state) => {
-                let mut names = forest.names_mut();
-                names.remove(&old);
-                names.insert(Arc::clone(&new), Arc::clone(&state));
-                drop(names);
-                state.rename(Arc::clone(&new));
-                let before = Before::Rename(old, new, state);
+            Made::Rename(old, new, _) => {
+                forest.names_mut().rename(&old, &new);
+                let before = Before::Rename(old, new);
                 self.remember(forest, number, before);
             }
             Made::Erase(erasure) => {

@@ -1,7 +1,5 @@
 //! A moment of the forest, named by the combiner for a checkpoint.
 
-use std::sync::Arc;
-
 use super::combiner::Combiner;
 use super::new_versions::Made;
 use super::request::{Moment, TreeMoment};
@@ -15,12 +13,12 @@ impl Combiner {
         let coming = self.coming_tags();
         let of_tree = |number| coming.iter().filter(move |(tree, _)| *tree == number);
         let names = forest.names();
-        let trees = names.iter().map(|(name, state)| {
+        let trees = names.trees().map(|state| {
             let newest = Snapshot::of(&state.slot).0;
             let held = HeldTree::new(state, self.accepted.0);
             let history = state.history();
             TreeMoment {
-                name: Arc::clone(name),
+                name: state.name(),
                 state: held,
                 newest,
                 gone: history.gone(),

@@ -7,15 +7,14 @@
 //! - Readers see all of it at one instant, while the names and all histories are locked.
 //! - Bytes that were erased stay erased.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::task::Context;
 
 use super::combiner::Combiner;
 use super::rollback::{Before, TagBefore};
 use crate::journal::Position;
 use crate::state::forest::{Fall, ForestState};
-use crate::state::tree::TreeState;
+use crate::state::names::Names;
+use crate::state::tree::TreeRef;
 use crate::wake::catch_foreign;
 
 impl Combiner {
@@ -96,7 +95,7 @@ impl Combiner {
         forest.fall_back(Fall { durable, visible }, |names| {
             let mut trees = Vec::new();
             let tags = self.names_before(names, &mut trees);
-            trees.extend(names.values().cloned());
+            trees.extend(names.trees().cloned());
             let publisher = &mut self.publisher;
             publisher.fall_back((&forest.stats, durable), &trees, tags);
         });
@@ -105,11 +104,7 @@ impl Combiner {
     }
 
     /// Takes back the changes of names, the newest first. Returns those of tags, and adds the trees that never were.
-    fn names_before(
-        &mut self,
-        names: &mut BTreeMap<Arc<str>, Arc<TreeState>>,
-        never: &mut Vec<Arc<TreeState>>,
-    ) -> Vec<TagBefore> {
+    fn names_before(&mut self, names: &mut Names, never: &mut Vec<TreeRef>) -> Vec<TagBefore> {
         let mut tags = Vec::new();
         for (_, before) in self.before.drain(..).rev() {
             match before {
@@ -119,15 +114,11 @@ impl Combiner {
                         never.push(state);
                     }
                 }
-                Before::Delete(name, state) => {
+                Before::Delete(state) => {
                     state.undelete();
-                    names.insert(name, state);
+                    names.insert(state);
                 }
-                Before::Rename(old, new, state) => {
-                    names.remove(&new);
-                    state.rename(Arc::clone(&old));
-                    names.insert(old, state);
-                }
+                Before::Rename(old, new) => names.rename(&new, &old),
                 Before::Tag(before) => tags.push(before),
             }
         }

@@ -12,7 +12,7 @@ use super::write_leases::LIMIT;
 use crate::journal::notice;
 use crate::state::forest::ForestState;
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 use crate::wake::catch_foreign;
 
 impl Combiner {
@@ -93,8 +93,8 @@ impl Combiner {
     ) -> Answer {
         let is_begun = Arc::new(AtomicBool::new(false));
         let (lease_number, now) = (forest.unique_number(), self.uptime(forest));
-        let request = |state: &Arc<TreeState>| LeaseRequest {
-            state: Arc::clone(state),
+        let request = |state: &TreeRef| LeaseRequest {
+            state: state.clone(),
             lease_number,
             caller: Location::caller(),
             limit: LIMIT * (1 << commit.overtaken.min(7)),

@@ -9,7 +9,7 @@ use super::prepare::{NewTree, Prepared};
 use super::request::Garbage;
 use crate::content::index::Indexes;
 use crate::state::root::{Beside, Root, RootRef};
-use crate::state::tree::TreeState;
+use crate::state::tree::{TreeRef, TreeState};
 use crate::version::Committed;
 
 impl Made {
@@ -54,7 +54,7 @@ impl Made {
                 let (tree, references) = *tree;
                 let content = (tree.numbered(number), Indexes::default(), 0);
                 let first = RootRef::new(Root::new(number, content, (commit, bytes), None));
-                let state = Arc::new(TreeState::new(number, Arc::clone(&name), first));
+                let state = TreeRef::new(TreeState::new(number, &name, first));
                 (Self::Create(name, state, references), Garbage::NONE)
             }
             Prepared::Delete(name, state) => (Self::Delete(name, state), Garbage::NONE),

@@ -7,25 +7,25 @@ use crate::content::shelves::find;
 use crate::journal::Erasure;
 use crate::state::history::Tagged;
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 
 /// A commit that has a number and waits to be applied.
 pub(crate) enum Made {
-    One(Arc<TreeState>, NewRoot),
-    Many(Vec<(Arc<TreeState>, NewRoot)>),
-    Create(Arc<str>, Arc<TreeState>, Vec<Referred>),
-    Delete(Arc<str>, Arc<TreeState>),
-    Rename(Arc<str>, Arc<str>, Arc<TreeState>),
+    One(TreeRef, NewRoot),
+    Many(Vec<(TreeRef, NewRoot)>),
+    Create(Arc<str>, TreeRef, Vec<Referred>),
+    Delete(Arc<str>, TreeRef),
+    Rename(Arc<str>, Arc<str>, TreeRef),
     Erase(Box<Erasure>),
-    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
-    Untag(Arc<TreeState>, Arc<str>),
+    Tag(TreeRef, Arc<str>, Box<Tagged>),
+    Untag(TreeRef, Arc<str>),
 }
 
 impl Made {
     /// The references that it brings to an attribute.
     pub(crate) fn references_at(&self, place: &Place) -> Vec<BlobId> {
         let (tree, node, name) = place;
-        let of = |state: &Arc<TreeState>, references: &[Referred]| -> Vec<BlobId> {
+        let of = |state: &TreeRef, references: &[Referred]| -> Vec<BlobId> {
             // They are in the order of their attributes.
             let found = find(references, (*node, name));
             found

@@ -22,21 +22,21 @@ use crate::journal::{Erasure, encode};
 use crate::state::forest::ForestState;
 use crate::state::history::Tagged;
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
+use crate::state::tree::{TreeRef, TreeState};
 
 /// A commit that is possible.
 pub(crate) enum Prepared {
     /// It changes nothing; this is the root of the tree, and what is left of the request.
     Nothing(RootRef, Garbage),
-    One(Arc<TreeState>, NewTree),
-    Many(Vec<(Arc<TreeState>, NewTree)>),
+    One(TreeRef, NewTree),
+    Many(Vec<(TreeRef, NewTree)>),
     Create(Arc<str>, Box<(Tree, Vec<Referred>)>, Option<Piece>),
-    Delete(Arc<str>, Arc<TreeState>),
+    Delete(Arc<str>, TreeRef),
     /// The old name and the new one.
-    Rename(Arc<str>, Arc<str>, Arc<TreeState>),
+    Rename(Arc<str>, Arc<str>, TreeRef),
     Erase(Box<Erasure>),
-    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
-    Untag(Arc<TreeState>, Arc<str>),
+    Tag(TreeRef, Arc<str>, Box<Tagged>),
+    Untag(TreeRef, Arc<str>),
 }
 
 /// The next version of a tree.
@@ -143,7 +143,7 @@ impl Preparation<'_> {
         }
     }
 
-    fn prepare_drop(&self, state: Arc<TreeState>, attribute: &str) -> Prepared {
+    fn prepare_drop(&self, state: TreeRef, attribute: &str) -> Prepared {
         let head = self.publisher.head(&state);
         if head.all_indexes().get(attribute).is_none() {
             return Prepared::Nothing(head, Garbage::NONE);
@@ -162,7 +162,7 @@ impl Preparation<'_> {
                 vec![head],
             ));
         }
-        let state = Arc::clone(&edit.state);
+        let state = edit.state.clone();
         let is_idle = edit.work.operations().is_empty();
         let merged = self.merge(&mut edit, &head);
         let left = Garbage::of_edit(edit);
@@ -189,7 +189,7 @@ impl Preparation<'_> {
         }
         let mut versions = Vec::with_capacity(heads.len());
         for (mut edit, head) in std::iter::once(*first).chain(rest).zip(&heads) {
-            let state = Arc::clone(&edit.state);
+            let state = edit.state.clone();
             let new = self.merge(&mut edit, head)?;
             // A tree that was only read gets no new version; the reads are checked like any others.
             if !edit.work.operations().is_empty() {
@@ -208,7 +208,7 @@ impl Preparation<'_> {
 
     fn prepare_restore(
         &self,
-        state: Arc<TreeState>,
+        state: TreeRef,
         root: RootRef,
         restored: Option<Box<Restored>>,
     ) -> Result<Prepared, Unprepared> {
@@ -281,10 +281,10 @@ impl Preparation<'_> {
     }
 
     /// The tree that will have this name after all commits that are on their way.
-    fn named(&self, name: &str) -> Result<Arc<TreeState>, NameError> {
+    fn named(&self, name: &str) -> Result<TreeRef, NameError> {
         match self.publisher.unaccepted.named(name) {
             None => self.forest.tree(name),
-            Some(Some(state)) => Ok(Arc::clone(state)),
+            Some(Some(state)) => Ok(state.clone()),
             Some(None) => Err(NameError::Missing(name.to_owned())),
         }
     }

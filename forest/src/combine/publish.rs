@@ -15,7 +15,7 @@ use super::unaccepted::Unaccepted;
 use crate::state::deferred::Deferred;
 use crate::state::root::{Beside, Joint, RootRef};
 use crate::state::stats::Counts;
-use crate::state::tree::TreeState;
+use crate::state::tree::{TreeRef, TreeState};
 
 /// Publishes versions. The combiner owns it.
 pub(crate) struct Publisher {
@@ -25,7 +25,7 @@ pub(crate) struct Publisher {
     pub(crate) unaccepted: Unaccepted,
     /// The versions of one tree that are accepted and not yet published.
     unpublished: Vec<RootRef>,
-    unpublished_of: Option<Arc<TreeState>>,
+    unpublished_of: Option<TreeRef>,
 }
 
 impl Publisher {
@@ -40,7 +40,7 @@ impl Publisher {
     }
 
     /// The newest version of a tree, published, accepted or on its way.
-    pub(crate) fn head(&self, state: &Arc<TreeState>) -> RootRef {
+    pub(crate) fn head(&self, state: &TreeRef) -> RootRef {
         if let Some(root) = self.unaccepted.head(state) {
             return root.clone();
         }
@@ -51,13 +51,13 @@ impl Publisher {
     }
 
     /// Whether versions of this tree are being collected.
-    pub(crate) fn collects(&self, state: &Arc<TreeState>) -> bool {
+    pub(crate) fn collects(&self, state: &TreeRef) -> bool {
         let of = self.unpublished_of.as_ref();
-        of.is_some_and(|of| Arc::ptr_eq(of, state))
+        of.is_some_and(|of| TreeRef::is(of, state))
     }
 
     /// Collects a version, which is published later. Versions of other trees must be published before.
-    pub(crate) fn collect(&mut self, state: Arc<TreeState>, root: RootRef) {
+    pub(crate) fn collect(&mut self, state: TreeRef, root: RootRef) {
         debug_assert!(self.unpublished.is_empty() || self.collects(&state));
         self.unpublished_of = Some(state);
         self.unpublished.push(root);
@@ -84,11 +84,7 @@ impl Publisher {
     }
 
     /// Publishes a version of each of several trees, all at once.
-    pub(crate) fn publish_jointly(
-        &mut self,
-        stats: &Counts,
-        versions: &[(Arc<TreeState>, RootRef)],
-    ) {
+    pub(crate) fn publish_jointly(&mut self, stats: &Counts, versions: &[(TreeRef, RootRef)]) {
         let is_visible = Arc::new(AtomicBool::new(false));
         // All histories are locked, so that no reader looks up in one tree's history what another tree's
         // does not have yet. Only the combiner ever locks more than one.
@@ -116,7 +112,7 @@ impl Publisher {
     pub(crate) fn fall_back(
         &mut self,
         (stats, durable): (&Counts, u64),
-        trees: &[Arc<TreeState>],
+        trees: &[TreeRef],
         tags: Vec<TagBefore>,
     ) {
         let is_visible = Arc::new(AtomicBool::new(false));
@@ -131,7 +127,7 @@ impl Publisher {
             self.deferred.drop_later(Some(lost));
         }
         for before in tags {
-            let is_its = |state: &Arc<TreeState>| Arc::ptr_eq(state, &before.state);
+            let is_its = |state: &TreeRef| TreeRef::is(state, &before.state);
             let Some(at) = trees.iter().position(is_its) else {
                 continue;
             };

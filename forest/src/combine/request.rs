@@ -15,8 +15,9 @@ use crate::content::index::{Index, Indexes};
 use crate::error::{CommitError, MAX_ERASABLE_NAME};
 use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
+use crate::state::name::Name;
 use crate::state::root::{RootRef, Snapshot};
-use crate::state::tree::{HeldTree, TreeState};
+use crate::state::tree::{HeldTree, TreeRef};
 use crate::version::{CommitId, Committed, Version};
 
 pub(crate) enum Request {
@@ -102,21 +103,21 @@ pub(crate) enum Action {
     /// The tree that has the first name when the commit is made; the second is its new name.
     Rename(Arc<str>, Arc<str>),
     /// The version to restore, and the parts of the commit that its author has made.
-    Restore(Arc<TreeState>, RootRef, Option<Box<Restored>>),
+    Restore(TreeRef, RootRef, Option<Box<Restored>>),
     /// An index of this version of the tree.
-    AddIndex(Arc<TreeState>, RootRef, Index),
-    DropIndex(Arc<TreeState>, Arc<str>),
+    AddIndex(TreeRef, RootRef, Index),
+    DropIndex(TreeRef, Arc<str>),
     /// The attribute, and its tree, unless the tree was deleted and has no handle.
-    Erase(Option<Arc<TreeState>>, Place),
-    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
-    Untag(Arc<TreeState>, Arc<str>),
+    Erase(Option<TreeRef>, Place),
+    Tag(TreeRef, Arc<str>, Box<Tagged>),
+    Untag(TreeRef, Arc<str>),
     /// What its author has found to be impossible, and why.
     Refused(Box<(CommitError, Action)>),
 }
 
 /// The edit of one tree.
 pub(crate) struct TreeEdit {
-    pub(crate) state: Arc<TreeState>,
+    pub(crate) state: TreeRef,
     pub(crate) base: Snapshot,
     pub(crate) work: Work,
     pub(crate) blobs: Vec<Blob>,
@@ -156,7 +157,7 @@ pub(crate) type Piece = Arc<Vec<u8>>;
 /// Identifies an update or a large edit that wants, has or had a write lease.
 #[derive(Clone)]
 pub(crate) struct LeaseRequest {
-    pub(crate) state: Arc<TreeState>,
+    pub(crate) state: TreeRef,
     /// The same for all leases that one commit gets.
     pub(crate) lease_number: u64,
     pub(crate) caller: &'static Location<'static>,
@@ -228,7 +229,7 @@ impl Garbage {
 
 /// A tree at one moment.
 pub(crate) struct TreeMoment {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Name,
     pub(crate) state: HeldTree,
     pub(crate) newest: RootRef,
     /// The number of the newest version that had been let go.
@@ -253,7 +254,7 @@ pub(crate) struct Moment {
 
 pub(crate) enum Answer {
     Committed(Result<Committed, CommitError>, Garbage),
-    Created(Result<Arc<TreeState>, CommitError>, Garbage),
+    Created(Result<TreeRef, CommitError>, Garbage),
     /// The commit was not made: it is large, and its author is to bring it to the newest versions.
     Overtaken(Box<Overtaken>),
     /// What is visible now.
@@ -289,7 +290,7 @@ impl Answer {
 
 impl Action {
     /// Erases what an attribute refers to, or ever did.
-    pub(crate) fn erase(state: Option<Arc<TreeState>>, place: Place) -> Result<Self, CommitError> {
+    pub(crate) fn erase(state: Option<TreeRef>, place: Place) -> Result<Self, CommitError> {
         let len = place.2.len();
         match len > MAX_ERASABLE_NAME {
             true => Err(CommitError::NameTooLong(len)),
@@ -311,7 +312,7 @@ impl Action {
     }
 
     /// The trees whose write lease must be free, except the tree that is [`named`](Self::named).
-    pub(crate) fn trees(&self) -> impl Iterator<Item = &Arc<TreeState>> {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = &TreeRef> {
         let (first, rest) = match self.meant() {
             Self::Create(..) | Self::Delete(_) | Self::Rename(..) | Self::Refused(_) => {
                 (None, &[][..])

@@ -6,22 +6,22 @@ use std::task::Waker;
 
 use crate::journal::Later;
 use crate::state::history::Tagged;
-use crate::state::tree::TreeState;
+use crate::state::tree::TreeRef;
 
 /// How a name or a tag was before a commit.
 pub(crate) enum Before {
     /// No tree had this name.
     Create(Arc<str>),
-    /// This tree had the name.
-    Delete(Arc<str>, Arc<TreeState>),
-    /// The tree had the first name, and has the second.
-    Rename(Arc<str>, Arc<str>, Arc<TreeState>),
+    /// This tree had its name.
+    Delete(TreeRef),
+    /// A tree had the first name, and has the second.
+    Rename(Arc<str>, Arc<str>),
     Tag(TagBefore),
 }
 
 /// What a tag of a tree named.
 pub(crate) struct TagBefore {
-    pub(crate) state: Arc<TreeState>,
+    pub(crate) state: TreeRef,
     pub(crate) tag: Arc<str>,
     pub(crate) tagged: Option<Tagged>,
 }

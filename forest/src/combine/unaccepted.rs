@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::new_versions::{Made, NewRoot};
 use crate::state::root::RootRef;
-use crate::state::tree::TreeState;
+use crate::state::tree::{TreeRef, TreeState};
 
 #[derive(Default)]
 pub(crate) struct Unaccepted {
     /// By the numbers of the trees.
     heads: HashMap<u64, RootRef>,
     /// With the number of the commit; `None` for a name that is free.
-    names: HashMap<Arc<str>, (u64, Option<Arc<TreeState>>)>,
+    names: HashMap<Arc<str>, (u64, Option<TreeRef>)>,
     deleted: HashSet<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Unaccepted {
                 }
             }
             Made::Create(name, state, _) => {
-                let state = Some(Arc::clone(state));
+                let state = Some(state.clone());
                 self.names.insert(Arc::clone(name), (number, state));
             }
             Made::Delete(name, state) => {
@@ -40,7 +40,7 @@ impl Unaccepted {
             }
             Made::Rename(old, new, state) => {
                 self.names.insert(Arc::clone(old), (number, None));
-                let state = Some(Arc::clone(state));
+                let state = Some(state.clone());
                 self.names.insert(Arc::clone(new), (number, state));
             }
             Made::Erase(..) | Made::Tag(..) | Made::Untag(..) => {}
@@ -94,7 +94,7 @@ impl Unaccepted {
     }
 
     /// Which tree will have a name; the outer `None`, if nothing on its way changes that.
-    pub(crate) fn named(&self, name: &str) -> Option<Option<&Arc<TreeState>>> {
+    pub(crate) fn named(&self, name: &str) -> Option<Option<&TreeRef>> {
         let (_, state) = self.names.get(name)?;
         Some(state.as_ref())
     }

@@ -15,7 +15,7 @@ use crate::combine::start::Start;
 use crate::forest::Forest;
 use crate::journal::{Appended, Durability, Journal, Position, Record, StoredCheckpoint};
 use crate::state::forest::ForestState;
-use crate::state::tree::TreeState;
+use crate::state::tree::{TreeRef, TreeState};
 use crate::version::Version;
 
 /// How many records are read at a time.
@@ -140,9 +140,8 @@ impl Builder {
             // Now all versions are known, so the skipped ids are behind theirs. If fewer are left, the tree gets no new
             // nodes.
             ids.skip(lost);
-            let tree = TreeState::of(number, Arc::clone(&name), history);
-            let tree = Arc::new(tree);
-            if state.names_mut().insert(Arc::clone(&name), tree).is_some() {
+            let tree = TreeRef::new(TreeState::of(number, &name, history));
+            if state.names_mut().insert(tree).is_some() {
                 return Err(RecoverError::NameTwice(name.to_string()));
             }
         }

@@ -2,7 +2,6 @@
 //!
 //! Only the combiner changes the names. Everything else here is safe to use from any thread.
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,9 +10,10 @@ use std::time::SystemTime;
 
 use super::forest_journal::ForestJournal;
 use super::happenings::{HappeningLog, Happenings};
+use super::names::Names;
 use super::reentrancy::{Reentrancy, Running};
 use super::stats::Counts;
-use super::tree::TreeState;
+use super::tree::TreeRef;
 use crate::clock::Clock;
 use crate::content::erasable::Blobs;
 use crate::error::{NameError, VersionError};
@@ -21,7 +21,7 @@ use crate::journal::{AppendError, Level};
 use crate::version::{CommitId, Version};
 
 pub(crate) struct ForestState {
-    names: RwLock<BTreeMap<Arc<str>, Arc<TreeState>>>,
+    names: RwLock<Names>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stats: Counts,
     pub(crate) blobs: Arc<Blobs>,
@@ -180,11 +180,7 @@ impl ForestState {
     }
 
     /// Falls back: `switch` shows the trees and the names as of the last durable commit.
-    pub(crate) fn fall_back(
-        &self,
-        fall: Fall,
-        switch: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<TreeState>>),
-    ) {
+    pub(crate) fn fall_back(&self, fall: Fall, switch: impl FnOnce(&mut Names)) {
         let mut names = self.names_mut();
         if self.fall.set(fall).is_ok() {
             // Before the trees, so that nobody who sees them as they are now is told of a lost version.
@@ -213,24 +209,24 @@ impl ForestState {
         most(self.journal.as_ref())
     }
 
-    pub(crate) fn names(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
+    pub(crate) fn names(&self) -> RwLockReadGuard<'_, Names> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn names_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
+    pub(crate) fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All trees, as they are now.
-    pub(crate) fn trees(&self) -> Vec<Arc<TreeState>> {
-        self.names().values().cloned().collect()
+    pub(crate) fn trees(&self) -> Vec<TreeRef> {
+        self.names().trees().cloned().collect()
     }
 
     /// The tree that has this name now.
     ///
     /// # Errors
     /// [`NameError::Missing`], if there is none.
-    pub(crate) fn tree(&self, name: &str) -> Result<Arc<TreeState>, NameError> {
+    pub(crate) fn tree(&self, name: &str) -> Result<TreeRef, NameError> {
         let state = self.names().get(name).cloned();
         state.ok_or_else(|| NameError::Missing(name.to_owned()))
     }

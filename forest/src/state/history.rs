@@ -20,9 +20,8 @@ use crate::version::{CommitId, Version};
 const LARGE: u64 = 1000;
 
 pub(crate) struct History {
-    kept: KeptRoots,
-    /// What most trees never have; a forest may have very many trees.
-    rare: Option<Box<Rare>>,
+    /// With what most trees never have; a forest may have very many trees.
+    kept: KeptRoots<Rare>,
 }
 
 /// What a history has only if its forest is on a medium, or if the tree has tags, watches or checkpoints.
@@ -91,7 +90,6 @@ impl History {
     pub(crate) fn new(first: RootRef) -> Self {
         Self {
             kept: KeptRoots::One(first),
-            rare: None,
         }
     }
 
@@ -102,32 +100,32 @@ impl History {
         (roots, gone): (VecDeque<RootRef>, u64),
         tags: BTreeMap<Arc<str>, Tagged>,
     ) -> Self {
+        let rare = (!tags.is_empty()).then(|| {
+            Box::new(Rare {
+                latest: tags.values().map(Tagged::until).max(),
+                tags,
+                ..Rare::default()
+            })
+        });
         Self {
-            kept: KeptRoots::recovered(first, (roots, gone)),
-            rare: (!tags.is_empty()).then(|| {
-                Box::new(Rare {
-                    latest: tags.values().map(Tagged::until).max(),
-                    tags,
-                    ..Rare::default()
-                })
-            }),
+            kept: KeptRoots::recovered(first, (roots, gone), rare),
         }
     }
 
     fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+        self.kept.many().more.get_or_insert_default()
     }
 
     /// The tags, and the versions that have them.
     pub(crate) fn tags(&self) -> &BTreeMap<Arc<str>, Tagged> {
-        self.rare.as_ref().map_or(&NO_TAGS, |rare| &rare.tags)
+        self.kept.more().map_or(&NO_TAGS, |rare| &rare.tags)
     }
 
     /// Puts a tag as it was before, or takes it away. Returns what it was.
     pub(crate) fn put_tag(&mut self, tag: Arc<str>, tagged: Option<Tagged>) -> Option<Tagged> {
         match tagged {
             Some(tagged) => self.rare().tags.insert(tag, tagged),
-            None => self.rare.as_mut()?.tags.remove(&tag),
+            None => self.kept.more_mut()?.tags.remove(&tag),
         }
     }
 
@@ -138,13 +136,13 @@ impl History {
 
     /// A watch waits no more.
     pub(crate) fn end_wait(&mut self, watch: u64) -> Option<Waker> {
-        self.rare.as_mut()?.wakers.remove(&watch)
+        self.kept.more_mut()?.wakers.remove(&watch)
     }
 
     /// The wakers of all watches that wait, if there are any.
     #[inline]
     pub(crate) fn take_wakers(&mut self) -> Option<BTreeMap<u64, Waker>> {
-        let rare = self.rare.as_mut().filter(|rare| !rare.wakers.is_empty());
+        let rare = self.kept.more_mut().filter(|rare| !rare.wakers.is_empty());
         rare.map(|rare| std::mem::take(&mut rare.wakers))
     }
 
@@ -155,7 +153,7 @@ impl History {
 
     pub(crate) fn add(&mut self, root: RootRef) {
         // Commits of one group have one time, so a version may have the time for which a tag of an older one speaks.
-        let rare = self.rare.as_mut();
+        let rare = self.kept.more_mut();
         if let Some(rare) = rare.filter(|rare| rare.latest == Some(root.time())) {
             let before = just_before(root.time());
             for tagged in rare.tags.values_mut() {
@@ -171,12 +169,12 @@ impl History {
     pub(crate) fn shrink(&mut self, keep: usize, settled: u64, deferred: &mut Deferred) {
         while self.kept.len() > keep.max(1) {
             if let Some(root) = self.kept.let_go() {
-                if let Some(rare) = &mut self.rare
+                if let Some(rare) = self.kept.more_mut()
                     && rare.is_held(&root)
                 {
                     rare.held.push(root.clone());
                 }
-                let rare = self.rare.as_ref();
+                let rare = self.kept.more();
                 let is_settled = rare.is_none_or(|rare| rare.unsettled.is_empty());
                 if is_settled && self.oldest().number() <= settled {
                     free(root, self.oldest().steps, deferred);
@@ -185,16 +183,19 @@ impl History {
                 }
             }
         }
-        let Some(rare) = &mut self.rare else {
-            return;
-        };
-        while !rare.unsettled.is_empty() {
+        self.free_settled(settled, deferred);
+    }
+
+    /// Frees those that were let go and need not come back.
+    fn free_settled(&mut self, settled: u64, deferred: &mut Deferred) {
+        let left = |rare: &&Rare| !rare.unsettled.is_empty();
+        while let Some(rare) = self.kept.more().filter(left) {
             let next = rare.unsettled.get(1).unwrap_or_else(|| self.kept.oldest());
             let (number, steps) = (next.number(), next.steps);
             if number > settled {
                 return;
             }
-            if let Some(root) = rare.unsettled.pop_front() {
+            if let Some(root) = self.rare().unsettled.pop_front() {
                 free(root, steps, deferred);
             }
         }
@@ -227,14 +228,14 @@ impl History {
 
     /// The versions that are kept, and those that are held.
     pub(crate) fn kept_and_held(&self) -> impl Iterator<Item = &RootRef> {
-        let held = self.rare.as_ref().map_or(&[][..], |rare| &rare.held[..]);
+        let held = self.kept.more().map_or(&[][..], |rare| &rare.held[..]);
         held.iter().chain(self.kept.iter())
     }
 
     /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
     /// the first one stays.
     pub(crate) fn fall_back(&mut self, number: u64) -> Vec<RootRef> {
-        let rare = self.rare.as_mut();
+        let rare = self.kept.more_mut();
         let unsettled = rare.map(|rare| std::mem::take(&mut rare.unsettled));
         self.kept.fall_back(number, unsettled.unwrap_or_default())
     }

@@ -1,35 +1,78 @@
 //! The versions that a history keeps without a gap, the newest at the end; never empty.
 //!
-//! Very many trees may have one version each, so a tree with one version has neither the list nor the record of what
-//! was let go; both are made with its second version.
+//! Very many trees may have one version each and nothing else, so such a tree has neither the list nor the record of what
+//! was let go; both are made with its second version, or when there is more to keep with them.
 
 use std::collections::VecDeque;
 
 use super::root::RootRef;
 use crate::version::{CommitId, Version};
 
-pub(crate) enum KeptRoots {
+pub(crate) enum KeptRoots<M> {
     /// No other version was ever added.
     One(RootRef),
-    Many(Box<ManyRoots>),
+    Many(Box<ManyRoots<M>>),
 }
 
-pub(crate) struct ManyRoots {
+pub(crate) struct ManyRoots<M> {
     /// In the order of their numbers.
     roots: VecDeque<RootRef>,
     /// The version in which the tree was created, and the id of that commit.
     first: (Version, CommitId),
     /// The number of the newest version that was let go; 0, if none was.
     gone: u64,
+    /// What the history has besides, if it has anything.
+    pub(super) more: Option<Box<M>>,
 }
 
-impl KeptRoots {
+impl<M> KeptRoots<M> {
     /// Those of a tree that was read back.
     pub(crate) fn recovered(
         first: (Version, CommitId),
         (roots, gone): (VecDeque<RootRef>, u64),
+        more: Option<Box<M>>,
     ) -> Self {
-        Self::Many(Box::new(ManyRoots { roots, first, gone }))
+        Self::Many(Box::new(ManyRoots {
+            roots,
+            first,
+            gone,
+            more,
+        }))
+    }
+
+    /// The list, which is made if there is none.
+    #[inline]
+    pub(super) fn many(&mut self) -> &mut ManyRoots<M> {
+        if let Self::One(first) = self {
+            let many = ManyRoots {
+                first: (first.version(), first.commit_id()),
+                roots: VecDeque::from([first.clone()]),
+                gone: 0,
+                more: None,
+            };
+            *self = Self::Many(Box::new(many));
+        }
+        match self {
+            Self::Many(many) => many,
+            Self::One(_) => unreachable!("the list was just made"),
+        }
+    }
+
+    /// What the history has besides.
+    #[inline]
+    pub(super) fn more(&self) -> Option<&M> {
+        match self {
+            Self::One(_) => None,
+            Self::Many(many) => many.more.as_deref(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn more_mut(&mut self) -> Option<&mut M> {
+        match self {
+            Self::One(_) => None,
+            Self::Many(many) => many.more.as_deref_mut(),
+        }
     }
 
     pub(crate) fn first(&self) -> (Version, CommitId) {
@@ -86,17 +129,7 @@ impl KeptRoots {
 
     #[inline]
     pub(crate) fn add(&mut self, root: RootRef) {
-        match self {
-            Self::One(first) => {
-                let many = ManyRoots {
-                    first: (first.version(), first.commit_id()),
-                    roots: VecDeque::from([first.clone(), root]),
-                    gone: 0,
-                };
-                *self = Self::Many(Box::new(many));
-            }
-            Self::Many(many) => many.roots.push_back(root),
-        }
+        self.many().roots.push_back(root);
     }
 
     /// Lets the oldest go, unless it is the only one.

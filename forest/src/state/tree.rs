@@ -1,13 +1,17 @@
 //! The state of a tree, which its writers and readers share: the slot with the newest root, and the history.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use weald_memory::Slot;
+use weald_memory::{Shared, Slot};
 
 use super::history::{History, Hold};
+use super::name::Name;
 use super::root::{Root, RootRef};
+
+/// A tree that several hold.
+pub(crate) type TreeRef = Shared<TreeState>;
 
 /// All versions of one tree. Its number never changes; its name may.
 pub(crate) struct TreeState {
@@ -16,15 +20,17 @@ pub(crate) struct TreeState {
     /// reader that has seen a root in the slot finds it in the history.
     pub(crate) slot: Slot<Root>,
     history: Mutex<History>,
-    name: Mutex<Arc<str>>,
-    is_deleted: AtomicBool,
+    name: Mutex<Name>,
     /// The greatest id of a node that a visible commit has brought; less for a tree that was created from others'
-    /// nodes. Only the combiner uses it.
+    /// nodes. Only the combiner uses it, and only the combiner changes the word. With [`DELETED`], if the tree is.
     last_id: AtomicU64,
 }
 
+/// No id has this bit.
+const DELETED: u64 = 1 << 63;
+
 impl TreeState {
-    pub(crate) fn new(number: u64, name: Arc<str>, first: RootRef) -> Self {
+    pub(crate) fn new(number: u64, name: &str, first: RootRef) -> Self {
         // It has at least as many ids, and they are in its first record.
         let last_id = AtomicU64::new(first.tree.len());
         Self {
@@ -32,21 +38,19 @@ impl TreeState {
             last_id,
             history: Mutex::new(History::new(first.clone())),
             slot: Slot::new(first),
-            name: Mutex::new(name),
-            is_deleted: AtomicBool::new(false),
+            name: Mutex::new(Name::new(name)),
         }
     }
 
     /// A tree with all its versions. Its source of ids is behind all that were given out before.
-    pub(crate) fn of(number: u64, name: Arc<str>, history: History) -> Self {
+    pub(crate) fn of(number: u64, name: &str, history: History) -> Self {
         let last_id = AtomicU64::new(history.newest().tree.ids().last());
         Self {
             number,
             last_id,
             slot: Slot::new(history.newest().clone()),
             history: Mutex::new(history),
-            name: Mutex::new(name),
-            is_deleted: AtomicBool::new(false),
+            name: Mutex::new(Name::new(name)),
         }
     }
 
@@ -55,17 +59,20 @@ impl TreeState {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn name(&self) -> Arc<str> {
-        Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn name(&self) -> Name {
+        Name::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A commit with this greatest id is about to be published; returns by how much it exceeds the former greatest.
-    /// Called by the combiner only, so relaxed orderings are enough.
+    /// Called by the combiner only, so the word does not change meanwhile.
     #[inline]
     pub(crate) fn bring(&self, last_id: u64) -> u64 {
-        let before = self.last_id.load(Ordering::Relaxed);
+        let word = self.last_id.load(Ordering::Relaxed);
+        let before = word & !DELETED;
         if last_id > before {
-            self.last_id.store(last_id, Ordering::Relaxed);
+            // Release: as in `delete`, if the tree is deleted.
+            self.last_id
+                .store(word & DELETED | last_id, Ordering::Release);
         }
         last_id.saturating_sub(before)
     }
@@ -73,30 +80,31 @@ impl TreeState {
     pub(crate) fn is_deleted(&self) -> bool {
         // Acquire: pairs with the store in `delete`; a reader that sees the flag finds the last version in
         // the slot.
-        self.is_deleted.load(Ordering::Acquire)
+        self.last_id.load(Ordering::Acquire) & DELETED != 0
     }
 
     pub(crate) fn delete(&self) {
-        self.is_deleted.store(true, Ordering::Release);
+        self.last_id.fetch_or(DELETED, Ordering::Release);
     }
 
     /// A deletion is taken back.
     pub(crate) fn undelete(&self) {
-        self.is_deleted.store(false, Ordering::Release);
+        self.last_id.fetch_and(!DELETED, Ordering::Release);
     }
 
-    pub(crate) fn rename(&self, name: Arc<str>) {
+    /// Called by [`Names::rename`](super::names::Names::rename) only.
+    pub(crate) fn rename(&self, name: Name) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     }
 }
 
 /// A tree whose versions stay known, up to the number of a moment, while a checkpoint of that moment is made.
-pub(crate) struct HeldTree(Arc<TreeState>, Hold);
+pub(crate) struct HeldTree(TreeRef, Hold);
 
 impl HeldTree {
-    pub(crate) fn new(state: &Arc<TreeState>, number: u64) -> Self {
+    pub(crate) fn new(state: &TreeRef, number: u64) -> Self {
         let hold = state.history().hold(number);
-        Self(Arc::clone(state), hold)
+        Self(state.clone(), hold)
     }
 }
 

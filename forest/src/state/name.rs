@@ -1,0 +1,90 @@
+//! The name of a tree, in two words if it is short: a forest may have very many trees.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// How many bytes of a name are in place.
+const ROOM: usize = 14;
+
+/// A name. It sorts as its bytes do.
+#[derive(Clone)]
+pub(crate) enum Name {
+    Short { length: u8, bytes: [u8; ROOM] },
+    Long(Arc<Box<str>>),
+}
+
+const _: () = assert!(size_of::<Name>() == 16);
+
+impl Name {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut bytes = [0; ROOM];
+        match (bytes.get_mut(..name.len()), u8::try_from(name.len())) {
+            (Some(place), Ok(length)) => {
+                place.copy_from_slice(name.as_bytes());
+                Self::Short { length, bytes }
+            }
+            _ => Self::Long(Arc::new(name.into())),
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Short { length, bytes } => {
+                let name = str::from_utf8(&bytes[..usize::from(*length)]);
+                name.expect("a name is made of text")
+            }
+            Self::Long(name) => name,
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(name) => name.as_bytes(),
+        }
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Name {}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn names_are_their_texts_and_sort_as_they_do(one in "[aé\u{10FFFF}]{1,9}", other in "[aé\u{10FFFF}]{1,9}") {
+            let names = [&one, &other].map(|name| Name::new(name));
+            prop_assert_eq!(names[0].as_str(), &one);
+            prop_assert_eq!(names[0].cmp(&names[1]), one.cmp(&other));
+            prop_assert_eq!(names[0] == names[1], one == other);
+        }
+    }
+}
