@@ -9,11 +9,15 @@
 //! whatever the others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very
 //! half.
 //!
+//! A line of the program whose parts block is a suspect ([`suspects`](crate::scheduler::threads::suspects)): what a
+//! thief takes of such a fork runs in quarantine, so it holds no worker. While the quarantine has no room, nothing is
+//! stolen from such a fork, and its owner runs the parts.
+//!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
 //! ([`Forks::find_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
 //! bound keeps from all workers wakes the monitor (`respond` in `join.rs`).
 
-use std::{any::Any, collections::HashSet};
+use std::{any::Any, cell::Cell, collections::HashSet, panic::Location, ptr};
 
 use crate::fork::{fork_deque::ForkDeque, in_use::InUse, thief};
 use crate::{
@@ -21,7 +25,7 @@ use crate::{
     scheduler::services::{Forks, HeldBackFork, ThreadFork},
     scheduler::workers::cancel,
     scheduler::workers::shared::Shared,
-    sys::{AtomicU64, Ordering, barrier},
+    sys::{AtomicBool, AtomicU64, AtomicUsize, Ordering, barrier},
 };
 
 /// The fork deques of `shared`.
@@ -30,11 +34,51 @@ pub(super) fn of(shared: &Shared) -> &ForkDeques {
     fork_deques.expect("the crate root creates them")
 }
 
+/// How many threads that were found blocked are checked again in a round of the monitor.
+const RECHECKED_PER_ROUND: usize = 32;
+
 /// See the head of this file.
 pub(crate) struct ForkDeques {
     in_use: InUse<ForkDeque>,
     /// How many steals there were; each gets a number.
     steals: AtomicU64,
+    /// So many jobs may wait in quarantine before no part of a suspect line is stolen. Zero until the monitor knows.
+    room_for_parts: AtomicUsize,
+    /// Whether the lack of room has kept a thief from a part.
+    lacked_room: AtomicBool,
+    /// How many fork deques were noted as blocked and checked again.
+    rechecked: AtomicUsize,
+}
+
+/// From which fork deques workers may steal at this moment. For one walk.
+struct Admission<'a> {
+    fork_deques: &'a ForkDeques,
+    shared: &'a Shared,
+    /// Whether parts of suspect lines may be stolen, too.
+    has_room: bool,
+    /// The line that was asked about last, and whether its parts are suspect.
+    last_asked: Cell<(*const Location<'static>, bool)>,
+}
+
+impl Admission<'_> {
+    fn admits(&self, fork_deque: &ForkDeque) -> bool {
+        (!fork_deque.computes() || self.fork_deques.may_start(self.shared))
+            && (self.has_room || !self.is_suspect(fork_deque.site()))
+    }
+
+    /// Whether the parts of the fork at `site` are kept from the workers.
+    fn is_suspect(&self, site: &'static Location<'static>) -> bool {
+        let (asked, answer) = self.last_asked.get();
+        let is_suspect = match ptr::eq(asked, site) {
+            true => answer,
+            false => self.shared.suspects.include_parts_of(site),
+        };
+        self.last_asked.set((site, is_suspect));
+        if is_suspect {
+            self.fork_deques.lacked_room.store(true, Ordering::Relaxed);
+        }
+        is_suspect
+    }
 }
 
 impl ForkDeques {
@@ -42,6 +86,9 @@ impl ForkDeques {
         ForkDeques {
             in_use: InUse::new(),
             steals: AtomicU64::new(0),
+            room_for_parts: AtomicUsize::new(0),
+            lacked_room: AtomicBool::new(false),
+            rechecked: AtomicUsize::new(0),
         }
     }
 
@@ -74,13 +121,29 @@ impl ForkDeques {
 
     /// Whether a further root fork may compute.
     fn may_start(&self, shared: &Shared) -> bool {
+        let most = shared.workers.len();
         let computing = self.iter().filter(|fork_deque| fork_deque.computes());
-        computing.count() < shared.workers.len()
+        computing.take(most).count() < most
     }
 
-    /// Whether a worker may steal from `fork_deque`.
+    /// Whether a worker may steal from `fork_deque`, in which a root fork has begun.
     pub(super) fn admits(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
-        !fork_deque.computes() || self.may_start(shared)
+        self.admission(shared).admits(fork_deque)
+    }
+
+    fn admission<'a>(&'a self, shared: &'a Shared) -> Admission<'a> {
+        Admission {
+            fork_deques: self,
+            shared,
+            has_room: self.has_room(shared),
+            last_asked: Cell::new((ptr::null(), false)),
+        }
+    }
+
+    /// Whether no line is suspect, or the quarantine has a thread for a part of one.
+    fn has_room(&self, shared: &Shared) -> bool {
+        !shared.suspects.is_any()
+            || shared.quarantine.len() < self.room_for_parts.load(Ordering::Relaxed)
     }
 
     /// The fork deques that have something to steal.
@@ -89,25 +152,43 @@ impl ForkDeques {
             .filter(|fork_deque| fork_deque.deque.has_entries())
     }
 
-    /// Whether `fork_deque` has a stack job from which the bound keeps the workers.
-    fn lacks_thief(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
-        fork_deque.deque.has_entries() && !self.admits(shared, fork_deque)
+    /// Takes back the notes of threads that run again. Not of all in one round: hundreds may be blocked, and to ask the
+    /// system about one takes 10 µs.
+    fn recheck_blocked(&self, is_blocked: &dyn Fn(u32) -> bool) {
+        let noted = || self.iter().filter(|noted| noted.is_noted_as_blocked());
+        let count = noted().count();
+        let first = self.rechecked.load(Ordering::Relaxed) % count.max(1);
+        let checked = RECHECKED_PER_ROUND.min(count);
+        for fork_deque in noted().skip(first).chain(noted()).take(checked) {
+            if !is_blocked(fork_deque.thread_number()) {
+                fork_deque.note_running();
+            }
+        }
+        self.rechecked.store(first + checked, Ordering::Relaxed);
     }
 
     /// Whether a worker has nothing to do, although something is held back, or a scope has parts that nobody has begun.
     fn is_held_back(&self, shared: &Shared) -> bool {
+        if shared.sleepers.sleeping() == 0 {
+            return false;
+        }
+        let admission = self.admission(shared);
         let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
-        shared.sleepers.sleeping() > 0
-            && self
-                .iter()
-                .any(|fork_deque| self.lacks_thief(shared, fork_deque) || lacks_runner(fork_deque))
+        self.iter()
+            .any(|fork_deque| lacks_thief(&admission, fork_deque) || lacks_runner(fork_deque))
     }
+}
+
+/// Whether `fork_deque` has a stack job that no worker may steal.
+fn lacks_thief(admission: &Admission<'_>, fork_deque: &ForkDeque) -> bool {
+    fork_deque.deque.has_entries() && !admission.admits(fork_deque)
 }
 
 impl Forks<Shared> for ForkDeques {
     fn steal_stack_job(&self, shared: &Shared) -> Option<Runnable> {
+        let admission = self.admission(shared);
         self.with_entries()
-            .filter(|fork_deque| self.admits(shared, fork_deque))
+            .filter(|fork_deque| admission.admits(fork_deque))
             .find_map(|fork_deque| thief::steal_from(shared, fork_deque, |_| true))
     }
 
@@ -117,13 +198,15 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {
+        let admission = self.admission(shared);
         self.with_entries()
-            .any(|fork_deque| self.admits(shared, fork_deque))
+            .any(|fork_deque| admission.admits(fork_deque))
     }
 
     fn wants_helpers(&self, shared: &Shared) -> bool {
+        let admission = self.admission(shared);
         self.iter()
-            .any(|fork_deque| fork_deque.is_active() && self.admits(shared, fork_deque))
+            .any(|fork_deque| fork_deque.is_active() && admission.admits(fork_deque))
     }
 
     fn must_find_blocked(&self, shared: &Shared) -> bool {
@@ -131,10 +214,10 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn find_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
-        for fork_deque in self.iter().filter(|noted| noted.is_noted_as_blocked()) {
-            if !is_blocked(fork_deque.thread_number()) {
-                fork_deque.note_running();
-            }
+        self.recheck_blocked(is_blocked);
+        if self.lacked_room.load(Ordering::Relaxed) && self.has_room(shared) {
+            self.lacked_room.store(false, Ordering::Relaxed);
+            wake_for_room(shared);
         }
         if !self.is_held_back(shared) {
             return;
@@ -153,6 +236,10 @@ impl Forks<Shared> for ForkDeques {
         }
     }
 
+    fn set_room_for_parts(&self, room: usize) {
+        self.room_for_parts.store(room, Ordering::Relaxed);
+    }
+
     fn held_back(&self, shared: &Shared) -> Vec<HeldBackFork> {
         let mut scopes = HashSet::new();
         // A scope has one such root fork for each of its runners.
@@ -160,11 +247,13 @@ impl Forks<Shared> for ForkDeques {
             let scope = fork_deque.scope_with_parts();
             scope.is_some_and(|scope| scopes.insert(scope))
         };
+        let admission = self.admission(shared);
         let is_held_back = |fork_deque: &&ForkDeque| {
-            self.lacks_thief(shared, fork_deque)
-                || !self.admits(shared, fork_deque) && is_new_scope(fork_deque)
+            lacks_thief(&admission, fork_deque)
+                || !admission.admits(fork_deque) && is_new_scope(fork_deque)
         };
-        let forks = self.iter().filter(is_held_back);
+        let active = self.iter().filter(|fork_deque| fork_deque.is_active());
+        let forks = active.filter(is_held_back);
         let named = forks.map(|fork_deque| HeldBackFork {
             site: fork_deque.site(),
             job: fork_deque.job(),

@@ -51,7 +51,12 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// the monitor.
     fn find_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
-    /// The forks whose parts no other thread may begin at present, because too many root forks compute.
+    /// So many parts of suspect lines may wait for threads of the quarantine; while as many jobs wait there, no thief
+    /// takes such a part. Called by the monitor in each round while kinds of jobs are suspect.
+    fn set_room_for_parts(&self, room: usize);
+
+    /// The forks whose parts no other thread may begin at present, because too many root forks compute, or because the
+    /// parts block and the quarantine has no thread for them.
     fn held_back(&self, shared: &S) -> Vec<HeldBackFork>;
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has prepared

@@ -33,13 +33,19 @@ pub(super) fn run(shared: &Arc<Shared>) {
         .note_ends_of_forks(|job| is_fork(shared, job));
     let round = shared.detached.check(shared.config.stuck_after);
     start_for_quarantine(shared, &round);
+    tell_thieves_of_room(shared);
     for overdue in &round.overdue {
         let job = overdue.job.header();
         if is_before_callbacks(job) {
             shared.detached.excuse(&overdue.job);
             continue;
         }
-        let may_fork = matches!(overdue.cause, Cause::Continued | Cause::Visits);
+        let may_fork = match overdue.cause {
+            Cause::Continued | Cause::Visits => true,
+            // A part that computes; its line is suspect for others that block.
+            Cause::Quarantined => job.is_part(),
+            Cause::Announced | Cause::Retaken => false,
+        };
         let is_excused = may_fork && !overdue.counts_in_fork;
         if is_excused && is_fork(shared, &overdue.job) {
             shared.detached.is_in_fork(&overdue.job);
@@ -116,6 +122,15 @@ fn room_for_quarantine(shared: &Shared) -> usize {
     shared.pool.free(shared).saturating_sub(left)
 }
 
+/// Tells the thieves of forks how many parts of suspect lines may wait for a thread: no more than get one in the next
+/// round. The job that has forked a part must not wait for the quarantine, and runs what nobody has taken itself.
+fn tell_thieves_of_room(shared: &Shared) {
+    if shared.suspects.is_any() {
+        let room = room_for_quarantine(shared).min(STARTS_PER_ROUND);
+        shared.forks.set_room_for_parts(room);
+    }
+}
+
 /// How many spare threads the quarantine leaves.
 fn left_for_workers(shared: &Shared) -> usize {
     let spare = shared.config.spare_threads;
@@ -161,7 +176,7 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
         return;
     }
     job.header().extensions.tell_that_it_takes_long();
-    let counts = counts_in_fork && !job.header().is_part() && has_quarantine(shared);
+    let counts = counts_in_fork && has_quarantine(shared);
     if counts || !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
@@ -174,8 +189,7 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
 pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
     let most = left_for_workers(shared).saturating_add(in_waits);
-    // The parts of a fork are few, and the job that waits for them must not wait for the quarantine.
-    if !job.header().is_part() && shared.detached.announced_exceed(most) {
+    if shared.detached.announced_exceed(most) {
         shared.suspects.note_offence(job.header(), Instant::now());
     }
 }

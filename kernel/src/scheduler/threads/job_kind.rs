@@ -1,7 +1,7 @@
 //! Kinds of jobs, as the [suspects](crate::scheduler::threads::suspects) are told apart.
 //!
 //! The code of a job is its spawn site and the type of its future; that of a job that runs a callback is the
-//! callback's. What the job does at a moment, if it says so ([`WorkKind`]), narrows this down.
+//! callback's; that of a part of a fork is the line of the fork. What the job does at a moment, if it says so ([`WorkKind`]), narrows this down.
 
 use std::{panic::Location, ptr};
 
@@ -20,17 +20,26 @@ enum CodeType {
     Future(&'static VTable),
     /// The name of the closure's type.
     Callback(fn() -> &'static str),
+    /// Parts of a fork: the site is that of the outermost call.
+    Parts,
 }
 
 impl Code {
     pub(super) fn of(job: &Header) -> Code {
         match UnitName::of_running(job) {
             Some(callback) => Code::of_callback(callback),
+            None if job.is_part() => Code::of_parts(job.extensions.site()),
             None => Code {
                 site: job.extensions.site(),
                 of: CodeType::Future(job.vtable),
             },
         }
+    }
+
+    /// The code of the parts of the fork that was called at `site`.
+    pub(super) fn of_parts(site: &'static Location<'static>) -> Code {
+        let of = CodeType::Parts;
+        Code { site, of }
     }
 
     pub(super) fn of_callback(callback: UnitName) -> Code {
@@ -51,6 +60,7 @@ impl PartialEq for Code {
             (CodeType::Callback(own), CodeType::Callback(other)) => {
                 ptr::fn_addr_eq(own, other) || own() == other()
             }
+            (CodeType::Parts, CodeType::Parts) => true,
             _ => false,
         };
         is_one_site && is_one_type()
@@ -64,6 +74,7 @@ impl std::fmt::Debug for Code {
         let name = match self.of {
             CodeType::Future(vtable) => (vtable.type_name)(),
             CodeType::Callback(name) => name(),
+            CodeType::Parts => "part of a fork",
         };
         write!(f, "{name} at {}", self.site)
     }

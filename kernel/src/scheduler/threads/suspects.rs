@@ -38,6 +38,10 @@
 //! whether the next one is of a suspect kind, and puts such a one into quarantine as a job of its own. A callback has
 //! no record of short runs. While all fresh jobs are suspect, so are callbacks that run once.
 //!
+//! The parts of a fork are a kind of their own: the line of the fork. Those of a suspect line that a thief takes go to
+//! quarantine, too. While it is full, no thief takes any, so that the owner runs them itself
+//! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)).
+//!
 //! A burst of jobs that announce that they block offends without a report: see
 //! [`note_announced`](super::detached_round::note_announced).
 //!
@@ -46,6 +50,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    panic::Location,
     time::Instant,
 };
 
@@ -120,6 +125,13 @@ impl Suspects {
     /// Whether `job`, which is running, must not continue on a worker. Any thread.
     pub(crate) fn includes(&self, job: &Header) -> bool {
         job.may_be_quarantined() && Suspect::is_among(lock(&self.records).suspects(), job)
+    }
+
+    /// Whether parts of the fork that was called at `site` must not run on a worker. Any thread.
+    pub(crate) fn include_parts_of(&self, site: &'static Location<'static>) -> bool {
+        let parts = Code::of_parts(site);
+        let keeps = |suspect: Suspect| suspect.kind.code.is_none_or(|code| code == parts);
+        lock(&self.records).suspects().any(keeps)
     }
 
     /// Changes the records, and tells the loops if other kinds are suspect now.
