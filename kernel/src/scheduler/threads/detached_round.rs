@@ -13,7 +13,7 @@ use crate::{
     report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
-            detached_run::{Cause, Round, RunningCode},
+            detached_run::{Cause, Overdue, Round, RunningCode},
             held_up, quarantine,
             serve::{self, NoQuarantineThread},
             suspect_records::LongRun,
@@ -40,14 +40,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             shared.detached.excuse(&overdue.job);
             continue;
         }
-        let may_fork = match overdue.cause {
-            Cause::Continued | Cause::Visits => true,
-            // A part that computes; its line is suspect for others that block.
-            Cause::Quarantined => job.is_part(),
-            Cause::Announced | Cause::Retaken => false,
-        };
-        let is_excused = may_fork && !overdue.counts_in_fork;
-        if is_excused && is_fork(shared, &overdue.job) {
+        if is_excused_by_fork(shared, overdue) {
             shared.detached.is_in_fork(&overdue.job);
             continue;
         }
@@ -114,6 +107,17 @@ pub(super) fn run_without_memory(shared: &Arc<Shared>) {
         // If another took the thread, the next round tries again.
         let _started = serve::start_quarantine(shared);
     }
+}
+
+/// Whether the job, which was not known to be in a fork when the run was judged, is in one that computes.
+fn is_excused_by_fork(shared: &Shared, overdue: &Overdue) -> bool {
+    let may_fork = match overdue.cause {
+        Cause::Continued | Cause::Visits => true,
+        // Its line is suspect because of other parts, which block.
+        Cause::Quarantined => overdue.job.header().is_part(),
+        Cause::Announced | Cause::Retaken => false,
+    };
+    may_fork && !overdue.counts_in_fork && is_fork(shared, &overdue.job)
 }
 
 /// How many more threads may run quarantined jobs: some threads are left for retaken workers.
