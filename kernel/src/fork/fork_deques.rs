@@ -35,7 +35,7 @@ pub(super) fn of(shared: &Shared) -> &ForkDeques {
 }
 
 /// How many threads that were found blocked are checked again in a round of the monitor.
-const RECHECKED_PER_ROUND: usize = 32;
+const RECHECKED_PER_ROUND: usize = 8;
 
 /// See the head of this file.
 pub(crate) struct ForkDeques {

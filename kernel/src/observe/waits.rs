@@ -36,7 +36,7 @@ pub struct Waits {
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
     /// Forks with parts that no further thread may begin at present, because as many forks compute as there are
-    /// workers.
+    /// workers, or because parts of that line block and no spare thread is free for another one.
     pub held_back_forks: Vec<HeldBackParts>,
 }
 
@@ -60,7 +60,8 @@ impl fmt::Display for HeldBackParts {
             write!(f, ", which is in {by},")?;
         }
         f.write_str(
-            " wait for a thread that runs it, because as many forks compute as there are workers",
+            " wait for a thread that runs it, because as many forks compute as there are workers, or because such parts block \
+             and no spare thread is free",
         )
     }
 }
