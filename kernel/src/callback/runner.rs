@@ -126,7 +126,7 @@ unsafe fn quarantine(shared: &Shared, callback: CallbackPtr) {
     let job = new_runner(shared.id(), only, true);
     job.header().set_body_bit(body_bit::OF_ONE_UNIT);
     job.header().extensions.lock().running_unit = Some(name);
-    shared.quarantine.push(job);
+    shared.quarantine.push(job, &shared.suspects);
 }
 
 fn discard_all(mut callbacks: EntryQueue) {

@@ -5,7 +5,7 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
             detached_run::{Cause, Overdue, Round, RunningCode},
             held_up, quarantine,
             serve::{self, NoQuarantineThread},
-            suspect_records::LongRun,
+            suspect_records::record::LongRun,
         },
         workers::{ready, shared::Shared},
     },
@@ -24,6 +24,9 @@ use crate::{
 
 /// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
 const STARTS_PER_ROUND: usize = 64;
+
+/// How long a round checks the jobs that wait in quarantine, at most.
+const CHECK: Duration = Duration::from_micros(100);
 
 /// Reports the jobs that exceed the bound on detached threads, and starts threads for the quarantine.
 pub(super) fn run(shared: &Arc<Shared>) {
@@ -89,10 +92,25 @@ pub(super) fn run(shared: &Arc<Shared>) {
     for job in &round.long {
         note_long_run(shared, job);
     }
+    check_suspects(shared, now);
+}
+
+/// While no thread is free for the quarantine: keeps kinds suspect whose next offender would take one of the threads
+/// that are left, and clears those that hold none. In any case clears those whose time is over.
+fn check_suspects(shared: &Shared, now: Instant) {
     if room_for_quarantine(shared) == 0 {
         shared
             .suspects
             .prolong(|| shared.detached.unannounced_jobs(), now);
+        if room_for_trials(shared) == 0 {
+            shared.suspects.prolong_all(now);
+        }
+        // Without a thread for a worker that is retaken, a job that holds one is not in the list.
+        if shared.pool.has_spare_thread(shared) {
+            let holders = || shared.detached.jobs();
+            let workers = shared.workers.len();
+            shared.suspects.clear_unheld(holders, workers, now);
+        }
     } else if shared.quarantine.len() == 0 {
         // The pool is no longer full: the next time that it is, a report says so again.
         shared.at_bound.store(false, Ordering::Relaxed);
@@ -135,6 +153,17 @@ fn tell_thieves_of_room(shared: &Shared) {
     }
 }
 
+/// How many more threads may run jobs that are tried: half of those that are left for workers, too.
+fn room_for_trials(shared: &Shared) -> usize {
+    let left = left_for_workers(shared);
+    shared.pool.free(shared).saturating_sub(left / 2)
+}
+
+/// Whether no thread of the quarantine is one of those that are left for workers.
+pub(super) fn is_within_share(shared: &Shared) -> bool {
+    shared.pool.free(shared) >= left_for_workers(shared)
+}
+
 /// How many spare threads the quarantine leaves.
 fn left_for_workers(shared: &Shared) -> usize {
     let spare = shared.config.spare_threads;
@@ -155,9 +184,16 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     let most = quarantine::share_of_spare_threads(shared.config.spare_threads);
     let room = room_for_quarantine(shared);
     if room == 0 {
-        ready::inject_all(shared, shared.quarantine.take_released(&shared.suspects));
+        let begin = Instant::now();
+        let has_time = || begin.elapsed() < CHECK;
+        let released = shared.quarantine.take_released(&shared.suspects, has_time);
+        ready::inject_all(shared, released);
     }
-    let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
+    let places = match room {
+        0 => shared.quarantine.tried().min(room_for_trials(shared)),
+        room => waiting.min(room),
+    };
+    let starts = wanted.min(places).min(STARTS_PER_ROUND);
     let mut refusals = (0..starts).filter_map(|_| serve::start_quarantine(shared).err());
     match refusals.next() {
         Some(NoQuarantineThread::Refused(error)) => serve::report_refused_thread(shared, &error),

@@ -11,6 +11,8 @@
 //!   other longer than the bound.
 //! - A thread takes one job after the other until the queue is empty. Then it *lingers*: for a moment the next job
 //!   wakes it, and need not wait for the monitor. No more threads linger than there are workers.
+//! - While all jobs are suspect, one job of each code is [tried](crate::scheduler::threads::suspect_records::trials)
+//!   before all others, if need be on some of the threads that are left for workers.
 //!
 //! Some spare threads are left for workers that are retaken. Beyond that bound the jobs wait for a thread, and the
 //! workers continue to serve all others.
@@ -27,7 +29,7 @@ use std::{
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::injector::JobBatch,
-    scheduler::threads::suspects::Suspects,
+    scheduler::threads::{suspect_records::trials::Turn, suspects::Suspects},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -39,14 +41,18 @@ pub(super) fn share_of_spare_threads(spare: usize) -> usize {
 
 /// How long a thread lingers: longer than two rounds of the monitor.
 const LINGER: Duration = Duration::from_millis(2);
-/// How many queued jobs a round checks for whether a worker may run them.
+/// How many queued jobs are checked under one lock for whether a worker may run them. A round checks as many at least.
 const CHECKED_AT_ONCE: usize = 64;
+/// A round checks this part of the queue at most.
+const CHECKED_PART: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
     queue: Mutex<QuarantineQueue>,
     /// The length of the queue, for callers that only ask. Written under the lock.
     len: AtomicUsize,
+    /// How many of them are to be tried. Written under the lock.
+    tried: AtomicUsize,
     /// Threads that were given the queue and have not taken from it yet.
     starting: AtomicUsize,
     /// The threads that wait for the next job, and how many.
@@ -58,6 +64,8 @@ pub(crate) struct Quarantine {
 /// this lap come before the others. A lap checks each job that was there when it began, and none that has come since:
 /// however many come, it ends.
 struct QuarantineQueue {
+    /// The jobs that are tried before all others. They are few, and each round checks them all.
+    tried: JobBatch<Header>,
     checked: JobBatch<Header>,
     others: JobBatch<Header>,
     /// How many of the others belong to this lap.
@@ -66,7 +74,8 @@ struct QuarantineQueue {
 
 impl QuarantineQueue {
     fn pop(&mut self) -> Option<*mut Header> {
-        self.checked.pop().or_else(|| self.pop_other())
+        let tried = self.tried.pop().or_else(|| self.checked.pop());
+        tried.or_else(|| self.pop_other())
     }
 
     /// Takes the first of the others, which belongs to this lap if any of them does.
@@ -82,7 +91,7 @@ impl QuarantineQueue {
         self.left_of_lap = self.others.len();
     }
 
-    /// Takes the jobs that are to be checked next.
+    /// Takes some of the jobs that are to be checked next.
     fn take_unchecked(&mut self) -> JobBatch<Header> {
         if self.left_of_lap == 0 {
             self.begin_lap();
@@ -97,7 +106,7 @@ impl QuarantineQueue {
     }
 
     fn len(&self) -> usize {
-        self.checked.len() + self.others.len()
+        self.tried.len() + self.checked.len() + self.others.len()
     }
 }
 
@@ -105,11 +114,13 @@ impl Quarantine {
     pub(crate) fn new() -> Quarantine {
         Quarantine {
             queue: Mutex::new(QuarantineQueue {
+                tried: JobBatch::new(),
                 checked: JobBatch::new(),
                 others: JobBatch::new(),
                 left_of_lap: 0,
             }),
             len: AtomicUsize::new(0),
+            tried: AtomicUsize::new(0),
             starting: AtomicUsize::new(0),
             lingering: Mutex::new(Vec::new()),
             lingerers: AtomicUsize::new(0),
@@ -138,20 +149,35 @@ impl Quarantine {
         self.len.load(Ordering::Acquire)
     }
 
+    /// How many jobs wait to be tried.
+    pub(super) fn tried(&self) -> usize {
+        // Relaxed: a count for the monitor's decision.
+        self.tried.load(Ordering::Relaxed)
+    }
+
     fn change<R>(&self, change: impl FnOnce(&mut QuarantineQueue) -> R) -> R {
         let mut queue = lock(&self.queue);
         let answer = change(&mut queue);
         // Release: a thread that sees the length finds the jobs.
         self.len.store(queue.len(), Ordering::Release);
+        self.tried.store(queue.tried.len(), Ordering::Relaxed);
         answer
     }
 
-    /// Queues a job. Any thread.
-    pub(crate) fn push(&self, job: Runnable) {
+    /// Queues a job, which goes there because of `suspects`. Any thread.
+    pub(crate) fn push(&self, job: Runnable, suspects: &Suspects) {
+        let turn = suspects.turn(job.header());
         let mut batch = JobBatch::new();
         // SAFETY: the runnable's right goes into the batch.
         unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
-        self.change(|queue| queue.others.append(batch));
+        self.change(|queue| match turn {
+            Turn::First => {
+                batch.append(mem::replace(&mut queue.tried, JobBatch::new()));
+                queue.tried = batch;
+            }
+            Turn::Tried => queue.tried.append(batch),
+            Turn::Last => queue.others.append(batch),
+        });
         // Pairs with the fence in `linger`: the thread sees the job, or is seen here.
         fence(Ordering::SeqCst);
         if self.lingerers.load(Ordering::Relaxed) > 0 {
@@ -197,29 +223,41 @@ impl Quarantine {
         self.len() > 0
     }
 
-    /// Checks the next jobs, and takes those that a worker may run. These are jobs whose kinds are no longer suspect,
-    /// and cancelled jobs, which end on the worker, unless the kind's destructors take long. The others keep their
-    /// places. Called by the monitor while there is no thread for them.
-    pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
-        let (mut released, mut stay) = (JobBatch::new(), JobBatch::new());
+    /// Checks the jobs that are to be tried, and the next of the others, and takes those that a worker may run. These
+    /// are jobs whose kinds are no longer suspect, and cancelled jobs, which end on the worker, unless the kind's
+    /// destructors take long. The others keep their places. Checks a part of the queue, so that a lap ends soon however
+    /// long the queue is, and stops as soon as `has_time` says no. Called by the monitor while there is no thread for
+    /// them.
+    pub(crate) fn take_released(
+        &self,
+        suspects: &Suspects,
+        mut has_time: impl FnMut() -> bool,
+    ) -> JobBatch<Header> {
         // Checked without the lock. A thread that gets free meanwhile takes one behind them.
-        let mut unchecked = self.change(QuarantineQueue::take_unchecked);
-        while let Some(job) = unchecked.pop() {
-            // SAFETY: the queue held the job's right to run, which keeps it alive.
-            let header = unsafe { &*job };
-            if header.state.is_cancelled() {
-                // So that a worker does not send it back.
-                header.prove();
+        let tried = self.change(|queue| mem::replace(&mut queue.tried, JobBatch::new()));
+        let (mut released, tried) = check(tried, suspects);
+        // Behind one that has come first meanwhile.
+        self.change(|queue| queue.tried.append(tried));
+        let mut left = (self.len() / CHECKED_PART).max(1);
+        loop {
+            let unchecked = self.change(QuarantineQueue::take_unchecked);
+            let checked = unchecked.len();
+            let (taken, stay) = check(unchecked, suspects);
+            released.append(taken);
+            self.change(|queue| queue.checked.append(stay));
+            left = left.saturating_sub(checked);
+            if left == 0 || checked == 0 || !has_time() {
+                return released;
             }
-            let batch = match suspects.includes(header) {
-                true => &mut stay,
-                false => &mut released,
-            };
-            // SAFETY: the right to run goes into the batch.
-            unsafe { batch.push(job) };
         }
-        self.change(|queue| queue.checked.append(stay));
-        released
+    }
+
+    /// Takes the job that is to be tried next. Any thread.
+    pub(super) fn pop_tried(&self) -> Option<Runnable> {
+        match self.tried() {
+            0 => None,
+            _ => Some(runnable(self.change(|queue| queue.tried.pop())?)),
+        }
     }
 
     /// Takes the job that waits longest. Any thread.
@@ -227,121 +265,39 @@ impl Quarantine {
         if self.len() == 0 {
             return None;
         }
-        let job = self.change(QuarantineQueue::pop)?;
-        let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
-        // SAFETY: the queue held the job's right to run.
-        Some(unsafe { Runnable::new(job) })
+        Some(runnable(self.change(QuarantineQueue::pop)?))
     }
+}
+
+/// A job that was taken from the queue.
+fn runnable(job: *mut Header) -> Runnable {
+    let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
+    // SAFETY: the queue held the job's right to run.
+    unsafe { Runnable::new(job) }
+}
+
+/// The jobs that a worker may run, and those that stay.
+fn check(
+    mut unchecked: JobBatch<Header>,
+    suspects: &Suspects,
+) -> (JobBatch<Header>, JobBatch<Header>) {
+    let (mut released, mut stay) = (JobBatch::new(), JobBatch::new());
+    while let Some(job) = unchecked.pop() {
+        // SAFETY: the queue held the job's right to run, which keeps it alive.
+        let header = unsafe { &*job };
+        if header.state.is_cancelled() {
+            // So that a worker does not send it back.
+            header.prove();
+        }
+        let batch = match suspects.includes(header) {
+            true => &mut stay,
+            false => &mut released,
+        };
+        // SAFETY: the right to run goes into the batch.
+        unsafe { batch.push(job) };
+    }
+    (released, stay)
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{job::testing, scheduler::threads::suspect_records::MEMORY};
-
-    #[test]
-    fn a_spare_thread_is_left_for_workers_and_one_runs_quarantined_jobs() {
-        let most = [0, 1, 2, 7, 8, 9, 512].map(share_of_spare_threads);
-        assert_eq!(most, [0, 1, 1, 6, 7, 7, 448]);
-    }
-
-    /// How many jobs are queued: so many that the last of them are checked in the third round.
-    const JOBS: usize = 2 * CHECKED_AT_ONCE + 10;
-
-    /// A queue of jobs of a suspect kind, and their addresses.
-    fn full_queue() -> (Quarantine, Suspects, Vec<*mut Header>) {
-        let (quarantine, suspects) = (Quarantine::new(), Suspects::default());
-        let push = |_| {
-            let job = testing::runnable();
-            let address = job.ptr().as_raw().as_ptr();
-            quarantine.push(job);
-            address
-        };
-        let jobs: Vec<_> = (0..JOBS).map(push).collect();
-        // SAFETY: the queue keeps the job alive.
-        let first = unsafe { &*jobs[0] };
-        suspects.note_offence(first, Instant::now());
-        (quarantine, suspects, jobs)
-    }
-
-    /// The first jobs of the queue, which are leaked.
-    fn taken(quarantine: &Quarantine, most: usize) -> Vec<*mut Header> {
-        let pop = |_| Some(quarantine.pop()?.into_ptr().as_raw().as_ptr());
-        (0..most).map_while(pop).collect()
-    }
-
-    #[test]
-    fn jobs_that_stay_keep_their_places() {
-        for rounds in 1..=8 {
-            let (quarantine, suspects, jobs) = full_queue();
-            for _ in 0..rounds {
-                assert_eq!(quarantine.take_released(&suspects).len(), 0);
-                assert_eq!(quarantine.len(), JOBS);
-            }
-            assert!(taken(&quarantine, JOBS) == jobs, "{rounds} rounds");
-            assert_eq!(quarantine.len(), 0);
-        }
-    }
-
-    #[test]
-    fn each_job_is_checked_in_turn_also_while_threads_take_the_first_and_others_come() {
-        let (quarantine, suspects, jobs) = full_queue();
-        let cancelled = jobs[JOBS - 1];
-        // SAFETY: the queue keeps the job alive.
-        let cancelled_job = unsafe { &*cancelled };
-        let _owes = cancelled_job.state.cancel();
-        let mut released = Vec::new();
-        for round in 0..3 {
-            assert!(released.is_empty(), "round {round}");
-            assert!(taken(&quarantine, 1) == jobs[round..=round]);
-            quarantine.push(testing::runnable());
-            let mut batch = quarantine.take_released(&suspects);
-            released.extend(std::iter::from_fn(|| batch.pop()));
-        }
-        assert!(released == [cancelled]);
-        assert!(taken(&quarantine, JOBS - 4) == jobs[3..JOBS - 1]);
-        assert_eq!(taken(&quarantine, JOBS).len(), 3, "those that came");
-    }
-
-    #[test]
-    fn each_job_is_checked_however_many_come_meanwhile() {
-        let (quarantine, suspects, jobs) = full_queue();
-        let mut expected = jobs.clone();
-        let cancelled = expected.remove(0);
-        let mut released = Vec::new();
-        let mut rounds = 0..JOBS;
-        while released.is_empty() {
-            // The next lap begins once all that were there have been checked: in round 3.
-            let round = rounds.next().expect("a job that is not checked again");
-            if round == 1 {
-                // SAFETY: the queue keeps the job alive, which has been checked once.
-                let _owes = unsafe { &*cancelled }.state.cancel();
-            }
-            for _ in 0..CHECKED_AT_ONCE {
-                let job = testing::runnable();
-                expected.push(job.ptr().as_raw().as_ptr());
-                quarantine.push(job);
-            }
-            let mut batch = quarantine.take_released(&suspects);
-            released.extend(std::iter::from_fn(|| batch.pop()));
-        }
-        assert!(released == [cancelled]);
-        assert!(taken(&quarantine, usize::MAX) == expected, "their places");
-    }
-
-    #[test]
-    fn all_jobs_of_a_kind_that_is_no_longer_suspect_are_released() {
-        let (quarantine, suspects, mut jobs) = full_queue();
-        assert_eq!(quarantine.take_released(&suspects).len(), 0);
-        suspects.expire(Instant::now() + MEMORY);
-        let mut released = JobBatch::new();
-        for _ in 0..4 {
-            released.append(quarantine.take_released(&suspects));
-        }
-        let mut released: Vec<_> = std::iter::from_fn(|| released.pop()).collect();
-        released.sort();
-        jobs.sort();
-        assert!(released == jobs);
-        assert_eq!(quarantine.len(), 0);
-    }
-}
+mod tests;

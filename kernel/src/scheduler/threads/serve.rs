@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+mod quarantined;
+
 use std::{
     cell::Cell,
     sync::Arc,
@@ -14,18 +16,16 @@ use std::{
 
 use crate::{
     biased_lock::Lease,
-    job::JobRef,
     memory,
     report::{self, NoSpareThread},
     scheduler::{
         stackful::stack_context::{self, Duty, Flow},
         threads::{
             detached_end,
-            detached_run::{Activity, Cause, DetachedRun, ListedRun, RunningCode},
+            detached_run::ListedRun,
             evict,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
             round_memory,
-            senders::Sends,
         },
         workers::{
             context::{self, Context},
@@ -193,74 +193,6 @@ impl PoolService<'_> {
         self.shared.trims.note_seen(handoff.worker, trims_seen);
         self.worker_loop
             .begin(&self.shared.workers[handoff.worker], handoff.lease);
-    }
-
-    /// Runs jobs of the quarantine, until there is none, or one is pinned to this thread, or a worker needs it more.
-    fn run_quarantined(&self) -> Flow {
-        self.shared.quarantine.end_start();
-        while !self.shared.is_stopped() {
-            if let Some(orphan) = take_orphan(self.shared) {
-                self.begin(&orphan);
-                break;
-            }
-            let Some(job) = self.shared.quarantine.pop() else {
-                if self.lingers() {
-                    continue;
-                }
-                break;
-            };
-            let (ptr, since) = (job.ptr(), Instant::now());
-            let run = DetachedRun {
-                // SAFETY: the runnable keeps the job alive.
-                job: unsafe { JobRef::new_for(ptr) },
-                activity: Activity::Compute,
-                cause: Cause::Quarantined,
-                since,
-                sends: Sends::here(),
-                code: RunningCode::Own,
-            };
-            let number = self.shared.thread_number();
-            self.shared.detached.add(number, run);
-            self.in_quarantine.set(true);
-            // The thread owns no worker, so the run ends like one whose lease was revoked.
-            let end = self.worker_loop.run_from(job);
-            ready::inject_all(self.shared, self.member.outbox.take());
-            if self.worker_loop.is_held() {
-                // The job had its stack suspended, and ended while the thread served a worker.
-                return match end {
-                    Err(ServeEnd::Stopped) => Flow::End,
-                    _ => Flow::Continue,
-                };
-            }
-            if self.in_quarantine.get() && since.elapsed() < self.shared.config.stuck_after / 2 {
-                // SAFETY: the list of detached threads keeps the job alive until the run is taken out of it below.
-                unsafe { ptr.header() }.prove();
-            }
-            if self.end_quarantined_run() == Flow::End {
-                return Flow::End;
-            }
-            if self.member.pinned.has_pinned_jobs() {
-                break;
-            }
-        }
-        Flow::Continue
-    }
-
-    /// Waits for a moment for another job of the quarantine, unless others need the thread. Whether there is one.
-    fn lingers(&self) -> bool {
-        let (shared, pinned) = (self.shared, &self.member.pinned);
-        !pinned.has_pinned_jobs()
-            && shared.suspects.is_any()
-            && shared.pool.has_spare_thread(shared)
-            && shared.quarantine.linger(shared.workers.len())
-    }
-
-    /// Takes the thread out of the list of detached threads, if a job of the quarantine put it there.
-    fn end_quarantined_run(&self) -> Flow {
-        match self.in_quarantine.take() {
-            true => self.end_detached_run(),
-            false => Flow::Continue,
-        }
     }
 
     /// The thread is no longer detached. It ends if its priority stays lowered, unless jobs are pinned to it.

@@ -3,244 +3,42 @@
 //! Kinds of one family become one suspect kind once some of them are suspect, and families likewise. From then on the
 //! offences of the whole are noted for it alone, apart from those of known work. So the records stay few, however many
 //! kinds of one code a burst consists of; and of codes a program has a limited number. Once kinds of very many codes
-//! are suspect, so are all fresh jobs.
+//! are suspect, so are all jobs ([`trials`]).
 
-use std::time::{Duration, Instant};
+mod clearing;
+pub(super) mod record;
+pub(super) mod suspect;
+pub(super) mod trials;
+
+use std::time::Instant;
 
 use crate::{
     job::Header,
-    scheduler::threads::job_kind::{Code, CurrentWork, JobKind, Width},
+    scheduler::threads::{
+        job_kind::{Code, CurrentWork, JobKind, Width},
+        suspect_records::{
+            clearing::Clearing,
+            record::{LongRun, MEMORY, Offence, Record},
+            suspect::Suspect,
+            trials::{Trials, Turn},
+        },
+    },
 };
 
-/// A kind is suspect for this long after its last offence.
-pub(super) const MEMORY: Duration = Duration::from_secs(1);
-/// The number of long runs of one kind within [`MEMORY`] that make it suspect. As many of one job are reported as the
-/// job's.
-const LONG_RUNS: u32 = 4;
-/// The number of long runs of one kind that are reported as the kind's. They are more than [`LONG_RUNS`], so that a
-/// single job that has them is reported first, by its own name.
-const KIND_NAMED: u32 = 4 * LONG_RUNS;
-/// The number of exempt offenders that make a kind strict.
-pub(super) const EXEMPT_OFFENDERS: u32 = 8;
 /// The number of suspect kinds of a family that make the family suspect; and of families with suspect kinds that make
 /// all work suspect that has a family.
 pub(super) const WIDENING: usize = 4;
 /// So many suspect kinds without a family make all work of their code suspect that has a number and no family. They are
 /// more, because nothing says that such kinds have anything in common.
 pub(super) const WIDENING_WITHOUT_FAMILY: usize = 4 * WIDENING;
-/// So many codes with a suspect kind make all jobs suspect that are fresh ([`is_fresh`]).
+/// So many codes with a suspect kind make all jobs suspect.
 pub(super) const WIDENING_TO_ALL: usize = 16;
-/// The most jobs of one kind whose long runs are counted within [`MEMORY`], or that are remembered as reported for
-/// them.
-const COUNTED_JOBS: usize = 64;
-/// A job that was reported for several long runs is not forgotten as long as it has had several within this time.
-const NAMED_MEMORY: Duration = Duration::from_secs(4);
-
-/// A suspect kind, as a worker's loop knows it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Suspect {
-    pub(super) kind: JobKind,
-    is_strict: bool,
-    ends_long: bool,
-}
-
-impl Suspect {
-    /// Whether `job`, which does `work`, must not run on a worker.
-    fn keeps(self, job: &Header, work: CurrentWork) -> bool {
-        if !self.kind.includes(work) {
-            return false;
-        }
-        if job.state.is_cancelled() {
-            // One that left the quarantine was made proven: see `Quarantine::take_released`.
-            return self.ends_long || !job.is_proven();
-        }
-        let is_exempt = match self.kind.width {
-            Width::Work(0) => job.is_proven(),
-            // The job's short runs say nothing about work that it has just begun.
-            Width::Work(_) => false,
-            Width::Family(_) | Width::Families => work.is_known,
-            Width::All => return is_fresh(job, work),
-        };
-        self.is_strict || !is_exempt
-    }
-
-    /// Whether `job` must not run on a worker while these are the suspects.
-    pub(super) fn is_among(suspects: impl Iterator<Item = Suspect> + Clone, job: &Header) -> bool {
-        let code = Code::of(job);
-        let of_code = |suspect: &Suspect| suspect.kind.code.is_none_or(|it| it == code);
-        let mut suspects = suspects.filter(of_code).peekable();
-        if suspects.peek().is_none() {
-            return false;
-        }
-        let work = CurrentWork::of(job);
-        let is_all = |suspect: &Suspect| suspect.kind == JobKind::ALL;
-        // Last, because it may note that the job is proven, which exempts it from others.
-        let is_kept = suspects
-            .clone()
-            .any(|it| !is_all(&it) && it.keeps(job, work));
-        is_kept || suspects.any(|it| is_all(&it) && it.keeps(job, work))
-    }
-}
-
-/// Whether nothing speaks for `job`, which does `work` of a code that need not have offended: it is not known work, and
-/// if it does not say what it does, it is not proven and has never waited.
-fn is_fresh(job: &Header, work: CurrentWork) -> bool {
-    // Noted, so that the answer is the same while the job runs.
-    job.prove_if_it_waited();
-    match work.number {
-        0 => !job.is_proven(),
-        _ => !work.is_known,
-    }
-}
-
-/// What the caller must do about a long run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LongRun {
-    /// It was one of several of the same job: report the job.
-    Again,
-    /// It was one of several of the same kind: report the kind.
-    OfKind,
-    Noted,
-}
-
-/// A job exceeded the bound, or its kind has become suspect without that.
-#[derive(Clone, Copy)]
-pub(super) struct Offence {
-    /// Whether the job was exempt until now: proven, or known work.
-    pub(super) was_exempt: bool,
-    /// Whether a cancel was ending the job.
-    pub(super) ends_long: bool,
-}
-
-/// What the monitor knows of one kind.
-pub(super) struct Record {
-    kind: JobKind,
-    /// The family that the kind has, or is; none (0) if neither. If the kind is all families: that of the last
-    /// offender.
-    family: u64,
-    /// The last offence or long run.
-    last: Instant,
-    /// The jobs with long runs, as addresses, with their numbers since `counted_since`.
-    long_runs: Vec<(usize, u32)>,
-    /// The long runs of all jobs since `counted_since`.
-    all_long_runs: u32,
-    counted_since: Instant,
-    /// The jobs that were reported for several long runs, as addresses, and when they last had several.
-    named: Vec<(usize, Instant)>,
-    /// Whether a report has told that its jobs stay just below the bound.
-    is_named: bool,
-    /// How many jobs offended on a worker although the kind was suspect, or before it was.
-    exempt_offenders: u32,
-    is_suspect: bool,
-    /// Whether a job that a cancel was ending has offended: the destructors of the kind take long.
-    ends_long: bool,
-}
-
-impl Record {
-    fn new(kind: JobKind, family: u64, now: Instant) -> Record {
-        Record {
-            kind,
-            family,
-            last: now,
-            long_runs: Vec::new(),
-            all_long_runs: 0,
-            counted_since: now,
-            named: Vec::new(),
-            is_named: false,
-            exempt_offenders: 0,
-            is_suspect: false,
-            ends_long: false,
-        }
-    }
-
-    fn suspect(&self) -> Option<Suspect> {
-        self.is_suspect.then_some(Suspect {
-            kind: self.kind,
-            is_strict: self.exempt_offenders >= EXEMPT_OFFENDERS,
-            ends_long: self.ends_long,
-        })
-    }
-
-    fn offend(&mut self, offence: Offence) {
-        self.exempt_offenders += u32::from(offence.was_exempt);
-        self.is_suspect = true;
-        self.ends_long |= offence.ends_long;
-    }
-
-    /// Whether its last offence is `time` ago.
-    fn is_old(&self, time: Duration, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) >= time
-    }
-
-    /// Renews its time, if one of `held` belongs to the kind.
-    pub(super) fn prolong(&mut self, held: &[CurrentWork], now: Instant) {
-        if held.iter().any(|work| self.kind.includes(*work)) {
-            self.last = now;
-        }
-    }
-
-    /// True the first time that `job` is to be reported for several long runs. If too many are remembered, those that
-    /// have had none for long are forgotten: a kind may go on for days.
-    fn name(&mut self, job: &Header, now: Instant) -> bool {
-        let address = std::ptr::from_ref(job).addr();
-        let mut named = self.named.iter_mut();
-        if let Some((_, last)) = named.find(|(other, _)| *other == address) {
-            *last = now;
-            return false;
-        }
-        if self.named.len() == COUNTED_JOBS {
-            self.named
-                .retain(|(_, last)| now.saturating_duration_since(*last) < NAMED_MEMORY);
-        }
-        let names = self.named.len() < COUNTED_JOBS;
-        if names {
-            self.named.push((address, now));
-        }
-        names
-    }
-
-    /// A long run of `job`: what is to be done, and whether the kind has had several, so that it is suspect.
-    fn note_long_run(&mut self, job: &Header, now: Instant) -> (LongRun, bool) {
-        let of_job = self.count_long_run(job, now);
-        let is_offence = self.all_long_runs >= LONG_RUNS;
-        self.is_suspect |= is_offence;
-        if of_job >= LONG_RUNS && self.name(job, now) {
-            self.is_named = true;
-            return (LongRun::Again, is_offence);
-        }
-        let is_of_kind = self.all_long_runs >= KIND_NAMED && !self.is_named;
-        if is_of_kind {
-            self.is_named = true;
-            return (LongRun::OfKind, is_offence);
-        }
-        (LongRun::Noted, is_offence)
-    }
-
-    /// Counts a long run of `job`, and returns how many there were within [`MEMORY`].
-    fn count_long_run(&mut self, job: &Header, now: Instant) -> u32 {
-        if now.saturating_duration_since(self.counted_since) >= MEMORY {
-            self.long_runs.clear();
-            self.all_long_runs = 0;
-            self.counted_since = now;
-        }
-        self.all_long_runs += 1;
-        let address = std::ptr::from_ref(job).addr();
-        let mut counts = self.long_runs.iter_mut();
-        if let Some((_, count)) = counts.find(|(other, _)| *other == address) {
-            *count += 1;
-            return *count;
-        }
-        if self.long_runs.len() < COUNTED_JOBS {
-            self.long_runs.push((address, 1));
-        }
-        1
-    }
-}
-
 /// The records of a runtime.
 #[derive(Default)]
 pub(super) struct Records {
     records: Vec<Record>,
+    clearing: Clearing,
+    trials: Trials,
     /// Whether the suspects have changed since the last [`take_news`](Records::take_news).
     has_news: bool,
 }
@@ -248,6 +46,7 @@ pub(super) struct Records {
 impl Records {
     /// A job that did `work` has exceeded the bound. To its own kind it was exempt if it was proven.
     pub(super) fn note_offence(&mut self, work: CurrentWork, offence: Offence, now: Instant) {
+        self.has_news |= self.trials.forget(work.code);
         let was_suspect = self.is_suspect(work.kind());
         let wide = self.suspect_wide(work);
         if let Some(wide) = wide {
@@ -338,22 +137,61 @@ impl Records {
         });
     }
 
-    /// A kind has become suspect: all fresh jobs are, if kinds of very many codes are at this moment. Kinds that go on
-    /// offending do not call this, so they do not keep them suspect, however many they are.
+    /// A kind has become suspect: all jobs are, if kinds of very many codes are at this moment. Kinds that go on
+    /// offending do not call this, so they do not keep them suspect, however many they are. If many of these kinds
+    /// offended by jobs that were exempt, a record of short runs exempts no job.
     fn widen_to_all(&mut self, now: Instant) {
         if self.records.len() < WIDENING_TO_ALL {
             return;
         }
-        let mut codes: Vec<Code> = Vec::new();
-        let suspects = self.records.iter().filter(|record| record.is_suspect);
-        for code in suspects.filter_map(|record| record.kind.code) {
-            if !codes.contains(&code) {
-                codes.push(code);
-            }
+        let (mut codes, mut exempt): (Vec<Code>, u32) = (Vec::new(), 0);
+        for record in self.records.iter().filter(|record| record.is_suspect) {
+            let Some(code) = record.kind.code.filter(|code| !codes.contains(code)) else {
+                continue;
+            };
+            codes.push(code);
+            exempt += u32::from(record.exempt_offenders > 0);
         }
         if codes.len() >= WIDENING_TO_ALL {
-            self.change((JobKind::ALL, 0), now, |record| record.is_suspect = true);
+            self.change((JobKind::ALL, 0), now, |record| {
+                record.is_suspect = true;
+                record.exempt_offenders = record.exempt_offenders.max(exempt);
+            });
         }
+    }
+
+    /// The turn of `job`, which does `work` and is put into quarantine.
+    pub(super) fn turn(&mut self, job: &Header, work: CurrentWork) -> Turn {
+        match self.are_all_suspect() && !self.is_suspect(work.kind()) {
+            true => self.trials.turn(job, work),
+            false => Turn::Last,
+        }
+    }
+
+    /// A run of a job that did `work` has ended in quarantine, or the job is proven. If its kind is not suspect, its code
+    /// is trusted while all jobs are.
+    pub(super) fn note_end_of_run(&mut self, work: CurrentWork) {
+        let is_trusted =
+            work.number == 0 && self.are_all_suspect() && !self.is_suspect(work.kind());
+        self.has_news |= is_trusted && self.trials.trust(work.code);
+    }
+
+    /// All jobs stay suspect if they are.
+    pub(super) fn prolong_all(&mut self, now: Instant) {
+        let mut records = self.records.iter_mut();
+        if let Some(all) = records.find(|record| record.kind == JobKind::ALL) {
+            all.last = now;
+        }
+    }
+
+    /// Whether all jobs are suspect.
+    pub(super) fn are_all_suspect(&self) -> bool {
+        self.is_suspect(JobKind::ALL)
+    }
+
+    /// The codes whose jobs run on workers while all are suspect.
+    pub(super) fn trusted(&self) -> &[Code] {
+        self.trials.trusted()
     }
 
     fn find(&self, kind: JobKind) -> Option<&Record> {
@@ -391,12 +229,42 @@ impl Records {
     /// Removes the records whose last offence is long ago.
     pub(super) fn expire(&mut self, now: Instant) {
         let before = self.records.len();
-        self.records.retain(|record| !record.is_old(MEMORY, now));
+        let trials = &mut self.trials;
+        self.records.retain(|record| {
+            let is_old = record.is_old(MEMORY, now);
+            // If all jobs are still suspect, its next one is tried.
+            if let Some(code) = record.kind.code.filter(|_| is_old && record.is_suspect) {
+                trials.forget(code);
+            }
+            !is_old
+        });
         self.has_news |= self.records.len() < before;
+        if self.records.len() < before && !self.are_all_suspect() {
+            self.trials.end();
+        }
     }
 
-    /// The records of suspect kinds whose time is half over. Not that of all jobs: fresh ones would wait for as long as
-    /// others hold the threads of the quarantine.
+    /// Whether the monitor is to look which kinds hold a thread, because one may be [cleared](clearing).
+    pub(super) fn may_clear(&mut self, now: Instant) -> bool {
+        self.records.iter().any(is_clearable) && self.clearing.is_due(now)
+    }
+
+    /// Clears the kinds to which none of `held` belongs. Not that of all jobs.
+    pub(super) fn clear(&mut self, held: &[CurrentWork], workers: usize, now: Instant) {
+        let records = self.records.iter_mut().filter(|it| is_clearable(it));
+        for record in records.filter(|record| !record.is_one_of(held)) {
+            if self.clearing.pardons(record, workers, now) {
+                record.clear();
+                self.has_news = true;
+                if let Some(code) = record.kind.code {
+                    self.trials.forget(code);
+                }
+            }
+        }
+    }
+
+    /// The records of suspect kinds whose time is half over. Not that of all jobs: they would wait for as long as others
+    /// hold the threads of the quarantine.
     pub(super) fn due(&mut self, now: Instant) -> impl Iterator<Item = &mut Record> {
         let is_due = move |record: &&mut Record| {
             record.is_suspect && record.kind != JobKind::ALL && record.is_old(MEMORY / 2, now)
@@ -404,7 +272,7 @@ impl Records {
         self.records.iter_mut().filter(is_due)
     }
 
-    pub(super) fn suspects(&self) -> impl Iterator<Item = Suspect> + Clone {
+    pub(super) fn suspects(&self) -> impl Iterator<Item = Suspect> {
         self.records.iter().filter_map(Record::suspect)
     }
 
@@ -414,31 +282,6 @@ impl Records {
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::job::{JobRef, testing};
-
-    #[test]
-    fn a_job_of_a_kind_that_goes_on_is_named_after_many_others_that_have_ended() {
-        let jobs: Vec<_> = (0..=COUNTED_JOBS).map(|_| testing::job()).collect();
-        let [first @ .., last] = &jobs[..] else {
-            unreachable!("there are some")
-        };
-        let begin = Instant::now();
-        let kind = CurrentWork::of(last.header()).kind();
-        let mut record = Record::new(kind, 0, begin);
-        let mut is_named = |job: &JobRef, now| {
-            let mut runs = (0..LONG_RUNS).map(|_| record.note_long_run(job.header(), now).0);
-            runs.any(|run| run == LongRun::Again)
-        };
-        assert!(first.iter().all(|job| is_named(job, begin)));
-        assert!(!is_named(last, begin), "as many as are remembered");
-        let later = begin + NAMED_MEMORY / 2;
-        assert!(!first.iter().any(|job| is_named(job, later)), "only once");
-        assert!(
-            is_named(last, later + NAMED_MEMORY),
-            "the others have ended"
-        );
-    }
+fn is_clearable(record: &Record) -> bool {
+    record.is_suspect && record.kind != JobKind::ALL
 }

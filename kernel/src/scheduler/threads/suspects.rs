@@ -21,14 +21,16 @@
 //! a burst leaves few records.
 //!
 //! A burst may consist of jobs of many codes, each of which would cost the others the bound, and a spare thread. So
-//! once kinds of very many codes are suspect, all *fresh* jobs are: those that are not proven and have never waited,
-//! and work that is not known.
+//! once kinds of very many codes are suspect, all jobs are, except proven jobs and known work. If many of these kinds
+//! offended by proven jobs, these are no exception either. One job of each code is tried first in quarantine; unless
+//! it offends there, other jobs of its code run on workers ([`trials`](super::suspect_records::trials)).
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or four runs of its jobs reach half
 //! the bound within a second. It is cleared a second after its last offence or long run. If no thread is free for the
 //! quarantine, it stays suspect while one of its jobs holds a thread: its next offender would take a thread that is
-//! left for others. Once none of its jobs holds a thread, the kind is cleared although no thread is free: its other
-//! jobs would wait for as long as jobs of other kinds block.
+//! left for others. Once none of its jobs holds a thread, the kind is cleared at once although no thread is free: its other
+//! jobs would wait for as long as jobs of other kinds block. A kind that goes on offending is not cleared early again
+//! and again ([`clearing`](super::suspect_records)).
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A local job or a job with
 //! a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes blocked threads
@@ -36,7 +38,7 @@
 //!
 //! The kind of a callback is the place where it was started and the type of its closure. A runner of callbacks looks
 //! whether the next one is of a suspect kind, and puts such a one into quarantine as a job of its own. A callback has
-//! no record of short runs. While all fresh jobs are suspect, so are callbacks that run once.
+//! no record of short runs. While all jobs are suspect, so are callbacks that run once.
 //!
 //! The parts of a fork are a kind of their own: the line of the fork. Those of a suspect line that a thief takes go to
 //! quarantine, too. While it is full, no thief takes any, so that the owner runs them itself
@@ -58,9 +60,14 @@ use crate::{
     job::{Header, JobRef, name::UnitName},
     scheduler::threads::{
         job_kind::{Code, CurrentWork},
-        suspect_records::{LongRun, Offence, Records, Suspect},
+        suspect_records::{
+            Records,
+            record::{LongRun, Offence},
+            suspect::Suspect,
+            trials::Turn,
+        },
     },
-    sys::{AtomicUsize, Mutex, Ordering, lock},
+    sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// The suspects of a runtime.
@@ -71,12 +78,19 @@ pub(crate) struct Suspects {
     version: AtomicUsize,
     /// How many kinds are suspect.
     suspects: AtomicUsize,
+    /// Whether all jobs are suspect. Relaxed: a job that comes a moment too early or too late is not tried.
+    are_all: AtomicBool,
 }
 
 impl Suspects {
     /// Whether any kind is suspect.
     pub(crate) fn is_any(&self) -> bool {
         self.suspects.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether all jobs are suspect, so that some are tried.
+    pub(super) fn are_all(&self) -> bool {
+        self.are_all.load(Ordering::Relaxed)
     }
 
     /// `job` held its thread beyond the bound: its kind is suspect from now on. Any thread.
@@ -122,9 +136,66 @@ impl Suspects {
             .for_each(|record| record.prolong(&held, now));
     }
 
+    /// Clears the suspect kinds to which none of `holders` belongs, as long as that costs little. Called by the monitor
+    /// in each round in which no thread is free for the quarantine, but some are left. Calls `holders` only if a look
+    /// is due.
+    pub(super) fn clear_unheld(
+        &self,
+        holders: impl FnOnce() -> Vec<JobRef>,
+        workers: usize,
+        now: Instant,
+    ) {
+        if !lock(&self.records).may_clear(now) {
+            return;
+        }
+        // Without the lock, as in `prolong`.
+        let holders = holders();
+        let held = holders.iter().map(|job| CurrentWork::of(job.header()));
+        let held: Vec<CurrentWork> = held.collect();
+        self.change(|records| records.clear(&held, workers, now));
+    }
+
+    /// While all jobs are suspect: `job` is none of those that are kept from the workers, as it is proven. So its code is
+    /// trusted.
+    fn trust_as(&self, job: &Header) {
+        if self.are_all() {
+            self.note_end_of_run(CurrentWork::of(job));
+        }
+    }
+
+    /// All jobs stay suspect if they are: so few threads are left that others would get none. Called by the monitor.
+    pub(super) fn prolong_all(&self, now: Instant) {
+        if self.are_all() {
+            lock(&self.records).prolong_all(now);
+        }
+    }
+
+    /// Where `job`, which goes into quarantine, has its place there. Only the holder of its runnable.
+    pub(super) fn turn(&self, job: &Header) -> Turn {
+        if !self.are_all() {
+            return Turn::Last;
+        }
+        let work = CurrentWork::of(job);
+        lock(&self.records).turn(job, work)
+    }
+
+    /// What `job` does, if the end of its run is to be noted. Asked before it runs.
+    pub(super) fn tried_work(&self, job: &Header) -> Option<CurrentWork> {
+        self.are_all().then(|| CurrentWork::of(job))
+    }
+
+    /// A run of a job that did `work` has ended in quarantine.
+    pub(super) fn note_end_of_run(&self, work: CurrentWork) {
+        self.change(|records| records.note_end_of_run(work));
+    }
+
     /// Whether `job`, which is running, must not continue on a worker. Any thread.
     pub(crate) fn includes(&self, job: &Header) -> bool {
-        job.may_be_quarantined() && Suspect::is_among(lock(&self.records).suspects(), job)
+        if !job.may_be_quarantined() {
+            return false;
+        }
+        let records = lock(&self.records);
+        Suspect::is_among(records.suspects(), records.trusted(), job)
     }
 
     /// Whether parts of the fork that was called at `site` must not run on a worker. Any thread.
@@ -141,6 +212,8 @@ impl Suspects {
         if records.take_news() {
             self.suspects
                 .store(records.suspects().count(), Ordering::Relaxed);
+            self.are_all
+                .store(records.are_all_suspect(), Ordering::Relaxed);
             // Release: pairs with the load in `refresh`. The copy itself is made under the lock.
             self.version.fetch_add(1, Ordering::Release);
         }
@@ -154,6 +227,7 @@ pub(crate) struct KnownSuspects {
     version: Cell<usize>,
     is_any: Cell<bool>,
     suspects: RefCell<Vec<Suspect>>,
+    trusted: RefCell<Vec<Code>>,
 }
 
 impl KnownSuspects {
@@ -168,8 +242,10 @@ impl KnownSuspects {
 
     #[cold]
     fn copy(&self, suspects: &Suspects, version: usize) {
-        let copies = lock(&suspects.records).suspects().collect();
-        self.suspects.replace(copies);
+        let records = lock(&suspects.records);
+        self.suspects.replace(records.suspects().collect());
+        self.trusted.replace(records.trusted().to_vec());
+        drop(records);
         self.is_any.set(!self.suspects.borrow().is_empty());
         self.version.set(version);
     }
@@ -179,13 +255,18 @@ impl KnownSuspects {
         self.is_any.get()
     }
 
-    /// Whether `job` must not run on a worker at present. Only the holder of its runnable.
+    /// Whether `job` must not run on a worker at present, as this copy of `origin` says. Only the holder of its runnable.
     #[cold]
-    pub(crate) fn includes(&self, job: &Header) -> bool {
+    pub(crate) fn includes(&self, job: &Header, origin: &Suspects) -> bool {
         if !job.may_be_quarantined() {
             return false;
         }
-        Suspect::is_among(self.suspects.borrow().iter().copied(), job)
+        let suspects = self.suspects.borrow();
+        let is_kept = Suspect::is_among(suspects.iter().copied(), &self.trusted.borrow(), job);
+        if !is_kept && job.is_proven() {
+            origin.trust_as(job);
+        }
+        is_kept
     }
 
     /// Whether a callback of this name must not run on a worker at present.
@@ -198,241 +279,4 @@ impl KnownSuspects {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::{
-        pin::Pin,
-        task::{Context, Poll},
-    };
-
-    use super::*;
-    use crate::{
-        job::{JobRef, body_bit, name::UnitCode, testing, work_kind::WorkKind},
-        scheduler::threads::suspect_records::{
-            EXEMPT_OFFENDERS, MEMORY, WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
-        },
-    };
-
-    /// A job that says that it does this work, all of one code.
-    fn at_work(number: u64, family: u64) -> (JobRef, WorkKind) {
-        let (job, kind) = (testing::job(), WorkKind::new());
-        kind.set(number);
-        kind.set_family(family);
-        job.header().extensions.lock().kind = Some(kind.clone());
-        (job, kind)
-    }
-
-    /// As [`at_work`], and the job has offended.
-    fn offended(suspects: &Suspects, number: u64, family: u64) -> (JobRef, WorkKind) {
-        let (job, kind) = at_work(number, family);
-        suspects.note_offence(job.header(), Instant::now());
-        (job, kind)
-    }
-
-    fn is_kept(suspects: &Suspects, number: u64, family: u64) -> bool {
-        suspects.includes(at_work(number, family).0.header())
-    }
-
-    #[test]
-    fn a_family_is_suspect_when_some_of_its_kinds_are() {
-        let suspects = Suspects::default();
-        for number in 1..=WIDENING as u64 {
-            assert!(!is_kept(&suspects, 99, 7), "{number}");
-            offended(&suspects, number, 7);
-        }
-        assert!(is_kept(&suspects, 99, 7));
-        assert!(!is_kept(&suspects, 99, 8), "another family");
-        assert!(!is_kept(&suspects, 99, 0), "no family");
-        assert!(!is_kept(&suspects, 0, 7), "no work");
-        let (known, kind) = at_work(98, 7);
-        kind.set_known(true);
-        assert!(!suspects.includes(known.header()));
-        suspects.note_offence(known.header(), Instant::now());
-        assert!(suspects.includes(known.header()), "by its own number");
-        suspects.expire(Instant::now() + MEMORY);
-        assert!(!suspects.is_any());
-    }
-
-    #[test]
-    fn all_families_are_suspect_when_some_have_suspects() {
-        let suspects = Suspects::default();
-        for family in 1..=WIDENING as u64 {
-            assert!(!is_kept(&suspects, 99, 77), "{family}");
-            offended(&suspects, family, family);
-        }
-        assert!(is_kept(&suspects, 99, 77));
-        assert!(!is_kept(&suspects, 99, 0), "no family");
-    }
-
-    #[test]
-    fn one_family_that_goes_on_does_not_keep_all_others_suspect() {
-        let (suspects, begin) = (Suspects::default(), Instant::now());
-        let offend = |family: u64, now: Instant| {
-            let (job, _kind) = at_work(family, family);
-            suspects.note_offence(job.header(), now);
-            suspects.expire(now);
-        };
-        (1..=WIDENING as u64).for_each(|family| offend(family, begin));
-        assert!(is_kept(&suspects, 99, 77));
-        for halves in 1..=4 {
-            offend(WIDENING as u64, begin + halves * MEMORY / 2);
-            assert!(
-                is_kept(&suspects, WIDENING as u64, WIDENING as u64),
-                "{halves}"
-            );
-        }
-        assert!(!is_kept(&suspects, 99, 77));
-        assert!(is_kept(&suspects, WIDENING as u64, WIDENING as u64));
-    }
-
-    #[test]
-    fn kinds_without_a_family_stand_for_themselves_until_very_many_are_suspect() {
-        let suspects = Suspects::default();
-        for number in 1..=WIDENING_WITHOUT_FAMILY as u64 {
-            assert!(!is_kept(&suspects, 99, 0), "{number}");
-            offended(&suspects, number, 0);
-            assert!(is_kept(&suspects, number, 0));
-        }
-        assert!(is_kept(&suspects, 99, 0));
-        assert!(!is_kept(&suspects, 99, 1), "another family");
-        assert!(!is_kept(&suspects, 0, 0), "no work");
-        let (known, kind) = at_work(98, 0);
-        kind.set_known(true);
-        assert!(!suspects.includes(known.header()));
-        suspects.expire(Instant::now() + MEMORY);
-        assert!(!suspects.is_any());
-    }
-
-    /// A job whose code has this number.
-    fn of_code<const CODE: usize>() -> JobRef {
-        struct OfCode<const CODE: usize>;
-        impl<const CODE: usize> Future for OfCode<CODE> {
-            type Output = ();
-            fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-                Poll::Ready(())
-            }
-        }
-        let (runnable, job) = testing::job_of(OfCode::<CODE>);
-        runnable.into_ptr();
-        job
-    }
-
-    #[test]
-    fn fresh_jobs_of_all_codes_are_suspect_while_kinds_of_very_many_are() {
-        macro_rules! jobs_of { ($($code:literal)*) => { [$(of_code::<$code>()),*] } }
-        let offenders = jobs_of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-        assert_eq!(offenders.len(), WIDENING_TO_ALL);
-        let (suspects, fresh, begin) = (Suspects::default(), of_code::<0>(), Instant::now());
-        for offender in &offenders {
-            assert!(!suspects.includes(fresh.header()));
-            suspects.note_offence(offender.header(), begin);
-        }
-        assert!(suspects.includes(fresh.header()));
-        let (waited, known) = (of_code::<0>(), at_work(98, 7));
-        waited.header().set_waits_for(1);
-        assert!(!suspects.includes(waited.header()));
-        waited.header().set_waits_for(0);
-        assert!(!suspects.includes(waited.header()), "while it runs");
-        known.1.set_known(true);
-        assert!(!suspects.includes(known.0.header()));
-        let (known, callback) = (KnownSuspects::default(), callback());
-        known.refresh(&suspects);
-        assert!(known.include_callback(callback, true));
-        assert!(!known.include_callback(callback, false), "it has rounds");
-        // Those that go on do not keep all others suspect, even if they are as many.
-        for quarters in 1..=4 {
-            let now = begin + quarters * MEMORY / 4;
-            for offender in &offenders {
-                suspects.note_offence(offender.header(), now);
-                (0..4).for_each(|_| _ = suspects.note_long_run(offender.header(), now));
-            }
-            suspects.expire(now);
-        }
-        assert!(!suspects.includes(fresh.header()));
-        assert!(suspects.includes(offenders[0].header()));
-    }
-
-    #[track_caller]
-    fn callback() -> UnitName {
-        UnitName {
-            code: &UnitCode {
-                what: "callback",
-                type_name: || "a closure",
-            },
-            site: std::panic::Location::caller(),
-        }
-    }
-
-    #[test]
-    fn a_callback_that_offends_makes_those_of_its_place_and_type_suspect() {
-        let (suspects, offender, other) = (Suspects::default(), callback(), callback());
-        let runner = of_code::<0>();
-        runner.header().set_body_bit(body_bit::SHARED_BY_UNITS);
-        runner.header().extensions.lock().running_unit = Some(offender);
-        suspects.note_offence(runner.header(), Instant::now());
-        let known = KnownSuspects::default();
-        known.refresh(&suspects);
-        assert!([true, false].map(|once| known.include_callback(offender, once)) == [true; 2]);
-        assert!(!known.include_callback(other, true));
-        assert!(!suspects.includes(runner.header()), "it runs others, too");
-        runner.header().set_body_bit(body_bit::OF_ONE_UNIT);
-        assert!(suspects.includes(runner.header()));
-        runner.header().extensions.lock().running_unit = Some(other);
-        assert!(!suspects.includes(runner.header()));
-    }
-
-    /// What keeps the searches of the records short.
-    #[test]
-    fn a_burst_of_many_kinds_leaves_few_suspects() {
-        for (first, families, most) in [
-            (1, 1, WIDENING),
-            (1, 1_000, WIDENING),
-            (0, 1, WIDENING_WITHOUT_FAMILY),
-        ] {
-            let suspects = Suspects::default();
-            for number in 1..=1_000 {
-                offended(&suspects, number, first + number % families);
-            }
-            let count = suspects.suspects.load(Ordering::Relaxed);
-            assert!(count <= most + 1, "{count}");
-        }
-    }
-
-    #[test]
-    fn a_family_whose_known_work_offends_is_strict() {
-        let suspects = Suspects::default();
-        (1..=WIDENING as u64).for_each(|number| _ = offended(&suspects, number, 7));
-        let (other, kind) = at_work(50, 7);
-        kind.set_known(true);
-        for number in 0..u64::from(EXEMPT_OFFENDERS) {
-            assert!(!suspects.includes(other.header()), "{number}");
-            let (known, kind) = at_work(100 + number, 7);
-            kind.set_known(true);
-            // Twice, but only the first time on a worker.
-            suspects.note_offence(known.header(), Instant::now());
-            suspects.note_offence(known.header(), Instant::now());
-        }
-        assert!(suspects.includes(other.header()));
-    }
-
-    #[test]
-    fn the_loops_copy_the_suspects_only_when_something_is_new() {
-        let (suspects, job, now) = (Suspects::default(), testing::job(), Instant::now());
-        let version = || suspects.version.load(Ordering::Relaxed);
-        suspects.note_offence(job.header(), now);
-        let first = version();
-        assert!(suspects.is_any());
-        for _ in 0..100 {
-            suspects.note_offence(job.header(), now);
-            let _ = suspects.note_long_run(job.header(), now);
-        }
-        assert_eq!(version(), first);
-        for _ in 0..EXEMPT_OFFENDERS {
-            job.header().prove();
-            suspects.note_offence(job.header(), now);
-        }
-        assert_eq!(version(), first + 1, "the kind is strict");
-        suspects.expire(now + MEMORY);
-        assert!(!suspects.is_any());
-        assert_eq!(version(), first + 2);
-    }
-}
+mod tests;

@@ -321,7 +321,7 @@ impl<'a> WorkerLoop<'a> {
         let budget = self.coarseness.budget(self.shared.config.poll_budget);
         let _before = self.cx.set_direct_budget(budget);
         loop {
-            if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
+            if self.suspects.is_any() && self.is_held() && self.is_kept(&job) {
                 let Pick::Job(next) = self.quarantine(job)? else {
                     return Ok(());
                 };
@@ -360,6 +360,12 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
+    /// Whether `job` must not run on a worker at present.
+    #[cold]
+    fn is_kept(&self, job: &Runnable) -> bool {
+        self.suspects.includes(job.header(), &self.shared.suspects)
+    }
+
     /// Puts `job` into quarantine, and takes the next one, which the run word names before others can take `job`.
     #[cold]
     fn quarantine(&self, job: Runnable) -> Result<Pick, Revoked> {
@@ -368,7 +374,7 @@ impl<'a> WorkerLoop<'a> {
         if next.is_err() {
             self.cx.clear_worker();
         }
-        self.shared.quarantine.push(job);
+        self.shared.quarantine.push(job, &self.shared.suspects);
         next
     }
 
