@@ -21,6 +21,8 @@ use std::{
     task::Waker,
 };
 
+use weald_kernel::wake_all;
+
 use crate::sys::{AtomicU8, AtomicUsize, spin, yield_now};
 
 /// Set while somebody holds the lock.
@@ -272,18 +274,36 @@ impl Taken {
         // SAFETY: *taken*.
         unsafe { self.first.as_ref() }
     }
-}
 
-impl Drop for Taken {
-    fn drop(&mut self) {
-        while let Some(node) = self.first() {
+    /// Marks the first as woken, and leaves it. Returns its waker, which is to be called. None: there are none left.
+    fn end_first(&mut self) -> Option<Waker> {
+        loop {
+            let node = self.first()?;
             let next = node.next.get();
             // SAFETY: *taken*.
             let waker = unsafe { (*node.waker.get()).take() };
             // The last access; pairs with the acquire in `is_woken`.
             node.state.store(WOKEN, Release);
             self.first = next;
-            waker.into_iter().for_each(Waker::wake);
+            if waker.is_some() {
+                return waker;
+            }
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Some(waker) = self.end_first() else {
+            return;
+        };
+        // The thread that was woken last runs next, but several run in their order.
+        match self.first.is_null() {
+            true => waker.wake(),
+            false => {
+                let mut waker = Some(waker);
+                wake_all(|| waker.take().or_else(|| self.end_first()));
+            }
         }
     }
 }

@@ -140,7 +140,7 @@ pub(crate) fn ready_last(job: Runnable) {
 /// A job is in the ring, or a full overflow queue is on its way to the injector. If the ring is shared, wakes a
 /// sleeper, unless a worker already searches.
 #[inline(always)]
-fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
+pub(super) fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     let is_shared = cx
         .worker()
         .is_some_and(|(worker, _)| worker.sharing.is_shared());

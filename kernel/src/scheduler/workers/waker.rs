@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+mod several;
+
 use std::{
     mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,6 +14,7 @@ use std::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
+pub use several::wake_all;
 use weald_sync::hooks::Parker;
 
 use crate::{

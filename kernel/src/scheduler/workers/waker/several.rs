@@ -1,0 +1,98 @@
+//! Waking several jobs at once, such as all that wait for a barrier: they go behind all others, in one passage of the
+//! core, and not each to the next slot, from which the next one would displace it.
+
+#![allow(unsafe_code)]
+
+use std::{mem, task::Waker};
+
+use super::{free_caught, is_of_job, ptr_of};
+use crate::{
+    job::{JobRef, reference::LastRef, runnable::Runnable, transition::Owes},
+    scheduler::workers::{
+        context,
+        ready::{publish, ready},
+        worker_core::Behind,
+    },
+};
+
+/// What ends a passage of the core.
+enum PassageEnd {
+    /// There are no more wakers.
+    NoMore,
+    /// The overflow queue is full, and went on its way.
+    Full,
+    /// A waker that wakes no job of the kernel.
+    Foreign(Waker),
+    /// A woken job that the worker may not run.
+    Elsewhere(Runnable),
+    /// The last reference to a job.
+    Last(LastRef),
+    /// The core was not entered.
+    Refused,
+}
+
+/// Calls each waker that `next` returns. What wakes jobs that any worker may run puts them behind all others, in this
+/// order. `next` runs no user code, calls nothing of the runtime, and does not block.
+pub fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
+    loop {
+        match pass(&mut next) {
+            PassageEnd::NoMore => return,
+            PassageEnd::Full => {}
+            PassageEnd::Foreign(waker) => waker.wake(),
+            PassageEnd::Elsewhere(woken) => ready(woken),
+            PassageEnd::Last(last) => free_caught(last),
+            PassageEnd::Refused => match next() {
+                Some(waker) => waker.wake(),
+                None => return,
+            },
+        }
+    }
+}
+
+/// Wakes until there is something that must not be done with the core entered.
+// In a frame of its own: behind it there may be user code, in which a fiber migrates.
+#[inline(never)]
+fn pass(next: &mut impl FnMut() -> Option<Waker>) -> PassageEnd {
+    let cx = context::here();
+    let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
+        return PassageEnd::Refused;
+    };
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
+        return PassageEnd::Refused;
+    };
+    let behind = Behind::of(&shared.injector);
+    let (mut has_pushed, mut full) = (false, None);
+    let end = loop {
+        if full.is_some() {
+            break PassageEnd::Full;
+        }
+        let Some(waker) = next() else {
+            break PassageEnd::NoMore;
+        };
+        if !is_of_job(&waker) {
+            break PassageEnd::Foreign(waker);
+        }
+        // SAFETY: the waker's count is given to the reference.
+        let job = unsafe { JobRef::from_ptr(ptr_of(waker.data())) };
+        mem::forget(waker);
+        if job.header().state.wake() == Owes::Schedule {
+            // SAFETY: the state just granted it.
+            let woken = unsafe { Runnable::new(job.ptr()) };
+            // A job with a right to run has a count of its own.
+            mem::forget(job.give_up());
+            if !woken.header().runs_anywhere() || woken.header().runtime() != shared.id() {
+                break PassageEnd::Elsewhere(woken);
+            }
+            has_pushed = true;
+            full = core.push_last(woken.into_ptr(), behind);
+        } else if let Some(last) = job.give_up() {
+            break PassageEnd::Last(last);
+        }
+    };
+    drop(core);
+    if has_pushed {
+        publish(cx, shared, full);
+    }
+    end
+}
