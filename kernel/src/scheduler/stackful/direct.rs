@@ -27,7 +27,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use weald_sync::unit::{self, Unit};
 
@@ -39,10 +39,11 @@ use crate::{
             stack_context::{StackContext, StackKind},
         },
         workers::{
-            context::{Context, PollNotes},
+            context::{self, Context, PollNotes},
             run,
         },
     },
+    stack::{self, Onto},
 };
 
 impl Context {
@@ -180,6 +181,32 @@ impl Context {
         leaving.suspends_itself();
         Some((leaving, next))
     }
+}
+
+/// Suspends the stack of the running fiber, which migrates and is `job`, as
+/// [`suspend`](super::stack_context::suspend) does, where there is nothing to restore afterwards except that the thread
+/// runs on that stack, and a direct switch is possible. `before`: as there. False, before anything has happened,
+/// elsewhere.
+// Not inlined: it resumes on another thread.
+#[inline(never)]
+pub(crate) fn suspend_migrating(own: &StackContext, (job, before): (JobPtr, PollNotes)) -> bool {
+    let cx = context::here();
+    if before.waits() || !cx.has_no_notes() || !ptr::eq(cx.stack_context(), own) {
+        return false;
+    }
+    let Some(next) = cx.switch_migrating(own, (job, cx.noted())) else {
+        return false;
+    };
+    own.suspends_itself();
+    let onto = Onto::Ours(next.newest().stack());
+    // SAFETY: *its stack* ([`fiber`](super::fiber)): the next fiber is suspended there, and the job's next run resumes
+    // here.
+    unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
+    // Perhaps another thread's.
+    let cx = context::again();
+    cx.set_stack_context(own);
+    run::settle_left(cx);
+    true
 }
 
 /// Whether a job with these bits is a fiber that has waited, and that any thread may resume.

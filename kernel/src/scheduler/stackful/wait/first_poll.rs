@@ -14,7 +14,7 @@ use weald_sync::hooks::FirstPoll;
 
 use super::{may_suspend, unwind_if_cancelled};
 use crate::scheduler::{
-    stackful::stack_context,
+    stackful::{direct, stack_context},
     workers::{
         context::{self, PollNotes},
         waker,
@@ -73,14 +73,18 @@ pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool 
         shared.process.assert_here();
     }
     cx.end_poll_of_wait();
-    let fork_wait = cx.fork_wait();
     let before = PollNotes::of_bits(*notes);
-    let suspended = stack_context::suspend(cx, root, (job, before));
-    drop(fork_wait);
-    context::again().begin_poll_of_wait();
-    if suspended.is_err() {
-        return false;
+    let is_direct = root.migrates.get() && direct::suspend_migrating(root, (job, before));
+    if !is_direct {
+        let fork_wait = cx.fork_wait();
+        let suspended = stack_context::suspend(cx, root, (job, before));
+        drop(fork_wait);
+        if suspended.is_err() {
+            context::again().begin_poll_of_wait();
+            return false;
+        }
     }
+    context::again().begin_poll_of_wait();
     *notes = before.after_suspension().to_bits();
     unwind_if_cancelled(header);
     true
