@@ -150,10 +150,12 @@ unsafe impl Send for JobPtr {}
 unsafe impl Sync for JobPtr {}
 
 impl JobPtr {
+    #[inline]
     pub(crate) fn from_raw(job: NonNull<Header>) -> JobPtr {
         JobPtr(job)
     }
 
+    #[inline]
     pub(crate) fn as_raw(self) -> NonNull<Header> {
         self.0
     }
@@ -399,6 +401,7 @@ impl Header {
     }
 
     /// As [`waits_for`](Header::waits_for), if that is all that the job waits for.
+    #[inline]
     pub(crate) fn waits_only_for(&self) -> Option<Reason> {
         let word = self.waits_for.load(Ordering::Relaxed);
         Reason::of_word(word).filter(|_| !reason::is_beside_others(word))

@@ -35,6 +35,7 @@ impl JobRef {
         unsafe { self.0.header() }
     }
 
+    #[inline]
     pub(crate) fn ptr(&self) -> JobPtr {
         self.0
     }
@@ -47,6 +48,7 @@ impl JobRef {
     }
 
     /// Gives the count up to the pointer; [`from_ptr`](JobRef::from_ptr) takes it back.
+    #[inline]
     pub(crate) fn into_ptr(self) -> JobPtr {
         let job = self.0;
         mem::forget(self);
@@ -55,12 +57,14 @@ impl JobRef {
 
     /// # Safety
     /// The caller owns a count that it now gives to the new reference.
+    #[inline]
     pub(crate) unsafe fn from_ptr(job: JobPtr) -> JobRef {
         JobRef(job)
     }
 
     /// # Safety
     /// The job is alive during the call.
+    #[inline]
     pub(crate) unsafe fn new_for(job: JobPtr) -> JobRef {
         // SAFETY: the caller's promise.
         let refs = &unsafe { job.header() }.refs;
@@ -160,6 +164,7 @@ impl Drop for LastRef {
 }
 
 impl Clone for JobRef {
+    #[inline]
     fn clone(&self) -> JobRef {
         // SAFETY: alive: `self` is one of the counts.
         unsafe { JobRef::new_for(self.0) }

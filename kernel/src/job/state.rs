@@ -88,6 +88,7 @@ impl State {
     }
 
     /// Wakes the job. Any thread that holds a reference.
+    #[inline]
     pub(crate) fn wake(&self) -> Owes {
         self.wake_with(0)
     }
@@ -102,6 +103,7 @@ impl State {
         self.wake_with(CANCEL | CLOSED)
     }
 
+    #[inline]
     fn wake_with(&self, request: usize) -> Owes {
         let mut owes = Owes::Nothing;
         self.update(|word| {

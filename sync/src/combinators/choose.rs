@@ -31,6 +31,7 @@ use crate::event::{Branch, Event, awaitable};
 /// assert_eq!(seven.wait(), Some(7));
 /// # Ok::<(), channel::TrySendError<i32>>(())
 /// ```
+#[inline]
 pub fn choose<A: Alternatives>(alternatives: A) -> A::Choice {
     alternatives.into_choice()
 }
@@ -90,6 +91,7 @@ awaitable!([L: Event<Output: Same>] Choose<L>);
 impl<E: Event> Alternatives for Vec<E> {
     type Choice = Each<Vec<E>>;
 
+    #[inline]
     fn into_choice(self) -> Each<Vec<E>> {
         Each::new(self)
     }
@@ -98,6 +100,7 @@ impl<E: Event> Alternatives for Vec<E> {
 impl<E: Event, const N: usize> Alternatives for [E; N] {
     type Choice = Each<[E; N]>;
 
+    #[inline]
     fn into_choice(self) -> Each<[E; N]> {
         Each::new(self)
     }
@@ -117,6 +120,7 @@ macro_rules! tuple {
             type List = list!(type $first $($rest)*);
 
             #[allow(non_snake_case, reason = "a value has the name of its type")]
+            #[inline]
             fn into_list(self) -> Self::List {
                 let ($first, $($rest,)*) = self;
                 list!(value $first $($rest)*)
@@ -128,6 +132,7 @@ macro_rules! tuple {
         {
             type Choice = Choose<list!(type $first $($rest)*)>;
 
+            #[inline]
             fn into_choice(self) -> Self::Choice {
                 Choose(self.into_list())
             }

@@ -20,6 +20,7 @@ use crate::{
 ///
 /// assert_eq!(choose((never(), always(1))).wait(), 1);
 /// ```
+#[inline]
 pub fn never<T>() -> Never<T> {
     Never(PhantomData)
 }
@@ -34,10 +35,12 @@ impl<T> Event for Never<T> {
     type Output = T;
     type Branch = Never<T>;
 
+    #[inline]
     fn open(self) -> Never<T> {
         self
     }
 
+    #[inline]
     fn conclude(outcome: T) -> T {
         outcome
     }
@@ -46,14 +49,17 @@ impl<T> Event for Never<T> {
 impl<T> Branch for Never<T> {
     type Output = T;
 
+    #[inline]
     fn bases(&self) -> u32 {
         0
     }
 
+    #[inline]
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<T> {
         unreachable!("{NO_BASE}")
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -63,12 +69,15 @@ impl<T> Branch for Never<T> {
         unreachable!("{NO_BASE}")
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         unreachable!("{NO_BASE}")
     }
 
+    #[inline]
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
+    #[inline]
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 
     #[inline(always)]
@@ -81,6 +90,7 @@ impl<T> Branch for Never<T> {
         false
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Select, self)
     }
@@ -89,6 +99,7 @@ impl<T> Branch for Never<T> {
 awaitable!([T] Never<T>);
 
 impl<T> Clone for Never<T> {
+    #[inline]
     fn clone(&self) -> Never<T> {
         *self
     }

@@ -17,6 +17,7 @@ pub struct Both<P, U> {
 }
 
 impl<P, U> Both<P, U> {
+    #[inline]
     pub(crate) fn new(pinned: P, plain: U) -> Both<P, U> {
         Both { pinned, plain }
     }
@@ -33,6 +34,7 @@ impl<P, U> Both<P, U> {
     }
 
     /// Both parts of a value that is not pinned (yet).
+    #[inline]
     pub(crate) fn parts_mut(&mut self) -> (&mut P, &mut U) {
         (&mut self.pinned, &mut self.plain)
     }
@@ -58,6 +60,7 @@ pub struct Pair<A, B> {
 }
 
 impl<A, B> Pair<A, B> {
+    #[inline]
     pub(crate) fn new(first: A, rest: B) -> Pair<A, B> {
         Pair { first, rest }
     }

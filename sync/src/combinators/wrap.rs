@@ -20,12 +20,14 @@ pub struct Wrap<E, F> {
 pub struct Carried<F>(Option<F>);
 
 impl<F> Carried<F> {
+    #[inline]
     pub(crate) fn new(load: F) -> Carried<F> {
         Carried(Some(load))
     }
 }
 
 impl<E, F> Wrap<E, F> {
+    #[inline]
     pub(crate) fn new(event: E, function: F) -> Wrap<E, F> {
         Wrap { event, function }
     }

@@ -38,6 +38,7 @@ pub trait Event {
 
     /// Performs the event.
     #[track_caller]
+    #[inline]
     fn sync(self) -> Syncing<Self>
     where
         Self: Sized,
@@ -81,6 +82,7 @@ pub trait Event {
     ///
     /// assert_eq!(always(20).wrap(|n| n + 1).wrap(|n| n * 2).wait(), 42);
     /// ```
+    #[inline]
     fn wrap<U, F: FnOnce(Self::Output) -> U>(self, f: F) -> Wrap<Self, F>
     where
         Self: Sized,
@@ -136,6 +138,7 @@ impl<B: Branch> Event for Waiting<B> {
     type Output = B::Output;
     type Branch = B;
 
+    #[inline]
     fn open(self) -> B {
         self.into_branch()
     }
@@ -156,6 +159,7 @@ macro_rules! awaitable {
             type Output = <$event as crate::event::Event>::Output;
             type IntoFuture = crate::event::Syncing<$event>;
 
+            #[inline]
             fn into_future(self) -> Self::IntoFuture {
                 crate::event::Event::sync(self)
             }

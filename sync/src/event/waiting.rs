@@ -109,6 +109,7 @@ impl<B: Branch> Waiting<B> {
     }
 
     /// The branch of a wait that was not polled yet.
+    #[inline]
     pub(super) fn into_branch(self) -> B {
         // A wait that was polled is pinned, and cannot be passed here.
         debug_assert!(self.stage == Stage::Fresh, "the wait was already polled");
@@ -281,6 +282,7 @@ impl<B: Branch> Waiting<B> {
         self.pause(cx.waker())
     }
 
+    #[inline]
     fn set_waker(&self, cx: &mut Context<'_>) {
         // Wakers are user code: cloned and dropped while nothing is held.
         let waker = cx.waker().clone();

@@ -93,6 +93,7 @@ impl Claim {
     ///
     /// # Safety
     /// *Exclusive*: the claim is new, and this is called once.
+    #[inline]
     pub(crate) unsafe fn first(&mut self) -> (&Claim, Held<'_>) {
         (self, Held(self))
     }
@@ -126,6 +127,7 @@ impl Claim {
     }
 
     /// None: another thread holds it.
+    #[inline]
     pub(crate) fn try_hold(&self) -> Option<Result<Held<'_>, Lost>> {
         // Acquire: as in `hold`.
         match self
@@ -142,6 +144,7 @@ impl Claim {
     ///
     /// # Safety
     /// *Exclusive*: called once for each `keep`, by its caller.
+    #[inline]
     pub(crate) unsafe fn kept(&self) -> Held<'_> {
         Held(self)
     }
@@ -157,6 +160,7 @@ impl Claim {
     }
 
     /// Opens the claim. Called by its holder.
+    #[inline]
     fn open(&self) {
         // Release: pairs with the acquires above.
         self.word.store(OPEN, Ordering::Release);
@@ -166,6 +170,7 @@ impl Claim {
 impl<'a> Held<'a> {
     /// Sets the waker; returns the former one, to be dropped when no lock is held.
     #[must_use = "a waker is user code: drop it when no lock is held"]
+    #[inline]
     pub(crate) fn set_waker(&mut self, waker: Waker) -> Option<Waker> {
         let access = self.0.waker.get_mut();
         // SAFETY: *exclusive*.
@@ -173,6 +178,7 @@ impl<'a> Held<'a> {
     }
 
     /// Takes the waker, to wake the owner although the wait continues.
+    #[inline]
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
         let access = self.0.waker.get_mut();
         // SAFETY: *exclusive*.
@@ -180,6 +186,7 @@ impl<'a> Held<'a> {
     }
 
     /// Whether the claim has a waker that wakes what `waker` does.
+    #[inline]
     pub(crate) fn wakes(&self, waker: &Waker) -> bool {
         let access = self.0.waker.get_mut();
         // SAFETY: *exclusive*.
@@ -192,6 +199,7 @@ impl<'a> Held<'a> {
     /// Ends the wait in favour of the offer with this number. Returns the owner's waker, to be woken when no
     /// lock is held.
     #[must_use = "the owner of the wait must be woken"]
+    #[inline]
     pub(crate) fn win(self, offer: u32) -> Option<Waker> {
         let claim = self.0;
         std::mem::forget(self);
@@ -219,6 +227,7 @@ impl<'a> Held<'a> {
 
     /// Ends the wait in favour of the owner itself, which needs no wake: the waker stays, to be dropped with
     /// the claim, when no lock is held.
+    #[inline]
     pub(crate) fn win_own(self, offer: u32) {
         let claim = self.0;
         std::mem::forget(self);
@@ -227,6 +236,7 @@ impl<'a> Held<'a> {
     }
 
     /// Keeps the claim held without a value that says so. The caller later calls [`Claim::kept`].
+    #[inline]
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }
@@ -238,6 +248,7 @@ impl<'a> Held<'a> {
     /// # Errors
     /// `Mine` if the caller's own claim was won meanwhile; `Theirs` if the partner's was: the caller's own is
     /// still held.
+    #[inline]
     pub(crate) fn and<'b>(self, theirs: &'b Claim) -> Result<(Held<'a>, Held<'b>), Missed<'a>> {
         let (claim, mut mine) = (self.0, self);
         let yields = claim.rank.is_above(&theirs.rank);
@@ -264,6 +275,7 @@ pub(crate) enum Missed<'a> {
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.open();
     }

@@ -93,6 +93,7 @@ impl<V> Node<V> {
     }
 
     /// Called only for a bound node.
+    #[inline]
     fn is_linked(&self) -> bool {
         // SAFETY: *locked*; or *left*; or called by `drop`, whose caller has retracted the node, else `drop` aborts.
         let links = unsafe { &*self.links.get() };
@@ -137,6 +138,7 @@ impl<V> List<V> {
     ///
     /// # Panics
     /// If the node is in a list, or was in another one.
+    #[inline]
     pub(crate) fn push(&mut self, node: Pin<&mut Node<V>>) {
         self.bind(&node);
         assert!(!node.is_linked(), "a node waits once");
@@ -163,6 +165,7 @@ impl<V> List<V> {
     ///
     /// # Panics
     /// If the node belongs to another list.
+    #[inline]
     pub(crate) fn remove(&mut self, node: Pin<&mut Node<V>>) -> bool {
         if !node.is_bound() {
             return false;
@@ -182,6 +185,7 @@ impl<V> List<V> {
     ///
     /// # Panics
     /// If the node belongs to another list.
+    #[inline]
     pub(crate) fn value<'a>(&'a mut self, node: Pin<&'a mut Node<V>>) -> &'a mut V {
         self.bind(&node);
         // SAFETY: *locked*: `self` is its list.
@@ -189,6 +193,7 @@ impl<V> List<V> {
     }
 
     /// The value of the first node.
+    #[inline]
     pub(crate) fn front(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
@@ -196,6 +201,7 @@ impl<V> List<V> {
     }
 
     /// Takes out the first node, and returns its value, which is valid as long as the list's lock is held.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         // SAFETY: *linked*.
@@ -206,6 +212,7 @@ impl<V> List<V> {
     }
 
     /// The value of the first node for which `wanted` is true.
+    #[inline]
     pub(crate) fn find(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
@@ -223,6 +230,7 @@ impl<V> List<V> {
     }
 
     /// Takes out the first node for which `wanted` is true, as [`List::pop`].
+    #[inline]
     pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
         // SAFETY: *linked*.
@@ -231,6 +239,7 @@ impl<V> List<V> {
         Some(unsafe { value(node) })
     }
 
+    #[inline]
     fn search(&self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<NonNull<Node<V>>> {
         let mut node = NonNull::new(self.first)?;
         loop {
@@ -245,6 +254,7 @@ impl<V> List<V> {
     }
 
     /// Visits the nodes in order, and takes out those for which `keep` is false.
+    #[inline]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut V) -> bool) {
         let Some(first) = NonNull::new(self.first) else {
             return;
@@ -268,6 +278,7 @@ impl<V> List<V> {
     }
 
     /// Binds the node to this list, if it is new.
+    #[inline]
     fn bind(&mut self, node: &Node<V>) {
         let this: *const List<V> = self;
         if !node.is_bound() {
@@ -287,6 +298,7 @@ impl<V> List<V> {
 
     /// # Safety
     /// *Linked*: the node is in this list.
+    #[inline]
     unsafe fn unlink(&mut self, node: *mut Node<V>) {
         // SAFETY: *linked*, by the caller's promise.
         let Links { next, previous } = *unsafe { links(node) };
@@ -310,6 +322,7 @@ impl<V> List<V> {
 ///
 /// # Safety
 /// The node is alive, and the caller has no other reference to its value.
+#[inline]
 unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
     // SAFETY: the caller's promise.
     let node = unsafe { node.as_ref() };
@@ -322,6 +335,7 @@ unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
 /// # Safety
 /// *Linked*; or the node is bound to the list, and the caller has its pin. The caller has no other reference to the
 /// links.
+#[inline]
 unsafe fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
     // SAFETY: *locked*; *pinned*.
     let links = unsafe { (*node).links.get() };
@@ -333,6 +347,7 @@ unsafe fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
 
 /// # Safety
 /// As of [`links`].
+#[inline]
 unsafe fn set_links<V>(node: *mut Node<V>, previous: *mut Node<V>, next: *mut Node<V>) {
     // SAFETY: the caller's promise.
     *unsafe { links(node) } = Links { next, previous };

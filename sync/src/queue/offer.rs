@@ -53,18 +53,21 @@ pub(crate) struct Accepted<'a, V> {
 
 impl<V> Offer<V> {
     /// Called only for an offer that was left.
+    #[inline]
     fn place(&self) -> Place {
         // SAFETY: `leave` wrote it before it pushed the node, and nothing else pushes one.
         unsafe { self.place.assume_init() }
     }
 
     /// Whether the offer belongs to the wait with this claim. Called only for an offer that was left.
+    #[inline]
     fn is_under(&self, claim: &Claim) -> bool {
         self.place().claim == NonNull::from(claim)
     }
 }
 
 impl<V> OfferNode<V> {
+    #[inline]
     pub(crate) const fn with_slot(slot: V) -> OfferNode<V> {
         Node::new(Offer {
             place: MaybeUninit::uninit(),
@@ -75,6 +78,7 @@ impl<V> OfferNode<V> {
 
 impl<V> Offers<V> {
     /// Leaves an offer at the end of the list.
+    #[inline]
     pub(crate) fn leave(&mut self, mut node: Pin<&mut OfferNode<V>>, ticket: &Ticket<'_>) {
         let offer = self.value(node.as_mut());
         offer.place.write(Place {
@@ -126,6 +130,7 @@ impl<V> Offers<V> {
 
     /// As [`Offers::accept`], but only if `fits` is true for the first offer whose wait has not ended. The
     /// caller holds no claim.
+    #[inline]
     pub(crate) fn accept_if(
         &mut self,
         fits: impl FnOnce(&mut V) -> bool,
@@ -154,6 +159,7 @@ impl<V> Offers<V> {
     }
 
     /// Ends all waits with their slots unchanged. Returns the wakers of their owners.
+    #[inline]
     pub(crate) fn accept_all(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(accepted) = self.accept() {
@@ -164,6 +170,7 @@ impl<V> Offers<V> {
 
     /// The first offer whose wait has not ended at this moment. Offers of ended waits are taken out on the
     /// way. The caller may hold a claim.
+    #[inline]
     pub(crate) fn first(&mut self) -> Option<&mut V> {
         loop {
             let claim = self.front()?.place().claim;
@@ -177,6 +184,7 @@ impl<V> Offers<V> {
 
     /// Takes the waker of the first wait that has not ended, so that its owner tries again by itself; `note`
     /// notes that in the slot. None: nothing waits. Offers of ended waits are taken out on the way.
+    #[inline]
     pub(crate) fn nudge(&mut self, note: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
         loop {
             let offer = self.front()?;
@@ -197,6 +205,7 @@ impl<V> Offers<V> {
     /// As [`Offers::accept`], for a caller that holds a claim of its own, under which it may have offers
     /// elsewhere: lets `exchange` fill or empty the partner's slot, and ends both waits. A wait never meets an
     /// offer of its own.
+    #[inline]
     pub(crate) fn meet<'o, R>(
         &mut self,
         mut own: Held<'o>,
@@ -239,6 +248,7 @@ impl<V> Offers<V> {
     /// Holds the claims of all offers at once. Offers of ended waits are taken out, and counted in `gone`.
     /// None if another thread holds a claim: then none is held here, and a caller that tries again opens its
     /// own claim in between.
+    #[inline]
     pub(crate) fn hold_all(&mut self, gone: &mut u32) -> Option<AllHeld<'_, V>> {
         let (mut count, mut busy) = (0, false);
         self.retain(|offer| {
@@ -289,6 +299,7 @@ impl<V> Offers<V> {
 
 impl<V> AllHeld<'_, V> {
     /// Ends all waits. Returns the wakers of their owners.
+    #[inline]
     pub(crate) fn win(mut self) -> Vec<Waker> {
         let mut wakers = Vec::with_capacity(self.count);
         while self.count > 0
@@ -306,6 +317,7 @@ impl<V> AllHeld<'_, V> {
 }
 
 impl<V> Drop for AllHeld<'_, V> {
+    #[inline]
     fn drop(&mut self) {
         let mut left = self.count;
         self.offers.retain(|offer| {
@@ -351,6 +363,7 @@ impl<'a, V> Accepted<'a, V> {
 
     /// Ends the wait, after the slot was filled or emptied. The caller wakes the waker when it holds no lock.
     #[must_use = "the owner of the wait must be woken"]
+    #[inline]
     pub(crate) fn win(self) -> Option<Waker> {
         self.held.win(self.number)
     }

@@ -32,15 +32,21 @@ pub(crate) fn tell_of_wakers(on_panic: OnPanic, wake_own: WakeOwn) {
 }
 
 /// Wakes. The caller holds no lock and no claim.
+#[inline]
 pub(crate) fn wake(waker: Waker) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        // Dropping it may panic as well.
-        ON_PANIC
-            .get()
-            .map_or(mem::forget::<Box<dyn Any + Send>> as OnPanic, |on_panic| {
-                *on_panic
-            })(payload);
+        panicked(payload);
     }
+}
+
+#[cold]
+fn panicked(payload: Box<dyn Any + Send>) {
+    // Dropping it may panic as well.
+    ON_PANIC
+        .get()
+        .map_or(mem::forget::<Box<dyn Any + Send>> as OnPanic, |on_panic| {
+            *on_panic
+        })(payload);
 }
 
 /// Wakes each of them. The caller holds no lock and no claim.

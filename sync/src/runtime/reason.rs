@@ -154,6 +154,7 @@ impl Name {
     pub const NONE: Name = Name(0);
 
     /// The name with this text. Takes a lock and, for a new text, memory that is never freed.
+    #[inline]
     pub fn new(text: &str) -> Name {
         with_names(|names| {
             if let Some(&number) = names.numbers.get(text) {
@@ -178,11 +179,13 @@ impl Name {
     }
 
     /// The number; zero for [`Name::NONE`].
+    #[inline]
     pub(crate) fn number(self) -> u16 {
         self.0
     }
 
     /// The name with a number from [`Name::number`].
+    #[inline]
     pub(crate) fn of_number(number: u16) -> Name {
         Name(number)
     }
@@ -203,6 +206,7 @@ pub struct Reason {
 
 impl Reason {
     /// A wait for `object`.
+    #[inline]
     pub fn new<T: ?Sized>(kind: Kind, object: &T) -> Reason {
         Reason {
             kind,
@@ -224,12 +228,14 @@ impl Reason {
 
     /// The same with the object's name.
     #[must_use]
+    #[inline]
     pub const fn named(self, name: Name) -> Reason {
         Reason { name, ..self }
     }
 
     /// The same, at a line of user code.
     #[must_use]
+    #[inline]
     pub const fn at(self, site: Option<&'static Location<'static>>) -> Reason {
         Reason { site, ..self }
     }
@@ -237,6 +243,7 @@ impl Reason {
     /// The reason in one word, without its site. It is not zero: kind in 5 bits, name in 15, object in 44. Addresses
     /// end below 2^47 and objects are aligned to eight. (The address of an object that is not is rounded down to
     /// eight.)
+    #[inline]
     pub const fn to_word(self) -> u64 {
         self.with_number(self.name.0)
     }

@@ -96,6 +96,7 @@ impl Barrier {
     /// Waits until all have arrived: `.wait().await`, or `.wait().wait()` with the stack. An event. Cancel-safe: a wait
     /// that is dropped before the last arrival withdraws its own; after that, dropping it makes no difference.
     #[track_caller]
+    #[inline]
     pub fn wait(&self) -> Waiting<Arrive<'_>> {
         Waiting::here(Arrive {
             barrier: self,
@@ -106,11 +107,13 @@ impl Barrier {
 
 impl BarrierState {
     /// Whether one more arrival may complete the round.
+    #[inline]
     fn is_nearly_complete(&self) -> bool {
         self.arrived + 1 >= self.size
     }
 
     /// Ends the round if all others have arrived.
+    #[inline]
     fn try_complete(&mut self) -> Tried {
         let mut gone = 0;
         let Some(all) = self.waiters.hold_all(&mut gone) else {
@@ -145,6 +148,7 @@ pub struct Arrive<'a> {
 }
 
 impl<'a> Arrive<'a> {
+    #[inline]
     fn node(self: Pin<&mut Self>) -> (&'a Barrier, Pin<&mut OfferNode<()>>) {
         list::project(self, |this| (this.barrier, &mut this.node))
     }
@@ -155,6 +159,7 @@ const LEADER: BarrierWaitResult = BarrierWaitResult(true);
 impl Branch for Arrive<'_> {
     type Output = BarrierWaitResult;
 
+    #[inline]
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.barrier.state.lock();
         let mut round = 0;
@@ -172,10 +177,12 @@ impl Branch for Arrive<'_> {
         Poll::Pending
     }
 
+    #[inline]
     fn enrols_at_once(&self) -> bool {
         true
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -211,13 +218,16 @@ impl Branch for Arrive<'_> {
         }
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         BarrierWaitResult(false)
     }
 
     /// The round has ended for all at one instant, even for a wait that is dropped now.
+    #[inline]
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
+    #[inline]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (barrier, node) = self.node();
         if won.is_none() && node.is_bound() {
@@ -228,6 +238,7 @@ impl Branch for Arrive<'_> {
         }
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         let name = Name::of_number(self.barrier.state.tag());
         Reason::new(Kind::Barrier, self.barrier).named(name)
@@ -240,6 +251,7 @@ pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
     /// Whether this wait is the leader of its round.
+    #[inline]
     pub fn is_leader(&self) -> bool {
         self.0
     }

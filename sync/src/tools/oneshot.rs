@@ -34,6 +34,7 @@ use state::{End, GONE, Locked, Oneshot, REFUSED, SENT};
 /// ```
 ///
 /// There is no poisoning: a unit that panics drops its sender, and the receive then fails.
+#[inline]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = End::pair();
     (Sender { end: sender }, Receiver { end: receiver })
@@ -262,6 +263,7 @@ pub struct Refused<'a, T> {
 }
 
 impl<'a, T> Refused<'a, T> {
+    #[inline]
     fn node(self: Pin<&mut Self>) -> (&'a Oneshot<T>, Pin<&mut OfferNode<()>>) {
         list::project(self, |this| (this.shared, &mut this.node))
     }
@@ -270,6 +272,7 @@ impl<'a, T> Refused<'a, T> {
 impl<T> Branch for Refused<'_, T> {
     type Output = ();
 
+    #[inline]
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<()> {
         match self.shared.is_refused() {
             true => Poll::Ready(()),
@@ -277,6 +280,7 @@ impl<T> Branch for Refused<'_, T> {
         }
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -297,10 +301,12 @@ impl<T> Branch for Refused<'_, T> {
         Enrolled::Waits
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, _won: Won) {}
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
+    #[inline]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();
         if won.is_none() && node.is_bound() {
@@ -313,6 +319,7 @@ impl<T> Branch for Refused<'_, T> {
         false
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Oneshot, self.shared)
     }

@@ -70,6 +70,7 @@ fn is_of_job(waker: &Waker) -> bool {
 
 /// Wakes the job of `waker`, which [`is_of_job`]. If any worker of this runtime may run it, returns the right to run
 /// it, which is in no queue.
+#[inline]
 fn wake_to_run(waker: &Waker, runtime: u16) -> Option<Runnable> {
     debug_assert!(is_of_job(waker));
     let job = ptr_of(waker.data());
@@ -349,6 +350,7 @@ pub(crate) unsafe fn wake_word(word: *mut ()) {
     }
 }
 
+#[inline]
 fn ptr_of(data: *const ()) -> JobPtr {
     let header = NonNull::new(data.cast_mut().cast::<Header>());
     JobPtr::from_raw(header.expect("a waker's data is a job's address"))

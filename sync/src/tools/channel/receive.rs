@@ -71,6 +71,7 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -107,6 +108,7 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
         let node = self.node().node().expect(IS_LEFT);
         // SAFETY: `won` is *routed*: a partner has won the claim for this node.
@@ -114,6 +116,7 @@ impl<T> Branch for Receive<'_, T> {
         left.slot.take().ok_or(Closed)
     }
 
+    #[inline]
     fn give_back(self: Pin<&mut Self>, _won: Won) {
         let channel = self.channel();
         let node = self.node().node().expect(IS_LEFT);
@@ -143,6 +146,7 @@ impl<T> Branch for Receive<'_, T> {
         false
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Receive, self.channel()).named(self.channel().name())
     }

@@ -74,6 +74,7 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -115,6 +116,7 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
         let (_, node) = self.node();
         // A value that is still in the slot was refused: the channel was closed.
@@ -124,6 +126,7 @@ impl<T> Branch for Send<'_, T> {
     }
 
     /// The value was sent, or it was refused and is dropped with the wait.
+    #[inline]
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     #[inline(always)]
@@ -143,6 +146,7 @@ impl<T> Branch for Send<'_, T> {
         mem::needs_drop::<T>()
     }
 
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Send, self.channel).named(self.channel.name())
     }

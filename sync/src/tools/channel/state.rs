@@ -113,6 +113,7 @@ impl<T> Channel<T> {
     }
 
     /// Whether the buffer has room. The channel enters the list of long ones if it is about to become one.
+    #[inline]
     pub(super) fn has_room(&self, state: &mut ChannelState<T>) -> bool {
         if !state.has_room() && state.may_grow() {
             self.grow(state);
@@ -157,6 +158,7 @@ impl<T> Channel<T> {
         crate::queue::wake::wake_all(wakers);
     }
 
+    #[inline]
     pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -305,16 +307,19 @@ impl<T> ChannelState<T> {
     }
 
     /// Whether a receive ends without a waiting sender.
+    #[inline]
     pub(super) fn can_receive(&self) -> bool {
         self.closed || !self.buffer.is_empty()
     }
 
     /// Whether sends fail.
+    #[inline]
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// Puts a value into the buffer, which has room.
+    #[inline]
     pub(super) fn put(&mut self, value: T) {
         self.buffer.push_back(value);
     }
@@ -344,15 +349,18 @@ impl<T> ChannelState<T> {
     }
 
     /// Whether the buffer has room, before the channel must enter the list of long ones.
+    #[inline]
     fn has_room(&self) -> bool {
         self.room == u32::MAX || self.buffer.len() < self.room as usize
     }
 
     /// Whether the channel is not on the list of long ones, and may be one day.
+    #[inline]
     fn may_grow(&self) -> bool {
         self.room < self.bound
     }
 
+    #[inline]
     fn nothing(&self) -> Received<T> {
         match self.closed {
             true => Received::Closed,
@@ -378,12 +386,14 @@ unsafe fn look<T>(channel: *const ()) -> backlog::Look {
 }
 
 /// Ends a receiver's wait with a value.
+#[inline]
 fn deliver<T>(mut receiver: Accepted<'_, Option<T>>, value: T) -> Option<Waker> {
     *receiver.slot() = Some(value);
     receiver.win()
 }
 
 /// Ends a sender's wait, and takes its value.
+#[inline]
 fn take_from<T>(mut sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
     let value = sender.slot().take();
     let value = value.expect("a sender's offer holds its value until it is accepted");

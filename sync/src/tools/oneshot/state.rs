@@ -96,6 +96,7 @@ impl<T> End<T> {
     ///
     /// # Safety
     /// *Ends*: the other end has left, and the caller's end does not use the block again.
+    #[inline]
     pub(super) unsafe fn free(&self) {
         // SAFETY: the caller's promise.
         unsafe { Oneshot::free(self.oneshot) };
@@ -130,6 +131,7 @@ impl<T> Oneshot<T> {
 
     /// # Safety
     /// It came from `allocate`, and is not used again.
+    #[inline]
     unsafe fn free(oneshot: NonNull<Oneshot<T>>) {
         /// Gives a block back, even if the value's destructor panics.
         struct Block(NonNull<u8>);
