@@ -41,3 +41,28 @@ fn a_wait_that_gives_up_passes_its_wake_on() {
         assert!(!mutex.is_locked());
     });
 }
+
+/// A waiter that was passed over gets the mutex, while others try for it, too; in a model one pass is enough.
+#[test]
+fn a_waiter_that_was_passed_over_gets_the_mutex() {
+    loom::model(|| {
+        let mutex = Arc::new(Mutex::new(Cell::new(0)));
+        let guard = mutex.try_lock().unwrap();
+        let waiter = Arc::clone(&mutex);
+        let waiter = thread::spawn(move || {
+            let count = wait(waiter.lock());
+            count.set(count.get() + 1);
+        });
+        guard.set(1);
+        drop(guard);
+        let mut expected = 2;
+        for _ in 0..2 {
+            if let Some(count) = mutex.try_lock() {
+                count.set(count.get() + 1);
+                expected += 1;
+            }
+        }
+        waiter.join().unwrap();
+        assert_eq!(mutex.try_lock().unwrap().get(), expected);
+    });
+}

@@ -18,8 +18,8 @@ pub use first_poll::{CANCELLED, Obstacle, notes};
 /// What a thread runs. Only the thread itself writes the fields.
 #[derive(Debug)]
 pub struct Unit {
-    /// The unit's number, which no other unit has at the same time: its address, which is even. Zero while the
-    /// thread runs no unit.
+    /// The unit's number, which no other unit has at the same time: its address, which is a multiple of eight below
+    /// 2^48. Zero while the thread runs no unit.
     id: Cell<usize>,
     /// The operations of all units that ran on the thread. The number wraps. Atomic, and always relaxed, because a
     /// runtime may look at it from another thread; it guards no other memory.
@@ -91,7 +91,8 @@ pub(crate) fn random(below: u32) -> u32 {
 }
 
 impl Unit {
-    /// The thread now runs the unit `id` (zero: none) with `budget` reductions. Called by runtimes.
+    /// The thread now runs the unit `id` (zero: none; else a multiple of eight below 2^48) with `budget` reductions. Called by
+    /// runtimes.
     ///
     /// # Safety
     /// If the thread is to begin waits without an [`Obstacle`] while it runs the unit, the number is what

@@ -190,6 +190,7 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         }
     }
 
+    #[inline]
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -210,6 +211,7 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         Enrolled::Waits
     }
 
+    #[inline]
     fn again(
         self: Pin<&mut Self>,
         _base: u32,
@@ -230,18 +232,22 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         Enrolled::Ready(MutexGuard { mutex })
     }
 
+    #[inline]
     fn is_polled(&self) -> bool {
         true
     }
 
+    #[inline]
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         MutexGuard { mutex: self.mutex }
     }
 
+    #[inline]
     fn give_back(self: Pin<&mut Self>, _won: Won) {
         drop(MutexGuard { mutex: self.mutex });
     }
 
+    #[inline]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (mutex, node) = self.node();
         if won.is_none() && node.is_bound() {
@@ -257,6 +263,12 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         false
     }
 
+    #[inline(always)]
+    fn drops_early(&self) -> bool {
+        false
+    }
+
+    #[inline]
     fn reason(&self) -> Reason {
         Reason::new(Kind::Mutex, &self.mutex.raw).named(self.mutex.raw.name())
     }

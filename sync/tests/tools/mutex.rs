@@ -52,22 +52,42 @@ fn a_free_mutex_may_be_taken_before_the_waiters() {
 
 #[test]
 fn a_waiter_passed_over_eight_times_gets_the_mutex_handed_over() {
+    for mutex in [Mutex::new(()), Mutex::named("accounts", ())] {
+        let mut guard = mutex.try_lock().unwrap();
+        let mut first = waiting(mutex.lock());
+        let mut passed = 0;
+        loop {
+            drop(guard);
+            let Some(other) = mutex.try_lock() else {
+                break;
+            };
+            guard = other;
+            assert!(first.poll().is_pending());
+            passed += 1;
+            assert!(passed < 100, "it starves");
+        }
+        assert_eq!(passed, 8);
+        drop(first.now());
+        assert!(!mutex.is_locked());
+        drop(mutex.try_lock().unwrap());
+    }
+}
+
+#[test]
+fn a_waiter_that_is_due_and_gives_up_is_not_waited_for() {
     let mutex = Mutex::new(());
     let mut guard = mutex.try_lock().unwrap();
-    let mut first = waiting(mutex.lock());
-    let mut passed = 0;
-    loop {
+    let (mut first, second) = (waiting(mutex.lock()), waiting(mutex.lock()));
+    for _ in 0..8 {
         drop(guard);
-        let Some(other) = mutex.try_lock() else {
-            break;
-        };
-        guard = other;
+        guard = mutex.try_lock().unwrap();
         assert!(first.poll().is_pending());
-        passed += 1;
-        assert!(passed < 100, "it starves");
     }
-    assert_eq!(passed, 8);
-    drop(first.now());
+    drop(first);
+    assert_eq!(second.wakes(), 0);
+    drop(guard);
+    drop(mutex.try_lock().unwrap());
+    drop(second.woken());
     assert!(!mutex.is_locked());
 }
 
