@@ -29,8 +29,8 @@ fn main() {
     let count = count.and_then(|count| count.parse::<usize>().ok());
     let (Some(what), Some(count)) = (what, count) else {
         println!(
-            "hot, put, append, empty, grow (commits); versions, twice, grouped, grown, grown-alone; adds, bulk, walk, read (nodes): \
-             WHAT COUNT"
+            "hot, put, append, empty, grow (commits); versions, twice, grouped, grown, grown-alone; adds, bulk, walk, read \
+             (nodes); get (look-ups of a name): WHAT COUNT"
         );
         return;
     };
@@ -39,6 +39,7 @@ fn main() {
         "twice" => versions(count, (2, true)),
         "grouped" => versions(count, (64, false)),
         "grow" => grow(count),
+        "get" => get(count),
         "grown" => grown(count, KEPT),
         "grown-alone" => grown(count, 0),
         "adds" => counted(&mut || drop(black_box(adds(count)))),
@@ -65,7 +66,7 @@ fn commits(what: &str, count: usize) {
     let ids: Vec<NodeId> = tree.root().preorder().map(|node| node.id()).collect();
     let handle = block_on(Forest::new().create_from("hot", tree)).expect("the name is free");
     let mut random = 1;
-    let mut commit = |step: usize| commit(&handle, what, step, pick(&ids, &mut random));
+    let mut commit = |step: usize| commit(&handle, what, step, *pick(&ids, &mut random));
     (0..2 * KEPT).for_each(&mut commit);
     counted(&mut || (0..count).for_each(&mut commit));
 }
@@ -88,10 +89,10 @@ fn versions(count: usize, (together, is_at_one): (usize, bool)) {
     let (mut random, mut kept) = (1, VecDeque::new());
     let mut version = |first: usize| {
         let mut edit = head.edit().blind();
-        let mut node = pick(&ids, &mut random);
+        let mut node = *pick(&ids, &mut random);
         for step in first..first + together {
             if step > first && !is_at_one {
-                node = pick(&ids, &mut random);
+                node = *pick(&ids, &mut random);
             }
             let done = match step % 2 {
                 0 => edit.append(node, attributes(step)).map(drop),
@@ -150,6 +151,21 @@ fn grow(count: usize) {
     counted(&mut || (10 * KEPT..10 * KEPT + count).for_each(&mut commit));
 }
 
+/// Looks trees up by their names, among 10,000.
+fn get(count: usize) {
+    let forest = Forest::new();
+    let names: Vec<_> = (0..10_000).map(|number| format!("tree-{number}")).collect();
+    for name in &names {
+        block_on(forest.create(name)).expect("the name is free");
+    }
+    let mut random = 1;
+    let mut look = |_| {
+        let name: &String = pick(&names, &mut random);
+        drop(black_box(forest.get(name)));
+    };
+    counted(&mut || (0..count).for_each(&mut look));
+}
+
 /// Adds nodes one by one in one edit, five under each node.
 fn adds(count: usize) -> Tree {
     let mut edit = Tree::with_root(attributes(0)).edit();
@@ -194,9 +210,9 @@ fn attributes(number: usize) -> Attributes {
     Attributes::new().with("k", number.to_le_bytes())
 }
 
-fn pick(nodes: &[NodeId], random: &mut u64) -> NodeId {
+fn pick<'a, T>(from: &'a [T], random: &mut u64) -> &'a T {
     *random = random
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
-    nodes[((*random >> 33) % nodes.len() as u64) as usize]
+    &from[((*random >> 33) % from.len() as u64) as usize]
 }

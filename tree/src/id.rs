@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weald_memory::Shared;
 
-/// How many ids share one leaf of the map. The first leaf has the ids from 1 on: none is left out for 0, which is no id.
+/// How many ids share one leaf of the map. The first leaf has those from 1 on: 0 is no id, so it has no slot.
 pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
 pub(crate) const LEAF_BITS: u32 = 4;
 
@@ -91,7 +91,6 @@ impl NodeId {
 
     /// The slot of that leaf.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
     pub(crate) const fn slot(self) -> usize {
         ((self.get() - 1) & (LEAF - 1)) as usize
     }

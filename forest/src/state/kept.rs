@@ -1,7 +1,7 @@
 //! The versions that a history keeps without a gap, the newest at the end; never empty.
 //!
-//! Very many trees may have one version each and nothing else, so such a tree has neither the list nor the record of what
-//! was let go; both are made with its second version, or when there is more to keep with them.
+//! Very many trees may have one version each and nothing else, so such a tree has neither the list nor the record of
+//! what was let go; both are made with its second version, or when there is more to keep with them.
 
 use std::collections::VecDeque;
 
