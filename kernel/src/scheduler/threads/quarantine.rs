@@ -29,7 +29,7 @@ use std::{
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::injector::JobBatch,
-    scheduler::threads::{suspect_records::trials::Turn, suspects::Suspects},
+    scheduler::threads::{suspect_records::trials::Rank, suspects::Suspects},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -166,17 +166,17 @@ impl Quarantine {
 
     /// Queues a job, which goes there because of `suspects`. Any thread.
     pub(crate) fn push(&self, job: Runnable, suspects: &Suspects) {
-        let turn = suspects.turn(job.header());
+        let rank = suspects.rank(job.header());
         let mut batch = JobBatch::new();
         // SAFETY: the runnable's right goes into the batch.
         unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
-        self.change(|queue| match turn {
-            Turn::First => {
+        self.change(|queue| match rank {
+            Rank::First => {
                 batch.append(mem::replace(&mut queue.tried, JobBatch::new()));
                 queue.tried = batch;
             }
-            Turn::Tried => queue.tried.append(batch),
-            Turn::Last => queue.others.append(batch),
+            Rank::Tried => queue.tried.append(batch),
+            Rank::Last => queue.others.append(batch),
         });
         // Pairs with the fence in `linger`: the thread sees the job, or is seen here.
         fence(Ordering::SeqCst);

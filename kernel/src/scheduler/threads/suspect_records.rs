@@ -20,7 +20,7 @@ use crate::{
             clearing::Clearing,
             record::{LongRun, MEMORY, Offence, Record},
             suspect::Suspect,
-            trials::{Trials, Turn},
+            trials::{Rank, Trials},
         },
     },
 };
@@ -160,16 +160,16 @@ impl Records {
         }
     }
 
-    /// The turn of `job`, which does `work` and is put into quarantine.
-    pub(super) fn turn(&mut self, job: &Header, work: CurrentWork) -> Turn {
+    /// The rank of `job`, which does `work` and is put into quarantine.
+    pub(super) fn rank(&mut self, job: &Header, work: CurrentWork) -> Rank {
         match self.are_all_suspect() && !self.is_suspect(work.kind()) {
-            true => self.trials.turn(job, work),
-            false => Turn::Last,
+            true => self.trials.rank(job, work),
+            false => Rank::Last,
         }
     }
 
-    /// A run of a job that did `work` has ended in quarantine, or the job is proven. If its kind is not suspect, its code
-    /// is trusted while all jobs are.
+    /// A run of a job that did `work` has ended in quarantine, or the job is proven. If its kind is not suspect, its
+    /// code is trusted while all jobs are.
     pub(super) fn note_end_of_run(&mut self, work: CurrentWork) {
         let is_trusted =
             work.number == 0 && self.are_all_suspect() && !self.is_suspect(work.kind());
@@ -263,8 +263,8 @@ impl Records {
         }
     }
 
-    /// The records of suspect kinds whose time is half over. Not that of all jobs: they would wait for as long as others
-    /// hold the threads of the quarantine.
+    /// The records of suspect kinds whose time is half over. Not that of all jobs: they would wait for as long as
+    /// others hold the threads of the quarantine.
     pub(super) fn due(&mut self, now: Instant) -> impl Iterator<Item = &mut Record> {
         let is_due = move |record: &&mut Record| {
             record.is_suspect && record.kind != JobKind::ALL && record.is_old(MEMORY / 2, now)

@@ -28,9 +28,9 @@
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or four runs of its jobs reach half
 //! the bound within a second. It is cleared a second after its last offence or long run. If no thread is free for the
 //! quarantine, it stays suspect while one of its jobs holds a thread: its next offender would take a thread that is
-//! left for others. Once none of its jobs holds a thread, the kind is cleared at once although no thread is free: its other
-//! jobs would wait for as long as jobs of other kinds block. A kind that goes on offending is not cleared early again
-//! and again ([`clearing`](super::suspect_records)).
+//! left for others. Once none of its jobs holds a thread, the kind is cleared at once although no thread is free: its
+//! other jobs would wait for as long as jobs of other kinds block. A kind that goes on offending is not cleared early
+//! again and again ([`clearing`](super::suspect_records)).
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A local job or a job with
 //! a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes blocked threads
@@ -64,7 +64,7 @@ use crate::{
             Records,
             record::{LongRun, Offence},
             suspect::Suspect,
-            trials::Turn,
+            trials::Rank,
         },
     },
     sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
@@ -155,8 +155,8 @@ impl Suspects {
         self.change(|records| records.clear(&held, workers, now));
     }
 
-    /// While all jobs are suspect: `job` is none of those that are kept from the workers, as it is proven. So its code is
-    /// trusted.
+    /// While all jobs are suspect: `job` is none of those that are kept from the workers, as it is proven. So its code
+    /// is trusted.
     fn trust_as(&self, job: &Header) {
         if self.are_all() {
             self.note_end_of_run(CurrentWork::of(job));
@@ -171,12 +171,12 @@ impl Suspects {
     }
 
     /// Where `job`, which goes into quarantine, has its place there. Only the holder of its runnable.
-    pub(super) fn turn(&self, job: &Header) -> Turn {
+    pub(super) fn rank(&self, job: &Header) -> Rank {
         if !self.are_all() {
-            return Turn::Last;
+            return Rank::Last;
         }
         let work = CurrentWork::of(job);
-        lock(&self.records).turn(job, work)
+        lock(&self.records).rank(job, work)
     }
 
     /// What `job` does, if the end of its run is to be noted. Asked before it runs.
@@ -255,7 +255,8 @@ impl KnownSuspects {
         self.is_any.get()
     }
 
-    /// Whether `job` must not run on a worker at present, as this copy of `origin` says. Only the holder of its runnable.
+    /// Whether `job` must not run on a worker at present, as this copy of `origin` says. Only the holder of its
+    /// runnable.
     #[cold]
     pub(crate) fn includes(&self, job: &Header, origin: &Suspects) -> bool {
         if !job.may_be_quarantined() {

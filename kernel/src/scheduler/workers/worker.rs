@@ -19,6 +19,8 @@
 
 #![allow(unsafe_code)]
 
+mod kept;
+
 use std::cell::Cell;
 
 use crate::{
@@ -358,24 +360,6 @@ impl<'a> WorkerLoop<'a> {
             // Nothing reads the current job before the next poll replaces it.
             job = next;
         }
-    }
-
-    /// Whether `job` must not run on a worker at present.
-    #[cold]
-    fn is_kept(&self, job: &Runnable) -> bool {
-        self.suspects.includes(job.header(), &self.shared.suspects)
-    }
-
-    /// Puts `job` into quarantine, and takes the next one, which the run word names before others can take `job`.
-    #[cold]
-    fn quarantine(&self, job: Runnable) -> Result<Pick, Revoked> {
-        self.cx.set_job(None);
-        let next = self.take_next(RunEnd::No);
-        if next.is_err() {
-            self.cx.clear_worker();
-        }
-        self.shared.quarantine.push(job, &self.shared.suspects);
-        next
     }
 
     /// A job has ended here after the worker was taken away.

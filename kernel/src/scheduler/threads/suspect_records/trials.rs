@@ -2,10 +2,10 @@
 //!
 //! A burst may consist of jobs of very many codes, each of which would cost the others the bound, and a thread. What a
 //! job did before it waited once says little: a request is read, and then blocks in a database. So all jobs without a
-//! record of short runs go to the quarantine, and if jobs with one have offended, too, then these as well. There one job
-//! of each code is *tried* before all others, those with a record first. So no code waits behind the blockers of
-//! another one. If the run ends before it is an offence, the code is *trusted*: its other jobs run on workers. So is that
-//! of a job that is not kept from the workers because it has a record.
+//! record of short runs go to the quarantine, and if jobs with one have offended, too, then these as well. There one
+//! job of each code is *tried* before all others, those with a record first. So no code waits behind the blockers of
+//! another one. If the run ends before it is an offence, the code is *trusted*: its other jobs run on workers. A code
+//! is trusted, too, if one of its jobs has a record that keeps it on the workers.
 //!
 //! That all jobs are suspect ends a second after the last kind became so. If then a part of the threads that are left
 //! for workers is in use, it does not end: the jobs that wait would take the rest, and everybody would stand still.
@@ -20,7 +20,7 @@ const TRIED: usize = 256;
 
 /// Where a job has its place in the queue of the quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Rank {
     /// Before all others.
     First,
     /// Behind the others that are tried.
@@ -36,16 +36,16 @@ pub(super) struct Trials {
 }
 
 impl Trials {
-    /// The turn of `job`, which does `work` of a kind that is not suspect itself.
-    pub(super) fn turn(&mut self, job: &Header, work: CurrentWork) -> Turn {
+    /// The rank of `job`, which does `work` of a kind that is not suspect itself.
+    pub(super) fn rank(&mut self, job: &Header, work: CurrentWork) -> Rank {
         let is_known = self.tried.len() >= TRIED || self.tried.contains(&work.code);
         if work.number != 0 || is_known {
-            return Turn::Last;
+            return Rank::Last;
         }
         self.tried.push(work.code);
         match job.is_proven() {
-            true => Turn::First,
-            false => Turn::Tried,
+            true => Rank::First,
+            false => Rank::Tried,
         }
     }
 

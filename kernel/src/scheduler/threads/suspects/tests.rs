@@ -11,7 +11,7 @@ use crate::{
     scheduler::threads::suspect_records::{
         WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
         record::{EXEMPT_OFFENDERS, MEMORY},
-        trials::Turn,
+        trials::Rank,
     },
 };
 
@@ -178,7 +178,7 @@ fn proven_jobs_of_all_codes_are_suspect_once_such_jobs_of_many_codes_have_offend
     known.refresh(&suspects);
     assert!(known.includes(proven().header(), &suspects));
     // One is tried, and was no offence.
-    assert_eq!(suspects.turn(proven().header()), Turn::First);
+    assert_eq!(suspects.rank(proven().header()), Rank::First);
     suspects.note_end_of_run(CurrentWork::of(proven().header()));
     known.refresh(&suspects);
     let fresh = of_code::<0>();
@@ -193,18 +193,18 @@ fn proven_jobs_of_all_codes_are_suspect_once_such_jobs_of_many_codes_have_offend
 fn one_job_of_each_code_is_tried_while_all_jobs_are_suspect() {
     let (suspects, now) = (Suspects::default(), Instant::now());
     let (job, other) = (of_code::<0>(), of_code::<17>());
-    assert_eq!(suspects.turn(job.header()), Turn::Last);
+    assert_eq!(suspects.rank(job.header()), Rank::Last);
     let offenders = offenders();
     for offender in &offenders {
         suspects.note_offence(offender.header(), now);
     }
-    let turns = || [&job, &other, &offenders[0]].map(|job| suspects.turn(job.header()));
-    assert_eq!(turns(), [Turn::Tried, Turn::Tried, Turn::Last]);
-    assert_eq!(turns(), [Turn::Last; 3]);
+    let ranks = || [&job, &other, &offenders[0]].map(|job| suspects.rank(job.header()));
+    assert_eq!(ranks(), [Rank::Tried, Rank::Tried, Rank::Last]);
+    assert_eq!(ranks(), [Rank::Last; 3]);
     let (work, _kind) = at_work(1, 0);
-    assert_eq!(suspects.turn(work.header()), Turn::Last);
+    assert_eq!(suspects.rank(work.header()), Rank::Last);
     suspects.expire(now + MEMORY);
-    assert_eq!(turns(), [Turn::Last; 3]);
+    assert_eq!(ranks(), [Rank::Last; 3]);
 }
 
 #[test]
