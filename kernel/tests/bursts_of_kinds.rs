@@ -7,6 +7,8 @@
 mod blocker;
 #[path = "support/bursts.rs"]
 mod bursts;
+#[path = "support/tickers.rs"]
+mod tickers;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -24,7 +26,8 @@ use std::{
 
 use blocker::Blocker;
 use bursts::{burst, join_all, others_run, with_spare_threads};
-use tools::{until, watch};
+use tickers::Tickers;
+use tools::{Latch, until, watch};
 use weald_kernel::{JoinHandle, Runtime, Wait, sleep, worker_index};
 
 /// Two jobs of a type of their own.
@@ -229,4 +232,52 @@ fn a_kind_that_is_late_now_and_then_runs_on_while_the_quarantine_is_full() {
     runtime.block_on(first).unwrap();
     blocker.open();
     join_all(&runtime, blocked);
+}
+
+/// As requests that are read first, and then block in a database. Each kind would cost a worker the bound, and a spare
+/// thread.
+#[test]
+fn blockers_of_very_many_kinds_that_have_waited_once_stop_no_other_kind() {
+    struct WaitsAndBlocks<const KIND: usize>(Latch, Blocker);
+    impl<const KIND: usize> Future for WaitsAndBlocks<KIND> {
+        type Output = ();
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+            let waits = Pin::new(&mut self.0).poll(cx);
+            waits.map(|()| self.1.block())
+        }
+    }
+    fn eight<const KIND: usize>(
+        runtime: &Runtime,
+        latch: &Latch,
+        blocker: &Blocker,
+    ) -> [JoinHandle<()>; 8] {
+        [(); 8].map(|()| runtime.spawn(WaitsAndBlocks::<KIND>(latch.clone(), blocker.clone())))
+    }
+    macro_rules! eight_of_each { ($($kind:literal)*) => { [$(eight::<$kind>),*] } }
+    let starts = eight_of_each!(
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19
+        20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39
+        40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59
+        60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79
+    );
+    let _watch = watch();
+    let runtime = with_spare_threads(2, 256);
+    let (latch, blocker) = (Latch::default(), Blocker::default());
+    let jobs: Vec<_> = starts
+        .iter()
+        .flat_map(|start| start(&runtime, &latch, &blocker))
+        .collect();
+    until(|| latch.waiters() == jobs.len());
+    let tickers = Tickers::start(&runtime, 20);
+    latch.open();
+    // Seven eighths of the spare threads.
+    until(|| blocker.begun() >= 224);
+    tickers.tick(50);
+    others_run(&runtime);
+    assert!(blocker.begun() < 256, "{} have a thread", blocker.begun());
+    blocker.open();
+    tickers.end(&runtime);
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
 }
