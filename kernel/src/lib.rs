@@ -426,7 +426,7 @@ pub use scheduler::{
             wait_to_the_end, wait_until, yield_with_stack,
         },
     },
-    workers::{config::available_workers, waker::wake_all},
+    workers::{config::available_workers, waker::several::wake_all},
 };
 pub use stack::StackError;
 pub use weald_sync::{Wait, backlog::LongChannel};

@@ -16,8 +16,8 @@
 //!
 //! A fiber that migrates does the same, with two differences. The next job is that of the worker's next slot or ring,
 //! while nothing is pinned to the thread. And the fiber that resumes parks or queues the one that was left
-//! ([`run::settle_left`]), because any worker may resume that one as soon as it is parked, and its stack must not be in
-//! use then. So a loop may return from a poll of a fiber that another thread has ended meanwhile: it then uses what
+//! (`Context::settle_left`), because any worker may resume that one as soon as it is parked, and its stack must not be
+//! in use then. So a loop may return from a poll of a fiber that another thread has ended meanwhile: it then uses what
 //! came back, and nothing of what it polled.
 //!
 //! The fiber that comes back to the loop may be another one than the loop has polled
@@ -181,17 +181,54 @@ impl Context {
         leaving.suspends_itself();
         Some((leaving, next))
     }
+
+    /// [`switch_migrating`](Context::switch_migrating) in a frame of its own: the way of a fiber that does not migrate
+    /// stays short.
+    #[inline(never)]
+    pub(crate) fn next_migrating(
+        &self,
+        leaving: &StackContext,
+        job: JobPtr,
+    ) -> Option<&'static StackContext> {
+        self.switch_migrating(leaving, (job, self.noted()))
+    }
+
+    /// Parks or queues the fiber that has just switched to the running one. The first that a stack does on which a
+    /// fiber that migrates resumes: until then nobody may resume that other one, whose stack was still in use.
+    #[inline(always)]
+    pub(crate) fn settle_left(&self) {
+        if let Some((job, noted)) = self.take_left() {
+            // SAFETY: one runner: that fiber gave up its right to run.
+            run::park_noted(self, unsafe { Runnable::new(job) }, noted);
+        }
+    }
+
+    /// [`settle_left`](Context::settle_left) in a frame of its own, for code that mostly has nothing to settle.
+    #[inline(never)]
+    pub(crate) fn settle_left_apart(&self) {
+        self.settle_left();
+    }
+
+    /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if
+    /// the fiber migrates, has nothing to restore afterwards except that the thread runs on its stack, and a direct
+    /// switch is possible. `before`: as there. False, before anything has happened, elsewhere. After it the caller may
+    /// be on another thread.
+    #[inline(always)]
+    pub(crate) fn suspend_if_migrating(
+        &self,
+        own: &StackContext,
+        (job, before): (JobPtr, PollNotes),
+    ) -> bool {
+        own.migrates.get() && !before.waits() && suspend_migrating(own, job)
+    }
 }
 
-/// Suspends the stack of the running fiber, which migrates and is `job`, as
-/// [`suspend`](super::stack_context::suspend) does, where there is nothing to restore afterwards except that the thread
-/// runs on that stack, and a direct switch is possible. `before`: as there. False, before anything has happened,
-/// elsewhere.
+/// See [`suspend_if_migrating`](Context::suspend_if_migrating).
 // Not inlined: it resumes on another thread.
 #[inline(never)]
-pub(crate) fn suspend_migrating(own: &StackContext, (job, before): (JobPtr, PollNotes)) -> bool {
+fn suspend_migrating(own: &StackContext, job: JobPtr) -> bool {
     let cx = context::here();
-    if before.waits() || !cx.has_no_notes() || !ptr::eq(cx.stack_context(), own) {
+    if !cx.has_no_notes() || !ptr::eq(cx.stack_context(), own) {
         return false;
     }
     let Some(next) = cx.switch_migrating(own, (job, cx.noted())) else {
@@ -205,7 +242,7 @@ pub(crate) fn suspend_migrating(own: &StackContext, (job, before): (JobPtr, Poll
     // Perhaps another thread's.
     let cx = context::again();
     cx.set_stack_context(own);
-    run::settle_left(cx);
+    cx.settle_left();
     true
 }
 

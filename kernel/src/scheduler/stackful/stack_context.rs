@@ -346,7 +346,9 @@ pub(crate) fn suspend(
     // Read again: a fiber that migrates may be on another thread.
     let cx = context::again();
     cx.set_stack_context(newest);
-    run::settle_left(cx);
+    if root.migrates.get() {
+        cx.settle_left_apart();
+    }
     cx.set_thread_fork(fork);
     cx.set_dropping(dropping);
     suspended
@@ -421,10 +423,9 @@ fn suspend_fiber_here(cx: &Context, stack_context: &StackContext, job: JobPtr) {
 // register over the switch.
 #[inline(never)]
 fn suspend_fiber(stack_context: &StackContext, job: JobPtr) {
-    let cx = context::here();
     let next = match stack_context.migrates.get() {
-        true => cx.switch_migrating(stack_context, (job, cx.noted())),
-        false => cx.switch_directly(stack_context, job),
+        true => context::here().next_migrating(stack_context, job),
+        false => context::here().switch_directly(stack_context, job),
     };
     let (to, onto) = match next {
         Some(next) => (next.saved_sp.get(), Onto::Ours(next.newest().stack())),

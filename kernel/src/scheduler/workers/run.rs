@@ -8,7 +8,6 @@
 
 #![allow(unsafe_code)]
 
-mod park;
 mod survival;
 
 use std::{
@@ -25,28 +24,28 @@ use crate::{
         extensions::Extensions,
         foreign_call::FiredBy,
         runnable::Runnable,
-        transition::{Completed, StartAction},
+        transition::{Completed, Listening, ParkOutcome, StartAction},
     },
     report::panic_site,
     report::payload::{self, Payload},
-    report::{self, JobName, LateName, panic_message},
+    report::{self, LateName, panic_message},
     scheduler::{
         stackful::{
             pinned::PinChange,
             stack_context::{self, StackContext, StackKind},
         },
         workers::{
-            context::{self, Context},
+            context::{self, Context, PollNotes},
+            ready::ready_last,
             shared, waker,
         },
     },
     sys::{MutexGuard, Ordering},
 };
 
-pub(crate) use park::{park, settle_left};
-pub(crate) use survival::{tell_attachment_of_survival, tell_survived};
+pub(crate) use survival::{report_untaken_panic, tell_attachment_of_survival, tell_survived};
 
-use survival::{report_and_discard, tell_if_survived};
+use survival::{park_survivor, report_and_discard, tell_if_survived};
 
 /// How a poll ended.
 pub(crate) enum Polled {
@@ -304,15 +303,6 @@ fn take_parker(job: &Header) -> Option<task::Waker> {
     job.extensions.lock_existing()?.parker.take()
 }
 
-/// Reports the panic of a job whose output nobody takes.
-pub(crate) fn report_untaken_panic(header: &Header, message: &str) {
-    let named = JobName::of(header);
-    match attachment::is_watched(header) {
-        true => report::watched_panic(&named, message),
-        false => report::unobserved_panic(&named, message),
-    }
-}
-
 fn call_at_end(job: &Header, by: FiredBy, waker: Option<task::Waker>) {
     if let Some(waker) = waker {
         waker::call_at_end(job.runtime(), by, waker);
@@ -354,6 +344,40 @@ fn tell_attachment(header: &Header, panic: Option<Box<str>>) {
     let told = catch_unwind(AssertUnwindSafe(|| attachment::tell(header, panic)));
     if let Err(payload) = told {
         report_and_discard(header, payload);
+    }
+}
+
+/// Step 3. The caller gives up the runnable, and must not touch the job afterwards.
+#[inline(always)]
+pub(crate) fn park(cx: &Context, job: Runnable) {
+    park_noted(cx, job, cx.noted());
+}
+
+/// [`park`], where the job's poll had noted this before another run began.
+#[inline(always)]
+pub(crate) fn park_noted(cx: &Context, job: Runnable, noted: PollNotes) {
+    let state = &job.header().state;
+    // Each with the bits of the state word as constants.
+    let parked = match noted {
+        PollNotes::LISTENS => state.park(Listening::Yes),
+        PollNotes::NOTHING => state.park(Listening::No),
+        noted if noted.has_panicked() => park_survivor(cx, job.header()),
+        _yielded => ParkOutcome::Again,
+    };
+    match parked {
+        ParkOutcome::Parked => {
+            job.into_ptr();
+        }
+        ParkOutcome::Again => go_behind(cx, job),
+    }
+}
+
+/// Queues the job that just ran here behind all others.
+#[inline(always)]
+fn go_behind(cx: &Context, job: Runnable) {
+    match cx.pinned_here() {
+        Some(pinned) if job.header().is_suspended_at(pinned) => pinned.push_own(job),
+        _ => ready_last(job),
     }
 }
 

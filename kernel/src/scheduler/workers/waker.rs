@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-mod several;
+pub(crate) mod several;
 
 use std::{
     mem::{self, ManuallyDrop},
@@ -14,7 +14,6 @@ use std::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
-pub use several::wake_all;
 use weald_sync::hooks::Parker;
 
 use crate::{

@@ -14,7 +14,7 @@ use weald_sync::hooks::FirstPoll;
 
 use super::{may_suspend, unwind_if_cancelled};
 use crate::scheduler::{
-    stackful::{direct, stack_context},
+    stackful::stack_context,
     workers::{
         context::{self, PollNotes},
         waker,
@@ -74,8 +74,7 @@ pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool 
     }
     cx.end_poll_of_wait();
     let before = PollNotes::of_bits(*notes);
-    let is_direct = root.migrates.get() && direct::suspend_migrating(root, (job, before));
-    if !is_direct {
+    if !cx.suspend_if_migrating(root, (job, before)) {
         let fork_wait = cx.fork_wait();
         let suspended = stack_context::suspend(cx, root, (job, before));
         drop(fork_wait);

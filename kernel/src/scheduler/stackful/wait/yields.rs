@@ -11,10 +11,7 @@ use std::thread;
 use super::{SavedFlags, block::block_in_place, may_suspend, unwind_if_cancelled};
 use crate::{
     job::{JobPtr, body_bit},
-    scheduler::{
-        stackful::stack_context,
-        workers::{context, run},
-    },
+    scheduler::{stackful::stack_context, workers::context},
     stack::{self, Onto},
 };
 
@@ -60,7 +57,7 @@ fn yield_migrating(job: JobPtr) -> bool {
     // Perhaps another thread's.
     let cx = context::again();
     cx.set_stack_context(own);
-    run::settle_left(cx);
+    cx.settle_left();
     // SAFETY: as in `yield_with_stack`.
     unwind_if_cancelled(unsafe { job.header() });
     true

@@ -46,8 +46,8 @@ impl Context {
         noted.has_other()
     }
 
-    /// Notes whether the right to run a fiber that migrates was given away since a loop's poll of a fiber began; returns
-    /// what was noted before.
+    /// Notes whether the right to run a fiber that migrates was given away since a loop's poll of a fiber began;
+    /// returns what was noted before.
     #[inline(always)]
     pub(crate) fn set_given_away(&self, given_away: bool) -> bool {
         self.given_away.replace(given_away)

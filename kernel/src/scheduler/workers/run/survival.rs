@@ -66,3 +66,12 @@ pub(super) fn report_and_discard(header: &Header, payload: Payload) {
     report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
     payload::discard(payload);
 }
+
+/// Reports the panic of a job whose output nobody takes.
+pub(crate) fn report_untaken_panic(header: &Header, message: &str) {
+    let named = JobName::of(header);
+    match attachment::is_watched(header) {
+        true => report::watched_panic(&named, message),
+        false => report::unobserved_panic(&named, message),
+    }
+}
