@@ -21,17 +21,15 @@ mod taken;
 mod word;
 
 use std::ptr;
-
 use weald_sync::unit;
 
 use crate::job::transition::{
     Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction, Unread,
 };
 
+use crate::sys::{AtomicPtr, Ordering};
 pub(crate) use taken::TakenMessages;
 use word::{MESSAGES, Word};
-
-use crate::sys::{AtomicPtr, Ordering};
 
 /// What the kernel sees of a message: a link to the one posted before it. The rest belongs to the sender.
 #[repr(C)]

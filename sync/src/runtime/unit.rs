@@ -91,8 +91,8 @@ pub(crate) fn random(below: u32) -> u32 {
 }
 
 impl Unit {
-    /// The thread now runs the unit `id` (zero: none; else a multiple of eight below 2^48) with `budget` reductions. Called by
-    /// runtimes.
+    /// The thread now runs the unit `id` (zero: none; else a multiple of eight below 2^48) with `budget` reductions.
+    /// Called by runtimes.
     ///
     /// # Safety
     /// If the thread is to begin waits without an [`Obstacle`] while it runs the unit, the number is what

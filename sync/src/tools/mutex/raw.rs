@@ -5,11 +5,13 @@
 //! - `WAITERS` is set while the list is not empty, and changed only under `LIST`.
 //! - `WOKEN` is set while the first waiter was woken to try again and has not tried yet; then its node, and no
 //!   other, says so. It is changed only under `LIST`.
-//! - A release clears the owner without a look at the word, so that its locked operation waits for no load. If it finds
-//!   `WAITERS` and not `WOKEN` behind it, and no other owner, it must wake the first waiter, or hand the mutex over.
-//! - `DUE` is set while a waiter has been passed over too often. Nobody else takes the mutex then, so the release, which
-//!   finds it free, can hand it over. It is set by that waiter, together with the look that finds an owner, and so
-//!   before that owner's release; and it is changed only under `LIST`. While it is set, `WAITERS` is, and `WOKEN` is not.
+//! - A release clears the owner without a look at the word, so that its locked operation waits for no load. If it
+//!   finds `WAITERS` and not `WOKEN` behind it, and no other owner, it must wake the first waiter, or hand the mutex
+//!   over.
+//! - `DUE` is set while a waiter has been passed over too often. Nobody else takes the mutex then, so the release,
+//!   which finds it free, can hand it over. It is set by that waiter, together with the look that finds an owner, and
+//!   so before that owner's release; and it is changed only under `LIST`. While it is set, `WAITERS` is, and `WOKEN` is
+//!   not.
 //!
 //! Orderings: each exchange that sets an owner acquires; each that clears one releases; `LIST` is a lock of
 //! its own and does both.
@@ -330,8 +332,8 @@ impl Listed<'_> {
         self.wake_first()
     }
 
-    /// Makes the first waiter whose wait has not ended the owner, and returns its waker. The mutex is free, and `DUE` is
-    /// set.
+    /// Makes the first waiter whose wait has not ended the owner, and returns its waker. The mutex is free, and `DUE`
+    /// is set.
     fn hand_over(&mut self) -> Option<Option<Waker>> {
         let raw = self.raw;
         let Some(mut next) = self.list().accept() else {
