@@ -47,9 +47,26 @@ impl Name {
 }
 
 impl Ord for Name {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.as_bytes().cmp(other.as_bytes())
+        match (self, other) {
+            // No name has a zero in it, so the zeros behind a shorter name decide as its end would.
+            (Self::Short { bytes: one, .. }, Self::Short { bytes: two, .. }) => {
+                words(one).cmp(&words(two))
+            }
+            _ => self.as_bytes().cmp(other.as_bytes()),
+        }
     }
+}
+
+/// The bytes as words that sort as they do.
+#[inline]
+fn words(bytes: &[u8; ROOM]) -> (u64, u64) {
+    let word = |from: usize| {
+        let eight = bytes[from..].first_chunk();
+        eight.map_or(0, |eight| u64::from_be_bytes(*eight))
+    };
+    (word(0), word(ROOM - 8))
 }
 
 impl PartialOrd for Name {
@@ -60,7 +77,7 @@ impl PartialOrd for Name {
 
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
+        self.cmp(other).is_eq()
     }
 }
 

@@ -21,6 +21,9 @@ struct Named(TreeRef);
 /// What has a name: a tree, or the name that is looked for.
 trait HasName {
     fn name(&self) -> Name;
+
+    /// How its name compares with another one; it is not cloned for that.
+    fn compare(&self, other: &Name) -> Ordering;
 }
 
 impl Names {
@@ -67,11 +70,19 @@ impl HasName for Name {
     fn name(&self) -> Name {
         self.clone()
     }
+
+    fn compare(&self, other: &Name) -> Ordering {
+        self.cmp(other)
+    }
 }
 
 impl HasName for Named {
     fn name(&self) -> Name {
         self.0.name()
+    }
+
+    fn compare(&self, other: &Name) -> Ordering {
+        self.0.compare_name(other)
     }
 }
 
@@ -83,7 +94,7 @@ impl Borrow<dyn HasName> for Named {
 
 impl Ord for dyn HasName {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.name().cmp(&other.name())
+        other.compare(&self.name()).reverse()
     }
 }
 
@@ -95,7 +106,7 @@ impl PartialOrd for dyn HasName {
 
 impl PartialEq for dyn HasName {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        other.compare(&self.name()).is_eq()
     }
 }
 
@@ -103,7 +114,7 @@ impl Eq for dyn HasName {}
 
 impl Ord for Named {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.name().cmp(&other.0.name())
+        other.compare(&self.0.name()).reverse()
     }
 }
 
@@ -115,7 +126,7 @@ impl PartialOrd for Named {
 
 impl PartialEq for Named {
     fn eq(&self, other: &Self) -> bool {
-        self.0.name() == other.0.name()
+        other.compare(&self.0.name()).is_eq()
     }
 }
 

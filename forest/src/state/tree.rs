@@ -1,7 +1,9 @@
 //! The state of a tree, which its writers and readers share: the slot with the newest root, and the history.
 
+use std::cmp::Ordering;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use weald_memory::{Shared, Slot};
@@ -63,16 +65,22 @@ impl TreeState {
         Name::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How its name compares with another one.
+    #[inline]
+    pub(crate) fn compare_name(&self, other: &Name) -> Ordering {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        name.cmp(other)
+    }
+
     /// A commit with this greatest id is about to be published; returns by how much it exceeds the former greatest.
     /// Called by the combiner only, so the word does not change meanwhile.
     #[inline]
     pub(crate) fn bring(&self, last_id: u64) -> u64 {
-        let word = self.last_id.load(Ordering::Relaxed);
+        let word = self.last_id.load(Relaxed);
         let before = word & !DELETED;
         if last_id > before {
             // Release: as in `delete`, if the tree is deleted.
-            self.last_id
-                .store(word & DELETED | last_id, Ordering::Release);
+            self.last_id.store(word & DELETED | last_id, Release);
         }
         last_id.saturating_sub(before)
     }
@@ -80,16 +88,16 @@ impl TreeState {
     pub(crate) fn is_deleted(&self) -> bool {
         // Acquire: pairs with the store in `delete`; a reader that sees the flag finds the last version in
         // the slot.
-        self.last_id.load(Ordering::Acquire) & DELETED != 0
+        self.last_id.load(Acquire) & DELETED != 0
     }
 
     pub(crate) fn delete(&self) {
-        self.last_id.fetch_or(DELETED, Ordering::Release);
+        self.last_id.fetch_or(DELETED, Release);
     }
 
     /// A deletion is taken back.
     pub(crate) fn undelete(&self) {
-        self.last_id.fetch_and(!DELETED, Ordering::Release);
+        self.last_id.fetch_and(!DELETED, Release);
     }
 
     /// Called by [`Names::rename`](super::names::Names::rename) only.
