@@ -2,7 +2,7 @@
 //!
 #![doc = include_str!("page.md")]
 
-// To follow a request, read `server` (accepts), `accepted` (one job per connection), `connection` (what the job does),
+// To follow a request, read `server` (accepts), `entrance` (spawns), `accepted` (one job per connection), `connection` (what the job does),
 // `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
 // connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
 // service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
@@ -64,6 +64,7 @@ mod wire;
 
 // The server.
 mod accepted;
+mod entrance;
 mod server;
 
 pub use ended::{Drained, ServeError, Step, Unfinished};

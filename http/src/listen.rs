@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use weald_net::{Stream, TcpListener, Transport, UnixListener};
+use weald_net::{Stream, TcpListener, TcpStream, Transport, UnixListener, UnixStream};
 use weald_sync::{Branch, Event, Waiting};
 
 /// A source of connections for a server.
@@ -19,6 +19,16 @@ pub trait Listen: Send + Sync + 'static {
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
     + Send;
+
+    /// The next connection of those that have come already, without waiting. The server asks for them at its end, before
+    /// the listener is closed, because their clients may have sent whole requests.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none, as is always so by default, and those of
+    /// [`next`](Listen::next).
+    fn next_queued(&self) -> io::Result<(Stream<Self::Transport>, Option<SocketAddr>)> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 }
 
 impl Listen for TcpListener {
@@ -29,13 +39,11 @@ impl Listen for TcpListener {
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
     + Send {
         let accepted: Waiting<_> = self.accept();
-        prepared(accepted).wrap(|accepted| {
-            let (stream, peer) = accepted?;
-            // The small writes of an event stream must not wait for an acknowledgement. The call fails only if
-            // the peer is gone, and the next read reports that.
-            let _ignored = stream.set_nodelay(true);
-            Ok((stream, Some(peer)))
-        })
+        prepared(accepted).wrap(|accepted| accepted.map(at_once))
+    }
+
+    fn next_queued(&self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
+        self.try_accept().map(at_once)
     }
 }
 
@@ -48,6 +56,17 @@ impl Listen for UnixListener {
     + Send {
         prepared(self.accept()).wrap(|accepted| accepted.map(|(stream, _)| (stream, None)))
     }
+
+    fn next_queued(&self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
+        self.try_accept().map(|(stream, _)| (stream, None))
+    }
+}
+
+/// The small writes of an event stream must not wait for an acknowledgement.
+fn at_once((stream, peer): (TcpStream, SocketAddr)) -> (TcpStream, Option<SocketAddr>) {
+    // This fails only if the peer is gone, and the next read reports that.
+    let _ignored = stream.set_nodelay(true);
+    (stream, Some(peer))
 }
 
 /// The identity function; its signature names the type.

@@ -187,6 +187,11 @@ impl Registry {
         (entry, ConnectionPermit(Some(self.clone())))
     }
 
+    /// Whether fewer than `most` permits are held.
+    pub(crate) fn has_room_below(&self, most: usize) -> bool {
+        self.lock().permits < most
+    }
+
     /// Waits until fewer than `most` permits are held. Meanwhile, one idle connection after the other is closed.
     pub(crate) async fn room_below(&self, most: usize) {
         self.wait_for(|table| match table.permits < most {

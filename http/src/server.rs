@@ -5,7 +5,7 @@
 //!    otherwise for a while, close the connection that is idle longest, and continue: the listener pauses.
 //! 2. At the limit of connections, close the one that is idle longest, and wait until there is room.
 //! 3. Spawn the connection's job.
-//! 4. At the end: accept no more, order all connections to finish, wait for them until the deadline, stop the
+//! 4. At the end: let in what the system has queued, accept no more, order all connections to finish, wait for them until the deadline, stop the
 //!    rest, and report what they were doing.
 
 use std::{
@@ -16,15 +16,12 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::Spawn;
 use weald_sync::{Kept, after, of_future, of_source, select};
 
 use crate::{
     accept_failures::{AcceptFailures, PAUSE, Remedy},
-    accepted::Accepted,
-    activity::Activity,
-    admitted::Admitted,
     ended::{Drained, ServeError},
+    entrance::Entrance,
     freed::Freed,
     handler::Serve,
     known_routes::KnownRoutes,
@@ -33,7 +30,6 @@ use crate::{
     originals::Originals,
     rate::MinRate,
     registry::Registry,
-    wire::Wire,
 };
 
 /// Serves HTTP/1 to clients of `listener`. Each request is passed to a clone of `service`, which is any tower service,
@@ -115,8 +111,9 @@ pub struct Server<L, S, U> {
 }
 
 impl<L, S, U> Server<L, S, U> {
-    /// Serves until `until` is ready. Then the server accepts no more connections, lets each one finish the request
-    /// that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for).
+    /// Serves until `until` is ready. Then the server accepts what the system has queued by then, closes the listener,
+    /// lets each connection finish the request that is in flight or has arrived, and returns when all have, or after
+    /// [`drain_for`](Server::drain_for). At the limit of connections, what is queued is closed with the listener.
     /// [`serve`] says what dropping the server's future does.
     pub fn until<F: Future>(self, until: F) -> Server<L, S, F> {
         Server {
@@ -284,15 +281,6 @@ async fn room(registry: &Registry, most: usize, was_full: bool) -> bool {
     is_full
 }
 
-/// A connection's job. The name is for a report at the job's very end, when it has no description any more.
-fn described(activity: &Arc<Activity>, site: &'static Location<'static>) -> Spawn {
-    Spawn::new()
-        .name(format!("a connection of {}", activity.service()))
-        .described_by(activity.clone())
-        .kind(activity.kind())
-        .site(site)
-}
-
 async fn run<L, S, U>(server: Server<L, S, U>) -> Result<Drained, ServeError>
 where
     L: Listen,
@@ -308,10 +296,14 @@ where
         site,
         limits,
     } = server;
-    let limits = Arc::new(limits);
-    let originals = Originals::new(service);
     let registry = Arc::new(Registry::default());
-    let known_routes = Arc::new(KnownRoutes::default());
+    let entrance = Entrance {
+        limits: Arc::new(limits),
+        originals: Originals::new(service),
+        registry: registry.clone(),
+        known_routes: Arc::new(KnownRoutes::default()),
+        site,
+    };
     let drain_on_drop = DrainOnDrop(registry.clone());
     // Bound after the guard and so dropped before it: a client whose idle connection was closed by
     // the drain finds the listener closed too.
@@ -326,23 +318,18 @@ where
         match accepted {
             Ok((stream, peer)) => {
                 failures.accepted();
-                select! {
-                    _ = of_source(until.as_mut()) => break,
-                    is_full = of_future(room(&registry, most, was_full)) => was_full = is_full,
-                }
-                let activity =
-                    Activity::new(peer, std::any::type_name::<S>(), known_routes.clone());
-                activity.begin_waiting();
-                let (entry, permit) = registry.enter(&activity);
-                let admitted = Admitted {
-                    limits: limits.clone(),
-                    entry,
-                    permit,
-                    originals: Arc::downgrade(&originals),
+                let has_ended = select! {
+                    _ = of_source(until.as_mut()) => true,
+                    is_full = of_future(room(&registry, most, was_full)) => {
+                        was_full = is_full;
+                        false
+                    }
                 };
-                let wire = Wire::new(stream, activity.clone());
-                let accepted = Accepted::new(wire, admitted, originals.clone());
-                described(&activity, site).spawn(accepted).detach();
+                // Also if the end came first: this one was taken out of the queue.
+                entrance.admit(stream, peer);
+                if has_ended {
+                    break;
+                }
             }
             Err(error) => match failures.remedy(&error) {
                 Remedy::GoOn => {}
@@ -355,6 +342,7 @@ where
             },
         }
     }
+    entrance.admit_queued(&listener, most);
     drop(listener);
     drop(drain_on_drop);
     select! {
@@ -363,16 +351,4 @@ where
     }
     let not_stopped = registry.stop();
     Ok(Drained { not_stopped })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_job_of_a_connection_has_a_name_also_without_its_description() {
-        let activity = Activity::new(None, "a service", Arc::default());
-        let job = format!("{:?}", described(&activity, Location::caller()));
-        assert!(job.contains("\"a connection of a service\""), "{job}");
-    }
 }

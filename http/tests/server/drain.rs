@@ -1,6 +1,10 @@
 //! Shutdown: requests in flight may finish until the deadline; those that have not are reported.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{Read, Write},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -189,5 +193,31 @@ fn a_client_that_has_sent_a_part_of_a_head_is_not_reset() {
         allow.try_send(()).unwrap();
         busy.rest().await;
         assert!(ending.await.unwrap().not_stopped.is_empty());
+    });
+}
+
+/// The only worker is busy from the first connection to the end of the server, so most of them are in the system's
+/// queue by then.
+#[test]
+fn requests_in_the_queue_of_the_listener_are_answered_when_the_drain_begins() {
+    run(1, async {
+        let server = start(tower::service_fn(super::hello), |server| server);
+        let at_once = weald_kernel::spawn(async move {
+            let clients = (0..64).map(|_| {
+                let mut client = std::net::TcpStream::connect(server.address).unwrap();
+                client.write_all(HELLO.as_bytes()).unwrap();
+                client
+            });
+            let clients: Vec<_> = clients.collect();
+            let _sent = server.end.send(());
+            (clients, server.ended)
+        });
+        let (clients, ended) = at_once.await.unwrap();
+        assert!(ended.await.unwrap().unwrap().not_stopped.is_empty());
+        for mut client in clients {
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.ends_with("hello."), "{answer:?}");
+        }
     });
 }
