@@ -28,6 +28,9 @@ pub enum BoardError {
     /// The same form was sent before, with other words.
     #[error("this form was sent before, with other words")]
     TokenUsed,
+    /// The same form was sent before, and what it wrote was erased.
+    #[error("what this form wrote has been erased")]
+    WasErased,
     /// Another person wrote the message.
     #[error("only its author and a moderator may change a message")]
     NotYours,

@@ -16,7 +16,7 @@ use super::author::{Requester, Token};
 use super::board_at::is_hidden;
 use super::boards::Boards;
 use super::error::BoardError;
-use super::message::attribute;
+use super::message::{Body, attribute};
 use super::name::BoardName;
 use super::post::Post;
 use super::thread::topic_of;
@@ -57,7 +57,7 @@ impl Boards {
     ///
     /// # Errors
     /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
-    /// [`BoardError::TokenUsed`], [`BoardError::Storage`].
+    /// [`BoardError::TokenUsed`], [`BoardError::WasErased`], [`BoardError::Storage`].
     pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
         let Addressed { tree, writing, .. } = self.find(board)?;
         if is_hidden(&tree.snapshot()) {
@@ -132,6 +132,10 @@ impl Boards {
         };
         let last = above.child_count().checked_sub(1);
         let node = last.and_then(|last| above.child(last));
+        // Whether it said the same can no longer be told.
+        if node.is_some_and(|node| matches!(then.read(node).body, Body::Erased(_))) {
+            return Err(BoardError::WasErased);
+        }
         let node = node.filter(|node| then.post(*node).as_ref() == Some(&new.post));
         Ok(Written {
             id: node.ok_or(BoardError::TokenUsed)?.id(),

@@ -431,6 +431,14 @@ fn a_request_that_is_sent_twice_is_made_once() {
                 .status,
             409
         );
+        let erase = format!("{path}/{}/erase", first["id"]);
+        assert_eq!(program.json("POST", &erase, &[KEY], "").status, 200);
+        let erased = program.json("POST", path, &[KEY, once], &said("one"));
+        let told = "What this form wrote has been erased.";
+        assert_eq!(
+            (erased.status, &erased.value()["detail"]),
+            (410, &json!(told))
+        );
         // The same key of somebody else is another one.
         assert_eq!(
             program.json("POST", path, &[once], &said("one")).status,
