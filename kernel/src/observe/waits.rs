@@ -60,8 +60,8 @@ impl fmt::Display for HeldBackParts {
             write!(f, ", which is in {by},")?;
         }
         f.write_str(
-            " wait for a thread that runs it, because as many forks compute as there are workers, or because such parts block \
-             and no spare thread is free",
+            " wait for a thread that runs it, because as many forks compute as there are workers, or because such \
+             parts block and no spare thread is free",
         )
     }
 }
