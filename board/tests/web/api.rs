@@ -398,6 +398,22 @@ fn what_was_edited_can_be_taken_back_hidden_and_erased() {
 }
 
 #[test]
+fn a_parent_that_no_board_can_have_is_a_message_that_is_missing() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        for parent in [0, 999, u64::MAX] {
+            let said = json!({"text": "x", "parent": parent}).to_string();
+            let refused = program.json("POST", "/api/boards/tea/messages", &[], &said);
+            let told = format!("There is no message {parent} on this board.");
+            assert_eq!(
+                (refused.status, &refused.value()["detail"]),
+                (404, &json!(told))
+            );
+        }
+    });
+}
+
+#[test]
 fn a_request_that_is_sent_twice_is_made_once() {
     with_board(|mut program| {
         let once = ("Idempotency-Key", "a key");

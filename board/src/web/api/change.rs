@@ -58,7 +58,10 @@ impl NewText<'_> {
     pub(crate) fn message(&self) -> Result<(Option<NodeId>, Post), Problem> {
         let parent = match self.parent {
             None => None,
-            Some(number) => Some(NodeId::new(number).ok_or_else(Problem::not_found)?),
+            Some(number) => {
+                let id = NodeId::new(number);
+                Some(id.ok_or(BoardError::NoMessage(number))?)
+            }
         };
         let kind = match parent {
             None => Kind::Topic,
