@@ -164,7 +164,8 @@ impl Reader {
     }
 
     fn wrong(&self, why: &str) -> String {
-        format!("Line {}: {why}.", self.at)
+        // What is wrong with a field is told in whole sentences.
+        format!("Line {}: {}.", self.at, why.trim_end_matches('.'))
     }
 }
 

@@ -126,7 +126,9 @@ fn arrive(mut program: Browser, whole: &str) {
     let key = [("Authorization", key.as_str())];
     let no_parent = whole.replacen("\"parent\":", "\"parent\":77", 1);
     let no_field = whole.replacen("\"text\":", "\"txet\":", 1);
+    let with_title = whole.replacen("\"parent\":", "\"title\":\"T\",\"parent\":", 1);
     for (broken, told) in [
+        (with_title, ": A reply has no title.\""),
         (no_parent, "which it answers, comes nowhere before it."),
         (no_field, "Line 2: unknown field"),
     ] {
