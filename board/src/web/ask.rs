@@ -10,7 +10,7 @@ use http_body::Body as _;
 use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardAt, BoardError, BoardInfo, BoardName, Draft};
+use crate::model::{BoardAt, BoardError, BoardInfo, BoardName, Draft, Message};
 use crate::text::moment;
 
 use super::app::App;
@@ -158,10 +158,10 @@ impl Ask {
     /// 429.
     pub(crate) fn look(&self) -> Result<Taken, Problem> {
         let place = self.app.looks.take(self.client.network());
-        place.ok_or_else(Problem::too_many_looks)
+        place.map_err(|_| Problem::too_many_looks())
     }
 
-    /// The same for an edit of a message that its author saw in this version, unless memory still has the version.
+    /// The same for a change that needs this version of the board, unless memory still has it.
     ///
     /// # Errors
     /// 429.
@@ -172,7 +172,28 @@ impl Ask {
     ) -> Result<Option<Taken>, Problem> {
         match self.app.boards.keeps(name, seen) {
             true => Ok(None),
-            false => self.look().map(Some),
+            false => {
+                let place = self.app.looks.take(self.client.network());
+                place.map(Some).map_err(|_| Problem::too_many_former())
+            }
+        }
+    }
+
+    /// The same for an undo: of what the message was before, and of what its requester saw, if that is told.
+    ///
+    /// # Errors
+    /// 429.
+    pub(crate) fn look_for_undo(
+        &self,
+        name: &BoardName,
+        message: &Message,
+        seen: Option<Version>,
+    ) -> Result<Option<Taken>, Problem> {
+        let needed = [message.was, seen].into_iter().flatten();
+        let gone = needed.filter(|version| !self.app.boards.keeps(name, *version));
+        match gone.min() {
+            None => Ok(None),
+            Some(version) => self.look_unless_kept(name, version),
         }
     }
 

@@ -29,12 +29,12 @@ const CHUNK: usize = 32 << 10;
 pub(crate) async fn export(ask: Arc<Ask>) -> Answer {
     let of = ask.client.network();
     let place = ask.app.exports.take(of);
-    let place = place.ok_or_else(Problem::too_many_exports)?;
+    let place = place.map_err(Problem::too_many_exports)?;
     let board = ask.board().await?;
     let past_place = match board.is_from_disk() {
         true => {
             let place = ask.app.past_exports.take(of);
-            Some(place.ok_or_else(Problem::too_many_exports)?)
+            Some(place.map_err(Problem::too_many_exports)?)
         }
         false => None,
     };

@@ -50,7 +50,7 @@ pub(crate) async fn events(ask: Arc<Ask>) -> Answer {
     let boards = &ask.app.boards;
     let newest = boards.newest(&name)?;
     let stream = ask.app.streams.take(ask.client.network());
-    let stream = stream.ok_or_else(Problem::too_many_readers)?;
+    let stream = stream.map_err(|_| Problem::too_many_readers())?;
     let (last, catching) = match since(&ask)? {
         // If the version does not exist, this is an error. Events that had to be read from the disk come
         // first.

@@ -6,6 +6,8 @@ use axum::http::StatusCode;
 
 use crate::model::{BoardError, Field, Invalid, Message};
 
+use super::streams::Full;
+
 /// What went wrong with a request.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -80,12 +82,30 @@ impl Problem {
         }
     }
 
-    pub(crate) fn too_many_exports() -> Self {
-        let retry_after = Some(Duration::from_secs(30));
-        let sentence = "So many exports are being read that no further one begins. Try again in half a minute.";
+    /// For somebody who changes something, and does not look into the past.
+    pub(crate) fn too_many_former() -> Self {
+        let sentence = "From this address so many changes wait for former versions already. Try again in a few seconds; \
+            nothing was changed.";
         Self {
-            retry_after,
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
+            sentence: sentence.to_owned(),
+            ..Self::too_many_looks()
+        }
+    }
+
+    pub(crate) fn too_many_exports(full: Full) -> Self {
+        let (status, sentence) = match full {
+            Full::OfAddress => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "From this address so many exports are being read that no further one begins. Try again in half a minute.",
+            ),
+            Full::OfAll => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "So many exports are being read that no further one begins. Try again in half a minute.",
+            ),
+        };
+        Self {
+            retry_after: Some(Duration::from_secs(30)),
+            ..Self::new(status, sentence)
         }
     }
 

@@ -209,7 +209,7 @@ async fn told(
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
     );
     let is_form = request.method() == Method::POST && comes_back;
-    let place = is_form.then(|| responder.0.forms.take(client.network()));
+    let place = is_form.then(|| responder.0.forms.take(client.network()).ok());
     let Some(_place) = place.flatten() else {
         return pages::problem::show(title, problem);
     };

@@ -251,4 +251,54 @@ mod tests {
             listening.ended.await.unwrap().unwrap();
         });
     }
+
+    /// What it needs is in memory.
+    #[test]
+    fn an_undo_takes_no_place_from_looks_into_the_past() {
+        weald::block_on(async {
+            let config = Config {
+                address: "127.0.0.1:0".parse().unwrap(),
+                storage: Storage::Memory,
+                ..Config::default()
+            };
+            let listening = Listening::begin(&config).unwrap();
+            let address = listening.address;
+            let (app, readers) = parts(config).await.unwrap();
+            listening.responder.open(app.clone());
+            let request = |line: &str, headers: &str, body: &str| {
+                let length = body.len();
+                let head = format!(
+                    "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+                     Authorization: Bearer the key of Ada, long enough\r\n{headers}Content-Length: {length}\r\n\r\n"
+                );
+                weald::block_in_place(|| {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    stream.write_all((head + body).as_bytes()).unwrap();
+                    let mut text = String::new();
+                    stream.read_to_string(&mut text).unwrap();
+                    text
+                })
+            };
+            request("POST /api/boards", "", "{\"title\": \"Tea\"}");
+            let said = "{\"title\": \"T\", \"text\": \"one\"}";
+            let written = request("POST /api/boards/tea/messages", "", said);
+            let header = |name: &str| {
+                let lines = written.lines().filter_map(|line| line.split_once(": "));
+                let mut found = lines.filter(|(is, _)| is.eq_ignore_ascii_case(name));
+                found.next().unwrap().1.to_owned()
+            };
+            let (place, tag) = (header("location"), header("etag"));
+            let said = "{\"title\": \"T\", \"text\": \"two\"}";
+            let seen = format!("If-Match: {tag}\r\n");
+            let edited = request(&format!("PUT {place}"), &seen, said);
+            assert!(edited.starts_with("HTTP/1.1 200 "), "{edited}");
+            let here = super::super::limiter::network("127.0.0.1".parse().unwrap());
+            let _looks: Vec<_> = std::iter::from_fn(|| app.looks.take(here).ok()).collect();
+            let undone = request(&format!("POST {place}/undo"), "", "");
+            assert!(undone.starts_with("HTTP/1.1 200 "), "{undone}");
+            let _ = listening.stop.send(());
+            readers.stop().await;
+            listening.ended.await.unwrap().unwrap();
+        });
+    }
 }

@@ -22,6 +22,15 @@ struct PlacesTaken {
     in_all: usize,
 }
 
+/// Why there is no further one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The address has as many as it may have.
+    OfAddress,
+    /// All together have as many as they may have.
+    OfAll,
+}
+
 /// One of them, until it is dropped.
 pub(crate) struct Taken(Streams, IpAddr);
 
@@ -36,15 +45,21 @@ impl Streams {
     }
 
     /// Takes a stream, if the address may have one more, and all together, too.
-    pub(crate) fn take(&self, address: IpAddr) -> Option<Taken> {
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub(crate) fn take(&self, address: IpAddr) -> Result<Taken, Full> {
         let mut all = self.lock();
         let taken = all.of.get(&address).copied().unwrap_or(0);
-        if taken >= self.most || all.in_all >= self.most_in_all {
-            return None;
+        if taken >= self.most {
+            return Err(Full::OfAddress);
+        }
+        if all.in_all >= self.most_in_all {
+            return Err(Full::OfAll);
         }
         all.of.insert(address, taken + 1);
         all.in_all += 1;
-        Some(Taken(self.clone(), address))
+        Ok(Taken(self.clone(), address))
     }
 
     /// How many are taken.
@@ -76,13 +91,13 @@ mod tests {
     fn each_address_has_its_streams_and_gives_them_back() {
         let streams = Streams::new(2, 3);
         let [one, other, third] = [1, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
-        let taken = [one, one, other].map(|of| streams.take(of).unwrap());
-        assert!(streams.take(one).is_none());
+        let taken = [one, one, other].map(|of| streams.take(of).ok().unwrap());
+        assert_eq!(streams.take(one).err(), Some(Full::OfAddress));
         // It has none, but there are three in all.
-        assert!(streams.take(third).is_none());
+        assert_eq!(streams.take(third).err(), Some(Full::OfAll));
         let [first, second, last] = taken;
         drop(first);
-        assert!(streams.take(third).is_some());
+        assert!(streams.take(third).is_ok());
         drop((second, last));
         assert_eq!(streams.count(), 0);
         assert!(streams.lock().of.is_empty());

@@ -170,15 +170,16 @@ pub(crate) async fn undo(ask: Arc<Ask>) -> Answer {
     if !target.requester.may_change(message.owner) {
         return Err(BoardError::NotYours.into());
     }
-    let _look = ask.look()?;
-    let last = match ask.headers.contains_key(header::IF_MATCH) {
-        true => {
-            let seen = Moment::Version(seen(&ask, &name)?);
-            let then = boards.board_at(&name, seen).await?.message(id)?;
-            let (_, when) = then.change.ok_or(BoardError::NothingToUndo)?;
-            Some(when)
+    let has_condition = ask.headers.contains_key(header::IF_MATCH);
+    let seen = has_condition.then(|| seen(&ask, &name)).transpose()?;
+    let _look = ask.look_for_undo(&name, &message, seen)?;
+    let last = match seen {
+        Some(seen) => {
+            let then = boards.board_at(&name, Moment::Version(seen)).await?;
+            let change = then.message(id)?.change;
+            Some(change.ok_or(BoardError::NothingToUndo)?.1)
         }
-        false => None,
+        None => None,
     };
     let undone = boards.undo(target, last).await;
     receipt(StatusCode::OK, id, undone.map_err(failed)?)

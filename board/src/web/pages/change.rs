@@ -114,8 +114,10 @@ pub(crate) async fn undo(ask: Arc<Ask>) -> Answer {
     let name = target_of_form(&ask)?;
     let form = ask.form();
     let last = moment::parse_exact(form.text("last"));
-    let look = ask.look()?;
-    let undone = ask.app.boards.undo(target(&ask, &name)?, last).await;
+    let target = target(&ask, &name)?;
+    let message = ask.app.boards.board(&name)?.message(target.id)?;
+    let look = ask.look_for_undo(&name, &message, None)?;
+    let undone = ask.app.boards.undo(target, last).await;
     drop(look);
     match undone {
         Ok(_) => back(&ask),
