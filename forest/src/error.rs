@@ -6,7 +6,7 @@ use crate::level::{Level, Position};
 use crate::version::{CommitId, Committed, MAX_BYTES, Version};
 
 /// Why a commit, or a change of the forest's names, was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
     /// Another commit that was made in the meantime conflicts with this one.
@@ -126,7 +126,7 @@ pub enum LostBytes {
 }
 
 /// Why a version is not known to be durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableError {
     /// It does not exist yet, or belongs to another opening.
@@ -175,7 +175,7 @@ pub enum Conflict {
 }
 
 /// What is wrong with the name of a tree.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// There is a tree with this name.
@@ -202,7 +202,7 @@ pub const MAX_NAME: usize = 1024;
 pub const MAX_ERASABLE_NAME: usize = 1024;
 
 /// Why a version is not available.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
     /// Memory no longer has it. A forest on disk shows it, unless its history was limited: `DiskForest::at`.

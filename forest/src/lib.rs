@@ -132,6 +132,9 @@ mod recover {
     pub(crate) mod recovery;
 }
 
+// How errors are printed.
+mod sentences;
+
 pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
 pub use commit::{Commit, Committing};
@@ -159,10 +162,10 @@ pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
     Attributes, BreadthFirst, Builder as TreeBuilder, Bytes, Census, Change, Climb, Diff,
     DocumentError, DocumentPieces, DocumentReader, EditError, Ids, JsonError, JsonPieces,
-    JsonReader, Node, NodeId, NodeRecord, NotADocument, NotXml, Operation, OrderKey, Outline, Path,
-    PathError, Postorder, Preorder, Read, RecordsError, Replay, Script, Siblings, Sortable,
-    Subtree, Target, Tree, ValueError, Where, XmlError, XmlPieces, XmlReader, shown, trim, value,
-    write_value,
+    JsonReader, Node, NodeId, NodeRecord, NotADocument, NotANodeId, NotXml, Operation, OrderKey,
+    Outline, Path, PathError, Postorder, Preorder, Read, RecordsError, Replay, Script, Siblings,
+    Sortable, Subtree, Target, Tree, ValueError, Where, XmlError, XmlPieces, XmlReader, shown,
+    trim, value, write_value,
 };
 pub use weight::Weight;
 

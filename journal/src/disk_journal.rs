@@ -45,17 +45,14 @@ struct Threads {
 
 impl DiskJournal {
     /// Opens the journal in a directory of the file system for writing, with the default settings. A missing directory
-    /// is created.
+    /// is created, as are those above it. Other files in it stay as they are, and their names do not matter.
     ///
     /// # Errors
     /// [`OpenError`]. If it is [`Damaged`](OpenError::Damaged), no record, key or checkpoint has changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let directory = Directory::create(path).map_err(|error| OpenError::Failed {
-            medium: path.display().to_string(),
-            doing: "creating it failed",
-            error,
-        })?;
+        let directory = Directory::create(path)
+            .map_err(|error| OpenError::of_directory(path, "creating it failed", error))?;
         Self::open_on(directory, Settings::new())
     }
 

@@ -1,6 +1,7 @@
 //! Why a journal cannot be opened or read.
 
 use std::io;
+use std::path::Path;
 
 use weald_forest::journal::ReadError;
 
@@ -21,7 +22,7 @@ pub struct Damage {
 }
 
 /// Why a journal cannot be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Something that was durable is damaged. No record, key or checkpoint has changed.
@@ -85,6 +86,28 @@ pub enum OpenError {
         /// Why it failed.
         error: io::Error,
     },
+}
+
+impl OpenError {
+    /// The directory at this path cannot be opened, or cannot be made.
+    pub(crate) fn of_directory(path: &Path, doing: &'static str, error: io::Error) -> Self {
+        let medium = path.display().to_string();
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "there is no such directory",
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists if path.exists() => {
+                "it is a file, and no directory"
+            }
+            io::ErrorKind::NotADirectory => "what is named before its last `/` is a file",
+            _ => {
+                return Self::Failed {
+                    medium,
+                    doing,
+                    error,
+                };
+            }
+        };
+        Self::NoForest { medium, why }
+    }
 }
 
 /// Why a file could not be read.

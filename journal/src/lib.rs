@@ -99,6 +99,9 @@ mod keeper;
 mod open_forest_error;
 mod read_only_forest;
 
+// How errors are printed.
+mod sentences;
+
 #[cfg(test)]
 mod interleaved;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use weald_forest::journal::catch_foreign;
 
 /// Why a directory cannot be locked for writing.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
     /// Another process, or another journal of this process, has it.

@@ -6,7 +6,7 @@ use crate::error::OpenError;
 use crate::past::PastError;
 
 /// Why a forest on disk cannot be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenForestError {
     /// The journal cannot be opened.

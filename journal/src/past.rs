@@ -32,7 +32,7 @@ impl Moment {
 }
 
 /// Why the state of a moment cannot be shown.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PastError {
     /// It is before the history that is on the medium.

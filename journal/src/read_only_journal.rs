@@ -77,21 +77,8 @@ impl ReadOnlyJournal {
     /// As [`open`](Self::open), and [`OpenError::Sealed`].
     pub fn open_sealed(path: impl AsRef<Path>, settings: &Settings) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let directory = Directory::read_only(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => OpenError::NoForest {
-                medium: path.display().to_string(),
-                why: "there is no such directory",
-            },
-            io::ErrorKind::NotADirectory => OpenError::NoForest {
-                medium: path.display().to_string(),
-                why: "it is a file, and no directory",
-            },
-            _ => OpenError::Failed {
-                medium: path.display().to_string(),
-                doing: "reading it failed",
-                error,
-            },
-        })?;
+        let directory = Directory::read_only(path)
+            .map_err(|error| OpenError::of_directory(path, "reading it failed", error))?;
         Self::open_with(directory, settings)
     }
 

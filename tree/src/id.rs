@@ -10,6 +10,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weald_memory::Shared;
@@ -24,6 +25,19 @@ pub(crate) const LEAF_BITS: u32 = 4;
 /// that is made of a number alone is taken for one of any tree, and so is one of a subtree that is not yet in a tree.
 /// What it remembers has 14 bits, so an id of another tree is not always recognized; and trees of two forests are told
 /// apart only if they have different numbers.
+///
+/// It is printed as `#2`, and read from that or from the number:
+///
+/// ```
+/// use weald::tree::NodeId;
+///
+/// let id: NodeId = "#2".parse()?;
+/// assert_eq!(Some(id), NodeId::new(2));
+/// assert_eq!(id.to_string(), "#2");
+/// assert_eq!("2".parse(), Ok(id));
+/// assert!("#0".parse::<NodeId>().is_err());
+/// # Ok::<(), weald::tree::NotANodeId>(())
+/// ```
 ///
 /// The word holds the number. If the highest bit is set, the next is the kind of the mark, 14 bits are the mark, and 48
 /// are the number.
@@ -168,6 +182,23 @@ impl Hash for NodeId {
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.get())
+    }
+}
+
+/// Why a text does not name a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no id of a node; an id is a number from 1 on, with or without a `#` before it")]
+pub struct NotANodeId(String);
+
+impl FromStr for NodeId {
+    type Err = NotANodeId;
+
+    /// Reads what [`Display`](fmt::Display) prints, with the sign or without it, and nothing else.
+    fn from_str(text: &str) -> Result<Self, NotANodeId> {
+        let digits = text.strip_prefix('#').unwrap_or(text);
+        let id = digits.parse().ok().and_then(Self::new);
+        id.filter(|id| id.get().to_string() == digits)
+            .ok_or_else(|| NotANodeId(text.to_owned()))
     }
 }
 

@@ -85,7 +85,7 @@ pub use document::{DocumentError, DocumentPieces, DocumentReader, NotADocument};
 pub use draw::shown;
 pub use edit::Edit;
 pub use error::EditError;
-pub use id::{Ids, NodeId};
+pub use id::{Ids, NodeId, NotANodeId};
 pub use json::{JsonError, JsonPieces, JsonReader, write_value};
 pub use key::OrderKey;
 pub use node::Node;

@@ -41,7 +41,7 @@ async fn read(directory: &str, command: &[&str]) -> Outcome {
     match command {
         ["history"] => print_history(&notes.versions()),
         ["history", note] => {
-            let mut newest_first = notes.history(parse_id(note)?);
+            let mut newest_first = notes.history(note.parse()?);
             newest_first.reverse();
             print_history(&newest_first);
         }
@@ -74,8 +74,8 @@ fn apply(edit: &mut Edit, command: &[&str]) -> Outcome {
         ["add", text] => {
             edit.append(edit.root(), Attributes::new().with("text", text))?;
         }
-        ["edit", note, text] => edit.put_attribute(parse_id(note)?, "text", text)?,
-        ["delete", note] => edit.delete(parse_id(note)?)?,
+        ["edit", note, text] => edit.put_attribute(note.parse()?, "text", text)?,
+        ["delete", note] => edit.delete(note.parse()?)?,
         _ => return Err(USAGE.into()),
     }
     Ok(())
@@ -114,11 +114,6 @@ fn stacks(history: &[Snapshot]) -> (Vec<Version>, Vec<Version>) {
         }
     }
     (undo, redo)
-}
-
-fn parse_id(text: &str) -> Outcome<NodeId> {
-    let number = text.trim_start_matches('#').parse()?;
-    Ok(NodeId::new(number).ok_or("ids begin with 1")?)
 }
 
 fn parse_moment(text: &str) -> Outcome<Moment> {

@@ -115,7 +115,7 @@ pub enum ReadError {
 }
 
 /// Why a checkpoint was not put, or records were not trimmed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// There is a checkpoint of a later position.

@@ -6,7 +6,7 @@ use crate::journal::{Position, ReadError, RecordError};
 use crate::version::Version;
 
 /// Why a forest was not read back from its journal.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// The journal cannot be read.

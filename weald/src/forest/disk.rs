@@ -43,7 +43,8 @@ use crate::Wait;
 pub struct DiskForest(weald_journal::DiskForest);
 
 impl DiskForest {
-    /// Opens the forest in a directory, with the default settings. A missing directory is created. The directory is
+    /// Opens the forest in a directory, with the default settings. A missing directory is created, as are those above
+    /// it: check a path that somebody typed. A directory with other files is taken, too. The directory is
     /// read, and the trees are made, on a thread that serves no job ([`blocking`](crate::blocking)), in the time of the
     /// newest checkpoint and of the records after it. Dropping the future loses nothing.
     ///
