@@ -215,7 +215,13 @@ impl GlanceLine {
             return "not measured there".to_owned();
         }
         let (times, margin) = match (found.times_limit(ours), there.times_limit) {
-            (Some(here), Some(there)) => (here / there, CLOSE),
+            (Some(here), Some(of_limit)) => {
+                let figure = there.times_worse(ours.summary.median, self.metric);
+                if is_contradicted(here / of_limit, figure) {
+                    return UNDECIDED.to_owned();
+                }
+                (here / of_limit, CLOSE)
+            }
             _ => (
                 there.times_worse(ours.summary.median, self.metric),
                 SAME_ORDER,
@@ -250,6 +256,16 @@ fn promise(percent: f64) -> &'static str {
     }
 }
 
+/// What is said where the figure and the multiple point in opposite directions.
+const UNDECIDED: &str = "undecided: by its figure it is the other way round";
+
+/// Whether the multiple says that this machine is better, and the figure that it is worse, or the reverse. So it is if
+/// something has disturbed only the runs of the limit program, or only those of Weald.
+fn is_contradicted(by_limit: f64, by_figure: f64) -> bool {
+    let is_far = by_limit.max(1.0 / by_limit) > CLOSE && by_figure.max(1.0 / by_figure) > CLOSE;
+    is_far && (by_limit > 1.0) != (by_figure > 1.0)
+}
+
 fn compared(times_worse: f64, margin: f64) -> String {
     if times_worse > margin {
         format!("{}x WORSE than there", number(times_worse))
@@ -268,7 +284,8 @@ pub fn legend() -> String {
          only work\nin turns, else of all. Lower is better, except of commits and ticks, which are per second and in \
          percent.\nElsewhere: {ELSEWHERE}.\nx limit: Weald's figure as a multiple of that of the least code that does the \
          work and promises nothing; it can be compared\nbetween machines. A verdict compares it, or the bare figure if \
-         there is none.\n`weald bench --full` measures all workloads at all sizes; `--rivals=tokio,go` measures others \
+         there is none.\nIt also falls when only the limit program was disturbed; so there is no verdict where the figure points the \
+         other way.\n`weald bench --full` measures all workloads at all sizes; `--rivals=tokio,go` measures others \
          beside these rows.\n"
     )
 }
@@ -320,6 +337,25 @@ mod tests {
                 "spawn",
                 "ns_per_spawn",
                 &[("weald", 450.0), ("limit", limit)],
+            );
+            let found = comparisons(&row);
+            assert_eq!(line.verdict(&found[0], &found[0].weald[0]), wanted);
+        }
+    }
+
+    #[test]
+    fn a_multiple_that_the_figure_contradicts_decides_nothing() {
+        let line = line("spawn", "spawn", "ns_per_spawn", (45.0, Some(7.3), None));
+        let cases = [
+            (219.0, 109.0, UNDECIDED),
+            (20.0, 2.0, UNDECIDED),
+            (50.0, 25.0, "3.65x better than there"),
+        ];
+        for (ours, limit, wanted) in cases {
+            let row = planned(
+                "spawn",
+                "ns_per_spawn",
+                &[("weald", ours), ("limit", limit)],
             );
             let found = comparisons(&row);
             assert_eq!(line.verdict(&found[0], &found[0].weald[0]), wanted);
