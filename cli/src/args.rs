@@ -42,7 +42,7 @@ const EXAMPLES: &str = "Examples:
   weald bench                          a dozen figures and a verdict on each, within a minute
   weald bench --rivals=tokio,go        the same, judged by Tokio and Go
   weald bench --only ring,spawn        two workloads at all their sizes
-  weald bench --quick                  all workloads at small sizes, within two minutes
+  weald bench --quick                  small sizes of all workloads that two minutes have time for
   weald bench --full                   all workloads at all sizes; it tells how long it will take
   weald bench --full --rivals --report report.html
   weald bench --json | jq .median      one record per line

@@ -45,6 +45,7 @@ pub struct Signals {
 ///
 /// # Errors
 /// Errors from the operating system.
+#[doc(alias = "ctrl_c")]
 pub fn interrupt() -> io::Result<Signals> {
     Signals::of(SIGINT)
 }
