@@ -9,7 +9,7 @@ use std::{
 };
 
 use weald::forest::{
-    Attributes, Edit, NodeId, Snapshot, Tree, TreeHandle, Version,
+    Attributes, Edit, Snapshot, Tree, TreeHandle, Version,
     disk::{DiskForest, Moment, ReadOnlyForest},
 };
 
