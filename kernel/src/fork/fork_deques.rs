@@ -44,6 +44,8 @@ pub(crate) struct ForkDeques {
     steals: AtomicU64,
     /// So many jobs may wait in quarantine before no part of a suspect line is stolen. Zero until the monitor knows.
     room_for_parts: AtomicUsize,
+    /// So many jobs may wait there to be tried before no part of a line that is to be tried is stolen.
+    room_for_trials: AtomicUsize,
     /// Whether the lack of room has kept a thief from a part.
     lacked_room: AtomicBool,
     /// How many fork deques were noted as blocked and checked again.
@@ -71,7 +73,10 @@ impl Admission<'_> {
         let (asked, answer) = self.last_asked.get();
         let is_suspect = match ptr::eq(asked, site) {
             true => answer,
-            false => self.shared.suspects.include_parts_of(site),
+            false => {
+                let has_room = self.fork_deques.has_room_for_trials(self.shared);
+                self.shared.suspects.include_parts_of(site, has_room)
+            }
         };
         self.last_asked.set((site, is_suspect));
         if is_suspect {
@@ -87,6 +92,7 @@ impl ForkDeques {
             in_use: InUse::new(),
             steals: AtomicU64::new(0),
             room_for_parts: AtomicUsize::new(0),
+            room_for_trials: AtomicUsize::new(0),
             lacked_room: AtomicBool::new(false),
             rechecked: AtomicUsize::new(0),
         }
@@ -144,6 +150,11 @@ impl ForkDeques {
     fn has_room(&self, shared: &Shared) -> bool {
         !shared.suspects.is_any()
             || shared.quarantine.len() < self.room_for_parts.load(Ordering::Relaxed)
+    }
+
+    /// Whether the quarantine has a thread for a part of a line that is to be tried.
+    fn has_room_for_trials(&self, shared: &Shared) -> bool {
+        shared.quarantine.tried() < self.room_for_trials.load(Ordering::Relaxed)
     }
 
     /// The fork deques that have something to steal.
@@ -215,8 +226,11 @@ impl Forks<Shared> for ForkDeques {
 
     fn find_blocked(&self, shared: &Shared, is_blocked: &dyn Fn(u32) -> bool) {
         self.recheck_blocked(is_blocked);
-        if self.lacked_room.load(Ordering::Relaxed) && self.has_room(shared) {
-            self.lacked_room.store(false, Ordering::Relaxed);
+        if self.lacked_room.swap(false, Ordering::Relaxed) {
+            // A thief that lacks room after this notes it again. One that has noted it before is seen asleep below, or
+            // looks once more: pairs with the fence of a worker that is about to sleep.
+            barrier::full();
+            // Wakes nobody as long as there is no room and no line is trusted.
             wake_for_room(shared);
         }
         if !self.is_held_back(shared) {
@@ -236,8 +250,9 @@ impl Forks<Shared> for ForkDeques {
         }
     }
 
-    fn set_room_for_parts(&self, room: usize) {
+    fn set_room_for_parts(&self, room: usize, to_be_tried: usize) {
         self.room_for_parts.store(room, Ordering::Relaxed);
+        self.room_for_trials.store(to_be_tried, Ordering::Relaxed);
     }
 
     fn held_back(&self, shared: &Shared) -> Vec<HeldBackFork> {

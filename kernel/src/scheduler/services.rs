@@ -51,9 +51,9 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// the monitor.
     fn find_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
-    /// So many parts of suspect lines may wait for threads of the quarantine; while as many jobs wait there, no thief
-    /// takes such a part. Called by the monitor in each round while kinds of jobs are suspect.
-    fn set_room_for_parts(&self, room: usize);
+    /// So many parts of suspect lines may wait for threads of the quarantine, and so many that are to be tried; while
+    /// as many jobs wait there, no thief takes such a part. Called by the monitor in each round.
+    fn set_room_for_parts(&self, room: usize, to_be_tried: usize);
 
     /// The forks whose parts no other thread may begin at present, because too many root forks compute, or because the
     /// parts block and the quarantine has no thread for them.

@@ -149,7 +149,8 @@ fn room_for_quarantine(shared: &Shared) -> usize {
 fn tell_thieves_of_room(shared: &Shared) {
     if shared.suspects.is_any() {
         let room = room_for_quarantine(shared).min(STARTS_PER_ROUND);
-        shared.forks.set_room_for_parts(room);
+        let to_be_tried = room_for_trials(shared).min(STARTS_PER_ROUND);
+        shared.forks.set_room_for_parts(room, to_be_tried);
     }
 }
 

@@ -150,7 +150,7 @@ impl Quarantine {
     }
 
     /// How many jobs wait to be tried.
-    pub(super) fn tried(&self) -> usize {
+    pub(crate) fn tried(&self) -> usize {
         // Relaxed: a count for the monitor's decision.
         self.tried.load(Ordering::Relaxed)
     }

@@ -160,6 +160,15 @@ impl Records {
         }
     }
 
+    /// Whether parts of forks of this code must not be stolen while no thread is free for those of suspect lines.
+    /// `has_room`: whether there is one for a part that is tried.
+    pub(super) fn include_parts(&self, parts: Code, has_room: bool) -> bool {
+        self.suspects().any(|suspect| match suspect.kind.code {
+            Some(code) => code == parts,
+            None => self.trials.keep_parts(parts, has_room),
+        })
+    }
+
     /// The rank of `job`, which does `work` and is put into quarantine.
     pub(super) fn rank(&mut self, job: &Header, work: CurrentWork) -> Rank {
         match self.are_all_suspect() && !self.is_suspect(work.kind()) {

@@ -42,7 +42,8 @@
 //!
 //! The parts of a fork are a kind of their own: the line of the fork. Those of a suspect line that a thief takes go to
 //! quarantine, too. While it is full, no thief takes any, so that the owner runs them itself
-//! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)).
+//! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)). While all jobs are suspect,
+//! so are all lines, but thieves take parts of a trusted one, and one part of each line is tried.
 //!
 //! A burst of jobs that announce that they block offends without a report: see
 //! [`note_announced`](super::detached_round::note_announced).
@@ -198,11 +199,14 @@ impl Suspects {
         Suspect::is_among(records.suspects(), records.trusted(), job)
     }
 
-    /// Whether parts of the fork that was called at `site` must not run on a worker. Any thread.
-    pub(crate) fn include_parts_of(&self, site: &'static Location<'static>) -> bool {
-        let parts = Code::of_parts(site);
-        let keeps = |suspect: Suspect| suspect.kind.code.is_none_or(|code| code == parts);
-        lock(&self.records).suspects().any(keeps)
+    /// Whether parts of the fork that was called at `site` must not be stolen while no thread of the quarantine is free
+    /// for those of suspect lines. `has_room`: whether one is for a part that is tried. Any thread.
+    pub(crate) fn include_parts_of(
+        &self,
+        site: &'static Location<'static>,
+        has_room: bool,
+    ) -> bool {
+        lock(&self.records).include_parts(Code::of_parts(site), has_room)
     }
 
     /// Changes the records, and tells the loops if other kinds are suspect now.

@@ -38,8 +38,7 @@ pub(super) struct Trials {
 impl Trials {
     /// The rank of `job`, which does `work` of a kind that is not suspect itself.
     pub(super) fn rank(&mut self, job: &Header, work: CurrentWork) -> Rank {
-        let is_known = self.tried.len() >= TRIED || self.tried.contains(&work.code);
-        if work.number != 0 || is_known {
+        if work.number != 0 || !self.may_try(work.code) {
             return Rank::Last;
         }
         self.tried.push(work.code);
@@ -47,6 +46,17 @@ impl Trials {
             true => Rank::First,
             false => Rank::Tried,
         }
+    }
+
+    /// Whether a job of this code would be tried.
+    fn may_try(&self, code: Code) -> bool {
+        self.tried.len() < TRIED && !self.tried.contains(&code)
+    }
+
+    /// Whether parts of forks of this code are kept from the workers. `has_room`: whether there is a thread for one
+    /// that is tried.
+    pub(super) fn keep_parts(&self, code: Code, has_room: bool) -> bool {
+        !self.trusted.contains(&code) && !(has_room && self.may_try(code))
     }
 
     /// A run of this code was no offence. True if the code was not trusted before.

@@ -223,6 +223,29 @@ fn the_code_of_a_proven_job_is_trusted_while_all_jobs_are_suspect() {
 }
 
 #[test]
+fn parts_of_a_line_are_tried_and_trusted_while_all_jobs_are_suspect() {
+    let (suspects, now, site) = (Suspects::default(), Instant::now(), Location::caller());
+    let keep = |has_room| suspects.include_parts_of(site, has_room);
+    assert!(!keep(false));
+    for offender in &offenders() {
+        suspects.note_offence(offender.header(), now);
+    }
+    assert!(keep(false), "no thread is free for one that is tried");
+    assert!(!keep(true), "one is to be tried");
+    let work = CurrentWork {
+        code: Code::of_parts(site),
+        number: 0,
+        family: 0,
+        is_known: false,
+    };
+    let rank = lock(&suspects.records).rank(of_code::<0>().header(), work);
+    assert_eq!(rank, Rank::Tried);
+    assert!(keep(true), "it is being tried");
+    suspects.note_end_of_run(work);
+    assert!(!keep(false), "the line is trusted");
+}
+
+#[test]
 fn all_jobs_stay_suspect_while_too_few_threads_are_left() {
     let (suspects, now) = (Suspects::default(), Instant::now());
     suspects.prolong_all(now);
