@@ -235,14 +235,14 @@ impl Quarantine {
     ) -> JobBatch<Header> {
         // Checked without the lock. A thread that gets free meanwhile takes one behind them.
         let tried = self.change(|queue| mem::replace(&mut queue.tried, JobBatch::new()));
-        let (mut released, tried) = check(tried, suspects);
+        let (mut released, tried) = check(tried, suspects, |job| suspects.give_up_trial(job));
         // Behind one that has come first meanwhile.
         self.change(|queue| queue.tried.append(tried));
         let mut left = (self.len() / CHECKED_PART).max(1);
         loop {
             let unchecked = self.change(QuarantineQueue::take_unchecked);
             let checked = unchecked.len();
-            let (taken, stay) = check(unchecked, suspects);
+            let (taken, stay) = check(unchecked, suspects, |_| ());
             released.append(taken);
             self.change(|queue| queue.checked.append(stay));
             left = left.saturating_sub(checked);
@@ -276,10 +276,11 @@ fn runnable(job: *mut Header) -> Runnable {
     unsafe { Runnable::new(job) }
 }
 
-/// The jobs that a worker may run, and those that stay.
+/// The jobs that a worker may run, with each of which `release` is called, and those that stay.
 fn check(
     mut unchecked: JobBatch<Header>,
     suspects: &Suspects,
+    release: impl Fn(&Header),
 ) -> (JobBatch<Header>, JobBatch<Header>) {
     let (mut released, mut stay) = (JobBatch::new(), JobBatch::new());
     while let Some(job) = unchecked.pop() {
@@ -291,7 +292,10 @@ fn check(
         }
         let batch = match suspects.includes(header) {
             true => &mut stay,
-            false => &mut released,
+            false => {
+                release(header);
+                &mut released
+            }
         };
         // SAFETY: the right to run goes into the batch.
         unsafe { batch.push(job) };

@@ -24,6 +24,7 @@ use crate::{
             detached_end,
             detached_run::ListedRun,
             evict,
+            job_kind::CurrentWork,
             pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
             round_memory,
         },
@@ -159,6 +160,8 @@ pub(crate) struct PoolService<'a> {
     worker_loop: WorkerLoop<'a>,
     /// Whether the thread is in the list of detached threads because of a job of the quarantine.
     in_quarantine: Cell<bool>,
+    /// What that job does, if its code is trusted once the run ends or comes to a wait.
+    tried: Cell<Option<CurrentWork>>,
 }
 
 impl Duty for PoolService<'_> {
@@ -273,6 +276,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
             member: &member,
             worker_loop: WorkerLoop::new(cx, shared, &member.pinned),
             in_quarantine: Cell::new(false),
+            tried: Cell::new(None),
         };
         stack_context::run_loop(cx, shared.stack_class(), &service);
         if shared.is_stopped() {

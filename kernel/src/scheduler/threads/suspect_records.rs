@@ -177,9 +177,14 @@ impl Records {
         }
     }
 
+    /// A job of this code, which was to be tried, was released before it ran.
+    pub(super) fn give_up_trial(&mut self, code: Code) {
+        self.trials.give_up(code);
+    }
+
     /// A run of a job that did `work` has ended in quarantine, or the job is proven. If its kind is not suspect, its
     /// code is trusted while all jobs are.
-    pub(super) fn note_end_of_run(&mut self, work: CurrentWork) {
+    pub(super) fn trust(&mut self, work: CurrentWork) {
         let is_trusted =
             work.number == 0 && self.are_all_suspect() && !self.is_suspect(work.kind());
         self.has_news |= is_trusted && self.trials.trust(work.code);

@@ -160,7 +160,7 @@ impl Suspects {
     /// is trusted.
     fn trust_as(&self, job: &Header) {
         if self.are_all() {
-            self.note_end_of_run(CurrentWork::of(job));
+            self.trust(CurrentWork::of(job));
         }
     }
 
@@ -185,9 +185,17 @@ impl Suspects {
         self.are_all().then(|| CurrentWork::of(job))
     }
 
-    /// A run of a job that did `work` has ended in quarantine.
-    pub(super) fn note_end_of_run(&self, work: CurrentWork) {
-        self.change(|records| records.note_end_of_run(work));
+    /// `job`, which was to be tried in quarantine, goes to a worker instead.
+    pub(super) fn give_up_trial(&self, job: &Header) {
+        if self.are_all() {
+            lock(&self.records).give_up_trial(Code::of(job));
+        }
+    }
+
+    /// A run of a job that did `work` has ended in quarantine, or has come to a wait there; or a job that does it is
+    /// proven. So while all jobs are suspect, its code is trusted.
+    pub(super) fn trust(&self, work: CurrentWork) {
+        self.change(|records| records.trust(work));
     }
 
     /// Whether `job`, which is running, must not continue on a worker. Any thread.
@@ -268,7 +276,8 @@ impl KnownSuspects {
         }
         let suspects = self.suspects.borrow();
         let is_kept = Suspect::is_among(suspects.iter().copied(), &self.trusted.borrow(), job);
-        if !is_kept && job.is_proven() {
+        // A cancelled job may count as proven without a run.
+        if !is_kept && job.is_proven() && !job.state.is_cancelled() {
             origin.trust_as(job);
         }
         is_kept

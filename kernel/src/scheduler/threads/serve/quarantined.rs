@@ -39,7 +39,8 @@ impl PoolService<'_> {
                 }
                 break;
             };
-            let work = self.shared.suspects.tried_work(job.header());
+            self.tried
+                .set(self.shared.suspects.tried_work(job.header()));
             let (ptr, since) = (job.ptr(), Instant::now());
             let run = DetachedRun {
                 // SAFETY: the runnable keeps the job alive.
@@ -67,9 +68,6 @@ impl PoolService<'_> {
                 // SAFETY: the list of detached threads keeps the job alive until the run is taken out of it below.
                 unsafe { ptr.header() }.prove();
             }
-            if let Some(work) = work.filter(|_| self.in_quarantine.get()) {
-                self.shared.suspects.note_end_of_run(work);
-            }
             if self.end_quarantined_run() == Flow::End {
                 return Flow::End;
             }
@@ -89,12 +87,16 @@ impl PoolService<'_> {
             && shared.quarantine.linger(shared.workers.len())
     }
 
-    /// Takes the thread out of the list of detached threads, if a job of the quarantine put it there.
+    /// Takes the thread out of the list of detached threads, if a job of the quarantine put it there. The job's run is
+    /// over, or the job waits with its stack.
     pub(super) fn end_quarantined_run(&self) -> Flow {
-        match self.in_quarantine.take() {
-            true => self.end_detached_run(),
-            false => Flow::Continue,
+        if !self.in_quarantine.take() {
+            return Flow::Continue;
         }
+        if let Some(work) = self.tried.take() {
+            self.shared.suspects.trust(work);
+        }
+        self.end_detached_run()
     }
 
     /// Whether the thread may take any job of the quarantine. While jobs are tried, some of them get threads that are

@@ -68,6 +68,14 @@ impl Trials {
         is_new
     }
 
+    /// The job of this code that was to be tried was released before it ran: the next one is tried, unless the code is
+    /// trusted.
+    pub(super) fn give_up(&mut self, code: Code) {
+        if !self.trusted.contains(&code) {
+            self.tried.retain(|other| *other != code);
+        }
+    }
+
     /// A job of this code has offended, or its kind is no longer suspect: its next job is tried. True if it was
     /// trusted.
     pub(super) fn forget(&mut self, code: Code) -> bool {

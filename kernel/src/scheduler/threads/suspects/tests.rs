@@ -1,5 +1,7 @@
 //! Which kinds are suspect, and which jobs of theirs run on workers.
 
+#![allow(unsafe_code)]
+
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -8,10 +10,13 @@ use std::{
 use super::*;
 use crate::{
     job::{JobRef, body_bit, name::UnitCode, testing, work_kind::WorkKind},
-    scheduler::threads::suspect_records::{
-        WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
-        record::{EXEMPT_OFFENDERS, MEMORY},
-        trials::Rank,
+    scheduler::threads::{
+        quarantine::Quarantine,
+        suspect_records::{
+            WIDENING, WIDENING_TO_ALL, WIDENING_WITHOUT_FAMILY,
+            record::{EXEMPT_OFFENDERS, MEMORY},
+            trials::Rank,
+        },
     },
 };
 
@@ -179,13 +184,13 @@ fn proven_jobs_of_all_codes_are_suspect_once_such_jobs_of_many_codes_have_offend
     assert!(known.includes(proven().header(), &suspects));
     // One is tried, and was no offence.
     assert_eq!(suspects.rank(proven().header()), Rank::First);
-    suspects.note_end_of_run(CurrentWork::of(proven().header()));
+    suspects.trust(CurrentWork::of(proven().header()));
     known.refresh(&suspects);
     let fresh = of_code::<0>();
     assert!(!suspects.includes(fresh.header()) && !known.includes(fresh.header(), &suspects));
     // Its other jobs are not trusted once one offends.
     suspects.note_offence(fresh.header(), now);
-    suspects.note_end_of_run(CurrentWork::of(proven().header()));
+    suspects.trust(CurrentWork::of(proven().header()));
     assert!(suspects.includes(of_code::<0>().header()));
 }
 
@@ -241,8 +246,31 @@ fn parts_of_a_line_are_tried_and_trusted_while_all_jobs_are_suspect() {
     let rank = lock(&suspects.records).rank(of_code::<0>().header(), work);
     assert_eq!(rank, Rank::Tried);
     assert!(keep(true), "it is being tried");
-    suspects.note_end_of_run(work);
+    suspects.trust(work);
     assert!(!keep(false), "the line is trusted");
+}
+
+#[test]
+fn a_job_that_is_cancelled_before_it_is_tried_neither_keeps_its_code_from_a_trial_nor_is_trusted() {
+    let (suspects, now) = (Suspects::default(), Instant::now());
+    for offender in &offenders() {
+        suspects.note_offence(offender.header(), now);
+    }
+    let quarantine = Quarantine::new();
+    let cancelled = testing::runnable();
+    let _owes = cancelled.header().state.cancel();
+    quarantine.push(cancelled, &suspects);
+    assert_eq!(quarantine.tried(), 1);
+    let mut released = quarantine.take_released(&suspects, || true);
+    assert_eq!((released.len(), quarantine.len()), (1, 0));
+    let known = KnownSuspects::default();
+    known.refresh(&suspects);
+    // SAFETY: the batch keeps the job alive.
+    let cancelled = unsafe { &*released.pop().expect("it has one job") };
+    assert!(!known.includes(cancelled, &suspects));
+    assert!(suspects.includes(testing::runnable().header()));
+    quarantine.push(testing::runnable(), &suspects);
+    assert_eq!(quarantine.tried(), 1);
 }
 
 #[test]
