@@ -35,8 +35,8 @@ pub(super) fn run(shared: &Arc<Shared>) {
         .detached
         .note_ends_of_forks(|job| is_fork(shared, job));
     let round = shared.detached.check(shared.config.stuck_after);
-    start_for_quarantine(shared, &round);
-    tell_thieves_of_room(shared);
+    let wanted = wanted(shared, &round);
+    start_for_quarantine(shared, wanted);
     for overdue in &round.overdue {
         let job = overdue.job.header();
         if is_before_callbacks(job) {
@@ -93,6 +93,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         note_long_run(shared, job);
     }
     check_suspects(shared, now);
+    tell_thieves_of_room(shared, wanted);
 }
 
 /// While no thread is free for the quarantine: keeps kinds suspect whose next offender would take one of the threads
@@ -125,6 +126,7 @@ pub(super) fn run_without_memory(shared: &Arc<Shared>) {
         // If another took the thread, the next round tries again.
         let _started = serve::start_quarantine(shared);
     }
+    shared.forks.set_room_for_parts(0, 0);
 }
 
 /// Whether the job, which was not known to be in a fork when the run was judged, is in one that computes.
@@ -144,14 +146,20 @@ fn room_for_quarantine(shared: &Shared) -> usize {
     shared.pool.free(shared).saturating_sub(left)
 }
 
-/// Tells the thieves of forks how many parts of suspect lines may wait for a thread: no more than get one in the next
-/// round. The job that has forked a part must not wait for the quarantine, and runs what nobody has taken itself.
-fn tell_thieves_of_room(shared: &Shared) {
-    if shared.suspects.is_any() {
-        let room = room_for_quarantine(shared).min(STARTS_PER_ROUND);
-        let to_be_tried = room_for_trials(shared).min(STARTS_PER_ROUND);
-        shared.forks.set_room_for_parts(room, to_be_tried);
-    }
+/// Tells the thieves of forks how many parts of suspect lines may wait for a thread: as many as a round starts if no
+/// more run meanwhile than in this one, which wants `wanted` threads. The job that has forked a part must not wait for
+/// the quarantine, and runs what nobody has taken itself. None if nothing is suspect: the round that first sees a
+/// suspect tells what there is room for.
+fn tell_thieves_of_room(shared: &Shared, wanted: usize) {
+    let starts = match shared.suspects.is_any() {
+        true => wanted.min(STARTS_PER_ROUND),
+        false => 0,
+    };
+    let (room, to_be_tried) = (room_for_quarantine(shared), room_for_trials(shared));
+    let starts_of = |room: usize| starts.min(room);
+    shared
+        .forks
+        .set_room_for_parts(starts_of(room), starts_of(to_be_tried));
 }
 
 /// How many more threads may run jobs that are tried: half of those that are left for workers, too.
@@ -171,24 +179,31 @@ fn left_for_workers(shared: &Shared) -> usize {
     spare - quarantine::share_of_spare_threads(spare)
 }
 
-/// Starts threads for the jobs that wait in quarantine.
-fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
-    let (waiting, starting) = (shared.quarantine.len(), shared.quarantine.starting());
-    let busy = round.busy + starting;
-    if waiting <= starting || busy >= shared.workers.len() {
+/// How many threads more the quarantine should have, if so many jobs wait. None while as many are busy as there are
+/// workers.
+fn wanted(shared: &Shared, round: &Round) -> usize {
+    match round.busy + shared.quarantine.starting() {
+        0 => round.quarantined.max(shared.workers.len()),
+        busy => shared.workers.len().saturating_sub(busy),
+    }
+}
+
+/// Starts threads for the jobs that wait in quarantine, `wanted` at most.
+fn start_for_quarantine(shared: &Arc<Shared>, wanted: usize) {
+    let waiting = shared.quarantine.len();
+    if waiting <= shared.quarantine.starting() {
         return;
     }
-    let wanted = match busy {
-        0 => round.quarantined.max(shared.workers.len()),
-        busy => shared.workers.len() - busy,
-    };
     let most = quarantine::share_of_spare_threads(shared.config.spare_threads);
     let room = room_for_quarantine(shared);
-    if room == 0 {
+    if room == 0 || wanted == 0 {
         let begin = Instant::now();
         let has_time = || begin.elapsed() < CHECK;
         let released = shared.quarantine.take_released(&shared.suspects, has_time);
         ready::inject_all(shared, released);
+    }
+    if wanted == 0 {
+        return;
     }
     let places = match room {
         0 => shared.quarantine.tried().min(room_for_trials(shared)),

@@ -56,7 +56,7 @@ impl Trials {
     /// Whether parts of forks of this code are kept from the workers. `has_room`: whether there is a thread for one
     /// that is tried.
     pub(super) fn keep_parts(&self, code: Code, has_room: bool) -> bool {
-        !self.trusted.contains(&code) && !(has_room && self.may_try(code))
+        !(self.trusted.contains(&code) || has_room && self.may_try(code))
     }
 
     /// A run of this code was no offence. True if the code was not trusted before.
