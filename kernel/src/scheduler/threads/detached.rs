@@ -207,15 +207,17 @@ impl DetachedThreads {
         }
     }
 
-    /// `job`, which went on after what it had announced and holds its thread for long, is in a fork by now: it is
-    /// judged as other forks are.
+    /// `job`, which went on after what it had announced and holds its thread for long, is in a fork by now, or it is a
+    /// part of one in quarantine that computes: it is judged as other forks are.
     pub(super) fn is_in_fork(&self, job: &JobRef) {
         let mut threads = lock(&self.threads);
         let found = threads
             .iter_mut()
             .find(|thread| thread.run.job.ptr() == job.ptr());
-        let may_return =
-            |it: &&mut DetachedThread| matches!(it.run.cause, Cause::Continued | Cause::Visits);
+        let may_return = |it: &&mut DetachedThread| match it.run.cause {
+            Cause::Continued | Cause::Visits | Cause::Quarantined => true,
+            Cause::Announced | Cause::Retaken => false,
+        };
         if let Some(thread) = found.filter(|it| may_return(it) && !it.announced) {
             if !matches!(thread.run.activity, Activity::ComputeLowered(_)) {
                 thread.run.activity = Activity::Fork;

@@ -194,9 +194,11 @@ impl DetachedThread {
         )
     }
 
-    /// Whether the run is in a fork, and was retaken, or went on after an announcement.
+    /// Whether the run is in a fork, and was retaken, or went on after an announcement, or is a part that runs in
+    /// quarantine.
     fn is_in_fork(&self) -> bool {
-        self.run.activity == Activity::Fork && self.run.cause != Cause::Quarantined
+        self.run.activity == Activity::Fork
+            && (self.run.cause != Cause::Quarantined || self.run.job.header().is_part())
     }
 
     /// Whether it computes in a fork that its own job has begun, and not in a part of another job's fork.
@@ -329,6 +331,8 @@ impl DetachedThread {
             if self.check_fork(now, ran, round) {
                 self.set_reported(held);
             }
+            let is_busy = is_quarantined && self.blocked.is_none() && held < bound;
+            round.busy += usize::from(is_busy);
             return;
         }
         let is_due = self.is_sampled(held, bound);

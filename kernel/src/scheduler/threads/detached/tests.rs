@@ -45,6 +45,17 @@ fn a_run_that_is_excused_is_watched_as_one_that_begins_unless_it_has_announced_t
     assert_eq!(found(Duration::ZERO), 0);
 }
 
+#[test]
+fn a_part_in_quarantine_that_is_excused_is_watched_on() {
+    let (job, threads) = (testing::job(), DetachedThreads::new(2));
+    threads.add(0, run(&job, Cause::Quarantined, BOUND));
+    lock(&threads.threads)[0].reported = true;
+    assert!(!threads.is_any_unreported());
+    threads.is_in_fork(&job);
+    assert!(threads.is_any_unreported());
+    assert_eq!(lock(&threads.threads)[0].run.activity, Activity::Fork);
+}
+
 /// A run of a job that began `before` now.
 fn run(job: &JobRef, cause: Cause, before: Duration) -> DetachedRun {
     DetachedRun {

@@ -1,7 +1,10 @@
 //! What a check of a detached thread concludes from the times that the system reports.
 
 use super::*;
-use crate::{job::testing, scheduler::threads::senders::Sends};
+use crate::{
+    job::{body_bit, testing},
+    scheduler::threads::senders::Sends,
+};
 
 const BOUND: Duration = Duration::from_millis(10);
 
@@ -20,6 +23,25 @@ fn in_quarantine() -> DetachedThread {
         first,
         ..DetachedThread::new(0, run)
     }
+}
+
+/// It was excused because it computes in a fork.
+#[test]
+fn a_part_that_has_computed_in_quarantine_and_then_blocks_is_found() {
+    let mut thread = in_quarantine();
+    thread.run.job.header().set_body_bit(body_bit::PART);
+    thread.run.activity = Activity::Fork;
+    for (ran, held) in [(1, BOUND / 2), (20, 2 * BOUND), (30, 3 * BOUND)] {
+        let round = check(&mut thread, Some(computing(ran)), held);
+        assert_eq!(round.overdue.len(), 0);
+        assert_eq!(round.busy, usize::from(held < BOUND));
+        assert_eq!(thread.run.activity, Activity::Fork);
+    }
+    let blocks = |thread: &mut DetachedThread| check(thread, Some(blocked(30)), 4 * BOUND).overdue;
+    assert!(blocks(&mut thread).is_empty());
+    thread.blocked = Instant::now().checked_sub(BOUND);
+    assert!(blocks(&mut thread)[0].counts_in_fork);
+    assert!(thread.reported);
 }
 
 /// The times of a thread that has run so many ms, and runs.
