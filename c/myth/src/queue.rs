@@ -302,7 +302,8 @@ impl Drop for Taken {
             true => waker.wake(),
             false => {
                 let mut waker = Some(waker);
-                wake_all(|| waker.take().or_else(|| self.end_first()));
+                // SAFETY: it reads and writes nodes, and moves their wakers out.
+                unsafe { wake_all(|| waker.take().or_else(|| self.end_first())) };
             }
         }
     }

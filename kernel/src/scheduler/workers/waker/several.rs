@@ -5,14 +5,10 @@
 
 use std::{mem, task::Waker};
 
-use super::{free_caught, is_of_job, ptr_of};
+use super::{free_caught, is_of_job, ptr_of, queue_woken};
 use crate::{
     job::{JobRef, reference::LastRef, runnable::Runnable, transition::Owes},
-    scheduler::workers::{
-        context,
-        ready::{publish, ready},
-        worker_core::Behind,
-    },
+    scheduler::workers::{context, ready::publish, worker_core::Behind},
 };
 
 /// What ends a passage of the core.
@@ -32,14 +28,20 @@ enum PassageEnd {
 }
 
 /// Calls each waker that `next` returns. What wakes jobs that any worker may run puts them behind all others, in this
-/// order. `next` runs no user code, calls nothing of the runtime, and does not block.
-pub fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
+/// order.
+///
+/// # Safety
+/// `next` runs no user code, calls nothing of the runtime (it neither calls, clones nor drops a waker), and does not
+/// block: the core of the calling thread's worker is entered meanwhile, and must not be entered a second time.
+pub unsafe fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
+    // This frame is left for user code, in which a fiber migrates: nothing in it reads the thread's context.
     loop {
-        match pass(&mut next) {
+        // SAFETY: the caller's promise.
+        match unsafe { pass(&mut next) } {
             PassageEnd::NoMore => return,
             PassageEnd::Full => {}
             PassageEnd::Foreign(waker) => waker.wake(),
-            PassageEnd::Elsewhere(woken) => ready(woken),
+            PassageEnd::Elsewhere(woken) => queue_woken(woken),
             PassageEnd::Last(last) => free_caught(last),
             PassageEnd::Refused => match next() {
                 Some(waker) => waker.wake(),
@@ -50,9 +52,12 @@ pub fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
 }
 
 /// Wakes until there is something that must not be done with the core entered.
+///
+/// # Safety
+/// As [`wake_all`].
 // In a frame of its own: behind it there may be user code, in which a fiber migrates.
 #[inline(never)]
-fn pass(next: &mut impl FnMut() -> Option<Waker>) -> PassageEnd {
+unsafe fn pass(next: &mut impl FnMut() -> Option<Waker>) -> PassageEnd {
     let cx = context::here();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
         return PassageEnd::Refused;
