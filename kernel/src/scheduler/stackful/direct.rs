@@ -195,18 +195,14 @@ impl Context {
 
     /// Parks or queues the fiber that has just switched to the running one. The first that a stack does on which a
     /// fiber that migrates resumes: until then nobody may resume that other one, whose stack was still in use.
-    #[inline(always)]
+    // In a frame of its own: it ends in code that reads the thread's context, and the caller's frame may still have the
+    // address of that of the OS thread on which it was suspended.
+    #[inline(never)]
     pub(crate) fn settle_left(&self) {
         if let Some((job, noted)) = self.take_left() {
             // SAFETY: one runner: that fiber gave up its right to run.
             run::park_noted(self, unsafe { Runnable::new(job) }, noted);
         }
-    }
-
-    /// [`settle_left`](Context::settle_left) in a frame of its own, for code that mostly has nothing to settle.
-    #[inline(never)]
-    pub(crate) fn settle_left_apart(&self) {
-        self.settle_left();
     }
 
     /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if

@@ -347,7 +347,7 @@ pub(crate) fn suspend(
     let cx = context::again();
     cx.set_stack_context(newest);
     if root.migrates.get() {
-        cx.settle_left_apart();
+        cx.settle_left();
     }
     cx.set_thread_fork(fork);
     cx.set_dropping(dropping);
