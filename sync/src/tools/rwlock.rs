@@ -113,6 +113,9 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Takes the right to read if no unit writes and none waits.
+    // In a frame of its own, because it asks for the calling thread's unit: a thread that migrates may try on one OS
+    // thread and then on another.
+    #[inline(never)]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         self.raw
             .try_enter(Access::Read)
@@ -120,6 +123,8 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Takes the right to write if no unit reads or writes, and none waits.
+    // In a frame of its own, as `try_read`.
+    #[inline(never)]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         self.raw
             .try_enter(Access::Write)
