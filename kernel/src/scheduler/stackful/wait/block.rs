@@ -20,7 +20,9 @@ use crate::{
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
-            wait::{is_unwinding, panic_hook, tell_if_survived, unwind_if_cancelled},
+            wait::{
+                is_unwinding, panic_hook, poll_in_own_frame, tell_if_survived, unwind_if_cancelled,
+            },
         },
         threads::{
             detached_round,
@@ -82,6 +84,8 @@ impl Drop for Announced {
 }
 
 /// The running job no longer does what it had announced.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
 fn end_announcement() {
     context::with(|cx| {
         // A thread that serves a worker, or none of the runtime, is not detached.
@@ -101,6 +105,8 @@ fn end_announcement() {
 }
 
 /// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
 fn hand_off_worker(job: JobRef, why: WhyHeld) -> Announced {
     if job.header().state.is_done() {
         // Others may wait for what is left to do at its end.
@@ -186,6 +192,8 @@ pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
 }
 
 /// As [`block_in_job`], but calls `gives_way` from time to time, and returns `None` once it is true.
+// Its loop keeps no address of a thread-local over a poll, whatever that does: it asks `again`, and what reads one is
+// in a frame of its own.
 #[cold]
 pub(super) fn hold_in_job<F: Future>(
     mut future: Pin<&mut F>,
@@ -196,16 +204,14 @@ pub(super) fn hold_in_job<F: Future>(
     let waker = parker.waker();
     let mut held = HeldWait::begin();
     let in_hook = OnceCell::new();
-    tell_if_survived(context::here());
+    tell_if_survived(context::again());
     loop {
         unwind_if_cancelled(job.header());
         if parker.take() {
-            let here = context::here();
-            here.refill(
-                here.shared()
-                    .map_or(u32::MAX, |shared| shared.config.poll_budget),
-            );
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            refill();
+            if let Poll::Ready(output) =
+                poll_in_own_frame(future.as_mut(), &mut Context::from_waker(&waker))
+            {
                 job.header().set_waits_for(0);
                 return Some(output);
             }
@@ -223,14 +229,25 @@ pub(super) fn hold_in_job<F: Future>(
         if gives_way() {
             return None;
         }
-        if let Some(shared) = context::here().shared() {
+        if let Some(shared) = context::again().shared() {
             shared.process.assert_here();
         }
         let _waiting = Waiting::begin(&job);
-        let _fork_wait = context::here().fork_wait();
+        let _fork_wait = context::again().fork_wait();
         let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
         park_thread_in_job(&job, &parker, &mut held, gives_way);
     }
+}
+
+/// Gives the next poll of the wait a fresh budget.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
+fn refill() {
+    let here = context::here();
+    here.refill(
+        here.shared()
+            .map_or(u32::MAX, |shared| shared.config.poll_budget),
+    );
 }
 
 /// While it lives, the job's thread does not count against the bound of spare threads.
@@ -325,6 +342,8 @@ impl HeldWait {
 }
 
 /// Parks until the parker is woken, or the wait is over for another reason.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
 fn park_thread_in_job(
     job: &JobRef,
     parker: &Arc<Parker>,

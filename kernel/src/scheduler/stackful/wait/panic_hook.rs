@@ -56,7 +56,9 @@ pub(super) fn is_in_panic_hook() -> bool {
 ///
 /// # Panics
 /// If nothing can run any longer. In a hook, that ends the program, with a sentence.
+// Not inlined: see `hold_in_job`.
 #[cold]
+#[inline(never)]
 pub(super) fn drive_until(in_hook: &OnceCell<bool>, is_over: &dyn Fn() -> bool) {
     if !thread::panicking() || !*in_hook.get_or_init(is_in_panic_hook) {
         return FEATURES.driver.drive_until(is_over);
