@@ -130,7 +130,9 @@ impl Drop for Enqueued<'_> {
         if !self.is_in_queue || self.node.is_woken() || self.queue.lock().remove(self.node) {
             return;
         }
-        // Whoever has taken it wakes it in its next few instructions.
+        // Whoever has taken it wakes it, behind those that were taken with it: after a few instructions for each, or
+        // after user code (a waker of others, what the last reference to a job drops). If that one waits for this
+        // worker, the monitor retakes the worker.
         while !self.node.is_woken() {
             spin();
         }

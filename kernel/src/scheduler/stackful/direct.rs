@@ -207,8 +207,9 @@ impl Context {
 
     /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if
     /// the fiber migrates, has nothing to restore afterwards except that the thread runs on its stack, and a direct
-    /// switch is possible. `before`: as there. False, before anything has happened, elsewhere. After it the caller may
-    /// be on another thread.
+    /// switch is possible. `before`: as there. False elsewhere: the fiber still runs, and at most the first job of the
+    /// ring has come to the next slot (`WorkerCore::take_fitting_in_row`). After it the caller may be on another
+    /// thread.
     #[inline(always)]
     pub(crate) fn suspend_if_migrating(
         &self,

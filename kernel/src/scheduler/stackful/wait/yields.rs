@@ -44,8 +44,8 @@ pub fn yield_with_stack() -> bool {
     true
 }
 
-/// [`yield_with_stack`] of a fiber that migrates, as a direct switch. False, before anything has happened, if there can
-/// be none.
+/// [`yield_with_stack`] of a fiber that migrates, as a direct switch. False if there can be none: the fiber still runs,
+/// and at most the first job of the ring has come to the next slot.
 #[inline(never)]
 fn yield_migrating(job: JobPtr) -> bool {
     let Some((own, next)) = context::here().yield_migrating(job) else {

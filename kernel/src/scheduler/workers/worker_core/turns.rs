@@ -62,7 +62,8 @@ impl WorkerCore {
     }
 
     /// Takes the first job of the next slot, or else of the ring, as the next two takes of a loop would, if `fits`
-    /// returns something for it. A job that does not fit is in the next slot then, where the loop takes it.
+    /// returns something for it. A job that does not fit is in the next slot then, where the loop takes it. If the
+    /// running job wakes another before that, this one goes behind all others, although it was the first of the ring.
     #[inline(always)]
     pub(crate) fn take_fitting_in_row<F>(
         &mut self,
