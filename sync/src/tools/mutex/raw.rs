@@ -13,8 +13,9 @@
 //!   so before that owner's release; and it is changed only under `LIST`. While it is set, `WAITERS` is, and `WOKEN` is
 //!   not.
 //!
-//! Orderings: each exchange that sets an owner acquires; each that clears one releases; `LIST` is a lock of
-//! its own and does both.
+//! Orderings: each exchange that sets an owner acquires; `unlock`, which clears one, releases. Whatever changes the
+//! word between the two reads it in the same operation, and so continues that release. `LIST` is a lock of its own and
+//! does both.
 
 #![allow(unsafe_code)]
 
@@ -163,6 +164,7 @@ impl RawMutex {
     #[inline(always)]
     pub(crate) fn unlock(&self) {
         // Only whether anything is left: that is what the processor's operation tells, which gives no former value.
+        // Release: pairs with the acquire of whatever sets the next owner (`exchange`, `update`).
         if self.word.fetch_and(!OWNER, Ordering::Release) & !OWNER != 0 {
             self.pass_on();
         }
@@ -170,6 +172,7 @@ impl RawMutex {
 
     #[inline(always)]
     fn exchange(&self, word: u64, new: u64) -> bool {
+        // Acquire: pairs with the release in `unlock`. Relaxed: without the mutex there is nothing to be seen.
         self.word
             .compare_exchange(word, new, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -178,6 +181,8 @@ impl RawMutex {
     /// The mutex was released, and has a name or waiters.
     #[inline(never)]
     fn pass_on(&self) {
+        // Relaxed: it is the word that the release has left, or a later one, and `Listed::pass_on` looks again under
+        // `LIST`.
         let word = self.word.load(Ordering::Relaxed);
         // Another owner's release comes here as well, and a waiter that was woken tries again.
         if word & OWNER == 0 && word & (WAITERS | WOKEN) == WAITERS {
