@@ -128,6 +128,7 @@ impl Context {
 
     /// As [`switch_directly`](Context::switch_directly), from a fiber that migrates to the next job of the worker, if
     /// that is another one, and nothing is pinned here. The fiber that resumes parks or queues `job`, as `noted` says.
+    /// The caller uses what is returned to switch to it, and not afterwards.
     #[inline(always)]
     pub(crate) fn switch_migrating(
         &self,
@@ -154,7 +155,8 @@ impl Context {
         run::begin(cx, &next, budget);
         // As in `switch_directly`.
         let _answer = next.header().state.start();
-        // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now.
+        // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now. It is
+        // there until its code ends, and so for as long as the caller uses it.
         let fiber = unsafe { fiber.as_ref() };
         fiber.caller.set(leaving.caller.get());
         cx.leave(job, noted);
@@ -162,7 +164,8 @@ impl Context {
         Some(fiber)
     }
 
-    /// As [`yield_directly`](Context::yield_directly), for a fiber that migrates. Returns the two stacks.
+    /// As [`yield_directly`](Context::yield_directly), for a fiber that migrates. Returns the two stacks: the caller's
+    /// own, and that of [`switch_migrating`](Context::switch_migrating).
     #[inline(always)]
     pub(crate) fn yield_migrating(
         &self,

@@ -69,7 +69,8 @@ enum CameBack {
 pub(crate) struct Fiber<F, T> {
     state: ManuallyDrop<FiberState<F, T>>,
     /// A poll may outlive the fiber that it was for ([`Fiber::run`]): the compiler must not take the fiber for valid as
-    /// long as the poll lasts.
+    /// long as the poll lasts. An exclusive reference to a type that is not `Unpin` is given to LLVM neither as
+    /// `noalias` nor as `dereferenceable`. The language does not promise that yet: `UnsafePinned` will.
     _pinned: PhantomPinned,
 }
 

@@ -18,8 +18,10 @@
 //! What a switch restores, and where: the stack pointer and the registers that a callee saves are on the stack
 //! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped; the
 //! wait (`first_poll::end`, or `SavedFlags` in `wait_on`; a common one `Unit::end_first_poll` of `sync`) restores what
-//! the poll had noted (listening, yielded); a direct yield (`yields`) restores the stack context alone; the loop's next
-//! poll, or `Context::begin_nested`, restores the job and its budget.
+//! the poll had noted (listening, yielded); a direct yield (`yields`), and a wait that switches directly to another
+//! fiber that migrates (`suspend_migrating` in `direct`), restore the stack context alone; the loop's next poll, or
+//! `Context::begin_nested`, restores the job and its budget. A fiber that migrates then parks or queues the one that
+//! was left (`Context::settle_left`), before anything else of the runtime is called.
 //!
 //! The stack that called [`run_loop`] is the *base*: it waits in the call while a loop is at work, and its [`Duty`]
 //! defines what the loop does. A loop asks the base again before each step, because a stack that was suspended under
