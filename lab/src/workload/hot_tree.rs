@@ -101,30 +101,34 @@ fn with_threads(
     let handle = forest.create_from("hot", tree).wait();
     let handle = handle.map_err(|error| trees::not_committed(&error))?;
     let start = std::sync::Barrier::new(writers + 1);
-    let (elapsed, latencies) = std::thread::scope(|scope| {
+    let (end, written) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..writers)
             .map(|number| {
                 let (mut writer, start) = (Writer::new(number, ids, handle.clone()), &start);
                 scope.spawn(move || {
                     let bound = sched_setaffinity(None, processors);
                     start.wait();
+                    let began = Instant::now();
                     for step in 0..each {
                         writer.write(step).wait();
                     }
-                    bound.map(|()| writer.latencies)
+                    bound.map(|()| (began, writer.latencies))
                 })
             })
             .collect();
         start.wait();
-        let clock = Instant::now();
-        let latencies = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        let latencies = latencies.collect::<Result<Vec<_>, _>>();
-        (clock.elapsed(), latencies)
+        let written = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let written = written.collect::<Result<Vec<_>, _>>();
+        (Instant::now(), written)
     });
-    let latencies = latencies.map_err(|_| Error::workload("A writer panicked."))?;
-    let latencies = latencies.into_iter().collect::<Result<_, _>>();
-    let latencies =
-        latencies.map_err(|_| Error::workload("A writer cannot be bound to its processors."))?;
+    let written = written.map_err(|_| Error::workload("A writer panicked."))?;
+    let written = written.into_iter().collect::<Result<Vec<_>, _>>();
+    let written =
+        written.map_err(|_| Error::workload("A writer cannot be bound to its processors."))?;
+    let (begins, latencies): (Vec<_>, Vec<_>) = written.into_iter().unzip();
+    // On one core the writers may have done everything before this thread runs again, so it cannot tell when they began.
+    let began = begins.into_iter().min().unwrap_or(end);
+    let elapsed = end.duration_since(began);
     metrics(elapsed, latencies, forest.stats())
 }
 
