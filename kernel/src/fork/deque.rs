@@ -332,7 +332,8 @@ impl<T, S> Deque<T, S> {
 
     /// Whether there was something to steal a moment ago. Any thread.
     pub(crate) fn has_entries(&self) -> bool {
-        self.bottom.load(Ordering::Relaxed) > self.top.load(Ordering::Relaxed)
+        // Acquire: pairs with the push's store, so that the caller sees what the owner did before its push.
+        self.bottom.load(Ordering::Acquire) > self.top.load(Ordering::Relaxed)
     }
 
     /// Whether the entry at `place` has been there for long enough to be worth a steal. Any thread.
