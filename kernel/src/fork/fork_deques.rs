@@ -200,7 +200,10 @@ impl Forks<Shared> for ForkDeques {
         let admission = self.admission(shared);
         self.with_entries()
             .filter(|fork_deque| admission.admits(fork_deque))
-            .find_map(|fork_deque| thief::steal_from(shared, fork_deque, |_| true))
+            .find_map(|fork_deque| {
+                // Once more, because the deque may have passed to another root fork, and the room to another thief.
+                thief::steal_from(shared, fork_deque, |it| self.admits(shared, it))
+            })
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
