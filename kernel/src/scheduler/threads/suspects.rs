@@ -60,7 +60,7 @@ use std::{
 use crate::{
     job::{Header, JobRef, name::UnitName},
     scheduler::threads::{
-        job_kind::{Code, CurrentWork},
+        job_kind::{Code, CurrentWork, Width},
         suspect_records::{
             Records,
             record::{LongRun, Offence},
@@ -160,7 +160,10 @@ impl Suspects {
     /// is trusted.
     fn trust_as(&self, job: &Header) {
         if self.are_all() {
-            self.trust(CurrentWork::of(job));
+            let work = CurrentWork::of(job);
+            if work.number == 0 {
+                self.trust(work);
+            }
         }
     }
 
@@ -277,10 +280,20 @@ impl KnownSuspects {
         let suspects = self.suspects.borrow();
         let is_kept = Suspect::is_among(suspects.iter().copied(), &self.trusted.borrow(), job);
         // A cancelled job may count as proven without a run.
-        if !is_kept && job.is_proven() && !job.state.is_cancelled() {
+        if !is_kept && job.is_proven() && !job.state.is_cancelled() && self.may_trust(job) {
             origin.trust_as(job);
         }
         is_kept
+    }
+
+    /// Whether the code of `job`, which is proven, may be trusted, and is not yet: to trust it takes the lock of all
+    /// loops.
+    fn may_trust(&self, job: &Header) -> bool {
+        let code = Code::of(job);
+        let is_own = |suspect: &Suspect| {
+            suspect.kind.code == Some(code) && suspect.kind.width == Width::Work(0)
+        };
+        !self.trusted.borrow().contains(&code) && !self.suspects.borrow().iter().any(is_own)
     }
 
     /// Whether a callback of this name must not run on a worker at present.
