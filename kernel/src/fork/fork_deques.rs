@@ -11,7 +11,8 @@
 //!
 //! A line of the program whose parts block is a suspect ([`suspects`](crate::scheduler::threads::suspects)): what a
 //! thief takes of such a fork runs in quarantine, so it holds no worker. While the quarantine has no room, nothing is
-//! stolen from such a fork, and its owner runs the parts.
+//! stolen from such a fork, and its owner runs the parts. A thief that leaves a part for this reason notes it, and the
+//! monitor wakes a worker once it may steal ([`Forks::find_blocked`]).
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
 //! ([`Forks::find_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
@@ -80,6 +81,7 @@ impl Admission<'_> {
         };
         self.last_asked.set((site, is_suspect));
         if is_suspect {
+            // Relaxed: see `find_blocked`.
             self.fork_deques.lacked_room.store(true, Ordering::Relaxed);
         }
         is_suspect
@@ -146,7 +148,8 @@ impl ForkDeques {
         }
     }
 
-    /// Whether no line is suspect, or the quarantine has a thread for a part of one.
+    /// Whether no line is suspect, or the quarantine has a thread for a part of one. Relaxed: what it asks changes at
+    /// any time, and the monitor looks again in each round.
     fn has_room(&self, shared: &Shared) -> bool {
         !shared.suspects.is_any()
             || shared.quarantine.len() < self.room_for_parts.load(Ordering::Relaxed)
@@ -168,6 +171,7 @@ impl ForkDeques {
     fn recheck_blocked(&self, is_blocked: &dyn Fn(u32) -> bool) {
         let noted = || self.iter().filter(|noted| noted.is_noted_as_blocked());
         let count = noted().count();
+        // Relaxed: only the monitor uses it.
         let first = self.rechecked.load(Ordering::Relaxed) % count.max(1);
         let checked = RECHECKED_PER_ROUND.min(count);
         for fork_deque in noted().skip(first).chain(noted()).take(checked) {
@@ -178,7 +182,8 @@ impl ForkDeques {
         self.rechecked.store(first + checked, Ordering::Relaxed);
     }
 
-    /// Whether a worker has nothing to do, although something is held back, or a scope has parts that nobody has begun.
+    /// Whether a worker has nothing to do, although there is a stack job that no worker may steal, or a scope has parts
+    /// that nobody has begun.
     fn is_held_back(&self, shared: &Shared) -> bool {
         if shared.sleepers.sleeping() == 0 {
             return false;
@@ -319,8 +324,8 @@ impl Forks<Shared> for ForkDeques {
     }
 }
 
-/// A root fork no longer computes, so another one may. Wakes a worker that sleeps because there was no room: no
-/// push woke it meanwhile.
+/// A root fork no longer computes, so another one may; or the quarantine has a thread for a part, or a line is trusted.
+/// Wakes a worker that sleeps because it might steal nothing: no push woke it meanwhile.
 pub(super) fn wake_for_room(shared: &Shared) {
     let fork_deques = of(shared);
     if shared.sleepers.sleeping() == 0 || !fork_deques.any_active() {

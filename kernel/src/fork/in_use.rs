@@ -1,8 +1,8 @@
 //! Things that threads claim for a while and give back, as the fork deques of a runtime. A walk sees those that are
 //! claimed, so it takes as long as there are such things, however many there once were.
 //!
-//! They are in a chain of blocks. A block has a word with a bit for each of its places; who sets a bit has claimed the
-//! place, until the bit is cleared. The first claimer of a place makes the thing that stays there. Things and blocks
+//! They are in a chain of blocks. A block has a word with a bit for each of its places; the thread that sets a bit has
+//! claimed the place, until the bit is cleared. The first claimer of a place makes the thing that stays there. Things and blocks
 //! are freed with the list only, so a walk may go on with a thing that was given back meanwhile.
 //!
 //! A walk may miss a thing that is claimed at that moment, and one that is just being made. If a thread must not miss
@@ -57,7 +57,7 @@ impl<T> InUse<T> {
     pub(crate) fn give_back(&self, number: usize) {
         let mut blocks = self.blocks();
         if let Some(block) = blocks.nth(number / PLACES) {
-            // Release: pairs with the exchange in `claim`. The next claimer finds the thing as this one leaves it.
+            // Release: pairs with the `fetch_or` in `Block::claim`. The next claimer finds the thing as this one leaves it.
             block
                 .claimed
                 .fetch_and(!(1 << (number % PLACES)), Ordering::Release);
@@ -101,6 +101,7 @@ impl<T> Block<T> {
 
     /// The thing at `place`, which the caller has claimed.
     fn thing(&self, place: usize, make: impl FnOnce() -> T) -> &T {
+        // Acquire: pairs with the store below, by an earlier claimer.
         let mut thing = self.things[place].load(Ordering::Acquire);
         if thing.is_null() {
             thing = Box::into_raw(Box::new(make()));
@@ -112,12 +113,13 @@ impl<T> Block<T> {
     }
 
     fn iter(&self) -> impl Iterator<Item = &T> {
-        // Acquire: pairs with the exchange in `claim`.
+        // Acquire: pairs with the `fetch_or` in `claim`.
         let mut claimed = self.claimed.load(Ordering::Acquire);
         iter::from_fn(move || {
             while claimed != 0 {
                 let place = claimed.trailing_zeros() as usize;
                 claimed &= claimed - 1;
+                // Acquire: pairs with the store in `thing`.
                 let thing = self.things[place].load(Ordering::Acquire);
                 // SAFETY: null, or a thing, which lives as long as the list.
                 if let Some(thing) = unsafe { thing.as_ref() } {

@@ -30,7 +30,7 @@
 //! quarantine, it stays suspect while one of its jobs holds a thread: its next offender would take a thread that is
 //! left for others. Once none of its jobs holds a thread, the kind is cleared at once although no thread is free: its
 //! other jobs would wait for as long as jobs of other kinds block. A kind that goes on offending is not cleared early
-//! again and again ([`clearing`](super::suspect_records)).
+//! again and again (`suspect_records/clearing.rs`).
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A local job or a job with
 //! a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes blocked threads
