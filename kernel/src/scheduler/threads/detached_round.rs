@@ -288,3 +288,6 @@ fn has_quarantine(shared: &Shared) -> bool {
 pub(super) fn is_fork(shared: &Shared, job: &JobRef) -> bool {
     job.header().is_part() || shared.forks.is_forking(job)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
