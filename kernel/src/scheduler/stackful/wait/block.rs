@@ -217,7 +217,7 @@ pub(super) fn hold_in_job<F: Future>(
             }
             continue;
         }
-        if FEATURES.driver.is_driving() {
+        if is_driving() {
             // A job that unwinds waits to the end, so its cancel must not end the driving: time would never advance.
             let is_over = || {
                 let header = job.header();
@@ -248,6 +248,13 @@ fn refill() {
         here.shared()
             .map_or(u32::MAX, |shared| shared.config.poll_budget),
     );
+}
+
+/// Whether the calling thread drives a test runtime.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
+fn is_driving() -> bool {
+    FEATURES.driver.is_driving()
 }
 
 /// While it lives, the job's thread does not count against the bound of spare threads.
