@@ -2,13 +2,13 @@
 //!
 #![doc = include_str!("page.md")]
 
-// To follow a request, read `server` (accepts), `entrance` (spawns), `accepted` (one job per connection), `connection` (what the job does),
-// `handler` (calls the service). Separate files make the server behave under load and at shutdown: `activity` (what a
-// connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow client or a slow
-// service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been idle longest is
-// closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in pieces), `wire` (what
-// is written and not yet sent: answers to requests that came together leave together), `closing` (how a connection
-// ends: a reset must not destroy an unread answer), `description` (names in reports).
+// To follow a request, read `server` (accepts), `entrance` (spawns), `accepted` (one job per connection), `connection`
+// (what the job does), `handler` (calls the service). Separate files make the server behave under load and at shutdown:
+// `activity` (what a connection is doing), `watchdog` (deadlines, by one timer for each connection), `reading` (a slow
+// client or a slow service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been
+// idle longest is closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in
+// pieces), `wire` (what is written and not yet sent: answers to requests that came together leave together), `closing`
+// (how a connection ends: a reset must not destroy an unread answer), `description` (names in reports).
 //
 // A stream of events: hyper writes its head, and then the connection takes the body (`event_body`, `event_slot`) and
 // writes the chunks itself (`connection/streaming`).

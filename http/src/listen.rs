@@ -20,8 +20,8 @@ pub trait Listen: Send + Sync + 'static {
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
     + Send;
 
-    /// The next connection of those that have come already, without waiting. The server asks for them at its end, before
-    /// the listener is closed, because their clients may have sent whole requests.
+    /// The next connection of those that have come already, without waiting. The server asks for them at its end,
+    /// before the listener is closed, because their clients may have sent whole requests.
     ///
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none, as is always so by default, and those of

@@ -5,8 +5,8 @@
 //!    otherwise for a while, close the connection that is idle longest, and continue: the listener pauses.
 //! 2. At the limit of connections, close the one that is idle longest, and wait until there is room.
 //! 3. Spawn the connection's job.
-//! 4. At the end: let in what the system has queued, accept no more, order all connections to finish, wait for them until the deadline, stop the
-//!    rest, and report what they were doing.
+//! 4. At the end: let in what the system has queued, accept no more, order all connections to finish, wait for them
+//!    until the deadline, stop the rest, and report what they were doing.
 
 use std::{
     future::{Future, IntoFuture, Pending, pending},

@@ -277,11 +277,9 @@ pub mod fork {
     // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure),
     // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and
     // `root_fork` (to which fork a deque belongs), `forking_job` (which job runs the fork), `fork_deques` (where
-    // thieves look; `in_use` is the list), `root_job` and `cancel` (how a cancel reaches forks), and `depth` (deep recursion).
-    //
-    // On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`; and chains of adapters:
-    // `items`, whose sources are `collections` and `indexed`, and whose `steps` are iterators. `scope` forks any number
-    // of parts.
+    // thieves look), `in_use` (their list), `root_job` and `cancel` (how a cancel reaches forks), and `depth`.
+    // On top of `join`: `parts`, `pieces`, `grain` (items in parallel), `sort`, `merge`; chains of adapters: `items`,
+    // whose sources are `collections` and `indexed`, and whose `steps` are iterators; `scope` (any number of parts).
 
     mod cancel;
     mod collections;

@@ -280,9 +280,9 @@ pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
 }
 
 impl<M, T, F> Call<M, T, F> {
-    /// Waits for at most `duration`. The earliest of several deadlines counts. The result stays a `Result<T, CallError>`,
-    /// in which a deadline that passed is [`TimedOut`](CallError::TimedOut). An event's `within`, as that of a lock or a
-    /// stream, wraps its result in another one.
+    /// Waits for at most `duration`. The earliest of several deadlines counts. The result stays a `Result<T,
+    /// CallError>`, in which a deadline that passed is [`TimedOut`](CallError::TimedOut). An event's `within`, as that
+    /// of a lock or a stream, wraps its result in another one.
     pub fn within(self, duration: Duration) -> Self {
         match now().checked_add(duration) {
             Some(deadline) => self.until(deadline),

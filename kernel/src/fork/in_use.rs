@@ -1,9 +1,9 @@
 //! Things that threads claim for a while and give back, as the fork deques of a runtime. A walk sees those that are
 //! claimed, so it takes as long as there are such things, however many there once were.
 //!
-//! They are in a chain of blocks. A block has a word with a bit for each of its places; the thread that sets a bit has
-//! claimed the place, until the bit is cleared. The first claimer of a place makes the thing that stays there. Things and blocks
-//! are freed with the list only, so a walk may go on with a thing that was given back meanwhile.
+//! They are in a chain of chunks. A chunk has a word with a bit for each of its places; the thread that sets a bit has
+//! claimed the place, until the bit is cleared. The first claimer of a place makes the thing that stays there. Things
+//! and chunks are freed with the list only, so a walk may go on with a thing that was given back meanwhile.
 //!
 //! A walk may miss a thing that is claimed at that moment, and one that is just being made. If a thread must not miss
 //! it, both the claimer and that thread pass a full fence: the one after its claim, the other before its walk.
@@ -14,7 +14,7 @@ use std::{iter, ptr};
 
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
-/// The number of places in a block. Models use few, so that a second block is needed within a few steps.
+/// The number of places in a chunk. Models use few, so that a second chunk is needed within a few steps.
 #[cfg(not(loom))]
 const PLACES: usize = 64;
 #[cfg(loom)]
@@ -22,43 +22,44 @@ const PLACES: usize = 2;
 
 /// See the head of this file.
 pub(crate) struct InUse<T> {
-    first: Block<T>,
+    first: Chunk<T>,
 }
 
-struct Block<T> {
+struct Chunk<T> {
     /// Which places are claimed; of `PLACES` bits.
     claimed: AtomicU64,
     /// Null where none was claimed yet.
     things: [AtomicPtr<T>; PLACES],
-    next: AtomicPtr<Block<T>>,
+    next: AtomicPtr<Chunk<T>>,
 }
 
 impl<T> InUse<T> {
     pub(crate) fn new() -> InUse<T> {
         InUse {
-            first: Block::new(),
+            first: Chunk::new(),
         }
     }
 
     /// Claims a thing for the caller. If there is none at the free place, `make` makes it; `make` gets the number by
     /// which the thing is given back.
     pub(crate) fn claim(&self, make: impl FnOnce(usize) -> T) -> &T {
-        let (mut block, mut number) = (&self.first, 0);
+        let (mut chunk, mut number) = (&self.first, 0);
         loop {
-            if let Some(place) = block.claim() {
-                return block.thing(place, || make(number + place));
+            if let Some(place) = chunk.claim() {
+                return chunk.thing(place, || make(number + place));
             }
-            block = block.next_or_new();
+            chunk = chunk.next_or_new();
             number += PLACES;
         }
     }
 
     /// Gives the thing with this number back, which the caller has claimed.
     pub(crate) fn give_back(&self, number: usize) {
-        let mut blocks = self.blocks();
-        if let Some(block) = blocks.nth(number / PLACES) {
-            // Release: pairs with the `fetch_or` in `Block::claim`. The next claimer finds the thing as this one leaves it.
-            block
+        let mut chunks = self.chunks();
+        if let Some(chunk) = chunks.nth(number / PLACES) {
+            // Release: pairs with the `fetch_or` in `Chunk::claim`. The next claimer finds the thing as this one leaves
+            // it.
+            chunk
                 .claimed
                 .fetch_and(!(1 << (number % PLACES)), Ordering::Release);
         }
@@ -66,17 +67,17 @@ impl<T> InUse<T> {
 
     /// The things that are claimed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.blocks().flat_map(Block::iter)
+        self.chunks().flat_map(Chunk::iter)
     }
 
-    fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
-        iter::successors(Some(&self.first), |block| block.next())
+    fn chunks(&self) -> impl Iterator<Item = &Chunk<T>> {
+        iter::successors(Some(&self.first), |chunk| chunk.next())
     }
 }
 
-impl<T> Block<T> {
-    fn new() -> Block<T> {
-        Block {
+impl<T> Chunk<T> {
+    fn new() -> Chunk<T> {
+        Chunk {
             claimed: AtomicU64::new(0),
             things: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -130,16 +131,16 @@ impl<T> Block<T> {
         })
     }
 
-    fn next(&self) -> Option<&Block<T>> {
-        // Acquire: pairs with the exchange in `next_or_new`. SAFETY: a block lives as long as the list.
+    fn next(&self) -> Option<&Chunk<T>> {
+        // Acquire: pairs with the exchange in `next_or_new`. SAFETY: a chunk lives as long as the list.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    fn next_or_new(&self) -> &Block<T> {
+    fn next_or_new(&self) -> &Chunk<T> {
         if let Some(next) = self.next() {
             return next;
         }
-        let new = Box::into_raw(Box::new(Block::new()));
+        let new = Box::into_raw(Box::new(Chunk::new()));
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let exchanged = self
             .next
@@ -152,12 +153,12 @@ impl<T> Block<T> {
                 faster
             }
         };
-        // SAFETY: a block in the chain lives as long as the list.
+        // SAFETY: a chunk in the chain lives as long as the list.
         unsafe { &*next }
     }
 }
 
-impl<T> Drop for Block<T> {
+impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
         for thing in &self.things {
             let thing = thing.load(Ordering::Acquire);

@@ -42,8 +42,8 @@ unsafe impl Sync for Thing {}
 #[allow(unsafe_code)]
 unsafe impl Send for Thing {}
 
-/// Two threads claim, use and give back, while one more is claimed: a block has two places, so one of them may need a
-/// second block.
+/// Two threads claim, use and give back, while one more is claimed: a chunk has two places, so one of them may need a
+/// second chunk.
 #[test]
 fn claimers_beside_each_other() {
     loom::model(|| {

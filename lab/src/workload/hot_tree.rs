@@ -126,7 +126,8 @@ fn with_threads(
     let written =
         written.map_err(|_| Error::workload("A writer cannot be bound to its processors."))?;
     let (begins, latencies): (Vec<_>, Vec<_>) = written.into_iter().unzip();
-    // On one core the writers may have done everything before this thread runs again, so it cannot tell when they began.
+    // On one core the writers may have done everything before this thread runs again, so it cannot tell when they
+    // began.
     let began = begins.into_iter().min().unwrap_or(end);
     let elapsed = end.duration_since(began);
     metrics(elapsed, latencies, forest.stats())

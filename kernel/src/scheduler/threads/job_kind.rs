@@ -1,7 +1,8 @@
 //! Kinds of jobs, as the [suspects](crate::scheduler::threads::suspects) are told apart.
 //!
 //! The code of a job is its spawn site and the type of its future; that of a job that runs a callback is the
-//! callback's; that of a part of a fork is the line of the fork. What the job does at a moment, if it says so ([`WorkKind`]), narrows this down.
+//! callback's; that of a part of a fork is the line of the fork. What the job does at a moment, if it says so
+//! ([`WorkKind`]), narrows this down.
 
 use std::{panic::Location, ptr};
 

@@ -108,7 +108,8 @@ pub fn commit_at_once<C: FnMut(usize)>(
         fail("A writer panicked: see the message above.")
     };
     let (begins, latencies): (Vec<_>, Vec<_>) = written.into_iter().unzip();
-    // On one core the writers may have done everything before this thread runs again, so it cannot tell when they began.
+    // On one core the writers may have done everything before this thread runs again, so it cannot tell when they
+    // began.
     let began = begins.into_iter().min().unwrap_or(end);
     let elapsed = end.duration_since(began);
     let mut all: Vec<Duration> = latencies.into_iter().flatten().collect();
