@@ -115,6 +115,20 @@ fn a_name_has_a_length_and_no_control_characters() {
     }
 }
 
+/// Short names are compared in words that are filled up with zeros.
+#[test]
+fn a_name_that_ends_in_a_zero_names_no_tree() {
+    let forest = Forest::new();
+    forest.create("tea").wait().unwrap();
+    let missing = NameError::Missing("tea\0".into());
+    assert_eq!(forest.get("tea\0").unwrap_err(), missing);
+    let missing = Err(CommitError::Name(missing));
+    assert_eq!(forest.delete("tea\0").wait(), missing);
+    assert_eq!(forest.rename("tea\0", "x").wait(), missing);
+    assert!(forest.get_or_create("tea\0").wait().is_err());
+    assert_eq!(forest.list(), ["tea"]);
+}
+
 #[test]
 fn trees_are_got_or_created_and_listed_by_prefix() {
     let forest = Forest::new();

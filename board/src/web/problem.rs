@@ -247,7 +247,7 @@ fn sentence(error: &BoardError) -> String {
         BoardError::TokenUsed => {
             "This form was sent before, with other words. Send it again if you mean a second message.".to_owned()
         }
-        BoardError::WasErased => "What this form wrote has been erased.".to_owned(),
+        BoardError::WasErased => "What this form wrote has been erased. Send it again if you mean a second message.".to_owned(),
         BoardError::NotYours => "Only the one who wrote a message, and a moderator, can change it.".to_owned(),
         BoardError::NameProtected => {
             "This name is protected. If it is yours, give its passphrase; or choose another name.".to_owned()

@@ -450,7 +450,8 @@ fn a_request_that_is_sent_twice_is_made_once() {
         let erase = format!("{path}/{}/erase", first["id"]);
         assert_eq!(program.json("POST", &erase, &[KEY], "").status, 200);
         let erased = program.json("POST", path, &[KEY, once], &said("one"));
-        let told = "What this form wrote has been erased.";
+        let told =
+            "What this form wrote has been erased. Send it again if you mean a second message.";
         assert_eq!(
             (erased.status, &erased.value()["detail"]),
             (410, &json!(told))

@@ -50,9 +50,16 @@ impl Ord for Name {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // No name has a zero in it, so the zeros behind a shorter name decide as its end would.
-            (Self::Short { bytes: one, .. }, Self::Short { bytes: two, .. }) => {
-                words(one).cmp(&words(two))
+            (
+                Self::Short { length, bytes },
+                Self::Short {
+                    length: other,
+                    bytes: others,
+                },
+            ) => {
+                // No tree has a name with a zero, but one that is sought may have some at its end.
+                let by_length = || length.cmp(other);
+                words(bytes).cmp(&words(others)).then_with(by_length)
             }
             _ => self.as_bytes().cmp(other.as_bytes()),
         }
@@ -97,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_are_their_texts_and_sort_as_they_do(one in "[aé\u{10FFFF}]{1,9}", other in "[aé\u{10FFFF}]{1,9}") {
+        fn names_are_their_texts_and_sort_as_they_do(one in "[\0aé\u{10FFFF}]{0,9}", other in "[\0aé\u{10FFFF}]{0,9}") {
             let names = [&one, &other].map(|name| Name::new(name));
             prop_assert_eq!(names[0].as_str(), &one);
             prop_assert_eq!(names[0].cmp(&names[1]), one.cmp(&other));

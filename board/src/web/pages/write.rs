@@ -118,7 +118,7 @@ fn topic_form(ask: &Ask, board: &BoardAt) -> FormView {
 /// The form as it came, with what is wrong with it. It keeps its token, unless that was used for something else.
 fn refused(ask: &Ask, empty: FormView, problem: &Problem) -> FormView {
     let form = ask.form();
-    let is_used = problem.status == StatusCode::CONFLICT;
+    let is_used = matches!(problem.status, StatusCode::CONFLICT | StatusCode::GONE);
     let kept = form.get("token").filter(|_| !is_used).map(str::to_owned);
     FormView {
         draft: draft(&form),
