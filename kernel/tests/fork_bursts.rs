@@ -45,6 +45,7 @@ fn assert_threads_are_left(blocker: &Blocker, workers: usize) {
 }
 
 #[test]
+#[ignore = "parts of forks do not offend: a very deep fork would never end (0025)"]
 fn three_hundred_joins_of_two_halves_that_block_stop_nobody_else() {
     for workers in [1, 2] {
         let _watch = watch();
@@ -87,17 +88,20 @@ fn one_fork_stops_nobody_else(part: fn(&Blocker)) {
 }
 
 #[test]
+#[ignore = "parts of forks do not offend: a very deep fork would never end (0025)"]
 fn one_fork_of_parts_that_block_stops_nobody_else() {
     one_fork_stops_nobody_else(Blocker::block);
 }
 
 #[test]
+#[ignore = "parts of forks do not offend: a very deep fork would never end (0025)"]
 fn one_fork_of_parts_that_announce_that_they_block_stops_nobody_else() {
     one_fork_stops_nobody_else(|blocker| block_in_place(|| blocker.block()));
 }
 
 /// Once none blocks any longer, thieves take parts again.
 #[test]
+#[ignore = "parts of forks do not offend: a very deep fork would never end (0025)"]
 fn parts_that_blocked_once_are_shared_again() {
     let _watch = watch();
     let (runtime, blocker) = (runtime(2), Blocker::default());
