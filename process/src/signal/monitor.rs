@@ -34,8 +34,10 @@ use crate::{
 /// use weald::process::{self, ExitReason, Inbox};
 ///
 /// weald::block_on(async {
-///     let process = process::spawn(async |_: Inbox<()>| ())?;
-///     let down = process::monitor(process.pid()).await;
+///     let process = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await)?;
+///     let monitor = process::monitor(process.pid());
+///     process.pid().send(());
+///     let down = monitor.await;
 ///     assert_eq!(down.process, Some(process.pid().id()));
 ///     assert_eq!(down.reason, ExitReason::Normal);
 ///     Ok::<(), weald::SpawnError>(())
