@@ -45,6 +45,22 @@ fn a_million_forks_in_second_halves() {
     });
 }
 
+/// Each steal leaves an owner that waits, on a thread of its own.
+#[test]
+fn a_recursion_in_second_halves_holds_a_quarter_of_the_spare_threads() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(64)
+        .build()
+        .unwrap();
+    let job = runtime.spawn(async { right(DEEP) });
+    assert_eq!(runtime.block_on(job).unwrap(), DEEP);
+    // A few more than 18: the system may have found a thread blocked that got memory, and its part was stolen then.
+    let threads = runtime.metrics().threads;
+    assert!(threads <= 40, "{threads} threads");
+}
+
 #[test]
 fn a_million_forks_on_a_foreign_thread() {
     let _watch = watch();

@@ -68,6 +68,8 @@ pub(crate) struct ForkDeque {
     /// Whether the monitor has found the root fork's thread blocked. The thread takes the note back when it begins to
     /// wait, and at the next push at which it responds.
     blocked: AtomicBool,
+    /// Whether the root fork's thread waits for a stolen job, and has handed its worker off for that.
+    holds_thread: AtomicBool,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
     /// The address of the context of the root fork's thread.
@@ -101,6 +103,7 @@ impl ForkDeque {
             job: ForkingJob::new(),
             waits: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
+            holds_thread: AtomicBool::new(false),
             root: AtomicPtr::new(ptr::null_mut()),
             thread: AtomicUsize::new(0),
             thread_number: AtomicU32::new(0),
@@ -206,6 +209,17 @@ impl ForkDeque {
     /// Whether the root fork's thread is known to wait, or to be blocked.
     fn waits_or_is_blocked(&self) -> bool {
         self.waits.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// The root fork's thread begins to wait for a stolen job, without its worker, or has waited. Called by that thread.
+    pub(super) fn set_holds_thread(&self, holds: bool) {
+        self.holds_thread.store(holds, Ordering::Relaxed);
+    }
+
+    /// Whether the root fork holds an OS thread only to wait for a stolen job of the same family as `other`: both
+    /// descend from one root job.
+    pub(super) fn holds_thread_in_family_of(&self, other: &ForkDeque) -> bool {
+        self.holds_thread.load(Ordering::Relaxed) && self.root().job() == other.root().job()
     }
 
     /// The thread begins to wait, or goes on. It obviously runs at that moment.

@@ -9,6 +9,11 @@
 //! whatever the others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very
 //! half.
 //!
+//! An owner that waits for a stolen job holds an OS thread. Once a family of forks, those that descend from one root job,
+//! holds a quarter of the spare threads in this way, workers steal no more of what its computing threads have pushed
+//! ([`ForkDeques::has_threads_for`]). Without this bound a recursion in second halves took all spare threads: each steal
+//! leaves one more owner that waits, and nothing gets faster. The owners may still steal from those that they wait for.
+//!
 //! A line of the program whose parts block is a suspect ([`suspects`](crate::scheduler::threads::suspects)): what a
 //! thief takes of such a fork runs in quarantine, so it holds no worker. While the quarantine has no room, nothing is
 //! stolen from such a fork, and its owner runs the parts. A thief that leaves a part for this reason notes it, and the
@@ -38,6 +43,9 @@ pub(super) fn of(shared: &Shared) -> &ForkDeques {
 /// How many threads that were found blocked are checked again in a round of the monitor.
 const RECHECKED_PER_ROUND: usize = 8;
 
+/// This part of the spare threads may wait for stolen jobs of one family.
+const SHARE_OF_FAMILY: usize = 4;
+
 /// See the head of this file.
 pub(crate) struct ForkDeques {
     in_use: InUse<ForkDeque>,
@@ -65,8 +73,10 @@ struct Admission<'a> {
 
 impl Admission<'_> {
     fn admits(&self, fork_deque: &ForkDeque) -> bool {
-        (!fork_deque.computes() || self.fork_deques.may_start(self.shared))
-            && (self.has_room || !self.is_suspect(fork_deque.site()))
+        let may_steal = !fork_deque.computes()
+            || self.fork_deques.may_start(self.shared)
+                && self.fork_deques.has_threads_for(self.shared, fork_deque);
+        may_steal && (self.has_room || !self.is_suspect(fork_deque.site()))
     }
 
     /// Whether the parts of the fork at `site` are kept from the workers.
@@ -132,6 +142,17 @@ impl ForkDeques {
         let most = shared.workers.len();
         let computing = self.iter().filter(|fork_deque| fork_deque.computes());
         computing.take(most).count() < most
+    }
+
+    /// Whether the family of `fork_deque` may hold one more thread that waits for a stolen job. All forks of threads
+    /// outside of the runtime are one family.
+    fn has_threads_for(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
+        let share = shared.config.spare_threads / SHARE_OF_FAMILY;
+        let most = share.max(shared.workers.len());
+        let holding = self
+            .iter()
+            .filter(|it| it.holds_thread_in_family_of(fork_deque));
+        holding.take(most).count() < most
     }
 
     /// Whether a worker may steal from `fork_deque`, in which a root fork has begun.

@@ -18,7 +18,7 @@ use crate::{
         stackful::duties,
         workers::{cancel, context},
     },
-    sys::spin_loop,
+    sys::{barrier, spin_loop},
 };
 
 /// How many times an owner looks for descendants of the stolen job before it hands its worker off. With the pauses,
@@ -65,7 +65,12 @@ impl StolenJob {
         // A wait that unwinds for a cancel passes the cancel on to the stolen job.
         let cancel = || cancel::cancel(&stolen);
         let handle = Pin::new(&mut self.job);
+        fork_deque.set_holds_thread(true);
         let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &stolen_waits, &cancel);
+        fork_deque.set_holds_thread(false);
+        // Pairs with the fence of a worker that is about to sleep.
+        barrier::full();
+        fork_deques::wake_for_room(fork_deque.shared());
         match ended {
             Ok(()) => (Returned::Ran, owed),
             Err(JoinError::Cancelled) => (Returned::Unrun, owed),
