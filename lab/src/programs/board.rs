@@ -206,7 +206,8 @@ impl BoardLoad {
         let mut write = |request: &mut Vec<u8>| {
             post(request, "/api/boards/hot/messages", &message(0));
         };
-        // Each writer once: a connection that asks nothing for ten seconds from its beginning is closed.
+        // Each writer once: a server may close a connection that asks nothing, and most would have to connect again
+        // under the load.
         let mut greeting = Visit {
             visitors: READERS..READERS + self.connections,
             ask: &mut write,

@@ -194,7 +194,12 @@ impl Client {
     fn hear(&mut self, expected: Expected) -> Result<Option<Duration>, String> {
         let mut place = [0; 4096];
         let heard = match self.stream.read(&mut place) {
-            Ok(0) => return Err("The server has closed a connection.".to_owned()),
+            Ok(0) => {
+                let seconds = self.asked.elapsed().as_secs_f64();
+                return Err(format!(
+                    "The server has closed a connection {seconds:.1} s after its last request."
+                ));
+            }
             Ok(count) => &place[..count],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(format!("An answer cannot be read: {error}.")),

@@ -2,8 +2,11 @@
 //! answers of any length.
 //!
 //! Invariants: a connection has at most one request in flight; every answer is read to its end, and one that is not
-//! right is counted as an error. A request that was due earlier than it could be sent has waited since it was due.
+//! right is counted as an error. A request that was due earlier than it could be sent has waited since it was due. The
+//! visitors of a visit take turns. One whose connection the server closes after a while without a request connects
+//! again, as any client does.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
@@ -16,6 +19,9 @@ use rustix::net::sockopt::set_socket_linger;
 
 /// A server that answers nothing for this long is given up: the first look at a version on the disk takes long.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// A server may close a connection on which nothing was asked for this long; sooner it is an error, or a server that
+/// keeps no connection open would be measured as if it did.
+const KEPT: Duration = Duration::from_secs(5);
 /// How long a wait is in which another request may become due.
 const SHORT: Duration = Duration::from_micros(500);
 /// How many events are taken from epoll at once.
@@ -25,6 +31,7 @@ const PLACE: usize = 64 << 10;
 
 /// All connections to one server.
 pub struct Visitors {
+    address: SocketAddr,
     epoll: OwnedFd,
     visitors: Vec<Visitor>,
     reports: Vec<epoll::Event>,
@@ -57,6 +64,7 @@ pub struct Visited {
 
 struct Visitor {
     stream: TcpStream,
+    /// When the last request was due, or when it connected.
     asked: Instant,
     /// Which visit asked; `None` if nothing is in flight.
     visit: Option<usize>,
@@ -67,7 +75,8 @@ struct Visitor {
 struct Course {
     begun: Instant,
     asked: usize,
-    idle: Vec<usize>,
+    /// The one that has waited longest comes first.
+    idle: VecDeque<usize>,
     visited: Visited,
 }
 
@@ -77,20 +86,13 @@ impl Visitors {
     /// # Errors
     /// A sentence, if the system refuses.
     pub fn connect(address: SocketAddr, count: usize) -> Result<Self, String> {
-        let refused = |error: io::Error| format!("A visitor cannot connect: {error}.");
-        let epoll =
-            epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
-        let mut visitors = Vec::with_capacity(count);
-        for at in 0..count {
-            let visitor = Visitor::connect(address).map_err(refused)?;
-            let (data, flags) = (epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN);
-            epoll::add(&epoll, &visitor.stream, data, flags)
-                .map_err(|error| refused(error.into()))?;
-            visitors.push(visitor);
-        }
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let epoll = epoll.map_err(|error| format!("Cannot create an epoll instance: {error}."))?;
+        let visitors = (0..count).map(|at| Visitor::connect(address, &epoll, at));
         Ok(Self {
+            address,
+            visitors: visitors.collect::<Result<_, _>>()?,
             epoll,
-            visitors,
             reports: Vec::with_capacity(REPORTS),
             request: Vec::new(),
             place: vec![0; PLACE],
@@ -103,12 +105,15 @@ impl Visitors {
     /// A sentence, if it is refused, or not answered.
     pub fn once(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
         self.send(0, (0, Instant::now()), request)?;
-        loop {
+        let mut is_answered = false;
+        while !is_answered {
             self.wait(TIME_LIMIT)?;
-            self.reports.clear();
-            if self.hear(0)?.is_some() {
-                break;
+            let mut reports = std::mem::take(&mut self.reports);
+            for report in reports.drain(..) {
+                // Of the others, at most their ends are heard.
+                is_answered |= self.hear(index(&report))?.is_some();
             }
+            self.reports = reports;
         }
         let visitor = &mut self.visitors[0];
         visitor.visit = None;
@@ -169,7 +174,7 @@ impl Visitors {
             if due > now {
                 return Ok(());
             }
-            let visitor = course.idle.pop().expect("one is idle");
+            let visitor = course.idle.pop_front().expect("one is idle");
             let mut request = std::mem::take(&mut self.request);
             request.clear();
             (visit.ask)(&mut request);
@@ -198,7 +203,7 @@ impl Visitors {
     fn note_answers(&mut self, visits: &[Visit<'_>], courses: &mut [Course]) -> Result<(), String> {
         let mut reports = std::mem::take(&mut self.reports);
         for report in reports.drain(..) {
-            let at = usize::try_from(report.data.u64()).expect("it was converted from a usize");
+            let at = index(&report);
             let Some(time) = self.hear(at)? else { continue };
             let visitor = &mut self.visitors[at];
             let visit = visitor.visit.take().ok_or("An answer came unasked.")?;
@@ -209,19 +214,23 @@ impl Visitors {
             visited.errors += usize::from(!is_right);
             visited.bytes += visitor.answer.len();
             visitor.answer.clear();
-            courses[visit].idle.push(at);
+            courses[visit].idle.push_back(at);
         }
         self.reports = reports;
         Ok(())
     }
 
-    /// How long the answer took, if it is complete.
+    /// How long the answer took, if it is complete. Connects again, if the server may have closed the connection.
     fn hear(&mut self, at: usize) -> Result<Option<Duration>, String> {
         let visitor = &mut self.visitors[at];
         match visitor.stream.read(&mut self.place) {
-            Ok(0) => return Err("The server has closed a connection.".to_owned()),
-            Ok(count) => visitor.answer.extend_from_slice(&self.place[..count]),
+            Ok(count @ 1..) => visitor.answer.extend_from_slice(&self.place[..count]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            _end if visitor.may_be_closed() => {
+                *visitor = Visitor::connect(self.address, &self.epoll, at)?;
+                return Ok(None);
+            }
+            Ok(_) => return Err(visitor.closed()),
             Err(error) => return Err(format!("An answer cannot be read: {error}.")),
         }
         let whole = length(&visitor.answer)?;
@@ -274,12 +283,20 @@ impl Course {
 }
 
 impl Visitor {
-    fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        // The port is free again at once, for the next of many runs.
-        set_socket_linger(&stream, Some(Duration::ZERO))?;
+    /// The visitor with this index.
+    fn connect(address: SocketAddr, epoll: &OwnedFd, at: usize) -> Result<Self, String> {
+        let connect = || {
+            let stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            // The port is free again at once, for the next of many runs.
+            set_socket_linger(&stream, Some(Duration::ZERO))?;
+            let data = epoll::EventData::new_u64(at as u64);
+            epoll::add(epoll, &stream, data, epoll::EventFlags::IN)?;
+            Ok(stream)
+        };
+        let stream =
+            connect().map_err(|error: io::Error| format!("A visitor cannot connect: {error}."))?;
         Ok(Self {
             stream,
             asked: Instant::now(),
@@ -287,6 +304,30 @@ impl Visitor {
             answer: Vec::new(),
         })
     }
+
+    /// Whether a server that closes the connection now does what servers do.
+    fn may_be_closed(&self) -> bool {
+        self.visit.is_none() && self.asked.elapsed() >= KEPT
+    }
+
+    /// What is said of a connection that should be open.
+    fn closed(&self) -> String {
+        let seconds = self.asked.elapsed().as_secs_f64();
+        match (self.visit, self.answer.len()) {
+            (Some(_), come) => format!(
+                "The server has closed a connection {seconds:.1} s after a request, when {come} bytes of the answer \
+                 had come."
+            ),
+            (None, _) => format!(
+                "The server has closed a connection on which nothing was asked for only {seconds:.1} s."
+            ),
+        }
+    }
+}
+
+/// Which visitor an event is about.
+fn index(report: &epoll::Event) -> usize {
+    usize::try_from(report.data.u64()).expect("it was converted from a usize")
 }
 
 /// The length of the answer that begins with these bytes, if its head is complete.
@@ -308,84 +349,4 @@ fn length(answer: &[u8]) -> Result<Option<usize>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-    use std::thread;
-
-    /// A server that answers each request with its path, in two pieces; `/no` is refused.
-    fn serve() -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                thread::spawn(move || {
-                    let mut request = [0; 64];
-                    while let Ok(count @ 1..) = stream.read(&mut request) {
-                        let text = String::from_utf8_lossy(&request[..count]).into_owned();
-                        let path = text.split(' ').nth(1).unwrap().to_owned();
-                        let status = if path == "/no" { "404 No" } else { "200 OK" };
-                        let length = path.len();
-                        let head = format!("HTTP/1.1 {status}\r\nContent-length: {length}\r\n\r\n");
-                        stream.write_all(head.as_bytes())?;
-                        thread::yield_now();
-                        stream.write_all(path.as_bytes())?;
-                    }
-                    Ok::<_, io::Error>(())
-                });
-            }
-        });
-        address
-    }
-
-    #[test]
-    fn answers_of_any_length_are_read_and_wrong_ones_counted() {
-        let mut visitors = Visitors::connect(serve(), 4).unwrap();
-        assert!(visitors.once(b"GET /tea x").unwrap().ends_with(b"/tea"));
-        assert!(visitors.once(b"GET /no x").unwrap_err().contains("404"));
-        let mut number = 0;
-        let mut ask = |request: &mut Vec<u8>| {
-            number += 1;
-            let path = if number % 10 == 0 {
-                "no".to_owned()
-            } else {
-                "a".repeat(number)
-            };
-            request.extend_from_slice(format!("GET /{path} x").as_bytes());
-        };
-        let mut others = |request: &mut Vec<u8>| request.extend_from_slice(b"GET /other x");
-        let mut visits = [
-            Visit {
-                visitors: 0..3,
-                ask: &mut ask,
-                accepts: |answer| !answer.ends_with(b"/a"),
-                per_second: None,
-            },
-            Visit {
-                visitors: 3..4,
-                ask: &mut others,
-                accepts: |answer| answer.ends_with(b"/other"),
-                per_second: Some(1e6),
-            },
-        ];
-        let [first, second] = &visitors.visit(&mut visits, 30).unwrap()[..] else {
-            panic!("two visits have two outcomes");
-        };
-        // Three were refused, and one was not accepted.
-        assert_eq!((first.times.len(), first.errors), (30, 4));
-        assert_eq!(second.errors, 0);
-        assert!(!second.times.is_empty());
-    }
-
-    #[test]
-    fn the_head_says_how_long_an_answer_is() {
-        assert_eq!(
-            length(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n"),
-            Ok(None)
-        );
-        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: y\r\n\r\nab";
-        assert_eq!(length(whole), Ok(Some(whole.len() + 3)));
-        assert!(length(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nab").is_err());
-    }
-}
+mod tests;
