@@ -35,7 +35,7 @@ pub(crate) const RACES: usize = 3;
 pub(crate) const LEASES: u32 = 8;
 
 /// Why an update failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError<E> {
     /// The closure returned an error.
@@ -46,12 +46,13 @@ pub enum UpdateError<E> {
     Commit(#[from] CommitError),
     /// The closure ran longer than its lease while others waited, and then lost another race; and did so
     /// again with longer leases, up to more than a second.
-    #[error(
-        "an update ran for more than a second while others waited, and lost its leases and its races; \
-         compute outside of `update`, and change the tree inside"
-    )]
+    #[error("{REVOKED}")]
     Revoked,
 }
+
+/// The sentence of [`UpdateError::Revoked`].
+pub(crate) const REVOKED: &str = "an update ran for more than a second while others waited, and lost its leases and its \
+    races; compute outside of `update`, and change the tree inside";
 
 impl<E> UpdateError<E> {
     /// Whether the update may have failed because its twin, a run of the same request, has committed since it began:

@@ -47,13 +47,11 @@ pub enum OpenError {
         format: u8,
     },
     /// There is nothing to read.
-    #[error(
-        "{medium}: there is no forest here: {why}. Name the directory that a program has opened a forest in"
-    )]
+    #[error("{medium}: there is no forest here: {why}")]
     NoForest {
         /// The directory.
         medium: String,
-        /// What is missing.
+        /// What is missing, and what to do.
         why: &'static str,
     },
     /// The keys of its erasable bytes are sealed.
@@ -93,11 +91,13 @@ impl OpenError {
     pub(crate) fn of_directory(path: &Path, doing: &'static str, error: io::Error) -> Self {
         let medium = path.display().to_string();
         let why = match error.kind() {
-            io::ErrorKind::NotFound => "there is no such directory",
-            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists if path.exists() => {
-                "it is a file, and no directory"
+            io::ErrorKind::NotFound => {
+                "there is no such directory. Name the one that a program has opened a forest in"
             }
-            io::ErrorKind::NotADirectory => "what is named before its last `/` is a file",
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists if path.exists() => {
+                "it is a file, and no directory. Name a directory"
+            }
+            io::ErrorKind::NotADirectory => "a part of the path is a file. Name a directory",
             _ => {
                 return Self::Failed {
                     medium,

@@ -110,19 +110,53 @@ impl Core {
                 notice(move || tracing::error!("{name}: {why}"));
             }
             Failure::Fenced => {
-                let by = match self.newest_writer().filter(|pid| *pid != self.pid) {
-                    Some(pid) => format!("the process {pid}"),
-                    None => "another writer".to_owned(),
-                };
-                notice(move || {
-                    tracing::error!(
-                        "{name}: {by} has taken over, or the file `lock` is not the one any more that this writer has \
-                         locked, so this journal takes nothing any more. End one of the two programs, and do not open \
-                         the forest here while the other one has it"
-                    );
-                });
+                let why = self.why_fenced();
+                notice(move || tracing::error!("{name}: {why}"));
             }
         }
+    }
+
+    /// What has become of the right to write, for a report.
+    fn why_fenced(&self) -> String {
+        if let Some(advice) = catch_foreign(|| self.what_is_gone()).flatten() {
+            return advice.to_owned();
+        }
+        let by = match self.newest_writer().filter(|pid| *pid != self.pid) {
+            Some(pid) => format!("the process {pid}"),
+            None => "another writer".to_owned(),
+        };
+        format!(
+            "{by} has taken over, or the file `lock` is not the one any more that this writer has locked, so this \
+             journal takes nothing any more. End one of the two programs, and do not open the forest here while the \
+             other one has it"
+        )
+    }
+
+    /// A directory without a `lock`, or none at all, has no other writer.
+    fn what_is_gone(&self) -> Option<&'static str> {
+        let is_not_found = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let is_lock_gone = self
+            .medium
+            .open(names::LOCK)
+            .is_err_and(|it| is_not_found(&it));
+        if !is_lock_gone {
+            return None;
+        }
+        // The names in it can be read even after it was removed.
+        let is_empty = match self.medium.list() {
+            Ok(names) => names.is_empty(),
+            Err(error) => is_not_found(&error),
+        };
+        Some(match is_empty {
+            true => {
+                "the directory was removed, or all that was in it, so this journal takes nothing any more. End the \
+                 program, put the directory back from a copy, and start the program again"
+            }
+            false => {
+                "the file `lock` was removed, so this journal takes nothing any more: another program could open the \
+                 forest. Start the program again, and leave the file where it is"
+            }
+        })
     }
 
     /// Takes nothing any more: what has not reached its level is unknown.
@@ -156,6 +190,7 @@ mod tests {
     use super::*;
     use crate::body::Share;
     use crate::core::Work;
+    use crate::directory::Directory;
     use crate::disk_journal::DiskJournal;
     use crate::lead::Buffering;
     use crate::medium::Medium;
@@ -189,6 +224,26 @@ mod tests {
         assert!(core.remove_ahead().is_ok());
         core.pid += 1;
         assert!(matches!(core.remove_ahead(), Err(Failure::Fenced)));
+    }
+
+    #[test]
+    fn what_was_removed_is_told_and_no_other_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forest");
+        let settings = Settings::new().segment(2048).by_hand();
+        let medium = Arc::new(Directory::create(&path).unwrap());
+        let core = open(medium as Arc<dyn Medium>, settings).unwrap();
+        assert!(
+            core.why_fenced()
+                .starts_with("another writer has taken over")
+        );
+        std::fs::remove_file(path.join("lock")).unwrap();
+        assert!(core.why_fenced().starts_with("the file `lock` was removed"));
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(core.why_fenced().starts_with("the directory was removed"));
+        // What has its place now is another one.
+        std::fs::create_dir(&path).unwrap();
+        assert!(core.why_fenced().starts_with("the directory was removed"));
     }
 
     #[test]

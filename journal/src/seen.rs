@@ -42,7 +42,7 @@ pub(crate) fn see(
     let Some(journal) = found.journal else {
         return Err(OpenError::NoForest {
             medium: name,
-            why: "the directory has no segment",
+            why: "the directory has no segment. Name the directory that a program has opened a forest in",
         });
     };
     // The keys come last: each is written before what it opens.

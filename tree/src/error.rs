@@ -1,9 +1,11 @@
 //! Why an edit was refused. A refused operation changes nothing.
 
+use std::fmt;
+
 use crate::id::NodeId;
 
 /// Why an operation of an edit was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// The node was deleted, or was never in this tree.
@@ -67,4 +69,11 @@ pub enum EditError {
     /// The subtree was built with the ids of another tree.
     #[error("the subtree was built with the ids of another tree; build it with `tree.builder`")]
     ForeignSubtree,
+}
+
+/// The sentence: a program prints with Debug what its `main` returns.
+impl fmt::Debug for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
