@@ -12,7 +12,7 @@ const MONTHS: [&str; 12] = [
 /// A time as a page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// How long ago it was: `5 minutes ago`.
+    /// How long ago it was, `5 minutes ago`; or, if the clock was wrong then or is now, how far off it is: `in 2 days`.
     pub(crate) relative: Cow<'static, str>,
     /// When it was: `23 Nov 2026, 21:44 UTC`.
     pub(crate) exact: String,
@@ -25,7 +25,7 @@ impl Stamp {
         let civil = Civil::of(time);
         let machine = Rfc3339::of_civil(&civil);
         Self {
-            relative: relative(now.duration_since(time).unwrap_or_default()),
+            relative: relative(time, now),
             exact: exact(&civil, machine.as_str()),
             machine,
         }
@@ -53,8 +53,12 @@ pub(crate) fn freshness(newest: SystemTime, now: SystemTime) -> u64 {
     }
 }
 
-fn relative(age: Duration) -> Cow<'static, str> {
-    let seconds = age.as_secs();
+fn relative(time: SystemTime, now: SystemTime) -> Cow<'static, str> {
+    let (distance, is_past) = match now.duration_since(time) {
+        Ok(age) => (age, true),
+        Err(ahead) => (ahead.duration(), false),
+    };
+    let seconds = distance.as_secs();
     let (count, unit) = match seconds {
         0..60 => return Cow::Borrowed("just now"),
         60..3_600 => (seconds / 60, "minute"),
@@ -64,7 +68,10 @@ fn relative(age: Duration) -> Cow<'static, str> {
         _ => (seconds / 31_536_000, "year"),
     };
     let plural = if count == 1 { "" } else { "s" };
-    Cow::Owned(format!("{count} {unit}{plural} ago"))
+    Cow::Owned(match is_past {
+        true => format!("{count} {unit}{plural} ago"),
+        false => format!("in {count} {unit}{plural}"),
+    })
 }
 
 /// As RFC 3339 writes it, in whole seconds.
@@ -306,7 +313,14 @@ mod tests {
             (200_000, "2 days ago"),
             (40_000_000, "1 year ago"),
         ] {
-            assert_eq!(relative(Duration::from_secs(seconds)), told);
+            assert_eq!(relative(time, time + Duration::from_secs(seconds)), told);
+        }
+        for (seconds, told) in [
+            (59, "just now"),
+            (3_600, "in 1 hour"),
+            (315_360_000, "in 10 years"),
+        ] {
+            assert_eq!(relative(time + Duration::from_secs(seconds), time), told);
         }
     }
 

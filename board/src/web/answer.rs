@@ -141,6 +141,19 @@ pub(crate) fn see(ask: &Ask, place: &str, cookie: Option<String>) -> Answer {
     Ok(response)
 }
 
+/// Says that what is asked for has another address.
+pub(crate) fn moved(place: &str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    match HeaderValue::from_str(place) {
+        Ok(place) => {
+            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+            response.headers_mut().insert(header::LOCATION, place);
+        }
+        Err(_) => *response.status_mut() = StatusCode::NOT_FOUND,
+    }
+    response
+}
+
 fn put_cookie(headers: &mut HeaderMap, cookie: Option<String>) {
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
         headers.append(header::SET_COOKIE, cookie);

@@ -10,7 +10,7 @@ use http_body::Body as _;
 use weald::forest::disk::Moment;
 use weald::forest::{NodeId, Version};
 
-use crate::model::{BoardAt, BoardError, BoardInfo, BoardName, Draft, Message};
+use crate::model::{BoardAt, BoardError, BoardInfo, BoardName, Deed, Draft, Message};
 use crate::text::moment;
 
 use super::app::App;
@@ -131,8 +131,10 @@ impl Ask {
             },
             at => {
                 let moment = at_moment(at).ok_or_else(|| {
-                    let at: String = at.chars().filter(|c| !c.is_control()).take(100).collect();
-                    let sentence = format!("“{at}” is neither a version nor a time. A time is written 2026-11-23T21:44.");
+                    let sentence = format!(
+                        "“{}” is neither a version nor a time. A time is written 2026-11-23T21:44.",
+                        shown(at)
+                    );
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
                 // The newest version is not the past.
@@ -179,7 +181,8 @@ impl Ask {
         }
     }
 
-    /// The same for an undo: of what the message was before, and of what its requester saw, if that is told.
+    /// The same for an undo: of what an edit has changed, and of what its requester saw, if that is told. A deletion and
+    /// a restoration are taken back without a look at what was before.
     ///
     /// # Errors
     /// 429.
@@ -189,7 +192,9 @@ impl Ask {
         message: &Message,
         seen: Option<Version>,
     ) -> Result<Option<Taken>, Problem> {
-        let needed = [message.was, seen].into_iter().flatten();
+        let is_edit = matches!(message.change, Some((Deed::Edit, _)));
+        let was = message.was.filter(|_| is_edit);
+        let needed = [was, seen].into_iter().flatten();
         let gone = needed.filter(|version| !self.app.boards.keeps(name, *version));
         match gone.min() {
             None => Ok(None),
@@ -281,10 +286,10 @@ impl Ask {
         }
     }
 
-    /// Whether a form came from a page of this board, and is not too large.
+    /// Whether a form came from a page of this board, is not too large, and has each field once.
     ///
     /// # Errors
-    /// 403, 413.
+    /// 400, 403, 413.
     pub(crate) fn must_be_own_form(&self, form: &Pairs) -> Result<(), Problem> {
         if self.body.len() > MAX_BODY {
             return Err(Problem::too_large(MAX_BODY));
@@ -300,11 +305,23 @@ impl Ask {
                 .is_some_and(|(_, authority)| authority == host),
         });
         let has_token = form.text("form") == self.visitor.form_token();
-        match is_own_site && is_own_origin && has_token {
-            true => Ok(()),
-            false => Err(Problem::forged()),
+        if !(is_own_site && is_own_origin && has_token) {
+            return Err(Problem::forged());
+        }
+        // One of the two would count, and nobody would know which.
+        match form.twice() {
+            None => Ok(()),
+            Some(name) => {
+                let sentence = format!("The form has `{}` more than once.", shown(name));
+                Err(Problem::new(StatusCode::BAD_REQUEST, sentence))
+            }
         }
     }
+}
+
+/// What somebody has sent, as a sentence can have it.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
 /// The content of a form.

@@ -41,6 +41,13 @@ impl Pairs {
         self.0.iter().filter(|(it, _)| it == name).count() > 1
     }
 
+    /// A name that has more than one value.
+    pub(crate) fn twice(&self) -> Option<&str> {
+        let mut seen = std::collections::HashSet::new();
+        let mut names = self.0.iter().map(|(name, _)| name.as_str());
+        names.find(|name| !seen.insert(*name))
+    }
+
     /// The first value of a name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 
+use weald::forest::{AppendError, CommitError};
+
 use crate::model::{BoardError, Field, Invalid, Message};
 
 use super::streams::Full;
@@ -267,6 +269,11 @@ fn sentence(error: &BoardError) -> String {
         BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
         BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),
         BoardError::Younger => "The board was made later than that.".to_owned(),
+        BoardError::Storage(CommitError::Journal(AppendError::Fenced)) => {
+            "The board can be read, but takes nothing new any more: its directory was removed, or another program has \
+             taken it over. What you wrote is still here."
+                .to_owned()
+        }
         BoardError::Storage(_) => {
             "The board can be read, but takes nothing new at the moment: its disk is full, or has failed. \
              What you wrote is still here."

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode, Uri};
 use axum::routing::{get, post};
 
-use super::answer::Answer;
+use super::answer::{Answer, moved};
 use super::api;
 use super::app::App;
 use super::ask::{Ask, MAX_BODY, MAX_FORM};
@@ -218,7 +218,8 @@ where
     }
 }
 
-/// What answers where there is nothing: as a page, or as JSON among the addresses for programs.
+/// What answers where there is nothing: as a page, or as JSON among the addresses for programs. An address of a page
+/// that ends in a slash leads to the one without.
 #[derive(Clone, Copy)]
 struct Missing;
 
@@ -227,11 +228,25 @@ impl Handler<(), App> for Missing {
 
     fn call(self, request: Request<Body>, app: App) -> Answering {
         let path = request.uri().path();
-        match path == "/api" || path.starts_with("/api/") {
-            true => program(not_found).call(request, app),
-            false => page(not_found).call(request, app),
+        if path == "/api" || path.starts_with("/api/") {
+            return program(not_found).call(request, app);
+        }
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match without_slash(request.uri()).filter(|_| is_read) {
+            Some(place) => Box::pin(async move { moved(&place) }),
+            None => page(not_found).call(request, app),
         }
     }
+}
+
+/// The address without the slash at its end, unless a browser could take it for one of another site, as `//there`.
+fn without_slash(uri: &Uri) -> Option<String> {
+    let path = uri.path().strip_suffix('/')?;
+    let is_own = path.starts_with('/') && !path.contains("//") && !path.contains('\\');
+    let query = uri
+        .query()
+        .map_or(String::new(), |query| format!("?{query}"));
+    is_own.then(|| format!("{path}{query}"))
 }
 
 impl Handler<(), App> for Importing {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weald::JoinHandle;
 use weald::forest::Forest;
@@ -27,6 +27,12 @@ pub enum StartError {
     /// The boards in it could not be read.
     #[error("the boards cannot be read: {0}")]
     Boards(#[from] BoardError),
+    /// The clock of the machine is far off, and HTTP has no way to write what it says.
+    #[error(
+        "the clock of this machine says a time before 1970, or after the year 9999, so no answer can be dated; set the \
+         clock, and start the board again"
+    )]
+    Clock,
     /// Nothing can listen at the address.
     #[error("nothing can listen at {address}: {error}")]
     Listen {
@@ -78,6 +84,7 @@ impl From<OpenError> for StartError {
 /// # Errors
 /// [`StartError`].
 pub async fn serve(config: Config) -> Result<Running, StartError> {
+    must_be_datable(SystemTime::now())?;
     let listening = Listening::begin(&config)?;
     let began = Instant::now();
     if let Storage::Directory(directory) = &config.storage {
@@ -103,6 +110,18 @@ pub async fn serve(config: Config) -> Result<Running, StartError> {
             let _ended = listening.ended.await;
             Err(error)
         }
+    }
+}
+
+/// The first second that a date of HTTP cannot have, from 1970 on.
+const TOO_LATE: Duration = Duration::from_secs(253_402_300_800);
+
+/// Otherwise each answer would end in a panic of what writes its date.
+fn must_be_datable(now: SystemTime) -> Result<(), StartError> {
+    let since = now.duration_since(UNIX_EPOCH);
+    match since.is_ok_and(|since| since < TOO_LATE) {
+        true => Ok(()),
+        false => Err(StartError::Clock),
     }
 }
 
@@ -252,24 +271,25 @@ mod tests {
         });
     }
 
-    /// What it needs is in memory.
-    #[test]
-    fn an_undo_takes_no_place_from_looks_into_the_past() {
+    /// A board in memory, which keeps this many versions, and a message on it that was edited or deleted; another one
+    /// was written since. Then its address has taken all places for looks into the past. Returns what an undo gets.
+    fn undone_without_a_look(kept: usize, (method, body): (&str, &str)) -> String {
         weald::block_on(async {
+            let forest = Forest::builder().keep(kept).build();
             let config = Config {
                 address: "127.0.0.1:0".parse().unwrap(),
-                storage: Storage::Memory,
+                storage: Storage::Open(Store::Memory(forest)),
                 ..Config::default()
             };
             let listening = Listening::begin(&config).unwrap();
             let address = listening.address;
             let (app, readers) = parts(config).await.unwrap();
             listening.responder.open(app.clone());
-            let request = |line: &str, headers: &str, body: &str| {
+            let request = |line: &str, body: &str| {
                 let length = body.len();
                 let head = format!(
                     "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
-                     Authorization: Bearer the key of Ada, long enough\r\n{headers}Content-Length: {length}\r\n\r\n"
+                     Authorization: Bearer the key of Ada, long enough\r\nIf-Match: *\r\nContent-Length: {length}\r\n\r\n"
                 );
                 weald::block_in_place(|| {
                     let mut stream = TcpStream::connect(address).unwrap();
@@ -279,26 +299,44 @@ mod tests {
                     text
                 })
             };
-            request("POST /api/boards", "", "{\"title\": \"Tea\"}");
+            request("POST /api/boards", "{\"title\": \"Tea\"}");
             let said = "{\"title\": \"T\", \"text\": \"one\"}";
-            let written = request("POST /api/boards/tea/messages", "", said);
-            let header = |name: &str| {
-                let lines = written.lines().filter_map(|line| line.split_once(": "));
-                let mut found = lines.filter(|(is, _)| is.eq_ignore_ascii_case(name));
-                found.next().unwrap().1.to_owned()
-            };
-            let (place, tag) = (header("location"), header("etag"));
-            let said = "{\"title\": \"T\", \"text\": \"two\"}";
-            let seen = format!("If-Match: {tag}\r\n");
-            let edited = request(&format!("PUT {place}"), &seen, said);
-            assert!(edited.starts_with("HTTP/1.1 200 "), "{edited}");
+            let written = request("POST /api/boards/tea/messages", said);
+            let mut lines = written.lines().filter_map(|line| line.split_once(": "));
+            let place = lines.find(|(name, _)| name.eq_ignore_ascii_case("location"));
+            let place = place.unwrap().1;
+            let changed = request(&format!("{method} {place}"), body);
+            assert!(changed.starts_with("HTTP/1.1 200 "), "{changed}");
+            request("POST /api/boards/tea/messages", said);
             let here = super::super::limiter::network("127.0.0.1".parse().unwrap());
             let _looks: Vec<_> = std::iter::from_fn(|| app.looks.take(here).ok()).collect();
-            let undone = request(&format!("POST {place}/undo"), "", "");
-            assert!(undone.starts_with("HTTP/1.1 200 "), "{undone}");
+            let undone = request(&format!("POST {place}/undo"), "");
             let _ = listening.stop.send(());
             readers.stop().await;
             listening.ended.await.unwrap().unwrap();
-        });
+            undone
+        })
+    }
+
+    #[test]
+    fn an_undo_takes_a_place_from_looks_into_the_past_only_if_it_needs_one() {
+        let edit = ("PUT", "{\"title\": \"T\", \"text\": \"two\"}");
+        let deletion = ("DELETE", "");
+        for (kept, change, status) in [(1_000, edit, 200), (1, deletion, 200), (1, edit, 429)] {
+            let undone = undone_without_a_look(kept, change);
+            let is_so = undone.starts_with(&format!("HTTP/1.1 {status} "));
+            assert!(is_so, "{kept} versions, {change:?}: {undone}");
+        }
+    }
+
+    #[test]
+    fn a_clock_whose_time_no_answer_can_have_is_refused_at_the_start() {
+        for time in [UNIX_EPOCH, UNIX_EPOCH + TOO_LATE - Duration::from_nanos(1)] {
+            assert!(must_be_datable(time).is_ok(), "{time:?}");
+        }
+        for time in [UNIX_EPOCH - Duration::from_nanos(1), UNIX_EPOCH + TOO_LATE] {
+            let refused = must_be_datable(time).unwrap_err().to_string();
+            assert!(refused.contains("set the clock"), "{refused}");
+        }
     }
 }

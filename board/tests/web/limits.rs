@@ -390,3 +390,32 @@ fn can_be_read_when_full(segment: u32) {
         );
     });
 }
+
+#[test]
+fn a_board_whose_directory_was_removed_can_be_read_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("boards");
+    let config = Config {
+        storage: Storage::Directory(path.clone()),
+        reads: None,
+        writes: None,
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        let topic = topic(&mut browser, "one");
+        let draft = [("text", "a draft"), ("author", "")];
+        // The journal may just be making a file there.
+        while path.exists() {
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        // The first one finds it out, and nobody knows whether it would have been kept.
+        assert_eq!(browser.fill(&topic, &draft).status, 503);
+        let refused = browser.fill(&topic, &draft);
+        assert_eq!(refused.status, 503, "{refused:?}");
+        for part in ["its directory was removed", "a draft"] {
+            assert!(refused.body.contains(part), "{part}: {refused:?}");
+        }
+        assert_eq!(browser.get("/readyz").status, 503);
+        assert!(browser.get(&topic).body.contains("one"));
+    });
+}

@@ -73,6 +73,33 @@ fn a_form_that_is_sent_twice_makes_one_message() {
 }
 
 #[test]
+fn a_form_whose_message_was_erased_comes_back_with_a_token_of_its_own() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let (topics, answers) = (browser.get("/b/tea/write"), browser.get(&topic));
+        let fields = [("title", "Again"), ("text", "the words"), ("author", "")];
+        for (page, fields) in [(&topics, &fields[..]), (&answers, &fields[1..])] {
+            let first = browser.fill_from(page, fields).place();
+            let message = match first.split_once("#m") {
+                Some((_, id)) => format!("/b/tea/{id}"),
+                None => first.clone(),
+            };
+            let edit = browser.get(&format!("{message}/edit"));
+            let (_, form) = edit.body.split_once("name=\"form\" value=\"").unwrap();
+            let form = form.split('"').next().unwrap();
+            let erased = [("form", form), ("sure", "yes")];
+            browser.post(&format!("{message}/erase"), &erased).place();
+            let again = browser.fill_from(page, fields);
+            assert_eq!(again.status, 410, "{again:?}");
+            for part in ["has been erased", "the words"] {
+                assert!(again.body.contains(part), "{part}: {again:?}");
+            }
+            assert_ne!(browser.fill_from(&again, fields).place(), first);
+        }
+    });
+}
+
+#[test]
 fn a_form_that_is_refused_comes_back_with_what_was_written() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "one");
@@ -146,6 +173,29 @@ fn what_is_not_there_is_told_by_its_status() {
 }
 
 /// The token of a visitor's forms.
+#[test]
+fn an_address_that_ends_in_a_slash_leads_to_the_page() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for (path, place) in [
+            (format!("{topic}/"), topic.as_str()),
+            ("/b/tea/?page=1".to_owned(), "/b/tea?page=1"),
+            ("/names/".to_owned(), "/names"),
+        ] {
+            let moved = browser.get(&path);
+            assert_eq!((moved.status, moved.header("location")), (308, place));
+            assert_eq!(browser.get(place).status, 200, "{place}");
+        }
+        // Another site, nothing that a browser types, and the addresses for programs.
+        for path in ["//there/", "/b//tea/", "/\\there/", "/api/boards/"] {
+            let refused = browser.get(path);
+            assert!(matches!(refused.status, 400 | 404), "{path}: {refused:?}");
+            assert_eq!(refused.header("location"), "");
+        }
+        assert_eq!(browser.post("/b/tea/write/", &[]).status, 404);
+    });
+}
+
 fn attribute_of(browser: &mut Browser, page: &str) -> String {
     let body = browser.get(page).body;
     let rest = body.split("name=\"form\" value=\"").nth(1).unwrap();

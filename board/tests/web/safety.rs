@@ -225,3 +225,21 @@ fn forms_of_other_sites_are_refused_and_keep_the_text() {
         );
     });
 }
+
+#[test]
+fn a_form_with_a_field_twice_is_refused_and_writes_nothing() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let fields = [
+            ("text", "first words"),
+            ("text", "second words"),
+            ("author", "A"),
+        ];
+        let refused = browser.fill(&topic, &fields);
+        assert_eq!(refused.status, 400, "{refused:?}");
+        let told = "The form has `text` more than once.";
+        assert!(refused.body.contains(told), "{refused:?}");
+        assert!(refused.body.contains("first words"), "{refused:?}");
+        assert!(!browser.get(&topic).body.contains("words"));
+    });
+}
