@@ -18,6 +18,8 @@ use crate::{
 /// The most connections that are let in at the end, as many as the system queues: a crowd that goes on coming must not
 /// keep the server from ending.
 const MOST_QUEUED: usize = 4096;
+/// How many are let in at a time, before other jobs have their turn: each takes some microseconds.
+const AT_ONCE: usize = 64;
 
 /// What a server gives to each of its connections.
 pub(crate) struct Entrance<S> {
@@ -48,8 +50,8 @@ impl<S: Serve> Entrance<S> {
 
     /// Lets in what waits in the system's queue, as long as there are fewer than `most` connections. Those that have
     /// sent no request leave again when the server drains.
-    pub(crate) fn admit_queued<L: Listen>(&self, listener: &L, most: usize) {
-        for _ in 0..MOST_QUEUED {
+    pub(crate) async fn admit_queued<L: Listen>(&self, listener: &L, most: usize) {
+        for count in 1..=MOST_QUEUED {
             if !self.registry.has_room_below(most) {
                 return;
             }
@@ -57,6 +59,9 @@ impl<S: Serve> Entrance<S> {
                 Ok((stream, peer)) => self.admit(stream, peer),
                 Err(error) if is_over(&error) => return,
                 Err(error) => tracing::debug!(%error, "a connection failed before it was accepted"),
+            }
+            if count.is_multiple_of(AT_ONCE) {
+                weald_kernel::yield_now().await;
             }
         }
     }

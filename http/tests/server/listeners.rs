@@ -1,4 +1,4 @@
-//! A listener of one's own that gives nothing but errors.
+//! Listeners of one's own: one that gives nothing but errors, and one that has a crowd in its queue at the end.
 
 use std::{
     future::IntoFuture,
@@ -13,8 +13,8 @@ use std::{
 
 use weald_http::Listen;
 use weald_kernel::{Runtime, sleep, spawn, yield_now};
-use weald_net::Stream;
-use weald_sync::{Event, always};
+use weald_net::{Stream, UnixStream};
+use weald_sync::{Event, always, never};
 
 use super::hello;
 
@@ -49,5 +49,55 @@ fn a_listener_that_only_fails_is_asked_again_after_a_pause() {
             sleep(Duration::from_millis(5)).await;
         }
         drop(server);
+    });
+}
+
+/// Has no next connection, and this many in its queue. With the first of them another job begins, which notes how many
+/// were taken before its turn.
+struct Crowded {
+    queued: AtomicUsize,
+    before: Arc<AtomicUsize>,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Listen for Crowded {
+    type Transport = std::os::unix::net::UnixStream;
+
+    fn next(
+        &self,
+    ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
+    + Send {
+        never().wrap(|()| Err(io::ErrorKind::WouldBlock.into()))
+    }
+
+    fn next_queued(&self) -> io::Result<(Stream<Self::Transport>, Option<SocketAddr>)> {
+        if self.queued.load(Ordering::SeqCst) == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.queued.fetch_sub(1, Ordering::SeqCst);
+        if self.taken.fetch_add(1, Ordering::SeqCst) == 0 {
+            let (before, taken) = (self.before.clone(), self.taken.clone());
+            spawn(async move { before.store(taken.load(Ordering::SeqCst), Ordering::SeqCst) })
+                .detach();
+        }
+        Ok((UnixStream::pair()?.0, None))
+    }
+}
+
+#[test]
+fn those_who_wait_at_the_end_are_let_in_in_parts() {
+    const QUEUED: usize = 200;
+    Runtime::test(1).block_on(async {
+        let (before, taken) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let crowd = Crowded {
+            queued: AtomicUsize::new(QUEUED),
+            before: before.clone(),
+            taken: taken.clone(),
+        };
+        let server = weald_http::serve(crowd, tower::service_fn(hello)).until(async {});
+        // A job, so that it shares the only worker with the other one.
+        spawn(server.into_future()).await.unwrap().unwrap();
+        assert_eq!(taken.load(Ordering::SeqCst), QUEUED);
+        assert_eq!(before.load(Ordering::SeqCst), 64);
     });
 }
