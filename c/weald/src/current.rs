@@ -67,7 +67,8 @@ impl Current {
     /// Whether its function runs on an OS thread of its own, and the process has ended before it: by a cancel or a
     /// shutdown.
     pub(crate) fn is_left_behind(&self) -> bool {
-        matches!(self.incoming, Incoming::Thread { .. }) && !self.object.pid.is_alive()
+        // Not by its pid: the messages are closed a moment before that is dead.
+        matches!(self.incoming, Incoming::Thread { .. }) && self.object.ending.get().is_some()
     }
 }
 

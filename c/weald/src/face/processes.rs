@@ -186,7 +186,10 @@ fn on_own_thread(
     let (to_thread, incoming) = channel::unbounded();
     let (tells, ended) = channel::bounded::<i32>(1);
     let (to_process, commands) = channel::unbounded::<Command>();
-    let ends = Ends(Arc::clone(&ending));
+    let passes = PassesOn {
+        ends: Ends(Arc::clone(&ending)),
+        to_thread,
+    };
     let open = to_process.clone();
     // The OS thread comes first: if there is none, no process ends that links would tell of.
     let (begins, begun) = mpsc::sync_channel::<Arc<Current>>(1);
@@ -210,12 +213,11 @@ fn on_own_thread(
             };
             match next {
                 Next::End(code) => {
-                    ends.returned(code);
+                    passes.returned(code);
                     return tell_links(code);
                 }
                 Next::Command(command) => command.into_iter().for_each(|act| act(&mut inbox)),
-                // Nobody receives it if the function is about to return.
-                Next::Message(message) => drop(to_thread.try_send(message)),
+                Next::Message(message) => passes.on(message),
             }
         }
     });
@@ -231,6 +233,24 @@ fn on_own_thread(
     let sent = begins.send(current);
     debug_assert!(sent.is_ok(), "the thread waits for it");
     Ok(object)
+}
+
+/// What the process of an OS thread has, for its function. If it is dropped, by a cancel, its end is noted first: the
+/// function, which then finds its messages closed, may ask at once whether it was cancelled.
+struct PassesOn {
+    ends: Ends,
+    to_thread: channel::Sender<Message>,
+}
+
+impl PassesOn {
+    fn on(&self, message: Message) {
+        // Nobody receives it if the function is about to return.
+        drop(self.to_thread.try_send(message));
+    }
+
+    fn returned(self, code: i32) {
+        self.ends.returned(code);
+    }
 }
 
 /// What the process of an OS thread does next.
