@@ -3,6 +3,8 @@
 //! - A step whose target, linker or emulator is missing is skipped with a sentence, unless `--strict` forbids it.
 //! - The emulator runs the instructions of aarch64 on this machine's processor, so it does not show what a weaker order
 //!   of memory would do; the models do.
+//! - The programs in C are compiled by the platform's own compiler and run in the emulator, which `settings` names to the
+//!   tests of `c`.
 
 use std::process::{Command, ExitCode};
 
@@ -13,7 +15,10 @@ use crate::steps::{Outcome, Skips, Tally, Verdict};
 struct Platform {
     name: &'static str,
     target: &'static str,
+    /// Also its C compiler.
     linker: &'static str,
+    /// Its C++ compiler; empty if Debian has none.
+    cxx: &'static str,
     /// Runs a program of the platform; empty if this machine does.
     emulator: &'static [&'static str],
     /// The packages of Debian that have the linker and the emulator.
@@ -27,6 +32,7 @@ const PLATFORMS: [Platform; 2] = [
         name: "x86-64 with musl",
         target: "x86_64-unknown-linux-musl",
         linker: "musl-gcc",
+        cxx: "",
         emulator: &[],
         debian: "musl-tools",
         commands: &[(
@@ -38,8 +44,9 @@ const PLATFORMS: [Platform; 2] = [
         name: "aarch64, emulated",
         target: "aarch64-unknown-linux-gnu",
         linker: "aarch64-linux-gnu-gcc",
+        cxx: "aarch64-linux-gnu-g++",
         emulator: &["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
-        debian: "gcc-aarch64-linux-gnu qemu-user",
+        debian: "g++-aarch64-linux-gnu qemu-user",
         // Left out is what the emulator cannot do: to run a test as a second program, to filter its own calls of the
         // system, and to tell how the time of a thread was spent.
         commands: &[
@@ -58,6 +65,7 @@ const PLATFORMS: [Platform; 2] = [
                  --test cancel --test fairness --test foreign_code --test foreign_futures --test fork_bound \
                  --test fork_cancel",
             ),
+            ("test", "-p weald-c -p weald-myth --lib --tests"),
         ],
     },
 ];
@@ -91,24 +99,34 @@ impl Platform {
         if !installed.lines().any(|target| target == self.target) {
             return Some(format!("It needs `rustup target add {}`.", self.target));
         }
-        let programs = [self.linker]
+        let mut programs = [self.linker, self.cxx]
             .into_iter()
-            .chain(self.emulator.first().copied());
-        let missing = programs.into_iter().find(|program| !is_program(program))?;
+            .chain(self.emulator.first().copied())
+            .filter(|program| !program.is_empty());
+        let missing = programs.find(|program| !is_program(program))?;
         Some(format!(
             "It needs {missing}: `apt-get install {}`.",
             self.debian
         ))
     }
 
-    /// The environment in which cargo links and runs programs of the platform, and C code is compiled for it.
+    /// The environment in which cargo links and runs programs of the platform, and C code is compiled for it: that of
+    /// dependencies, and the programs that test our C libraries.
     fn settings(&self) -> Vec<(String, String)> {
         let named = self.target.replace('-', "_");
         let cargo = |what: &str| format!("CARGO_TARGET_{}_{what}", named.to_uppercase());
-        let mut settings = vec![(format!("CC_{named}"), self.linker.to_owned())];
+        let mut settings = vec![
+            (format!("CC_{named}"), self.linker.to_owned()),
+            ("WEALD_CC".to_owned(), self.linker.to_owned()),
+        ];
+        if !self.cxx.is_empty() {
+            settings.push(("WEALD_CXX".to_owned(), self.cxx.to_owned()));
+        }
         if !self.emulator.is_empty() {
+            let emulator = self.emulator.join(" ");
             settings.push((cargo("LINKER"), self.linker.to_owned()));
-            settings.push((cargo("RUNNER"), self.emulator.join(" ")));
+            settings.push((cargo("RUNNER"), emulator.clone()));
+            settings.push(("WEALD_C_EMULATOR".to_owned(), emulator));
         }
         settings
     }
@@ -135,7 +153,7 @@ mod tests {
             sentence,
             "It needs `rustup target add aarch64-unknown-linux-gnu`."
         );
-        let packages = "`apt-get install gcc-aarch64-linux-gnu qemu-user`.";
+        let packages = "`apt-get install g++-aarch64-linux-gnu qemu-user`.";
         let sentence = missing(installed, |name| name.starts_with("qemu"));
         assert_eq!(
             sentence,

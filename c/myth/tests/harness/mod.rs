@@ -1,7 +1,8 @@
 //! What the tests of both C libraries share: programs are compiled with the header, linked with either library, and
 //! run.
 //!
-//! The tests of `c/weald` have a link to this folder.
+//! `cargo xtask platforms` names the compilers of another platform and its emulator, in `WEALD_CC`, `WEALD_CXX` and
+//! `WEALD_C_EMULATOR`. The tests of `c/weald` have a link to this folder.
 
 #![allow(
     clippy::mod_module_files,
@@ -33,8 +34,58 @@ pub(crate) enum Linked {
     Shared,
 }
 
+/// Whether there is no shared library, as with musl, where Rust links everything statically.
+const IS_STATIC: bool = cfg!(target_feature = "crt-static");
+
+impl Linked {
+    /// The ways that there are on this platform.
+    pub(crate) const WAYS: &[Self] = match IS_STATIC {
+        true => &[Self::Static],
+        false => &[Self::Static, Self::Shared],
+    };
+}
+
 /// What a static library needs besides itself.
 const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// The same where everything is linked statically. The unwinder is Rust's own, because that of a compiler for glibc
+/// calls functions that musl has not.
+fn system_of_static() -> Vec<String> {
+    let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", &target]);
+    let printed = rustc.output().unwrap().stdout;
+    let libraries = String::from_utf8(printed).unwrap();
+    let folder = format!("-L{}/self-contained", libraries.trim_end());
+    // The table by which that unwinder finds the frames. GCC leaves it out of a static program.
+    let table = "-Wl,--eh-frame-hdr".to_owned();
+    vec![folder, "-lunwind".to_owned(), "-static".to_owned(), table]
+}
+
+/// What emulates the platform of this test, in words. Empty: nothing.
+fn emulator() -> Vec<String> {
+    let line = env::var("WEALD_C_EMULATOR").unwrap_or_default();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether an emulator runs the programs, and this test: what runs on this machine itself cannot use the library.
+pub(crate) fn is_emulated() -> bool {
+    !emulator().is_empty()
+}
+
+/// The compiler of a source. None: this platform has none for its language.
+fn compiler_of(source: &Path) -> Option<String> {
+    let named = |variable, usual: &str| env::var(variable).unwrap_or(usual.to_owned());
+    let compiler = match source.extension().and_then(OsStr::to_str) {
+        // Where glibc is the system's library, musl's compiler has this name.
+        Some("c") if IS_STATIC && has("musl-gcc") => named("WEALD_CC", "musl-gcc"),
+        Some("c") => named("WEALD_CC", "cc"),
+        // The exceptions of C++ would need the unwinder of its compiler.
+        _ if IS_STATIC => return None,
+        _ => named("WEALD_CXX", "c++"),
+    };
+    has(&compiler).then_some(compiler)
+}
 
 /// The tool that watches the programs, if any.
 pub(crate) fn is_watched_by(tool: &str) -> bool {
@@ -61,6 +112,11 @@ pub(crate) fn start(program: &Path) -> Command {
         command.args(options).arg(program);
         return command;
     }
+    if let [emulator, options @ ..] = emulator().as_slice() {
+        let mut command = Command::new(emulator);
+        command.args(options).arg(program);
+        return command;
+    }
     let mut command = Command::new(program);
     if is_watched_by("address-sanitizer") {
         // A runtime that runs at the end is not freed, and `myth_fini` loses threads on purpose. Frames stay on the
@@ -83,8 +139,8 @@ fn gdb_runs() -> bool {
 /// Runs a program in gdb until the function `stop` is called for the first time, and returns the names of the frames,
 /// the innermost first. Without a gdb that works it returns none, and says so.
 pub(crate) fn frames_at(stop: &str, command: &Command) -> Option<Vec<String>> {
-    if !has("gdb") {
-        eprintln!("left out: there is no gdb.");
+    if is_emulated() || !has("gdb") {
+        eprintln!("left out: there is no gdb for these programs.");
         return None;
     }
     let break_at = format!("break {stop}");
@@ -137,14 +193,10 @@ impl Library {
     pub(crate) fn build(&self, source: &str, linked: Linked) -> Option<PathBuf> {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let source = package.join("tests/programs").join(source);
-        let compiler = match source.extension().and_then(OsStr::to_str) {
-            Some("c") => "cc",
-            _ => "c++",
-        };
-        if !has(compiler) {
-            eprintln!("{} is left out: there is no {compiler}.", source.display());
+        let Some(compiler) = compiler_of(&source) else {
+            eprintln!("{} is left out: there is no compiler.", source.display());
             return None;
-        }
+        };
         let program = source.file_stem().and_then(OsStr::to_str).unwrap();
         // Other tests run at the same time.
         let folder = format!("{}-{program}-{linked:?}", self.name);
@@ -161,6 +213,9 @@ impl Library {
         }
         let built = |ending: &str| self.folder().join(format!("lib{}.{ending}", self.built));
         match linked {
+            Linked::Static if IS_STATIC => {
+                command.arg(built("a")).args(system_of_static());
+            }
             Linked::Static => {
                 command.arg(built("a")).args(SYSTEM);
             }
