@@ -25,14 +25,23 @@ fn run(program: &Path, arguments: &[&str]) -> Output {
     start(program).args(arguments).output().unwrap()
 }
 
-/// What a program has written there, without the reports of units that compute: on a machine that is busy, and in an
-/// emulator, any unit may seem to.
+/// What is said of units that take long, which on a machine that is busy, and in an emulator, any may seem to; and what
+/// the emulator says of a program that a signal ends.
+const SAID_OF_TIME: [&str; 6] = [
+    "has blocked or computed",
+    "holds its thread for more than",
+    "has held its OS thread for",
+    "has been ending for",
+    "of this kind from the same place",
+    "qemu: uncaught target signal",
+];
+
+/// What else a program has written there.
 fn errors(output: &Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
-    let reports = ["has blocked or computed", "holds its thread for more than"];
-    let is_report = |line: &&str| reports.iter().any(|report| line.contains(report));
+    let is_of_time = |line: &&str| SAID_OF_TIME.iter().any(|said| line.contains(said));
     let judged = errors.split_inclusive('\n');
-    judged.filter(|line| !is_report(line)).collect()
+    judged.filter(|line| !is_of_time(line)).collect()
 }
 
 /// Builds `source` in both ways, and runs it outside of units and in one.
