@@ -123,22 +123,21 @@ impl<B: Branch> Waiting<B> {
 impl<B: Branch> Future for Waiting<B> {
     type Output = B::Output;
 
-    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value.
+    // Inlined as far as the first event that is attempted, if it is ready: an uncontended lock, a channel with a value, or
+    // a choice among some that have values. In a function of its own a choice would save its registers, and hand its
+    // output over in memory.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         if self.stage != Stage::Fresh {
             return self.resume(cx);
         }
-        if self.branch.bases() != 1 {
-            return self.begin_choice(cx);
-        }
         if !unit::with(unit::Unit::spend) {
             return give_way(cx);
         }
-        if self.branch.enrols_at_once() {
+        if self.branch.bases() == 1 && self.branch.enrols_at_once() {
             return self.enrol(cx);
         }
-        match self.as_mut().attempt_one(0, cx) {
+        match self.as_mut().attempt(cx) {
             Poll::Ready(output) => Poll::Ready(output),
             Poll::Pending => self.enrol(cx),
         }
@@ -153,18 +152,6 @@ fn give_way<T>(cx: &mut Context<'_>) -> Poll<T> {
 
 /// Step 1 of a wait, and the step to the next.
 impl<B: Branch> Waiting<B> {
-    /// The first poll of a wait for several events, or for none.
-    #[inline(never)]
-    fn begin_choice(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if !unit::with(unit::Unit::spend) {
-            return give_way(cx);
-        }
-        match self.as_mut().attempt(cx) {
-            Poll::Ready(output) => Poll::Ready(output),
-            Poll::Pending => self.enrol(cx),
-        }
-    }
-
     /// Step 1 for all base events, beginning at a random one: each of `n` has a chance of at least `1 / n` in
     /// each sync, whatever else is ready, and however the choices are nested.
     #[inline(always)]
@@ -176,8 +163,8 @@ impl<B: Branch> Waiting<B> {
         let first = if bases > 1 { unit::random(bases) } else { 0 };
         // The first one apart from the loop over the others, which a choice under load seldom begins.
         match self.as_mut().attempt_one(first, cx) {
-            Poll::Ready(output) => Poll::Ready(output),
-            Poll::Pending => self.attempt_others(first, cx),
+            Poll::Pending if bases > 1 => self.attempt_others(first, cx),
+            attempted => attempted,
         }
     }
 
