@@ -9,6 +9,8 @@
 //! 3. A partner wins the claim for one of the offers, and wakes the owner.
 //! 4. [`Branch::settle`] takes all other offers back; [`Branch::collect`] takes what the partner left.
 //!
+//! A oneshot's receive that is alone leaves its waker in place of an offer, and takes only step 1 (`waiting/alone.rs`).
+//!
 //! Then, when no offer is left, [`Event::conclude`] turns the branch's output into the output of the wait:
 //! functions of [`Event::wrap`] run there.
 //!

@@ -23,8 +23,9 @@ use crate::{queue::ticket::Ticket, runtime::reason::Reason};
 /// let not_mine = Branch::collect(lock, 0);
 /// ```
 ///
-/// Contract: after [`Branch::enrol`] was called, [`Branch::settle`] is called once before the branch is
-/// dropped, and no base event is enrolled after that.
+/// Contract: after [`Branch::enrol`] or [`Branch::wait_alone`] was called, and has not ended the wait,
+/// [`Branch::settle`] is called once before the branch is dropped, unless a later attempt ends the wait of a branch that
+/// does not [settle early](Branch::settles_early); and no base event is enrolled after that.
 pub trait Branch {
     /// What the wait yields.
     type Output;
@@ -51,6 +52,19 @@ pub trait Branch {
     /// well.
     fn enrols_at_once(&self) -> bool {
         false
+    }
+
+    /// Whether a wait for this event alone needs no claim: the tool keeps what is waited for, and the waker
+    /// ([`wait_alone`](Branch::wait_alone)). Then neither [`enrol`](Branch::enrol) nor [`collect`](Branch::collect) is
+    /// called in such a wait.
+    fn keeps_waker(&self) -> bool {
+        false
+    }
+
+    /// Completes the only base event, or leaves the waker with the tool, in place of one that was left before.
+    /// [`settle`](Branch::settle) takes it back. Called if the branch [keeps the waker](Branch::keeps_waker).
+    fn wait_alone(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
+        unreachable!("its tool keeps no waker")
     }
 
     /// Looks again, as [`enrol`](Branch::enrol) does, at a base event that no partner ends: a partner only

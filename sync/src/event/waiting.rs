@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+mod alone;
+
 use std::{
     future::Future,
     mem::{ManuallyDrop, MaybeUninit},
@@ -26,7 +28,7 @@ use crate::{
 /// # Safety
 /// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
 /// they are dropped, the claim is won and all offers are retracted. *Created*: there is a claim exactly in the stage
-/// `Waits`.
+/// `Waits`, unless the branch keeps the waker (`alone`).
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
     /// Created by the first poll that does not end the wait, and dropped by the end of the wait. A wait that is ready
@@ -42,7 +44,7 @@ pub struct Waiting<B: Branch> {
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Fresh,
-    /// It has a claim, and may have left offers.
+    /// It has a claim, and may have left offers; or it has left its waker.
     Waits,
     /// By an event that was ready before any was enrolled.
     EndedEarly,
@@ -128,7 +130,8 @@ impl<B: Branch> Future for Waiting<B> {
     // output over in memory.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if self.stage != Stage::Fresh {
+        let attempts = self.stage == Stage::Fresh || self.waits_alone();
+        if !attempts {
             return self.resume(cx);
         }
         if !unit::with(unit::Unit::spend) {
@@ -200,6 +203,9 @@ impl<B: Branch> Waiting<B> {
     /// Step 2: no event was ready.
     #[inline(never)]
     fn enrol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        if self.branch.keeps_waker() {
+            return self.wait_alone(cx);
+        }
         let waker = cx.waker().clone();
         let parts = self.as_mut().parts();
         let claim = parts.claim.write(Claim::new(waker));
@@ -381,8 +387,8 @@ impl<B: Branch> Waiting<B> {
     fn end_dropped(mut self: Pin<&mut Self>) {
         let parts = self.as_mut().parts();
         let stage = std::mem::replace(parts.stage, Stage::Ended);
-        if stage == Stage::Fresh {
-            // Even if nothing was enrolled, an opened event may have something to take back.
+        if stage == Stage::Fresh || parts.branch.keeps_waker() {
+            // Even if nothing was enrolled, an opened event may have something to take back, such as the waker.
             return parts.branch.settle(None);
         }
         // Dropped last, even if what others left panics when it is given back.

@@ -2,7 +2,7 @@
 
 use loom::{cell::Cell, thread};
 
-use super::made_up::{once, started, wait};
+use super::made_up::{Chosen, either, once, started, wait};
 use crate::oneshot::{self, Closed, SendError};
 
 /// The receiver waits, or comes later, or gives up once: it gets the value, and sees what the sender wrote.
@@ -24,6 +24,37 @@ fn a_value_is_received_once_and_whole() {
             let value = first.unwrap_or_else(|| wait(receiver.receive()));
             assert_eq!(value.unwrap().get(), 7);
             assert_eq!(once(receiver.receive()).unwrap().err(), Some(Closed));
+            sends.join().unwrap();
+        });
+    }
+}
+
+/// A receiver that was polled with another waker before, or that waits for one of two events after it waited for the
+/// value alone, is woken all the same.
+#[test]
+fn a_value_comes_to_whoever_waits_last() {
+    for chooses in [false, true] {
+        loom::model(move || {
+            let (sender, mut receiver) = oneshot::channel();
+            let (_other, mut never) = oneshot::channel::<u32>();
+            let sends = thread::spawn(move || sender.send(7).unwrap());
+            let received = match chooses {
+                false => {
+                    let mut polled = Box::pin(receiver.receive());
+                    match once(polled.as_mut()) {
+                        Some(received) => received,
+                        None => wait(polled),
+                    }
+                }
+                true => match once(receiver.receive()) {
+                    Some(received) => received,
+                    None => match wait(either(receiver.receive(), never.receive())) {
+                        Chosen::First(received) => received,
+                        Chosen::Second(_) => unreachable!("its sender does nothing"),
+                    },
+                },
+            };
+            assert_eq!(received, Ok(7));
             sends.join().unwrap();
         });
     }

@@ -21,7 +21,7 @@ use crate::{
     queue::{list, offer::OfferNode, ticket::Ticket},
     runtime::reason::{Kind, Reason},
 };
-use state::{End, GONE, Locked, Oneshot, REFUSED, SENT};
+use state::{End, GONE, Locked, Oneshot, REFUSED, Receiving, SENT};
 
 /// A sender and its receiver.
 ///
@@ -95,6 +95,7 @@ impl<T> Receiver<T> {
         Waiting::here(Receive {
             shared: &self.end,
             node: OfferNode::with_slot(()),
+            left_waker: false,
         })
     }
 
@@ -132,7 +133,7 @@ fn end_sending<T>(end: &End<T>, locked: Locked<'_, T>) {
         // SAFETY: *ends*: the receiver has left, and so does the sender.
         return unsafe { end.free() };
     }
-    wake(locked.end(SENT, |offers| &mut offers.receiver));
+    wake(locked.end_sender());
 }
 
 impl<T> Drop for Receiver<T> {
@@ -181,10 +182,20 @@ unsafe fn receive<T>(oneshot: &Oneshot<T>) -> Option<Result<T, Closed>> {
     Some(value.ok_or(Closed))
 }
 
+/// Takes the waker back that a wait for the value alone has left, if it is still there.
+fn forget_waker<T>(oneshot: &Oneshot<T>) {
+    let waker = oneshot.lock().offers().receiver.take_alone();
+    // User code, so the lock is free again.
+    drop(waker);
+}
+
 /// The event of [`Receiver::receive`].
 pub struct Receive<'a, T> {
     shared: &'a Oneshot<T>,
+    /// Of a wait for one of several events.
     node: OfferNode<()>,
+    /// Whether a wait for the value alone has left its waker.
+    left_waker: bool,
 }
 
 impl<'a, T> Receive<'a, T> {
@@ -214,7 +225,11 @@ impl<T> Branch for Receive<'_, T> {
         _cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let (shared, node) = self.node();
-        let mut locked = shared.lock();
+        // Dropped without the lock. A wait that was forgotten, and never dropped, has left it.
+        let (_former, mut locked) = {
+            let mut locked = shared.lock();
+            (locked.offers().receiver.take_alone(), locked)
+        };
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
@@ -223,9 +238,35 @@ impl<T> Branch for Receive<'_, T> {
             ticket.win(own);
             return Enrolled::Ready(received);
         }
-        locked.offers().receiver.leave(node, ticket);
+        locked.offers().receiver.offers().leave(node, ticket);
         drop(own);
         Enrolled::Waits
+    }
+
+    #[inline(always)]
+    fn keeps_waker(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn wait_alone(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let shared = self.shared;
+        // Wakers are user code: cloned and dropped without the lock.
+        let waker = cx.waker().clone();
+        let mut locked = shared.lock();
+        // SAFETY: as in `attempt`.
+        if let Some(received) = unsafe { receive(shared) } {
+            drop(locked);
+            return Poll::Ready(received);
+        }
+        let receiving = &mut locked.offers().receiver;
+        let former = receiving.take_alone();
+        *receiving = Receiving::Alone(waker);
+        drop(locked);
+        // SAFETY: nothing is moved.
+        unsafe { self.get_unchecked_mut() }.left_waker = true;
+        drop(former);
+        Poll::Pending
     }
 
     #[inline]
@@ -239,9 +280,15 @@ impl<T> Branch for Receive<'_, T> {
 
     #[inline]
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
+        if won.is_some() {
+            return;
+        }
+        if self.left_waker {
+            return forget_waker(self.shared);
+        }
         let (shared, node) = self.node();
-        if won.is_none() && node.is_bound() {
-            shared.lock().offers().receiver.remove(node);
+        if node.is_bound() {
+            shared.lock().offers().receiver.offers().remove(node);
         }
     }
 

@@ -52,6 +52,12 @@ impl<F: Future> Hand<F> {
         self.wakes.0.load(Ordering::Relaxed)
     }
 
+    /// [`wakes`](Hand::wakes), after the end of the future.
+    pub(crate) fn keep_wakes(&self) -> Box<dyn Fn() -> usize> {
+        let wakes = Arc::clone(&self.wakes);
+        Box::new(move || wakes.0.load(Ordering::Relaxed))
+    }
+
     /// The output, after exactly one wake.
     pub(crate) fn woken(mut self) -> F::Output {
         assert_eq!(self.wakes(), 1, "the wait is woken exactly once");

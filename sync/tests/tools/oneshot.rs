@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use weald_sync::{
-    Wait,
+    Event, Wait, choose, never,
     oneshot::{self, Closed, SendError, TryReceiveError},
 };
 
@@ -72,6 +72,58 @@ fn a_receive_that_is_dropped_loses_nothing() {
     assert_eq!(wait.wakes(), 1);
     drop(wait);
     assert_eq!(receiver.try_receive(), Ok(1));
+}
+
+#[test]
+fn only_the_waker_of_the_last_poll_is_woken() {
+    let (sender, mut receiver) = oneshot::channel();
+    let mut wait = Box::pin(receiver.receive());
+    let first = waiting(wait.as_mut());
+    let wakes = first.keep_wakes();
+    drop(first);
+    let last = waiting(wait);
+    sender.send(1).unwrap();
+    assert_eq!(wakes(), 0);
+    assert_eq!(last.woken(), Ok(1));
+}
+
+#[test]
+fn a_receive_that_was_dropped_wakes_no_one() {
+    for chooses in [false, true] {
+        let (sender, mut receiver) = oneshot::channel();
+        let dropped = waiting(receiver.receive());
+        let wakes = dropped.keep_wakes();
+        drop(dropped);
+        let choice = chooses.then(|| waiting(choose((receiver.receive(), never())).sync()));
+        sender.send(1).unwrap();
+        assert_eq!(wakes(), 0);
+        if let Some(choice) = choice {
+            assert_eq!(choice.woken(), Ok(1));
+        }
+    }
+}
+
+/// The forgotten wait is never dropped, so its waker stays until the next wait, of either kind, or the end.
+#[test]
+fn a_receive_that_was_forgotten_is_replaced() {
+    for chooses in [false, true] {
+        let (sender, mut receiver) = oneshot::channel::<u8>();
+        let forgotten = waiting(receiver.receive());
+        let wakes = forgotten.keep_wakes();
+        std::mem::forget(forgotten);
+        let mut choice = None;
+        let mut alone = None;
+        match chooses {
+            true => choice = Some(waiting(choose((receiver.receive(), never())).sync())),
+            false => alone = Some(waiting(receiver.receive())),
+        }
+        sender.send(1).unwrap();
+        let received = match (choice, alone) {
+            (Some(choice), _) => choice.woken(),
+            (_, alone) => alone.expect("one of them waits").woken(),
+        };
+        assert_eq!((wakes(), received), (0, Ok(1)));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{marker::PhantomData, ops::Deref, ptr::NonNull, task::Waker};
+use std::{marker::PhantomData, mem, ops::Deref, ptr::NonNull, task::Waker};
 
 use super::spare;
 use crate::{
@@ -41,8 +41,16 @@ pub(super) struct Oneshot<T> {
 
 /// The offers of both ends. At most one unit waits at each, because a wait borrows its end exclusively.
 pub(super) struct EndOffers {
-    pub(super) receiver: Offers<()>,
+    pub(super) receiver: Receiving,
     pub(super) sender: Offers<()>,
+}
+
+/// How the receiver waits.
+pub(super) enum Receiving {
+    /// For one of several events; or not at all.
+    Offers(Offers<()>),
+    /// For the value alone: its waker.
+    Alone(Waker),
 }
 
 /// The right to the offers and the word; releases the lock when dropped.
@@ -80,7 +88,7 @@ impl<T> End<T> {
         let oneshot = Oneshot::allocate(Oneshot {
             word: AtomicU32::new(0),
             offers: UnsafeCell::new(EndOffers {
-                receiver: Offers::new(),
+                receiver: Receiving::NOT,
                 sender: Offers::new(),
             }),
             value: UnsafeCell::new(None),
@@ -227,6 +235,31 @@ impl<T> Oneshot<T> {
     }
 }
 
+impl Receiving {
+    const NOT: Receiving = Receiving::Offers(Offers::new());
+
+    /// The waker of a receiver that waits for the value alone, which no longer waits.
+    #[inline(always)]
+    pub(super) fn take_alone(&mut self) -> Option<Waker> {
+        match self {
+            Receiving::Offers(_) => None,
+            Receiving::Alone(_) => match mem::replace(self, Receiving::NOT) {
+                Receiving::Offers(_) => None,
+                Receiving::Alone(waker) => Some(waker),
+            },
+        }
+    }
+
+    /// The list of a receiver that does not wait for the value alone.
+    #[inline(always)]
+    pub(super) fn offers(&mut self) -> &mut Offers<()> {
+        match self {
+            Receiving::Offers(offers) => offers,
+            Receiving::Alone(_) => unreachable!("the waker was taken before"),
+        }
+    }
+}
+
 impl<T> Locked<'_, T> {
     #[inline(always)]
     pub(super) fn has(&self, bit: u32) -> bool {
@@ -241,6 +274,17 @@ impl<T> Locked<'_, T> {
             .expect("there is access until the release");
         // SAFETY: *locked*.
         unsafe { access.deref() }
+    }
+
+    /// The sender leaves: sets `SENT`, releases the lock, and ends the receiver's wait. Returns the waker of its owner, to
+    /// be woken. The block may be gone when this returns.
+    #[inline(always)]
+    pub(super) fn end_sender(mut self) -> Option<Waker> {
+        let Some(alone) = self.offers().receiver.take_alone() else {
+            return self.end(SENT, |offers| offers.receiver.offers());
+        };
+        self.word |= SENT;
+        Some(alone)
     }
 
     /// Sets `bits`, releases the lock, and ends the wait in the list that `of` chooses. Returns the waker of its owner,
@@ -267,5 +311,16 @@ impl<T> Drop for Locked<'_, T> {
         self.access = None;
         // Release: pairs with the acquires in `lock` and `is`. Nothing touches the block after it (*ends*).
         self.oneshot.word.store(self.word, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_oneshot_of_a_text_fits_a_spare_block() {
+        assert_eq!(size_of::<Receiving>(), size_of::<Waker>());
+        const { assert!(Oneshot::<String>::IS_SPARE) };
     }
 }
