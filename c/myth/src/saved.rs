@@ -7,13 +7,16 @@
 //!
 //! The state of exceptions is that of the Itanium ABI: the list of caught exceptions and the number of those in flight
 //! (`__cxa_get_globals`). Without the C++ runtime in the program its function is a weak symbol, which is null.
+//!
+//! Each OS thread asks for the two addresses once, and keeps them: they are its own as long as it lives.
 
 #![allow(unsafe_code)]
 
 use std::{
     arch::asm,
+    cell::Cell,
     ffi::{c_int, c_void},
-    mem,
+    mem, ptr,
 };
 
 /// The state of exceptions: a pointer and a number.
@@ -35,28 +38,64 @@ impl Saved {
     // In a frame of its own, as `restore`: the addresses belong to the OS thread, and must not be kept over a switch.
     #[inline(never)]
     pub(crate) fn take() -> Saved {
-        // SAFETY: it takes nothing, and returns an address that is valid for the OS thread.
-        let place = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        let errno = unsafe { *place };
-        let exceptions = exceptions().map_or([0; 2], |exceptions| {
-            // SAFETY: as above; nobody else uses it during this call.
-            unsafe { exceptions.read() }
-        });
-        Saved { errno, exceptions }
+        PLACES.with(|places| {
+            let (errno, exceptions) = places.get();
+            // SAFETY: it is valid for the OS thread, and nobody else uses it during this call.
+            let errno = unsafe { errno.read() };
+            // SAFETY: as above.
+            let exceptions = unsafe { exceptions.read() };
+            Saved { errno, exceptions }
+        })
     }
 
     /// Gives it to the OS thread.
     #[inline(never)]
     pub(crate) fn restore(&self) {
-        // SAFETY: as in `take`.
-        let place = unsafe { libc::__errno_location() };
-        // SAFETY: as in `take`.
-        unsafe { *place = self.errno };
-        if let Some(exceptions) = exceptions() {
+        PLACES.with(|places| {
+            let (errno, exceptions) = places.get();
+            // SAFETY: as in `take`.
+            unsafe { errno.write(self.errno) };
             // SAFETY: as in `take`.
             unsafe { exceptions.write(self.exceptions) };
+        });
+    }
+}
+
+/// Where an OS thread has what is saved.
+struct Places {
+    /// Null before it was asked for.
+    errno: Cell<*mut c_int>,
+    exceptions: Cell<*mut Exceptions>,
+    /// In place of the state of exceptions, if the program has no C++ runtime.
+    none: Cell<Exceptions>,
+}
+
+thread_local! {
+    static PLACES: Places = const {
+        Places {
+            errno: Cell::new(ptr::null_mut()),
+            exceptions: Cell::new(ptr::null_mut()),
+            none: Cell::new([0; 2]),
         }
+    };
+}
+
+impl Places {
+    #[inline(always)]
+    fn get(&self) -> (*mut c_int, *mut Exceptions) {
+        if self.errno.get().is_null() {
+            self.ask();
+        }
+        (self.errno.get(), self.exceptions.get())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask(&self) {
+        self.exceptions
+            .set(exceptions().unwrap_or(self.none.as_ptr()));
+        // SAFETY: it takes nothing, and returns an address that is valid for the OS thread.
+        self.errno.set(unsafe { libc::__errno_location() });
     }
 }
 

@@ -15,11 +15,12 @@
 
 #![allow(unsafe_code)]
 
+mod blocks;
+
 use std::{
     cell::{Cell, UnsafeCell},
     ffi::{c_int, c_void},
-    mem::{self, MaybeUninit},
-    process, ptr,
+    mem, process, ptr,
     sync::atomic::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -29,6 +30,8 @@ use std::{
 };
 
 use weald_kernel::{JoinHandle, Spawn, is_in_job, timeout, with_fiber_word, yield_with_stack};
+
+use blocks::{give_back, new_block};
 
 use crate::{
     bind,
@@ -160,51 +163,6 @@ pub(crate) fn settled() -> *const Thread {
 #[inline(never)]
 fn outside() -> *const Thread {
     OUTSIDE.with(ptr::from_ref)
-}
-
-/// How many blocks an OS thread keeps for the next threads that it creates.
-const KEPT: usize = 64;
-
-type Spare = Vec<Box<MaybeUninit<Thread>>>;
-
-thread_local! {
-    /// The blocks of threads that have ended.
-    static SPARE: Cell<Spare> = const { Cell::new(Vec::new()) };
-}
-
-/// A block for a new thread, which `give_back` takes.
-// Not inlined, as `give_back`: the place of the spare ones belongs to the OS thread, and the caller may switch later.
-#[inline(never)]
-fn new_block(state: u32) -> *const Thread {
-    let take = |spare: &Cell<Spare>| {
-        let mut blocks = spare.take();
-        let block = blocks.pop();
-        spare.set(blocks);
-        block
-    };
-    let block = SPARE.try_with(take).ok().flatten();
-    let block = block.unwrap_or_else(Box::new_uninit);
-    Box::into_raw(Box::write(block, Thread::new(state)))
-}
-
-/// Ends a block.
-///
-/// # Safety
-/// *Three holds*: nobody uses it any longer.
-#[inline(never)]
-unsafe fn give_back(thread: *const Thread) {
-    let block: *mut MaybeUninit<Thread> = thread.cast_mut().cast();
-    // SAFETY: the caller's promise; `new_block` made it.
-    let mut block = unsafe { Box::from_raw(block) };
-    // SAFETY: as above.
-    unsafe { block.assume_init_drop() };
-    let _ended = SPARE.try_with(|spare| {
-        let mut blocks = spare.take();
-        if blocks.len() < KEPT {
-            blocks.push(block);
-        }
-        spare.set(blocks);
-    });
 }
 
 /// A block, for the code of its thread.
