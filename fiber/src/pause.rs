@@ -84,7 +84,12 @@ pub fn yield_to(prefer: Prefer) {
             weald_kernel::prefer_stealing();
             true
         }
-        Prefer::LocalOnly => weald_kernel::has_local_jobs(),
+        Prefer::LocalOnly => {
+            if weald_kernel::yield_to_next_fiber() {
+                return;
+            }
+            weald_kernel::has_local_jobs()
+        }
         Prefer::StealOnly => weald_kernel::steal_next(),
     };
     // A loop of these must come to the reactor, the timers, and what other threads have woken.

@@ -6,17 +6,21 @@
 //! switches. Instead of nodes the word may have a number (for [`crate::uncond`]).
 //!
 //! # Safety
-//! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after a waker has
+//! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after somebody has
 //!   marked the node as woken, or after the wait has taken it out itself, under the lock.
 //! - *Locked*: only code that holds the lock touches the links of a node in the queue.
 //! - *Taken*: the thread that takes a node out under the lock owns its links, its waker and its note, until it marks
-//!   the node as woken, as its last access.
+//!   the node as woken, as its last access. It wakes first, and marks then: so the waker needs no count. Between the
+//!   two are a few instructions; a waiter that runs by then waits for the mark without suspending its stack, since
+//!   nobody would wake it again ([`Node::is_woken`]).
+//! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends.
 
 #![allow(unsafe_code)]
 
 use std::{
     cell::{Cell, UnsafeCell},
-    mem, ptr,
+    mem::{self, ManuallyDrop},
+    ptr,
     sync::atomic::Ordering::{Acquire, Relaxed, Release},
     task::Waker,
 };
@@ -34,17 +38,25 @@ const LOOKS: u32 = 100;
 
 /// Nobody has taken the node.
 const WAITS: u8 = 0;
-/// Somebody has, and will wake its thread.
+/// Somebody has, and wakes its thread.
 const TAKEN: u8 = 1;
 /// Whoever had it touches it no more.
 const WOKEN: u8 = 2;
+
+/// Whom to wake.
+enum Whom {
+    Nobody,
+    /// *Lent*: it has no count.
+    Lent(ManuallyDrop<Waker>),
+    Own(Waker),
+}
 
 /// A waiting thread.
 #[repr(align(8))]
 pub(crate) struct Node {
     next: Cell<*const Node>,
     previous: Cell<*const Node>,
-    waker: UnsafeCell<Option<Waker>>,
+    waker: UnsafeCell<Whom>,
     /// What the waiter and those that wake it tell each other.
     pub(crate) note: Cell<u32>,
     state: AtomicU8,
@@ -55,7 +67,7 @@ impl Node {
         Node {
             next: Cell::new(ptr::null()),
             previous: Cell::new(ptr::null()),
-            waker: UnsafeCell::new(None),
+            waker: UnsafeCell::new(Whom::Nobody),
             note: Cell::new(note),
             state: AtomicU8::new(WAITS),
         }
@@ -63,14 +75,67 @@ impl Node {
 
     /// Before it is pushed: whom to wake.
     pub(crate) fn set_waker(&self, waker: &Waker) {
-        // SAFETY: *taken*: its own frame calls this before it is in a queue.
-        unsafe { *self.waker.get() = Some(waker.clone()) };
+        self.set_whom(Whom::Own(waker.clone()));
     }
 
-    /// Whether its wait is over, and nobody touches it any longer.
+    /// As [`set_waker`](Node::set_waker), without a count.
+    ///
+    /// # Safety
+    /// *Lent*: a copy of the waker may be used until the wait ends.
+    pub(crate) unsafe fn lend_waker(&self, waker: &Waker) {
+        // SAFETY: the caller's promise; a copy that is not dropped.
+        let copy = unsafe { ptr::read(waker) };
+        self.set_whom(Whom::Lent(ManuallyDrop::new(copy)));
+    }
+
+    fn set_whom(&self, whom: Whom) {
+        // SAFETY: *taken*: its own frame calls this before it is in a queue.
+        unsafe { *self.waker.get() = whom };
+    }
+
+    /// Whether its wait is over, and nobody touches it any longer. If somebody is about to wake its thread, it waits
+    /// for the end of that.
     pub(crate) fn is_woken(&self) -> bool {
-        // Pairs with the release in `Taken::next`.
-        self.state.load(Acquire) == WOKEN
+        // Pairs with the release in `mark_woken`.
+        match self.state.load(Acquire) {
+            WAITS => false,
+            WOKEN => true,
+            _taken => {
+                self.until_woken();
+                true
+            }
+        }
+    }
+
+    /// Somebody has taken it: waits until it is marked.
+    #[cold]
+    pub(crate) fn until_woken(&self) {
+        let mut looks = 0;
+        // Pairs with the release in `mark_woken`.
+        while self.state.load(Acquire) != WOKEN {
+            match looks < LOOKS {
+                true => spin(),
+                // Whoever has it may have lost its core.
+                false => yield_now(),
+            }
+            looks += 1;
+        }
+    }
+
+    /// Its waker, for whoever has taken it.
+    fn waker(&self) -> Option<&Waker> {
+        // SAFETY: *taken*.
+        match unsafe { &*self.waker.get() } {
+            Whom::Nobody => None,
+            Whom::Lent(waker) => Some(waker),
+            Whom::Own(waker) => Some(waker),
+        }
+    }
+
+    /// The last access of whoever has taken it.
+    fn mark_woken(&self) {
+        // Pairs with the acquire in `is_woken`.
+        self.state.store(WOKEN, Release);
     }
 }
 
@@ -275,36 +340,39 @@ impl Taken {
         unsafe { self.first.as_ref() }
     }
 
-    /// Marks the first as woken, and leaves it. Returns its waker, which is to be called. None: there are none left.
-    fn end_first(&mut self) -> Option<Waker> {
-        loop {
-            let node = self.first()?;
-            let next = node.next.get();
-            // SAFETY: *taken*.
-            let waker = unsafe { (*node.waker.get()).take() };
-            // The last access; pairs with the acquire in `is_woken`.
-            node.state.store(WOKEN, Release);
-            self.first = next;
-            if waker.is_some() {
-                return waker;
-            }
-        }
+    /// Takes the first out of these.
+    fn pop(&mut self) -> Option<&'static Node> {
+        // SAFETY: *taken*; used until it is marked.
+        let node = unsafe { self.first.as_ref() }?;
+        self.first = node.next.get();
+        Some(node)
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let Some(waker) = self.end_first() else {
+        let Some(first) = self.pop() else {
             return;
         };
         // The thread that was woken last runs next, but several run in their order.
-        match self.first.is_null() {
-            true => waker.wake(),
-            false => {
-                let mut waker = Some(waker);
-                // SAFETY: it reads and writes nodes, and moves their wakers out.
-                unsafe { wake_all(|| waker.take().or_else(|| self.end_first())) };
+        if self.first.is_null() {
+            if let Some(waker) = first.waker() {
+                waker.wake_by_ref();
             }
+            return first.mark_woken();
         }
+        let (mut former, mut next) = (None::<&Node>, Some(first));
+        let wakers = || loop {
+            if let Some(former) = former.take() {
+                former.mark_woken();
+            }
+            let node = next.take().or_else(|| self.pop())?;
+            former = Some(node);
+            if let Some(waker) = node.waker() {
+                return Some(waker);
+            }
+        };
+        // SAFETY: it reads and writes nodes; a waker is valid until its node is marked.
+        unsafe { wake_all(wakers) };
     }
 }

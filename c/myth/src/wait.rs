@@ -4,6 +4,7 @@
 //! wait ([`crate::runtime::end`]): the wait then unwinds as far as the function that C has called, which ends the
 //! thread ([`crate::guard`]).
 
+#![allow(unsafe_code)]
 #![cfg_attr(
     all(loom, test),
     allow(unused_imports, reason = "the threads of models wait otherwise")
@@ -11,7 +12,8 @@
 
 use std::{
     future::poll_fn,
-    task::{Context, Poll, Waker},
+    mem,
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -21,7 +23,6 @@ use crate::{
     queue::{Node, Queue},
     runtime,
     saved::across,
-    sys::spin,
 };
 
 /// How a wait with a deadline ended.
@@ -44,20 +45,32 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     })
 }
 
-/// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait. Waits
-/// until the node is woken.
-pub(crate) fn wait_in(queue: &Queue, node: &Node, enqueue: impl FnOnce(&Node) -> bool) {
-    let mut node = Enqueued {
+/// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait; it waits
+/// for nothing itself. Waits until the node is woken.
+pub(crate) fn wait_in(queue: &Queue, node: &Node, mut enqueue: impl FnMut(&Node) -> bool) {
+    let mut enqueued = Enqueued {
         queue,
         node,
         is_in_queue: false,
     };
-    let mut enqueue = Some(enqueue);
     #[cfg(not(all(loom, test)))]
-    if across(|| wait_until(|waker| node.is_over(waker, &mut enqueue))) {
-        return;
+    if across(|| {
+        wait_until(
+            |waker| {
+                // SAFETY: *lent*: it is the waker of the job in whose frames the node is.
+                unsafe { node.lend_waker(waker) };
+                enqueued.is_in_queue = enqueue(node);
+                // The wake may come before the end of this call, and is not lost.
+                enqueued.is_in_queue
+            },
+            || node.is_woken(),
+        )
+    }) {
+        // The node is in no queue.
+        return mem::forget(enqueued);
     }
-    wait(poll_fn(|cx| node.poll(cx, &mut enqueue)));
+    let mut begins = true;
+    wait(poll_fn(|cx| enqueued.poll(cx, &mut begins, &mut enqueue)));
 }
 
 /// As [`wait_in`], until `deadline` at the latest. None: no deadline.
@@ -65,7 +78,7 @@ pub(crate) fn wait_in_until(
     queue: &Queue,
     node: &Node,
     deadline: Option<Instant>,
-    enqueue: impl FnOnce(&Node) -> bool,
+    enqueue: impl FnMut(&Node) -> bool,
 ) -> Ended {
     let Some(deadline) = deadline else {
         wait_in(queue, node, enqueue);
@@ -89,9 +102,9 @@ pub(crate) fn sleep(duration: Duration) {
     wait(async move { weald_kernel::sleep(duration).await });
 }
 
-async fn woken(mut node: Enqueued<'_>, enqueue: impl FnOnce(&Node) -> bool) {
-    let mut enqueue = Some(enqueue);
-    poll_fn(|cx| node.poll(cx, &mut enqueue)).await;
+async fn woken(mut node: Enqueued<'_>, mut enqueue: impl FnMut(&Node) -> bool) {
+    let mut begins = true;
+    poll_fn(|cx| node.poll(cx, &mut begins, &mut enqueue)).await;
 }
 
 /// A node that may be in a queue. When it is dropped, it is in none: it takes itself out, or waits for whoever has.
@@ -102,23 +115,22 @@ struct Enqueued<'a> {
 }
 
 impl Enqueued<'_> {
-    /// Whether the wait is over. The first call makes the node ready for `waker`, and calls `enqueue`.
-    fn is_over(&mut self, waker: &Waker, enqueue: &mut Option<impl FnOnce(&Node) -> bool>) -> bool {
-        let Some(enqueue) = enqueue.take() else {
-            return self.node.is_woken();
-        };
-        self.node.set_waker(waker);
-        self.is_in_queue = enqueue(self.node);
-        // The wake may come before the end of this call, and is not lost.
-        !self.is_in_queue
-    }
-
+    /// The first poll, which `begins`, calls `enqueue`.
     fn poll(
         &mut self,
         cx: &Context<'_>,
-        enqueue: &mut Option<impl FnOnce(&Node) -> bool>,
+        begins: &mut bool,
+        enqueue: &mut impl FnMut(&Node) -> bool,
     ) -> Poll<()> {
-        match self.is_over(cx.waker(), enqueue) {
+        let is_over = match mem::take(begins) {
+            false => self.node.is_woken(),
+            true => {
+                self.node.set_waker(cx.waker());
+                self.is_in_queue = enqueue(self.node);
+                !self.is_in_queue
+            }
+        };
+        match is_over {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
@@ -130,11 +142,6 @@ impl Drop for Enqueued<'_> {
         if !self.is_in_queue || self.node.is_woken() || self.queue.lock().remove(self.node) {
             return;
         }
-        // Whoever has taken it wakes it, behind those that were taken with it: after a few instructions for each, or
-        // after user code (a waker of others, what the last reference to a job drops). If that one waits for this
-        // worker, the monitor retakes the worker.
-        while !self.node.is_woken() {
-            spin();
-        }
+        self.node.until_woken();
     }
 }

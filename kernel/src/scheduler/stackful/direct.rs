@@ -39,7 +39,7 @@ use crate::{
             stack_context::{StackContext, StackKind},
         },
         workers::{
-            context::{self, Context, PollNotes},
+            context::{self, Context, Left, PollNotes},
             run,
         },
     },
@@ -50,22 +50,17 @@ impl Context {
     /// The fiber of `job`, whose stack is `leaving`, is about to be suspended. If a direct switch to another fiber is
     /// possible, parks or queues `job`, begins the run of the other, and returns where that resumes.
     #[inline(always)]
-    pub(crate) fn switch_directly(
-        &self,
-        leaving: &StackContext,
-        job: JobPtr,
-    ) -> Option<&StackContext> {
-        let cx = self;
-        let budget = cx.direct_budget()?;
-        let pinned = cx.pinned_here()?;
+    pub(crate) fn begin_next(&self, leaving: &StackContext, job: JobPtr) -> Option<&StackContext> {
+        let budget = self.direct_budget()?;
+        let pinned = self.pinned_here()?;
         // Not before its first wait, at whose end the loop pins it; and neither from nor to one that migrates, whose
         // pin ends when it resumes: `take_care` tells by the pin whether the one that came back has ended.
-        let is_pinned = std::ptr::eq(leaving.pinned(), pinned) && !leaving.migrates.get();
-        if !is_pinned || cx.noted().needs_care() {
+        let is_pinned = ptr::eq(leaving.pinned(), pinned) && !leaving.migrates.get();
+        if !is_pinned || self.noted().needs_care() {
             return None;
         }
         let (_, fiber) = next_fiber(pinned)?;
-        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        let ((worker, lease), shared) = (self.worker()?, self.shared()?);
         // SAFETY: *owner*: the worker of this thread's context.
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
         let next = core.take_pinned_in_row(pinned, shared.config.next_slot_runs)?;
@@ -73,10 +68,10 @@ impl Context {
         // The lock before the park, as in `WorkerLoop::run_from`.
         drop(core);
         // SAFETY: one runner: the caller runs the job, and gives up its right here.
-        run::park(cx, unsafe { Runnable::new(job) });
+        run::park(self, unsafe { Runnable::new(job) });
         // A run is an operation where the coarseness of the work is measured.
         unit::with(Unit::count_free);
-        run::begin(cx, &next, budget);
+        run::begin(self, &next, budget);
         // The loop sees that the job was cancelled where it polls; a fiber sees it in its own code.
         let _answer = next.header().state.start();
         fiber.caller.set(leaving.caller.get());
@@ -89,18 +84,21 @@ impl Context {
     /// and returns the two stacks.
     #[inline(always)]
     pub(crate) fn yield_directly(&self, job: JobPtr) -> Option<(&StackContext, &StackContext)> {
-        let cx = self;
-        let budget = cx.direct_budget()?;
-        let pinned = cx.pinned_here()?;
         // SAFETY: at the top ([`StackContext`]): the caller runs on it.
-        let leaving = unsafe { cx.stack_context().as_ref() }?;
+        let leaving = unsafe { self.stack_context().as_ref() }?;
+        let pinned = self.pinned_here()?;
         // A fiber that migrates is pinned only while it is suspended.
-        let is_pinned = leaving.kind == StackKind::Fiber && std::ptr::eq(leaving.pinned(), pinned);
-        if !is_pinned || !cx.noted().leaves_nothing() || !cx.has_no_notes() || cx.is_panicking() {
+        let is_pinned = leaving.kind == StackKind::Fiber && ptr::eq(leaving.pinned(), pinned);
+        if !is_pinned
+            || !self.noted().leaves_nothing()
+            || !self.has_no_notes()
+            || self.is_panicking()
+        {
             return None;
         }
+        let budget = self.direct_budget()?;
         let (next, fiber) = next_fiber(pinned)?;
-        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        let ((worker, lease), shared) = (self.worker()?, self.shared()?);
         // SAFETY: *owner*: the worker of this thread's context.
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
         if !core.count_pinned_in_row(pinned, shared.config.next_slot_runs) {
@@ -116,7 +114,7 @@ impl Context {
         unit::with(Unit::count_free);
         // SAFETY: this thread has the job's right to run.
         let header = unsafe { next.header() };
-        cx.begin_run(next, budget);
+        self.begin_run(next, budget);
         header.set_waits_for(0);
         // As above.
         let _answer = header.state.start();
@@ -126,24 +124,23 @@ impl Context {
         Some((leaving, fiber))
     }
 
-    /// As [`switch_directly`](Context::switch_directly), from a fiber that migrates to the next job of the worker, if
-    /// that is another one, and nothing is pinned here. The fiber that resumes parks or queues `job`, as `noted` says.
-    /// The caller uses what is returned to switch to it, and not afterwards.
+    /// As [`begin_next`](Context::begin_next), from a fiber that migrates to the next job of the worker, if that is
+    /// another one, and nothing is pinned here. The fiber that resumes parks or queues the one that is `left`. The
+    /// caller uses what is returned to switch to it, and not afterwards.
     #[inline(always)]
-    pub(crate) fn switch_migrating(
+    fn begin_next_migrating(
         &self,
         leaving: &StackContext,
-        (job, noted): (JobPtr, PollNotes),
+        left: Left,
     ) -> Option<&'static StackContext> {
-        let cx = self;
-        let budget = cx.direct_budget()?;
-        let pinned = cx.pinned_here()?;
+        let budget = self.direct_budget()?;
+        let pinned = self.pinned_here()?;
         // SAFETY: the caller runs the job.
-        let bits = unsafe { job.header() }.body_bits();
-        if !is_migrating(bits) || noted.needs_care() {
+        let bits = unsafe { left.job.header() }.body_bits();
+        if !is_migrating(bits) || left.noted.needs_care() {
             return None;
         }
-        let ((worker, lease), shared) = (cx.worker()?, cx.shared()?);
+        let ((worker, lease), shared) = (self.worker()?, self.shared()?);
         // SAFETY: *owner*: the worker of this thread's context.
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
         let (next, fiber) =
@@ -152,48 +149,57 @@ impl Context {
         drop(core);
         // A run is an operation where the coarseness of the work is measured.
         unit::with(Unit::count_free);
-        run::begin(cx, &next, budget);
-        // As in `switch_directly`.
+        run::begin(self, &next, budget);
+        // As in `begin_next`.
         let _answer = next.header().state.start();
-        // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now. It is
-        // there until its code ends, and so for as long as the caller uses it.
+        // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now. The
+        // reference is `'static` because no lifetime fits: the stack is there until its code ends, which it cannot
+        // before the caller has switched to it, the last use.
         let fiber = unsafe { fiber.as_ref() };
         fiber.caller.set(leaving.caller.get());
-        cx.leave(job, noted);
+        self.leave(left);
         next.into_ptr();
         Some(fiber)
     }
 
-    /// As [`yield_directly`](Context::yield_directly), for a fiber that migrates. Returns the two stacks: the caller's
-    /// own, and that of [`switch_migrating`](Context::switch_migrating).
-    #[inline(always)]
-    pub(crate) fn yield_migrating(
-        &self,
-        job: JobPtr,
-    ) -> Option<(&'static StackContext, &'static StackContext)> {
-        let cx = self;
-        // SAFETY: at the top ([`StackContext`]): the caller runs on it.
-        let leaving = unsafe { cx.stack_context().as_ref() }?;
-        let noted = cx.noted();
-        let has_notes = !noted.leaves_nothing() || !cx.has_no_notes() || cx.is_panicking();
-        if leaving.kind != StackKind::Fiber || has_notes {
-            return None;
-        }
-        let next = cx.switch_migrating(leaving, (job, PollNotes::of_yield()))?;
-        // Its last wait may have been on a segment.
-        leaving.suspends_itself();
-        Some((leaving, next))
-    }
-
-    /// [`switch_migrating`](Context::switch_migrating) in a frame of its own: the way of a fiber that does not migrate
-    /// stays short.
+    /// [`begin_next_migrating`](Context::begin_next_migrating) in a frame of its own: the way of a fiber that does not
+    /// migrate stays short.
     #[inline(never)]
-    pub(crate) fn next_migrating(
+    pub(crate) fn begin_next_migrating_apart(
         &self,
         leaving: &StackContext,
         job: JobPtr,
     ) -> Option<&'static StackContext> {
-        self.switch_migrating(leaving, (job, self.noted()))
+        let noted = self.noted();
+        self.begin_next_migrating(leaving, Left { job, noted })
+    }
+
+    /// Switches from `own`, the stack of a fiber that migrates and on which the thread runs, to the next fiber that
+    /// migrates, and returns when `own` resumes, perhaps on another thread. False if there is none: the fiber still
+    /// runs, and at most the first job of the ring has come to the next slot (`WorkerCore::take_fitting_in_row`).
+    // Inlined into frames that read a thread-local only before it.
+    #[inline(always)]
+    pub(crate) fn switch_to_next_migrating(&self, own: &StackContext, left: Left) -> bool {
+        let Some(next) = self.begin_next_migrating(own, left) else {
+            return false;
+        };
+        // Its last wait may have been on a segment.
+        own.suspends_itself();
+        let onto = Onto::Ours(next.newest().stack());
+        // SAFETY: *its stack* ([`fiber`](super::fiber)): the next fiber is suspended there, and the job's next run
+        // resumes here.
+        unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
+        resumed(own);
+        true
+    }
+
+    /// The stack of the running fiber, if it migrates and has nothing to restore after a suspension except that the
+    /// thread runs on that stack.
+    #[inline(always)]
+    pub(crate) fn plain_migrating(&self) -> Option<&'static StackContext> {
+        // SAFETY: at the top ([`StackContext`]): the caller runs on it. What migrates is a fiber's own stack.
+        let own = unsafe { self.stack_context().as_ref() }?;
+        (own.migrates.get() && self.has_no_notes()).then_some(own)
     }
 
     /// Parks or queues the fiber that has just switched to the running one. The first that a stack does on which a
@@ -202,48 +208,50 @@ impl Context {
     // address of that of the OS thread on which it was suspended.
     #[inline(never)]
     pub(crate) fn settle_left(&self) {
-        if let Some((job, noted)) = self.take_left() {
+        self.settle();
+    }
+
+    #[inline(always)]
+    fn settle(&self) {
+        if let Some(left) = self.take_left() {
             // SAFETY: one runner: that fiber gave up its right to run.
-            run::park_noted(self, unsafe { Runnable::new(job) }, noted);
+            run::park_noted(self, unsafe { Runnable::new(left.job) }, left.noted);
         }
     }
 
     /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if
-    /// the fiber migrates, has nothing to restore afterwards except that the thread runs on its stack, and a direct
-    /// switch is possible. `before`: as there. False elsewhere: the fiber still runs, and at most the first job of the
-    /// ring has come to the next slot (`WorkerCore::take_fitting_in_row`). After it the caller may be on another
-    /// thread.
+    /// the fiber migrates, has nothing else to restore afterwards, and a direct switch is possible. `before`: as
+    /// there. False elsewhere, as of [`switch_to_next_migrating`](Context::switch_to_next_migrating). After it the
+    /// caller may be on another thread.
     #[inline(always)]
     pub(crate) fn suspend_if_migrating(
         &self,
         own: &StackContext,
         (job, before): (JobPtr, PollNotes),
     ) -> bool {
-        own.migrates.get() && !before.waits() && suspend_migrating(own, job)
+        own.migrates.get() && !before.waits() && suspend_migrating(job)
     }
+}
+
+/// The stack of a fiber that migrates has resumed, perhaps on another thread: see [`settle_left`](Context::settle_left).
+// In a frame of its own, as that.
+#[inline(never)]
+fn resumed(own: &StackContext) {
+    let cx = context::here();
+    cx.set_stack_context(own);
+    cx.settle();
 }
 
 /// See [`suspend_if_migrating`](Context::suspend_if_migrating).
 // Not inlined: it resumes on another thread.
 #[inline(never)]
-fn suspend_migrating(own: &StackContext, job: JobPtr) -> bool {
+fn suspend_migrating(job: JobPtr) -> bool {
     let cx = context::here();
-    if !cx.has_no_notes() || !ptr::eq(cx.stack_context(), own) {
-        return false;
-    }
-    let Some(next) = cx.switch_migrating(own, (job, cx.noted())) else {
+    let Some(own) = cx.plain_migrating() else {
         return false;
     };
-    own.suspends_itself();
-    let onto = Onto::Ours(next.newest().stack());
-    // SAFETY: *its stack* ([`fiber`](super::fiber)): the next fiber is suspended there, and the job's next run resumes
-    // here.
-    unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
-    // Perhaps another thread's.
-    let cx = context::again();
-    cx.set_stack_context(own);
-    cx.settle_left();
-    true
+    let noted = cx.noted();
+    cx.switch_to_next_migrating(own, Left { job, noted })
 }
 
 /// Whether a job with these bits is a fiber that has waited, and that any thread may resume.

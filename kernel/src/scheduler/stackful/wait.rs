@@ -38,7 +38,7 @@ use std::{
 pub use in_place::wait_until;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
-pub use yields::yield_with_stack;
+pub use yields::{yield_to_next_fiber, yield_with_stack};
 
 use crate::{
     FEATURES,

@@ -12,7 +12,9 @@ mod poll_notes;
 mod stacks;
 mod work;
 
-pub(crate) use crate::scheduler::workers::context::{nested_run::OuterRun, poll_notes::PollNotes};
+pub(crate) use crate::scheduler::workers::context::{
+    nested_run::OuterRun, poll_notes::PollNotes, stacks::Left,
+};
 
 use std::{
     arch::asm,
@@ -87,10 +89,7 @@ pub(crate) struct Context {
     abandoned: Cell<Option<Stack>>,
     /// See [`direct_budget`](Context::direct_budget).
     direct_budget: Cell<u32>,
-    /// The fiber that has just switched to another one, and is still to be parked or queued; and what its poll had
-    /// noted.
-    left: Cell<Option<JobPtr>>,
-    left_noted: Cell<PollNotes>,
+    left: Cell<Option<Left>>,
     /// See [`set_given_away`](Context::set_given_away).
     given_away: Cell<bool>,
 }
@@ -131,7 +130,6 @@ thread_local! {
             abandoned: Cell::new(None),
             direct_budget: Cell::new(0),
             left: Cell::new(None),
-            left_noted: Cell::new(PollNotes::NOTHING),
             given_away: Cell::new(false),
         }
     };

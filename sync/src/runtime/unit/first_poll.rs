@@ -99,8 +99,15 @@ impl Unit {
     /// before.
     #[inline(always)]
     pub(crate) fn begin_first_poll(&self) -> Option<(ManuallyDrop<Waker>, u8)> {
-        let (id, before) = (self.id(), self.notes.get());
-        let is_common = id != 0 && self.obstacles.get() == 0 && before & !notes::YIELDED == 0;
+        let waker = self.waker_of_first_poll()?;
+        Some((waker, self.notes.replace(notes::WAITS)))
+    }
+
+    /// The unit's waker, if nothing stands in the way of a first poll. For runtimes: nothing is noted.
+    #[inline(always)]
+    pub fn waker_of_first_poll(&self) -> Option<ManuallyDrop<Waker>> {
+        let (id, notes) = (self.id(), self.notes.get());
+        let is_common = id != 0 && self.obstacles.get() == 0 && notes & !notes::YIELDED == 0;
         if !is_common || thread::panicking() {
             return None;
         }
@@ -112,10 +119,9 @@ impl Unit {
         if unsafe { &*word }.load(Ordering::Acquire) & CANCELLED != 0 {
             return None;
         }
-        self.notes.set(notes::WAITS);
         // SAFETY: the runtime's promise: its wakers have these data and functions. It is borrowed, and not dropped.
         let waker = unsafe { Waker::from_raw(RawWaker::new(word.cast(), wakers)) };
-        Some((ManuallyDrop::new(waker), before))
+        Some(ManuallyDrop::new(waker))
     }
 
     /// The poll has ended the wait. False if the runtime must be told, because it noted something.

@@ -1,5 +1,14 @@
 //! A wait with the stack without a future, for units whose waits end when a word in their own frame says so: those of
-//! the interface for C. Otherwise it is as any [first poll](super::first_poll), and the polls behind it.
+//! the C face.
+//!
+//! The common wait of a fiber that migrates notes nothing: it asks beside the unit whether anything stands in its way
+//! ([`Unit::waker_of_first_poll`]), and suspends its stack by a direct switch. What is not common goes on as behind a
+//! [first poll](super::first_poll).
+//!
+//! The frame of such a wait goes on with another OS thread. So nothing in it reads a thread-local: each step that does
+//! is a function that is not inlined.
+
+#![allow(unsafe_code)]
 
 use std::{
     future::poll_fn,
@@ -9,54 +18,119 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::{first_poll, wait_on};
-use crate::scheduler::workers::context;
+use weald_sync::unit::{self, Unit};
 
-/// Waits with the stack of the running job until `is_over` is true. It is called with the job's waker, at first and
-/// again when the job was woken. False, before any call, where the job must wait in another way, and outside of jobs.
+use super::{first_poll, unwind_if_cancelled, wait_on};
+use crate::scheduler::workers::context::{self, Left, PollNotes};
+
+/// Calls `enqueue` with the running job's waker. If it returns true, waits with the stack of the job until `is_over`,
+/// which is asked when the job was woken. `enqueue` does not wait. A copy of the waker needs no count for as long as
+/// the calling code of the job has not ended. False, before any call, where the job must wait in another way, and
+/// outside of jobs.
 ///
 /// # Panics
 /// Does not return to a job that is cancelled: its stack is unwound.
+#[inline]
 #[track_caller]
-pub fn wait_until(mut is_over: impl FnMut(&Waker) -> bool) -> bool {
-    let Some(first) = first_poll::begin() else {
+pub fn wait_until(mut enqueue: impl FnMut(&Waker) -> bool, is_over: impl Fn() -> bool) -> bool {
+    match begin(&mut enqueue) {
+        Begun::Refused => return false,
+        Begun::Over => return true,
+        Begun::Waits => {}
+    }
+    let site = Location::caller();
+    loop {
+        if !suspend(site) {
+            wait_in_general(&is_over, site);
+            return true;
+        }
+        if is_over() {
+            return true;
+        }
+    }
+}
+
+/// How a wait has begun.
+enum Begun {
+    /// The job must wait in another way.
+    Refused,
+    /// It need not wait.
+    Over,
+    /// It waits to be woken.
+    Waits,
+}
+
+#[inline(never)]
+fn begin(enqueue: &mut impl FnMut(&Waker) -> bool) -> Begun {
+    match unit::with(Unit::waker_of_first_poll) {
+        None => Begun::Refused,
+        Some(waker) if enqueue(&waker) => Begun::Waits,
+        Some(_) => Begun::Over,
+    }
+}
+
+/// Suspends the stack until the job is woken, if that is a fiber that migrates and a direct switch is possible. False
+/// elsewhere: nothing is suspended then.
+// Not inlined: it resumes on another thread.
+#[inline(never)]
+fn suspend(site: &'static Location<'static>) -> bool {
+    let mut cx = context::here();
+    let Some(job) = cx.job() else {
         return false;
     };
-    let (waker, mut begun) = (first.waker, Begun(first.notes));
-    while !ask(&mut is_over, &waker) {
-        if !first_poll::suspend(&mut begun.0, Location::caller()) {
-            wait_in_general(is_over, begun);
-            break;
-        }
+    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
+    let header = unsafe { job.header() };
+    header.note_site(site);
+    if header.extensions.tell_that_it_takes_long() {
+        // What was told is user code, which may have waited, and a fiber may have migrated meanwhile.
+        cx = context::again();
+    }
+    if let Some(shared) = cx.shared() {
+        shared.process.assert_here();
+    }
+    let Some(own) = cx.plain_migrating().filter(|_| cx.noted().leaves_nothing()) else {
+        return false;
+    };
+    let left = Left {
+        job,
+        noted: PollNotes::NOTHING,
+    };
+    if !cx.switch_to_next_migrating(own, left) {
+        return false;
+    }
+    if header.state.is_cancelled() {
+        unwind_if_cancelled(header);
     }
     true
 }
 
-/// In a frame of its own, as a poll is: nothing that depends on the thread stays in a register over a switch.
+/// The rest of a wait of which no stack was suspended, or that goes on otherwise.
 #[inline(never)]
-fn ask(is_over: &mut impl FnMut(&Waker) -> bool, waker: &Waker) -> bool {
-    is_over(waker)
-}
-
-/// [`wait_until`] behind calls that have not ended it, where the stack was not suspended.
-#[cold]
-fn wait_in_general(mut is_over: impl FnMut(&Waker) -> bool, begun: Begun) {
-    let Begun(notes) = *ManuallyDrop::new(begun);
+fn wait_in_general(is_over: &impl Fn() -> bool, site: &'static Location<'static>) {
+    let mut begun = None;
+    if let Some(first) = first_poll::begin() {
+        let mut notes = Notes(first.notes);
+        while first_poll::suspend(&mut notes.0, site) {
+            if is_over() {
+                return;
+            }
+        }
+        begun = Some(ManuallyDrop::new(notes).0);
+    }
     let Some(job) = context::again().job() else {
-        unreachable!("only a job has a first poll")
+        unreachable!("what has begun to wait is a job")
     };
-    let over = poll_fn(|cx| match is_over(cx.waker()) {
+    let over = poll_fn(|_| match is_over() {
         true => Poll::Ready(()),
         false => Poll::Pending,
     });
-    wait_on(job, pin!(over), Some(notes));
+    wait_on(job, pin!(over), begun);
 }
 
-/// A wait that has begun, and ends with this. Its notes.
-struct Begun(u8);
+/// A wait that has begun as a first poll, and ends with this. Its notes.
+struct Notes(u8);
 
-impl Drop for Begun {
-    #[inline]
+impl Drop for Notes {
     fn drop(&mut self) {
         first_poll::end(self.0);
     }

@@ -11,7 +11,10 @@ use std::thread;
 use super::{SavedFlags, block::block_in_place, may_suspend, unwind_if_cancelled};
 use crate::{
     job::{JobPtr, body_bit},
-    scheduler::{stackful::stack_context, workers::context},
+    scheduler::{
+        stackful::stack_context,
+        workers::context::{self, Context, Left, PollNotes},
+    },
     stack::{self, Onto},
 };
 
@@ -26,13 +29,31 @@ use crate::{
 pub fn yield_with_stack() -> bool {
     let cx = context::here();
     let Some(job) = cx.job() else { return false };
+    if !yield_directly(cx, job) {
+        yield_in_general(job);
+    }
+    true
+}
+
+/// As [`yield_with_stack`], if the next job of the caller's worker, or the next one that is pinned to its OS thread, is
+/// a fiber to which the caller can switch. False elsewhere: then the caller has not yielded.
+///
+/// # Panics
+/// As [`yield_with_stack`].
+// Not inlined, as above.
+#[inline(never)]
+pub fn yield_to_next_fiber() -> bool {
+    let cx = context::here();
+    cx.job().is_some_and(|job| yield_directly(cx, job))
+}
+
+/// Yields by a direct switch. False if there can be none.
+#[inline(always)]
+fn yield_directly(cx: &Context, job: JobPtr) -> bool {
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     let header = unsafe { job.header() };
     let Some((own, next)) = cx.yield_directly(job) else {
-        if header.body_bits() & body_bit::MIGRATING == 0 || !yield_migrating(job) {
-            yield_in_general(job);
-        }
-        return true;
+        return header.body_bits() & body_bit::MIGRATING != 0 && yield_migrating(job);
     };
     let onto = Onto::Ours(next.newest().stack());
     // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): the next fiber is suspended there, and the
@@ -44,22 +65,27 @@ pub fn yield_with_stack() -> bool {
     true
 }
 
-/// [`yield_with_stack`] of a fiber that migrates, as a direct switch. False if there can be none: the fiber still runs,
-/// and at most the first job of the ring has come to the next slot.
+/// [`yield_with_stack`] of a fiber that migrates, as a direct switch. False if there can be none, as of
+/// [`switch_to_next_migrating`](Context::switch_to_next_migrating).
+// Not inlined: it resumes on another thread.
 #[inline(never)]
 fn yield_migrating(job: JobPtr) -> bool {
-    let Some((own, next)) = context::here().yield_migrating(job) else {
+    let cx = context::here();
+    let Some(own) = cx.plain_migrating() else {
         return false;
     };
-    let onto = Onto::Ours(next.newest().stack());
+    if !cx.noted().leaves_nothing() || cx.is_panicking() {
+        return false;
+    }
+    let noted = PollNotes::of_yield();
+    if !cx.switch_to_next_migrating(own, Left { job, noted }) {
+        return false;
+    }
     // SAFETY: as in `yield_with_stack`.
-    unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
-    // Perhaps another thread's.
-    let cx = context::again();
-    cx.set_stack_context(own);
-    cx.settle_left();
-    // SAFETY: as in `yield_with_stack`.
-    unwind_if_cancelled(unsafe { job.header() });
+    let header = unsafe { job.header() };
+    if header.state.is_cancelled() {
+        unwind_if_cancelled(header);
+    }
     true
 }
 

@@ -11,6 +11,14 @@ use crate::{
     stack::{self, Claim, Stack, StackError},
 };
 
+/// A fiber that has switched to another one, and is still to be parked or queued.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) job: JobPtr,
+    /// What its poll had noted.
+    pub(crate) noted: PollNotes,
+}
+
 impl Context {
     /// The stack of ours on which the thread runs; null on its own.
     #[inline(always)]
@@ -53,20 +61,22 @@ impl Context {
         self.given_away.replace(given_away)
     }
 
-    /// The running fiber, which migrates and is `job`, is about to switch to another one, which parks it, or queues it,
-    /// as `noted` says.
+    /// The running fiber, which migrates, is about to switch to another one, which parks or queues it. The one before
+    /// it was settled when the running one resumed.
     #[inline(always)]
-    pub(crate) fn leave(&self, job: JobPtr, noted: PollNotes) {
+    pub(crate) fn leave(&self, left: Left) {
+        debug_assert!(
+            self.left.get().is_none(),
+            "each resumed fiber settles first"
+        );
         self.given_away.set(true);
-        self.left_noted.set(noted);
-        self.left.set(Some(job));
+        self.left.set(Some(left));
     }
 
-    /// The fiber that has just switched to the running one, if that is still to be parked or queued, and what its poll
-    /// had noted.
+    /// The fiber that has just switched to the running one, if that is still to be parked or queued.
     #[inline(always)]
-    pub(crate) fn take_left(&self) -> Option<(JobPtr, PollNotes)> {
-        self.left.take().map(|job| (job, self.left_noted.get()))
+    pub(crate) fn take_left(&self) -> Option<Left> {
+        self.left.take()
     }
 
     pub(crate) fn base(&self) -> *const Base<'static> {

@@ -3,48 +3,46 @@
 
 #![allow(unsafe_code)]
 
-use std::{mem, task::Waker};
+use std::task::Waker;
 
-use super::{free_caught, is_of_job, ptr_of, queue_woken};
+use super::{is_of_job, ptr_of, queue_woken};
 use crate::{
-    job::{JobRef, reference::LastRef, runnable::Runnable, transition::Owes},
+    job::{runnable::Runnable, transition::Owes},
     scheduler::workers::{context, ready::publish, worker_core::Behind},
 };
 
 /// What ends a passage of the core.
-enum PassageEnd {
+enum PassageEnd<'a> {
     /// There are no more wakers.
     NoMore,
     /// The overflow queue is full, and went on its way.
     Full,
     /// A waker that wakes no job of the kernel.
-    Foreign(Waker),
+    Foreign(&'a Waker),
     /// A woken job that the worker may not run.
     Elsewhere(Runnable),
-    /// The last reference to a job.
-    Last(LastRef),
     /// The core was not entered.
     Refused,
 }
 
-/// Calls each waker that `next` returns. What wakes jobs that any worker may run puts them behind all others, in this
-/// order.
+/// Wakes by each waker that `next` returns. The jobs that any worker may run go behind all others, in this order. The
+/// wakers are lent, and need no counts: a call of `next` says that the former waker has been used.
 ///
 /// # Safety
-/// `next` runs no user code, calls nothing of the runtime (it neither calls, clones nor drops a waker), and does not
-/// block: the core of the calling thread's worker is entered meanwhile, and must not be entered a second time.
-pub unsafe fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
+/// - Each waker is valid until the next call of `next`. The last call is the one that returns `None`.
+/// - `next` runs no user code, calls nothing of the runtime (it neither calls, clones nor drops a waker), and does not
+///   block: the core of the calling thread's worker is entered meanwhile, and must not be entered a second time.
+pub unsafe fn wake_all<'a>(mut next: impl FnMut() -> Option<&'a Waker>) {
     // This frame is left for user code, in which a fiber migrates: nothing in it reads the thread's context.
     loop {
         // SAFETY: the caller's promise.
         match unsafe { pass(&mut next) } {
             PassageEnd::NoMore => return,
             PassageEnd::Full => {}
-            PassageEnd::Foreign(waker) => waker.wake(),
+            PassageEnd::Foreign(waker) => waker.wake_by_ref(),
             PassageEnd::Elsewhere(woken) => queue_woken(woken),
-            PassageEnd::Last(last) => free_caught(last),
             PassageEnd::Refused => match next() {
-                Some(waker) => waker.wake(),
+                Some(waker) => waker.wake_by_ref(),
                 None => return,
             },
         }
@@ -57,7 +55,7 @@ pub unsafe fn wake_all(mut next: impl FnMut() -> Option<Waker>) {
 /// As [`wake_all`].
 // In a frame of its own: behind it there may be user code, in which a fiber migrates.
 #[inline(never)]
-unsafe fn pass(next: &mut impl FnMut() -> Option<Waker>) -> PassageEnd {
+unsafe fn pass<'a>(next: &mut impl FnMut() -> Option<&'a Waker>) -> PassageEnd<'a> {
     let cx = context::here();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
         return PassageEnd::Refused;
@@ -75,24 +73,19 @@ unsafe fn pass(next: &mut impl FnMut() -> Option<Waker>) -> PassageEnd {
         let Some(waker) = next() else {
             break PassageEnd::NoMore;
         };
-        if !is_of_job(&waker) {
+        if !is_of_job(waker) {
             break PassageEnd::Foreign(waker);
         }
-        // SAFETY: the waker's count is given to the reference.
-        let job = unsafe { JobRef::from_ptr(ptr_of(waker.data())) };
-        mem::forget(waker);
-        if job.header().state.wake() == Owes::Schedule {
+        let job = ptr_of(waker.data());
+        // SAFETY: the waker is valid, so its job is alive.
+        if unsafe { job.header() }.state.wake() == Owes::Schedule {
             // SAFETY: the state just granted it.
-            let woken = unsafe { Runnable::new(job.ptr()) };
-            // A job with a right to run has a count of its own.
-            mem::forget(job.give_up());
+            let woken = unsafe { Runnable::new(job) };
             if !woken.header().runs_anywhere() || woken.header().runtime() != shared.id() {
                 break PassageEnd::Elsewhere(woken);
             }
             has_pushed = true;
             full = core.push_last(woken.into_ptr(), behind);
-        } else if let Some(last) = job.give_up() {
-            break PassageEnd::Last(last);
         }
     };
     drop(core);
