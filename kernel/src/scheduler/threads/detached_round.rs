@@ -14,7 +14,9 @@ use crate::{
     scheduler::{
         threads::{
             detached_run::{Cause, Overdue, Round, RunningCode},
-            held_up, quarantine,
+            held_up,
+            job_kind::CurrentWork,
+            quarantine,
             serve::{self, NoQuarantineThread},
             suspect_records::record::LongRun,
         },
@@ -45,6 +47,10 @@ pub(super) fn run(shared: &Arc<Shared>) {
         }
         if is_excused_by_fork(shared, overdue) {
             shared.detached.is_in_fork(&overdue.job);
+            if overdue.cause == Cause::Quarantined {
+                // It may be half of all the work of its fork, so its end is not awaited.
+                shared.suspects.trust(CurrentWork::of(job));
+            }
             continue;
         }
         let retake = match overdue.cause {

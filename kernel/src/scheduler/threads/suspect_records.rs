@@ -171,9 +171,18 @@ impl Records {
 
     /// The rank of `job`, which does `work` and is put into quarantine.
     pub(super) fn rank(&mut self, job: &Header, work: CurrentWork) -> Rank {
-        match self.are_all_suspect() && !self.is_suspect(work.kind()) {
-            true => self.trials.rank(job, work),
-            false => Rank::Last,
+        if !self.are_all_suspect() {
+            return Rank::Last;
+        }
+        if job.is_part() {
+            // The job that has forked it waits for it, so it must not wait for the end of what blocks. Thieves take no
+            // more parts than there is room for.
+            self.trials.enter_part(work.code);
+            return Rank::Tried;
+        }
+        match self.is_suspect(work.kind()) {
+            true => Rank::Last,
+            false => self.trials.rank(job, work),
         }
     }
 

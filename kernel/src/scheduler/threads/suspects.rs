@@ -306,4 +306,4 @@ impl KnownSuspects {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(super) mod tests;

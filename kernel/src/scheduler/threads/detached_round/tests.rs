@@ -2,16 +2,55 @@
 
 use super::*;
 use crate::{
-    job::testing,
+    job::{body_bit, testing},
     scheduler::{
         threads::{
             detached_run::{Activity, DetachedRun, ListedRun},
             senders::Sends,
+            suspects::tests::{of_code, offenders},
         },
         workers::config::Config,
     },
     timer::clock::ClockKind,
 };
+
+fn run_of(job: JobRef) -> DetachedRun {
+    DetachedRun {
+        job,
+        activity: Activity::Compute,
+        cause: Cause::Quarantined,
+        since: Instant::now(),
+        sends: Sends::here(),
+        code: RunningCode::Own,
+    }
+}
+
+/// Without a monitor, as below.
+#[test]
+fn a_part_that_is_tried_and_computes_makes_its_line_trusted_before_it_ends() {
+    let config = Config {
+        workers: 1,
+        stuck_after: Duration::ZERO,
+        ..Config::new()
+    };
+    let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+    for offender in &offenders() {
+        shared
+            .suspects
+            .note_offence(offender.header(), Instant::now());
+    }
+    let part = of_code::<0>();
+    part.header().set_body_bit(body_bit::PART);
+    let is_kept = || {
+        let site = part.header().extensions.site();
+        shared.suspects.include_parts_of(site, false)
+    };
+    assert!(is_kept());
+    shared.detached.add(0, run_of(part.clone()));
+    run(&shared);
+    assert!(!is_kept());
+    shared.detached.end(ListedRun::OfThread(0));
+}
 
 /// Without a monitor: the test runs the rounds.
 #[test]
@@ -22,14 +61,6 @@ fn a_cancelled_job_leaves_the_quarantine_also_while_as_many_compute_there_as_the
         ..Config::new()
     };
     let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
-    let run_of = |job| DetachedRun {
-        job,
-        activity: Activity::Compute,
-        cause: Cause::Quarantined,
-        since: Instant::now(),
-        sends: Sends::here(),
-        code: RunningCode::Own,
-    };
     shared.detached.add(0, run_of(testing::job()));
     let (waiting, cancelled) = (testing::runnable(), testing::runnable());
     shared

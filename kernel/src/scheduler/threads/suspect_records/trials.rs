@@ -48,6 +48,13 @@ impl Trials {
         }
     }
 
+    /// A part of a fork of this code goes into the quarantine, to be tried.
+    pub(super) fn enter_part(&mut self, code: Code) {
+        if self.may_try(code) {
+            self.tried.push(code);
+        }
+    }
+
     /// Whether a job of this code would be tried.
     fn may_try(&self, code: Code) -> bool {
         self.tried.len() < TRIED && !self.tried.contains(&code)

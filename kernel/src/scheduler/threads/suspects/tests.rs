@@ -111,7 +111,7 @@ fn kinds_without_a_family_stand_for_themselves_until_very_many_are_suspect() {
 }
 
 /// A job whose code has this number.
-fn of_code<const CODE: usize>() -> JobRef {
+pub(in crate::scheduler::threads) fn of_code<const CODE: usize>() -> JobRef {
     struct OfCode<const CODE: usize>;
     impl<const CODE: usize> Future for OfCode<CODE> {
         type Output = ();
@@ -125,7 +125,7 @@ fn of_code<const CODE: usize>() -> JobRef {
 }
 
 /// As many offenders as make all jobs suspect.
-fn offenders() -> [JobRef; WIDENING_TO_ALL] {
+pub(in crate::scheduler::threads) fn offenders() -> [JobRef; WIDENING_TO_ALL] {
     macro_rules! jobs_of { ($($code:literal)*) => { [$(of_code::<$code>()),*] } }
     jobs_of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
 }
@@ -243,8 +243,10 @@ fn parts_of_a_line_are_tried_and_trusted_while_all_jobs_are_suspect() {
         family: 0,
         is_known: false,
     };
-    let rank = lock(&suspects.records).rank(of_code::<0>().header(), work);
-    assert_eq!(rank, Rank::Tried);
+    let part = of_code::<0>();
+    part.header().set_body_bit(body_bit::PART);
+    let rank = || lock(&suspects.records).rank(part.header(), work);
+    assert_eq!([rank(), rank()], [Rank::Tried; 2], "two thieves at once");
     assert!(keep(true), "it is being tried");
     suspects.trust(work);
     assert!(!keep(false), "the line is trusted");
