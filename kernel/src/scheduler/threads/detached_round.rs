@@ -234,8 +234,7 @@ fn start_for_quarantine(shared: &Arc<Shared>, wanted: usize) {
 /// the parts of a fork has announced that it does; nor a thread whose worker no spare thread can take; nor one root of
 /// a fork too many.
 pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, now: Instant) {
-    // A part of a fork is no offender: 0025, "Where it does not hold".
-    if is_before_callbacks(job.header()) || job.header().is_part() {
+    if is_before_callbacks(job.header()) {
         return;
     }
     job.header().extensions.tell_that_it_takes_long();
@@ -252,8 +251,7 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
 pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
     let most = left_for_workers(shared).saturating_add(in_waits);
-    // As in `note_offence`.
-    if !job.header().is_part() && shared.detached.announced_exceed(most) {
+    if shared.detached.announced_exceed(most) {
         shared.suspects.note_offence(job.header(), Instant::now());
     }
 }
