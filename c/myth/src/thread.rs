@@ -20,7 +20,8 @@ mod blocks;
 use std::{
     cell::{Cell, UnsafeCell},
     ffi::{c_int, c_void},
-    mem, process, ptr,
+    mem::{self, MaybeUninit},
+    process, ptr,
     sync::atomic::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -31,7 +32,7 @@ use std::{
 
 use weald_kernel::{JoinHandle, Spawn, is_in_job, timeout, with_fiber_word, yield_with_stack};
 
-use blocks::{give_back, new_block};
+use blocks::Spare;
 
 use crate::{
     bind,
@@ -163,6 +164,40 @@ pub(crate) fn settled() -> *const Thread {
 #[inline(never)]
 fn outside() -> *const Thread {
     OUTSIDE.with(ptr::from_ref)
+}
+
+thread_local! {
+    /// The blocks of threads that have ended.
+    static SPARE: Spare<Thread> = const { Spare::new() };
+}
+
+/// A block for a new thread, which `give_back` takes.
+// Not inlined, as `give_back`: the place of the spare ones belongs to the OS thread, and the caller may switch later.
+#[inline(never)]
+fn new_block(state: u32) -> *const Thread {
+    let spare = SPARE.try_with(Spare::take).ok().flatten();
+    let block = spare.unwrap_or_else(|| Box::into_raw(Box::new_uninit()));
+    let thread: *mut Thread = block.cast();
+    // SAFETY: it has room, and nobody uses it.
+    unsafe { thread.write(Thread::new(state)) };
+    thread
+}
+
+/// Ends a block.
+///
+/// # Safety
+/// *Three holds*: nobody uses it any longer.
+#[inline(never)]
+unsafe fn give_back(thread: *const Thread) {
+    // SAFETY: the caller's promise.
+    unsafe { thread.cast_mut().drop_in_place() };
+    let block: *mut MaybeUninit<Thread> = thread.cast_mut().cast();
+    // SAFETY: as above; `new_block` made it.
+    let keep = |spare: &Spare<Thread>| unsafe { spare.keep(block) };
+    if !SPARE.try_with(keep).unwrap_or(false) {
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(block) });
+    }
 }
 
 /// A block, for the code of its thread.

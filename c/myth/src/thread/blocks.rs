@@ -1,97 +1,65 @@
-//! The blocks of threads, of which each OS thread keeps some that have ended for the next ones.
-//!
-//! # Safety
-//! *Three holds*, as in [`super`]. A block in the list has no thread.
+//! Blocks that have ended, of which an OS thread keeps some for the next ones: a list through the blocks.
 
 #![allow(unsafe_code)]
 
 use std::{cell::Cell, mem::MaybeUninit, ptr};
 
-use super::Thread;
-
-/// How many blocks an OS thread keeps for the next threads that it creates.
+/// How many blocks are kept.
 const KEPT: usize = 64;
 
-/// The blocks of threads that have ended, as a list through their first words.
-struct Spare {
-    first: Cell<*mut SpareBlock>,
+/// Blocks without a value. Each begins with the address of the next one.
+pub(super) struct Spare<T> {
+    first: Cell<*mut MaybeUninit<T>>,
     count: Cell<usize>,
 }
 
-/// A block without a thread. In the list, it begins with the address of the next one.
-type SpareBlock = MaybeUninit<Thread>;
-
-const _: () = assert!(align_of::<Thread>() >= align_of::<*mut SpareBlock>());
-
-impl Drop for Spare {
+impl<T> Drop for Spare<T> {
     fn drop(&mut self) {
         while let Some(block) = self.take() {
-            // SAFETY: `new_block` made it; nobody uses it.
+            // SAFETY: `keep` took it over, and it is in the list no more.
             drop(unsafe { Box::from_raw(block) });
         }
     }
 }
 
-impl Spare {
+impl<T> Spare<T> {
+    pub(super) const fn new() -> Spare<T> {
+        const {
+            assert!(align_of::<T>() >= align_of::<usize>() && size_of::<T>() >= size_of::<usize>());
+        }
+        Spare {
+            first: Cell::new(ptr::null_mut()),
+            count: Cell::new(0),
+        }
+    }
+
+    /// A block, which `Box` has made.
     #[inline(always)]
-    fn take(&self) -> Option<*mut SpareBlock> {
+    pub(super) fn take(&self) -> Option<*mut MaybeUninit<T>> {
         let first = self.first.get();
         if first.is_null() {
             return None;
         }
         // SAFETY: `keep` has written it.
-        let next = unsafe { first.cast::<*mut SpareBlock>().read() };
+        let next = unsafe { first.cast::<*mut MaybeUninit<T>>().read() };
         self.first.set(next);
         self.count.set(self.count.get() - 1);
         Some(first)
     }
 
-    /// False if there are enough.
+    /// Keeps a block. False if there are enough.
+    ///
+    /// # Safety
+    /// `Box` has made it, and nobody uses it.
     #[inline(always)]
-    fn keep(&self, block: *mut SpareBlock) -> bool {
+    pub(super) unsafe fn keep(&self, block: *mut MaybeUninit<T>) -> bool {
         let has_room = self.count.get() < KEPT;
         if has_room {
             let next = self.first.replace(block);
-            // SAFETY: nobody uses the block.
-            unsafe { block.cast::<*mut SpareBlock>().write(next) };
+            // SAFETY: the caller's promise; it has room, as `new` asserts.
+            unsafe { block.cast::<*mut MaybeUninit<T>>().write(next) };
             self.count.set(self.count.get() + 1);
         }
         has_room
-    }
-}
-
-thread_local! {
-    static SPARE: Spare = const {
-        Spare {
-            first: Cell::new(ptr::null_mut()),
-            count: Cell::new(0),
-        }
-    };
-}
-
-/// A block for a new thread, which `give_back` takes.
-// Not inlined, as `give_back`: the place of the spare ones belongs to the OS thread, and the caller may switch later.
-#[inline(never)]
-pub(super) fn new_block(state: u32) -> *const Thread {
-    let spare = SPARE.try_with(Spare::take).ok().flatten();
-    let block = spare.unwrap_or_else(|| Box::into_raw(Box::new(SpareBlock::uninit())));
-    let thread: *mut Thread = block.cast();
-    // SAFETY: it has room, and nobody uses it.
-    unsafe { thread.write(Thread::new(state)) };
-    thread
-}
-
-/// Ends a block.
-///
-/// # Safety
-/// *Three holds*: nobody uses it any longer.
-#[inline(never)]
-pub(super) unsafe fn give_back(thread: *const Thread) {
-    // SAFETY: the caller's promise.
-    unsafe { thread.cast_mut().drop_in_place() };
-    let block: *mut SpareBlock = thread.cast_mut().cast();
-    if !SPARE.try_with(|spare| spare.keep(block)).unwrap_or(false) {
-        // SAFETY: as above; `new_block` made it.
-        drop(unsafe { Box::from_raw(block) });
     }
 }

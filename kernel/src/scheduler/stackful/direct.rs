@@ -233,7 +233,8 @@ impl Context {
     }
 }
 
-/// The stack of a fiber that migrates has resumed, perhaps on another thread: see [`settle_left`](Context::settle_left).
+/// The stack of a fiber that migrates has resumed, perhaps on another thread: see
+/// [`settle_left`](Context::settle_left).
 // In a frame of its own, as that.
 #[inline(never)]
 fn resumed(own: &StackContext) {

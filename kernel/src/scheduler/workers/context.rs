@@ -13,7 +13,8 @@ mod stacks;
 mod work;
 
 pub(crate) use crate::scheduler::workers::context::{
-    nested_run::OuterRun, poll_notes::PollNotes, stacks::Left,
+    nested_run::OuterRun,
+    poll_notes::{Left, PollNotes},
 };
 
 use std::{

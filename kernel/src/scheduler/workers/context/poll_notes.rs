@@ -3,6 +3,16 @@
 
 use weald_sync::unit::notes;
 
+use crate::job::JobPtr;
+
+/// A fiber that has switched to another one, and is still to be parked or queued.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) job: JobPtr,
+    /// What its poll had noted.
+    pub(crate) noted: PollNotes,
+}
+
 /// What a poll notes for its end, as bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PollNotes(u8);

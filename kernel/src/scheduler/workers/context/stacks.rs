@@ -4,20 +4,11 @@
 
 use weald_sync::unit::Obstacle;
 
-use crate::scheduler::workers::context::{Context, NO_RUNTIME, PollNotes};
+use crate::scheduler::workers::context::{Context, Left, NO_RUNTIME, PollNotes};
 use crate::{
-    job::JobPtr,
     scheduler::stackful::stack_context::{Base, StackContext},
     stack::{self, Claim, Stack, StackError},
 };
-
-/// A fiber that has switched to another one, and is still to be parked or queued.
-#[derive(Clone, Copy)]
-pub(crate) struct Left {
-    pub(crate) job: JobPtr,
-    /// What its poll had noted.
-    pub(crate) noted: PollNotes,
-}
 
 impl Context {
     /// The stack of ours on which the thread runs; null on its own.
