@@ -3,8 +3,8 @@
 //! - A step whose target, linker or emulator is missing is skipped with a sentence, unless `--strict` forbids it.
 //! - The emulator runs the instructions of aarch64 on this machine's processor, so it does not show what a weaker order
 //!   of memory would do; the models do.
-//! - The programs in C are compiled by the platform's own compiler and run in the emulator; `settings` names both to the
-//!   tests of `c`.
+//! - The programs in C are compiled by the platform's own compiler and run in the emulator; `settings` names both to
+//!   the tests of `c`.
 
 use std::process::{Command, ExitCode};
 
