@@ -181,8 +181,8 @@ impl Ask {
         }
     }
 
-    /// The same for an undo: of what an edit has changed, and of what its requester saw, if that is told. A deletion and
-    /// a restoration are taken back without a look at what was before.
+    /// The same for an undo: of what an edit has changed, and of what its requester saw, if that is told. A deletion
+    /// and a restoration are taken back without a look at what was before.
     ///
     /// # Errors
     /// 429.
