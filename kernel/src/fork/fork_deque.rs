@@ -211,7 +211,8 @@ impl ForkDeque {
         self.waits.load(Ordering::Relaxed) || self.blocked.load(Ordering::Relaxed)
     }
 
-    /// The root fork's thread begins to wait for a stolen job, without its worker, or has waited. Called by that thread.
+    /// The root fork's thread begins to wait for a stolen job, without its worker, or has waited. Called by that
+    /// thread.
     pub(super) fn set_holds_thread(&self, holds: bool) {
         self.holds_thread.store(holds, Ordering::Relaxed);
     }
