@@ -24,8 +24,8 @@ use crate::{queue::ticket::Ticket, runtime::reason::Reason};
 /// ```
 ///
 /// Contract: after [`Branch::enrol`] or [`Branch::wait_alone`] was called, and has not ended the wait,
-/// [`Branch::settle`] is called once before the branch is dropped, unless a later attempt ends the wait of a branch that
-/// does not [settle early](Branch::settles_early); and no base event is enrolled after that.
+/// [`Branch::settle`] is called once before the branch is dropped, unless a later attempt ends the wait of a branch
+/// that does not [settle early](Branch::settles_early); and no base event is enrolled after that.
 pub trait Branch {
     /// What the wait yields.
     type Output;

@@ -125,9 +125,9 @@ impl<B: Branch> Waiting<B> {
 impl<B: Branch> Future for Waiting<B> {
     type Output = B::Output;
 
-    // Inlined as far as the first event that is attempted, if it is ready: an uncontended lock, a channel with a value, or
-    // a choice among some that have values. In a function of its own a choice would save its registers, and hand its
-    // output over in memory.
+    // Inlined as far as the first event that is attempted, if it is ready: an uncontended lock, a channel with a value,
+    // or a choice among some that have values. In a function of its own a choice would save its registers, and hand
+    // its output over in memory.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         let attempts = self.stage == Stage::Fresh || self.waits_alone();

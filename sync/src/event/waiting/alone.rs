@@ -1,8 +1,8 @@
 //! A wait for one event alone whose tool keeps what is waited for, and the waker.
 //!
 //! A claim decides between partners, and between events. A oneshot has one partner, whose value stays until it is
-//! received. So a wait for it alone leaves neither a claim nor an offer: it leaves its waker, and each poll attempts the
-//! event again, as the first one does.
+//! received. So a wait for it alone leaves neither a claim nor an offer: it leaves its waker, and each poll attempts
+//! the event again, as the first one does.
 
 use std::{
     pin::Pin,

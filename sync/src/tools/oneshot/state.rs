@@ -276,8 +276,8 @@ impl<T> Locked<'_, T> {
         unsafe { access.deref() }
     }
 
-    /// The sender leaves: sets `SENT`, releases the lock, and ends the receiver's wait. Returns the waker of its owner, to
-    /// be woken. The block may be gone when this returns.
+    /// The sender leaves: sets `SENT`, releases the lock, and ends the receiver's wait. Returns the waker of its owner,
+    /// to be woken. The block may be gone when this returns.
     #[inline(always)]
     pub(super) fn end_sender(mut self) -> Option<Waker> {
         let Some(alone) = self.offers().receiver.take_alone() else {
