@@ -401,7 +401,7 @@ fn a_destructor_that_blocks_after_the_last_answer_is_none_of_its_requests() {
         let peer = client.stream.local_addr().unwrap();
         let last = "GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         client.send(last).await;
-        let named = format!("from {peer}");
+        let named = format!("GET /last from {peer}");
         until_yielding(|| !reports("weald::monitor", &named).is_empty()).await;
         blocker.open();
         let text = &reports("weald::monitor", &named)[0].text;

@@ -1,7 +1,9 @@
 //! A service that panics: its client gets a 500, its connection goes on, and no other connection notices.
 
 use std::{
+    any::type_name_of_val,
     convert::Infallible,
+    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -215,6 +217,14 @@ impl Drop for FallingError {
     }
 }
 
+/// What was reported of panics of connections from `peer` to a service of this type. Another test may have had a client
+/// at the same port before.
+fn told_of(service_type: &str, peer: SocketAddr) -> Vec<String> {
+    let told = reports("weald::panic", &format!("from {peer}")).into_iter();
+    let texts = told.map(|report| report.text);
+    texts.filter(|text| text.contains(service_type)).collect()
+}
+
 /// The requests arrive together, so the first answer is held until the second has failed.
 #[test]
 fn a_panic_of_a_bodys_error_is_named_with_its_request_and_takes_no_earlier_answer_with_it() {
@@ -229,6 +239,7 @@ fn a_panic_of_a_bodys_error_is_named_with_its_request_and_takes_no_earlier_answe
             let body = StreamBody::new(futures_util::stream::iter(frames));
             std::future::ready(Ok::<_, Infallible>(Response::new(body)))
         });
+        let service_type = type_name_of_val(&service);
         let server = start(service, |server| server);
         let mut client = Client::connect(server.address).await;
         let peer = client.stream.local_addr().unwrap();
@@ -240,8 +251,7 @@ fn a_panic_of_a_bodys_error_is_named_with_its_request_and_takes_no_earlier_answe
         assert_eq!(client.stream.read(&mut [0]).await.unwrap(), 0, "no reset");
         drop(client);
         flushed();
-        let told = reports("weald::panic", &format!("from {peer}"));
-        let texts: Vec<_> = told.iter().map(|report| &report.text).collect();
+        let texts = told_of(service_type, peer);
         assert_eq!(texts.len(), 1, "{texts:?}");
         assert!(texts[0].contains("GET /fails from"), "{texts:?}");
         server.end().await;
@@ -372,6 +382,7 @@ fn a_panic_of_what_hyper_got_takes_no_earlier_answer_with_it() {
             }
             std::future::ready(Ok::<_, Infallible>(response))
         });
+        let service_type = type_name_of_val(&service);
         let server = start(service, |server| server);
         let together = |path: &str| format!("{HELLO}{}", HELLO.replace(" / ", path));
         let mut client = Client::connect(server.address).await;
@@ -392,8 +403,7 @@ fn a_panic_of_what_hyper_got_takes_no_earlier_answer_with_it() {
         assert_eq!(end.unwrap(), 0, "the response cannot be sent");
         drop(client);
         flushed();
-        let bytes = reports("weald::panic", &format!("from {peer}"));
-        let texts: Vec<_> = bytes.iter().map(|report| &report.text).collect();
+        let texts = told_of(service_type, peer);
         assert_eq!(texts.len(), 3, "{texts:?}");
         for text in &texts[1..] {
             assert!(text.contains("GET /bytes"), "{texts:?}");
