@@ -10,10 +10,11 @@
 //!   marked the node as woken, or after the wait has taken it out itself, under the lock.
 //! - *Locked*: only code that holds the lock touches the links of a node in the queue.
 //! - *Taken*: the thread that takes a node out under the lock owns its links, its waker and its note, until it marks
-//!   the node as woken, as its last access. It wakes first, and marks then: so the waker needs no count. Between the
-//!   two are a few instructions; a waiter that runs by then waits for the mark without suspending its stack, since
-//!   nobody would wake it again ([`Node::is_woken`]).
-//! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends.
+//!   the node as woken, as its last access.
+//! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends. So it
+//!   is used first, and the node is marked then. Between the two are a few instructions; a waiter that runs by then
+//!   waits for the mark without suspending its stack, since nobody would wake it again ([`Node::is_woken`]). A waker
+//!   with a count is used after the mark: once the runtime has stopped, it may run the waiter on top of its caller.
 
 #![allow(unsafe_code)]
 
@@ -122,13 +123,28 @@ impl Node {
         }
     }
 
-    /// Its waker, for whoever has taken it.
-    fn waker(&self) -> Option<&Waker> {
+    /// The waker that was lent, for whoever has taken it.
+    fn lent_waker(&self) -> Option<&Waker> {
         // SAFETY: *taken*.
         match unsafe { &*self.waker.get() } {
-            Whom::Nobody => None,
+            Whom::Nobody | Whom::Own(_) => None,
             Whom::Lent(waker) => Some(waker),
-            Whom::Own(waker) => Some(waker),
+        }
+    }
+
+    /// Wakes it and marks it, by whoever has taken it.
+    fn wake(&self) {
+        // SAFETY: *taken*.
+        match unsafe { mem::replace(&mut *self.waker.get(), Whom::Nobody) } {
+            Whom::Nobody => self.mark_woken(),
+            Whom::Lent(waker) => {
+                waker.wake_by_ref();
+                self.mark_woken();
+            }
+            Whom::Own(waker) => {
+                self.mark_woken();
+                waker.wake();
+            }
         }
     }
 
@@ -340,6 +356,12 @@ impl Taken {
         unsafe { self.first.as_ref() }
     }
 
+    /// Adds one that was taken out, as the first.
+    fn push(&mut self, node: &'static Node) {
+        node.next.set(self.first);
+        self.first = node;
+    }
+
     /// Takes the first out of these.
     fn pop(&mut self) -> Option<&'static Node> {
         // SAFETY: *taken*; used until it is marked.
@@ -356,23 +378,31 @@ impl Drop for Taken {
         };
         // The thread that was woken last runs next, but several run in their order.
         if self.first.is_null() {
-            if let Some(waker) = first.waker() {
-                waker.wake_by_ref();
-            }
-            return first.mark_woken();
+            return first.wake();
         }
         let (mut former, mut next) = (None::<&Node>, Some(first));
+        let mut others = Taken::NONE;
         let wakers = || loop {
             if let Some(former) = former.take() {
                 former.mark_woken();
             }
             let node = next.take().or_else(|| self.pop())?;
-            former = Some(node);
-            if let Some(waker) = node.waker() {
-                return Some(waker);
+            match node.lent_waker() {
+                Some(waker) => {
+                    former = Some(node);
+                    return Some(waker);
+                }
+                None => others.push(node),
             }
         };
         // SAFETY: it reads and writes nodes; a waker is valid until its node is marked.
         unsafe { wake_all(wakers) };
+        let mut in_order = Taken::NONE;
+        while let Some(node) = others.pop() {
+            in_order.push(node);
+        }
+        while let Some(node) = in_order.pop() {
+            node.wake();
+        }
     }
 }
