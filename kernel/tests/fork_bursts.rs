@@ -76,10 +76,11 @@ fn one_fork_stops_nobody_else(part: fn(&Blocker)) {
         let forks = move || fork::for_each((0..1_200).collect::<Vec<_>>(), |_| part(&blocks));
         let job = runtime.spawn(async move { forks() });
         until(|| blocker.begun() >= SPARE * 7 / 8);
+        // At once: of parts that announce, thieves take one more each second.
+        assert_threads_are_left(&blocker, workers);
         others_run(&runtime);
         until(|| !runtime.waits().held_back_forks.is_empty());
         others_run(&runtime);
-        assert_threads_are_left(&blocker, workers);
         blocker.open();
         runtime.block_on(job).unwrap();
         assert_eq!(blocker.begun(), 1_200);
@@ -126,29 +127,29 @@ fn parts_that_blocked_once_are_shared_again() {
     let _watch = watch();
     let (runtime, blocker) = (runtime(2), Blocker::default());
     let blocks = blocker.clone();
-    let forks = move || {
-        fork::for_each((0..40).collect::<Vec<_>>(), |_| blocks.block());
+    let on_parts = |act: &(dyn Fn(usize) + Sync)| {
+        fork::for_each((0..40).collect::<Vec<_>>(), act);
     };
-    let job = runtime.spawn(async move { forks() });
+    let job = runtime.spawn(async move { on_parts(&|_| blocks.block()) });
     until(|| !runtime.waits().held_back_forks.is_empty());
     blocker.open();
     runtime.block_on(job).unwrap();
-    // The halves of one join meet, which they can only on two threads.
-    let meets = || {
+    // Two parts of the same line meet, which they can only on two threads.
+    let job = runtime.spawn(async move {
         let (left, right) = (Latch::default(), Latch::default());
-        let first = || {
-            left.open();
-            right.clone().wait();
-        };
-        let second = || {
-            right.open();
-            left.clone().wait();
-        };
-        fork::join(first, second);
-    };
-    runtime
-        .block_on(runtime.spawn(async move { meets() }))
-        .unwrap();
+        on_parts(&|part| match part {
+            0 => {
+                left.open();
+                right.clone().wait();
+            }
+            39 => {
+                right.open();
+                left.clone().wait();
+            }
+            _ => {}
+        });
+    });
+    runtime.block_on(job).unwrap();
 }
 
 /// Each part waits, so its thread runs the next one.

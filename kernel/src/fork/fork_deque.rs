@@ -217,10 +217,12 @@ impl ForkDeque {
         self.holds_thread.store(holds, Ordering::Relaxed);
     }
 
-    /// Whether the root fork holds an OS thread only to wait for a stolen job of the same family as `other`: both
-    /// descend from one root job.
+    /// Whether the root fork holds an OS thread of the runtime only to wait for a stolen job, in the family of `other`:
+    /// both descend from one root job.
     pub(super) fn holds_thread_in_family_of(&self, other: &ForkDeque) -> bool {
-        self.holds_thread.load(Ordering::Relaxed) && self.root().job() == other.root().job()
+        let is_of_runtime = !self.job.address().is_null();
+        let holds = is_of_runtime && self.holds_thread.load(Ordering::Relaxed);
+        holds && self.root().job() == other.root().job()
     }
 
     /// The thread begins to wait, or goes on. It obviously runs at that moment.

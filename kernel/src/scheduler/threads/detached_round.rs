@@ -47,7 +47,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         }
         if is_excused_by_fork(shared, overdue) {
             shared.detached.is_in_fork(&overdue.job);
-            if overdue.cause == Cause::Quarantined {
+            if overdue.cause == Cause::Quarantined && overdue.code == RunningCode::Own {
                 // It may be half of all the work of its fork, so its end is not awaited.
                 shared.suspects.trust(CurrentWork::of(job));
             }

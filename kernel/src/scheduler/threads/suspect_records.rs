@@ -174,16 +174,15 @@ impl Records {
         if !self.are_all_suspect() {
             return Rank::Last;
         }
+        if self.is_suspect(work.kind()) {
+            return Rank::Last;
+        }
         if job.is_part() {
-            // The job that has forked it waits for it, so it must not wait for the end of what blocks. Thieves take no
-            // more parts than there is room for.
+            // The job that has forked it may wait for it, so it must not wait for the end of what blocks.
             self.trials.enter_part(work.code);
             return Rank::Tried;
         }
-        match self.is_suspect(work.kind()) {
-            true => Rank::Last,
-            false => self.trials.rank(job, work),
-        }
+        self.trials.rank(job, work)
     }
 
     /// A job of this code, which was to be tried, was released before it ran.
