@@ -142,14 +142,15 @@ impl Core {
         if !is_lock_gone {
             return None;
         }
-        // The names in it can be read even after it was removed.
-        let is_empty = match self.medium.list() {
-            Ok(names) => names.is_empty(),
+        // The names in it can be read even after it was removed. What is not the journal's may be left.
+        let writes: Vec<_> = self.files().keys().map(|id| names::segment(*id)).collect();
+        let is_removed = match self.medium.list() {
+            Ok(names) => names.is_empty() || writes.iter().any(|it| !names.contains(it)),
             Err(error) => is_not_found(&error),
         };
-        Some(match is_empty {
+        Some(match is_removed {
             true => {
-                "the directory was removed, or all that was in it, so this journal takes nothing any more. End the \
+                "the directory was removed, or files of the journal in it, so this journal takes nothing any more. End the \
                  program, put the directory back from a copy, and start the program again"
             }
             false => {
@@ -243,6 +244,26 @@ mod tests {
         assert!(core.why_fenced().starts_with("the directory was removed"));
         // What has its place now is another one.
         std::fs::create_dir(&path).unwrap();
+        assert!(core.why_fenced().starts_with("the directory was removed"));
+    }
+
+    #[test]
+    fn a_foreign_file_that_is_left_does_not_hide_that_the_files_were_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forest");
+        let settings = Settings::new().segment(2048).by_hand();
+        let medium = Arc::new(Directory::create(&path).unwrap());
+        let core = open(medium as Arc<dyn Medium>, settings).unwrap();
+        std::fs::write(path.join("foreign"), "").unwrap();
+        std::fs::remove_file(path.join("lock")).unwrap();
+        assert!(core.why_fenced().starts_with("the file `lock` was removed"));
+        for file in std::fs::read_dir(&path).unwrap() {
+            let name = file.unwrap().file_name();
+            if name.to_str().is_some_and(|it| it.ends_with(".segment")) {
+                std::fs::remove_file(path.join(name)).unwrap();
+            }
+        }
+        assert!(path.join("foreign").exists());
         assert!(core.why_fenced().starts_with("the directory was removed"));
     }
 
