@@ -17,12 +17,17 @@ impl Boards {
     /// last one.
     pub fn takes_commits(&self) -> bool {
         let refusals = &self.0.refusals;
-        !refusals.is_full.load(Ordering::Relaxed) && !refusals.has_failed()
+        !refusals.is_full.load(Ordering::Relaxed) && !self.has_failed()
     }
 
-    /// The same; if the disk was full, a try tells whether it still is.
+    /// Whether the journal has failed or lost its directory. Then only a new start helps.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.refusals.has_failed()
+    }
+
+    /// Whether messages can be written; if the disk was full, a try tells whether it still is.
     pub async fn would_take_commits(&self) -> bool {
-        if !self.0.refusals.has_failed() && !self.takes_commits() {
+        if !self.has_failed() && !self.takes_commits() {
             let mut tried = self.0.refusals.tried.lock().await;
             if tried.is_none_or(|tried| tried.elapsed() >= BETWEEN) {
                 let _ = self.noted_text(self.try_room().await);

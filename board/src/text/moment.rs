@@ -30,6 +30,12 @@ impl Stamp {
             machine,
         }
     }
+
+    /// When a version was made. The times of versions never go back: after a fast clock was set right, each new version
+    /// has the time of the former one, until the clock has come to it. What was written just now is not “in 2 days”.
+    pub(crate) fn of_version(time: SystemTime, now: SystemTime) -> Self {
+        Self::new(time.min(now), now)
+    }
 }
 
 /// `23 Nov 2026, 21:44 UTC`, of the same time as RFC 3339 writes it. A page has twenty of them, so they are not

@@ -59,14 +59,14 @@ pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
     Ok(response)
 }
 
-/// The tag of a page. It also covers the frame of the page: its visitor, whether the disk is full, and the title of the
-/// site.
+/// The tag of a page. It also covers the frame of the page: its visitor, whether and why the board can only be read,
+/// and the title of the site.
 pub(crate) fn page_tag(ask: &Ask, tag: &str) -> String {
     let moderator = if ask.moderator().is_some() { "m" } else { "" };
-    let full = if ask.app.boards.takes_commits() {
-        ""
-    } else {
-        "f"
+    let full = match (ask.app.boards.takes_commits(), ask.app.boards.has_failed()) {
+        (true, _) => "",
+        (false, false) => "f",
+        (false, true) => "o",
     };
     let (visitor, site) = (ask.visitor.mark(), &ask.app.mark);
     format!("W/\"{tag}-{visitor}{moderator}{full}-{site}-{BUILD}\"")
@@ -148,6 +148,11 @@ pub(crate) fn moved(place: &str) -> Response<Body> {
         Ok(place) => {
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
             response.headers_mut().insert(header::LOCATION, place);
+            // Without it a browser may keep a permanent redirection for ever, also of what is a page later.
+            let no_cache = HeaderValue::from_static("no-cache");
+            response
+                .headers_mut()
+                .insert(header::CACHE_CONTROL, no_cache);
         }
         Err(_) => *response.status_mut() = StatusCode::NOT_FOUND,
     }

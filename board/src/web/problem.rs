@@ -223,6 +223,11 @@ impl From<BoardError> for Problem {
                 theirs: Some(theirs),
                 ..new(StatusCode::CONFLICT)
             },
+            // Until the board is started again, another try gets no other answer.
+            BoardError::Storage(
+                CommitError::Journal(AppendError::Fenced | AppendError::Poisoned)
+                | CommitError::Unknown(_),
+            ) => new(StatusCode::SERVICE_UNAVAILABLE),
             BoardError::Storage(_) | BoardError::Crowded | BoardError::Busy => {
                 let retry_after = Some(Duration::from_secs(5));
                 Self {
@@ -274,8 +279,13 @@ fn sentence(error: &BoardError) -> String {
              taken it over. What you wrote is still here."
                 .to_owned()
         }
+        BoardError::Storage(CommitError::Journal(AppendError::Poisoned) | CommitError::Unknown(_)) => {
+            "The board can be read, but takes nothing new until it is started again: its disk has failed, or its \
+             directory was removed. What you wrote is still here."
+                .to_owned()
+        }
         BoardError::Storage(_) => {
-            "The board can be read, but takes nothing new at the moment: its disk is full, or has failed. \
+            "The board can be read, but takes nothing new at the moment: its disk is full. \
              What you wrote is still here."
                 .to_owned()
         }

@@ -218,8 +218,8 @@ where
     }
 }
 
-/// What answers where there is nothing: as a page, or as JSON among the addresses for programs. An address of a page
-/// that ends in a slash leads to the one without.
+/// What answers where there is nothing: as a page, or as JSON among the addresses for programs. An address that ends in
+/// a slash leads to the one without, whether or not there is a page.
 #[derive(Clone, Copy)]
 struct Missing;
 
@@ -241,8 +241,9 @@ impl Handler<(), App> for Missing {
 
 /// The address without the slash at its end, unless a browser could take it for one of another site, as `//there`.
 fn without_slash(uri: &Uri) -> Option<String> {
-    let path = uri.path().strip_suffix('/')?;
-    let is_own = path.starts_with('/') && !path.contains("//") && !path.contains('\\');
+    let whole = uri.path();
+    let is_own = whole.starts_with('/') && !whole.contains("//") && !whole.contains('\\');
+    let path = whole.strip_suffix('/').filter(|it| !it.is_empty())?;
     let query = uri
         .query()
         .map_or(String::new(), |query| format!("?{query}"));

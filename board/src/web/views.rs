@@ -27,8 +27,9 @@ pub(crate) struct Frame {
     pub(crate) has_moderators: bool,
     /// What was searched for.
     pub(crate) sought: String,
-    /// Whether the board takes nothing new at the moment.
+    /// Whether the board takes nothing new at the moment, and whether it never will until its next start.
     pub(crate) is_full: bool,
+    pub(crate) has_failed: bool,
     /// After how many seconds the page is fetched again, if it is.
     pub(crate) every: Option<u32>,
     /// Where the page is, if it is not where its address leads: it came in answer to a form.
@@ -64,6 +65,7 @@ impl Frame {
             is_moderator: ask.moderator().is_some(),
             has_moderators: ask.app.moderators.are_there(),
             is_full: !ask.app.boards.takes_commits(),
+            has_failed: ask.app.boards.has_failed(),
             ..Self::of_site(&ask.app.config.title, title)
         }
     }
@@ -77,6 +79,7 @@ impl Frame {
             has_moderators: false,
             sought: String::new(),
             is_full: false,
+            has_failed: false,
             every: None,
             page: None,
         }

@@ -409,13 +409,22 @@ fn a_board_whose_directory_was_removed_can_be_read_and_says_so() {
             let _ = std::fs::remove_dir_all(&path);
         }
         // The first one finds it out, and nobody knows whether it would have been kept.
-        assert_eq!(browser.fill(&topic, &draft).status, 503);
+        let first = browser.fill(&topic, &draft);
         let refused = browser.fill(&topic, &draft);
-        assert_eq!(refused.status, 503, "{refused:?}");
+        let page = browser.get(&topic);
+        for refused in [&first, &refused] {
+            let told = (refused.status, refused.header("retry-after"));
+            assert_eq!(told, (503, ""), "{refused:?}");
+            assert!(!refused.body.contains("at the moment"), "{refused:?}");
+        }
+        for shown in [&first, &refused, &page] {
+            assert!(shown.body.contains("until it is started again"));
+            assert!(!shown.body.contains("disk of this board is full"));
+        }
         for part in ["its directory was removed", "a draft"] {
             assert!(refused.body.contains(part), "{part}: {refused:?}");
         }
         assert_eq!(browser.get("/readyz").status, 503);
-        assert!(browser.get(&topic).body.contains("one"));
+        assert!(page.body.contains("one"));
     });
 }

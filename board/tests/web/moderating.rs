@@ -2,10 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
 
-use weald_board::model::Hashed;
+use weald::forest::{Clock, Forest, SystemClock};
+use weald_board::model::{Hashed, Store};
 use weald_board::{Config, Rate, Storage};
 
 use super::client::*;
@@ -162,6 +165,44 @@ fn a_moderator_frees_a_name_and_the_log_says_why() {
         let log = program.json("GET", "/api/audit", &key, "").value();
         assert_eq!(log["entries"][0]["measure"], "free");
         assert_eq!(log["entries"][0]["name"], "Ada");
+    });
+}
+
+/// A clock that is fast by this many days.
+struct Fast(AtomicU32);
+
+impl Clock for Fast {
+    fn now(&self) -> SystemTime {
+        SystemTime::now() + Duration::from_secs(86_400) * self.0.load(Ordering::Relaxed)
+    }
+
+    fn uptime(&self) -> Duration {
+        SystemClock::default().uptime()
+    }
+
+    fn wake_at(&self, _deadline: Duration, _waker: Waker) {}
+}
+
+/// The times of versions never go back, so those after it have the time of the last one before it.
+#[test]
+fn after_a_fast_clock_was_set_right_a_board_is_changed_just_now() {
+    let clock = Arc::new(Fast(AtomicU32::new(3)));
+    let forest = Forest::builder().clock(clock.clone()).build();
+    let config = Config {
+        storage: Storage::Open(Store::Memory(forest)),
+        ..config()
+    };
+    with_config(config, |mut ada| {
+        let topic = topic(&mut ada, "one");
+        clock.0.store(0, Ordering::Relaxed);
+        let answer = [("text", "two"), ("author", "")];
+        assert_eq!(ada.fill(&topic, &answer).status, 303);
+        sign_in(&mut ada, SECRET);
+        for page in ["/", "/admin"] {
+            let list = ada.get(page).body;
+            let is_so = list.contains("just now") && !list.contains("in 2 days");
+            assert!(is_so, "{page}: {list}");
+        }
     });
 }
 

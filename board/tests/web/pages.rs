@@ -172,7 +172,6 @@ fn what_is_not_there_is_told_by_its_status() {
     });
 }
 
-/// The token of a visitor's forms.
 #[test]
 fn an_address_that_ends_in_a_slash_leads_to_the_page() {
     with_board(|mut browser| {
@@ -182,12 +181,27 @@ fn an_address_that_ends_in_a_slash_leads_to_the_page() {
             ("/b/tea/?page=1".to_owned(), "/b/tea?page=1"),
             ("/names/".to_owned(), "/names"),
         ] {
-            let moved = browser.get(&path);
-            assert_eq!((moved.status, moved.header("location")), (308, place));
+            for method in ["GET", "HEAD"] {
+                let moved = browser.ask(method, &path, &[], "");
+                assert_eq!((moved.status, moved.header("location")), (308, place));
+                assert_eq!(moved.header("cache-control"), "no-cache");
+            }
             assert_eq!(browser.get(place).status, 200, "{place}");
         }
+        // Whether there is a page is seen there.
+        for (path, place) in [("/nowhere/", "/nowhere"), ("/%2Fthere/", "/%2Fthere")] {
+            let moved = browser.get(path);
+            assert_eq!((moved.status, moved.header("location")), (308, place));
+        }
         // Another site, nothing that a browser types, and the addresses for programs.
-        for path in ["//there/", "/b//tea/", "/\\there/", "/api/boards/"] {
+        for path in [
+            "//there/",
+            "/.//there/",
+            "/b//tea/",
+            "/b/tea//",
+            "/\\there/",
+            "/api/boards/",
+        ] {
             let refused = browser.get(path);
             assert!(matches!(refused.status, 400 | 404), "{path}: {refused:?}");
             assert_eq!(refused.header("location"), "");
@@ -196,6 +210,7 @@ fn an_address_that_ends_in_a_slash_leads_to_the_page() {
     });
 }
 
+/// The token of a visitor's forms.
 fn attribute_of(browser: &mut Browser, page: &str) -> String {
     let body = browser.get(page).body;
     let rest = body.split("name=\"form\" value=\"").nth(1).unwrap();

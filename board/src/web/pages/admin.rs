@@ -75,7 +75,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         title: board.title,
         version: board.version,
         messages: board.messages,
-        changed: Stamp::new(board.changed, ask.now),
+        changed: Stamp::of_version(board.changed, ask.now),
     });
     let template = AdminPage {
         frame: Frame {

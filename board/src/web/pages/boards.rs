@@ -37,7 +37,7 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
     tagged_page(&ask, &tag, || {
         let frame = Frame::new(&ask, "All boards");
         let stamped = |board: BoardInfo| {
-            let stamp = Stamp::new(board.changed, ask.now);
+            let stamp = Stamp::of_version(board.changed, ask.now);
             (board, stamp)
         };
         let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
