@@ -4,7 +4,7 @@
 //! A client whose connection waits in the system's queue may have sent all of its request. When the listener is closed,
 //! the system resets what is left in the queue, and that client does not know whether its request was done.
 
-use std::{io, net::SocketAddr, panic::Location, sync::Arc};
+use std::{io, net::SocketAddr, panic::Location, sync::Arc, time::Instant};
 
 use weald_kernel::Spawn;
 use weald_net::{Stream, Transport, is_exhausted, is_final};
@@ -48,9 +48,15 @@ impl<S: Serve> Entrance<S> {
         described(&activity, self.site).spawn(accepted).detach();
     }
 
-    /// Lets in what waits in the system's queue, as long as there are fewer than `most` connections. Those that have
-    /// sent no request leave again when the server drains.
-    pub(crate) async fn admit_queued<L: Listen>(&self, listener: &L, most: usize) {
+    /// Lets in what waits in the system's queue, as long as there are fewer than `most` connections, and until
+    /// `deadline`, if there is one; but the first part in any case. Those that have sent no request leave again when
+    /// the server drains.
+    pub(crate) async fn admit_queued<L: Listen>(
+        &self,
+        listener: &L,
+        most: usize,
+        deadline: Option<Instant>,
+    ) {
         for count in 1..=MOST_QUEUED {
             if !self.registry.has_room_below(most) {
                 return;
@@ -61,7 +67,11 @@ impl<S: Serve> Entrance<S> {
                 Err(error) => tracing::debug!(%error, "a connection failed before it was accepted"),
             }
             if count.is_multiple_of(AT_ONCE) {
+                // The requests of those that were let in have their turn now, and may take long.
                 weald_kernel::yield_now().await;
+                if deadline.is_some_and(|deadline| deadline <= weald_kernel::now()) {
+                    return;
+                }
             }
         }
     }

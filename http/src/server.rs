@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use weald_sync::{Kept, after, of_future, of_source, select};
+use weald_sync::{Kept, after, at, of_future, of_source, select};
 
 use crate::{
     accept_failures::{AcceptFailures, PAUSE, Remedy},
@@ -130,7 +130,8 @@ impl<L, S, U> Server<L, S, U> {
         }
     }
 
-    /// How long requests in flight may take once the server has begun to shut down. Default: 10 s.
+    /// How long requests in flight may take once the server has begun to shut down, and how long the system's queue may
+    /// take before that, together. Default: 10 s.
     pub fn drain_for(mut self, duration: Duration) -> Self {
         self.drain = duration;
         self
@@ -345,12 +346,17 @@ where
             },
         }
     }
-    entrance.admit_queued(&listener, most).await;
+    // One for both. Without it, the requests of a crowd that goes on coming would be answered first.
+    let deadline = weald_kernel::now().checked_add(drain);
+    entrance.admit_queued(&listener, most, deadline).await;
     drop(listener);
     drop(drain_on_drop);
-    select! {
-        () = of_future(registry.empty()) => {}
-        () = after(drain) => {}
+    match deadline {
+        Some(deadline) => select! {
+            () = of_future(registry.empty()) => {}
+            () = at(deadline) => {}
+        },
+        None => registry.empty().await,
     }
     let not_stopped = registry.stop();
     Ok(Drained { not_stopped })

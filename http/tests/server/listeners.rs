@@ -52,12 +52,22 @@ fn a_listener_that_only_fails_is_asked_again_after_a_pause() {
     });
 }
 
-/// Has no next connection, and this many in its queue. With the first of them another job begins, which notes how many
-/// were taken before its turn.
+/// Has no next connection, and this many in its queue. With each of them another job begins. The fewest that were taken
+/// before the turn of one of them is noted: which of the jobs that are ready is next is drawn.
 struct Crowded {
     queued: AtomicUsize,
     before: Arc<AtomicUsize>,
     taken: Arc<AtomicUsize>,
+}
+
+impl Crowded {
+    fn of(queued: usize) -> Self {
+        Self {
+            queued: AtomicUsize::new(queued),
+            before: Arc::new(AtomicUsize::new(usize::MAX)),
+            taken: Arc::default(),
+        }
+    }
 }
 
 impl Listen for Crowded {
@@ -75,11 +85,10 @@ impl Listen for Crowded {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.queued.fetch_sub(1, Ordering::SeqCst);
-        if self.taken.fetch_add(1, Ordering::SeqCst) == 0 {
-            let (before, taken) = (self.before.clone(), self.taken.clone());
-            spawn(async move { before.store(taken.load(Ordering::SeqCst), Ordering::SeqCst) })
-                .detach();
-        }
+        self.taken.fetch_add(1, Ordering::SeqCst);
+        let (before, taken) = (self.before.clone(), self.taken.clone());
+        spawn(async move { before.fetch_min(taken.load(Ordering::SeqCst), Ordering::SeqCst) })
+            .detach();
         Ok((UnixStream::pair()?.0, None))
     }
 }
@@ -88,16 +97,25 @@ impl Listen for Crowded {
 fn those_who_wait_at_the_end_are_let_in_in_parts() {
     const QUEUED: usize = 200;
     Runtime::test(1).block_on(async {
-        let (before, taken) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let crowd = Crowded {
-            queued: AtomicUsize::new(QUEUED),
-            before: before.clone(),
-            taken: taken.clone(),
-        };
+        let crowd = Crowded::of(QUEUED);
+        let (before, taken) = (crowd.before.clone(), crowd.taken.clone());
         let server = weald_http::serve(crowd, tower::service_fn(hello)).until(async {});
         // A job, so that it shares the only worker with the other one.
         spawn(server.into_future()).await.unwrap().unwrap();
         assert_eq!(taken.load(Ordering::SeqCst), QUEUED);
         assert_eq!(before.load(Ordering::SeqCst), 64);
+    });
+}
+
+/// The time of a test runtime stands still meanwhile, so it is over at once or never.
+#[test]
+fn a_crowd_that_goes_on_coming_has_no_more_than_the_time_of_the_drain() {
+    Runtime::test(1).block_on(async {
+        let crowd = Crowded::of(usize::MAX);
+        let taken = crowd.taken.clone();
+        let server = weald_http::serve(crowd, tower::service_fn(hello)).until(async {});
+        let server = server.drain_for(Duration::ZERO);
+        spawn(server.into_future()).await.unwrap().unwrap();
+        assert_eq!(taken.load(Ordering::SeqCst), 64);
     });
 }
