@@ -13,7 +13,7 @@ use std::{
     panic::Location,
     pin::{Pin, pin},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_sync::{Kept, after, at, of_future, of_source, select};
@@ -285,6 +285,17 @@ async fn room(registry: &Registry, most: usize, was_full: bool) -> bool {
     is_full
 }
 
+/// Waits until there is no connection, or for the deadline, if there is one.
+async fn until_empty(registry: &Registry, deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => select! {
+            () = of_future(registry.empty()) => {}
+            () = at(deadline) => {}
+        },
+        None => registry.empty().await,
+    }
+}
+
 async fn run<L, S, U>(server: Server<L, S, U>) -> Result<Drained, ServeError>
 where
     L: Listen,
@@ -351,13 +362,7 @@ where
     entrance.admit_queued(&listener, most, deadline).await;
     drop(listener);
     drop(drain_on_drop);
-    match deadline {
-        Some(deadline) => select! {
-            () = of_future(registry.empty()) => {}
-            () = at(deadline) => {}
-        },
-        None => registry.empty().await,
-    }
+    until_empty(&registry, deadline).await;
     let not_stopped = registry.stop();
     Ok(Drained { not_stopped })
 }
