@@ -4,7 +4,7 @@
 //! Invariants: a connection has at most one request in flight; every answer is read to its end, and one that is not
 //! right is counted as an error. A request that was due earlier than it could be sent has waited since it was due. The
 //! visitors of a visit take turns. One whose connection the server closes after a while without a request connects
-//! again, as any client does.
+//! again, as any client does; also if its next request crosses the close. It sends that again, and the time runs on.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -19,8 +19,8 @@ use rustix::net::sockopt::set_socket_linger;
 
 /// A server that answers nothing for this long is given up: the first look at a version on the disk takes long.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// A server may close a connection on which nothing was asked for this long; sooner it is an error, or a server that
-/// keeps no connection open would be measured as if it did.
+/// A server may close a connection on which nothing was asked since its last answer for this long; sooner it is an
+/// error, or a server that keeps no connection open would be measured as if it did.
 const KEPT: Duration = Duration::from_secs(5);
 /// How long a wait is in which another request may become due.
 const SHORT: Duration = Duration::from_micros(500);
@@ -66,8 +66,12 @@ struct Visitor {
     stream: TcpStream,
     /// When the last request was due, or when it connected.
     asked: Instant,
+    /// When the last answer was complete, or when it connected.
+    quiet_since: Instant,
     /// Which visit asked; `None` if nothing is in flight.
     visit: Option<usize>,
+    /// The request in flight, if it may have crossed a close that is no error; else empty.
+    crossing: Vec<u8>,
     answer: Vec<u8>,
 }
 
@@ -137,6 +141,7 @@ impl Visitors {
         visits: &mut [Visit<'_>],
         requests: usize,
     ) -> Result<Vec<Visited>, String> {
+        self.hear_ends()?;
         let begun = Instant::now();
         let mut courses: Vec<Course> = visits
             .iter()
@@ -158,6 +163,17 @@ impl Visitors {
             }
             self.wait(time_limit)?;
             self.note_answers(visits, &mut courses)?;
+        }
+    }
+
+    /// Hears which connections the server has closed while nobody visited it: else the next requests would.
+    fn hear_ends(&mut self) -> Result<(), String> {
+        loop {
+            self.wait(Duration::ZERO)?;
+            if self.reports.is_empty() {
+                return Ok(());
+            }
+            self.note_answers(&[], &mut [])?;
         }
     }
 
@@ -193,10 +209,26 @@ impl Visitors {
     ) -> Result<(), String> {
         let visitor = &mut self.visitors[at];
         (visitor.visit, visitor.asked) = (Some(visit), asked);
+        visitor.crossing.clear();
+        if visitor.is_quiet() {
+            visitor.crossing.extend_from_slice(request);
+        }
         match visitor.stream.write(request) {
             Ok(written) if written == request.len() => Ok(()),
             Ok(_) => Err("A request did not fit into an empty socket.".to_owned()),
+            Err(_closed) if visitor.may_be_closed() => self.connect_again(at),
             Err(error) => Err(format!("A request cannot be sent: {error}.")),
+        }
+    }
+
+    /// In place of a connection that the server has closed. A request that has crossed the close is sent again: once,
+    /// because the new connection was not quiet before it.
+    fn connect_again(&mut self, at: usize) -> Result<(), String> {
+        let new = Visitor::connect(self.address, &self.epoll, at)?;
+        let old = std::mem::replace(&mut self.visitors[at], new);
+        match old.visit {
+            Some(visit) => self.send(at, (visit, old.asked), &old.crossing),
+            None => Ok(()),
         }
     }
 
@@ -227,7 +259,7 @@ impl Visitors {
             Ok(count @ 1..) => visitor.answer.extend_from_slice(&self.place[..count]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             _end if visitor.may_be_closed() => {
-                *visitor = Visitor::connect(self.address, &self.epoll, at)?;
+                self.connect_again(at)?;
                 return Ok(None);
             }
             Ok(_) => return Err(visitor.closed()),
@@ -235,7 +267,10 @@ impl Visitors {
         }
         let whole = length(&visitor.answer)?;
         Ok(match whole.map(|whole| visitor.answer.len().cmp(&whole)) {
-            Some(std::cmp::Ordering::Equal) => Some(visitor.asked.elapsed()),
+            Some(std::cmp::Ordering::Equal) => {
+                visitor.quiet_since = Instant::now();
+                Some(visitor.quiet_since.duration_since(visitor.asked))
+            }
             Some(std::cmp::Ordering::Greater) => {
                 return Err("An answer is longer than it says.".to_owned());
             }
@@ -297,29 +332,44 @@ impl Visitor {
         };
         let stream =
             connect().map_err(|error: io::Error| format!("A visitor cannot connect: {error}."))?;
+        let now = Instant::now();
         Ok(Self {
             stream,
-            asked: Instant::now(),
+            asked: now,
+            quiet_since: now,
             visit: None,
+            crossing: Vec::new(),
             answer: Vec::new(),
         })
     }
 
-    /// Whether a server that closes the connection now does what servers do.
+    /// Whether nothing was asked for as long as a server must keep the connection.
+    fn is_quiet(&self) -> bool {
+        self.quiet_since.elapsed() >= KEPT
+    }
+
+    /// Whether a server that has closed the connection does what servers do. A request in flight does not make it
+    /// quiet, however long the answer takes, and a server that has begun an answer has not closed before the request.
     fn may_be_closed(&self) -> bool {
-        self.visit.is_none() && self.asked.elapsed() >= KEPT
+        self.answer.is_empty()
+            && match self.visit {
+                Some(_) => !self.crossing.is_empty(),
+                None => self.is_quiet(),
+            }
     }
 
     /// What is said of a connection that should be open.
     fn closed(&self) -> String {
-        let seconds = self.asked.elapsed().as_secs_f64();
-        match (self.visit, self.answer.len()) {
-            (Some(_), come) => format!(
-                "The server has closed a connection {seconds:.1} s after a request, when {come} bytes of the answer \
-                 had come."
+        match self.visit {
+            Some(_) => format!(
+                "The server has closed a connection {:.1} s after a request was due, when {} bytes of the answer had \
+                 come.",
+                self.asked.elapsed().as_secs_f64(),
+                self.answer.len(),
             ),
-            (None, _) => format!(
-                "The server has closed a connection on which nothing was asked for only {seconds:.1} s."
+            None => format!(
+                "The server has closed a connection on which nothing was asked for only {:.1} s.",
+                self.quiet_since.elapsed().as_secs_f64(),
             ),
         }
     }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 /// A server that answers each request with its path, in two pieces; `/no` is refused. It closes the connection after
-/// `/bye`, and in place of an answer to `/gone`.
+/// `/bye`, in place of an answer to `/gone`, and between the pieces of `/half`.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -24,6 +24,9 @@ fn serve() -> SocketAddr {
                     let length = path.len();
                     let head = format!("HTTP/1.1 {status}\r\nContent-length: {length}\r\n\r\n");
                     stream.write_all(head.as_bytes())?;
+                    if path == "/half" {
+                        break;
+                    }
                     thread::yield_now();
                     stream.write_all(path.as_bytes())?;
                     if path == "/bye" {
@@ -95,7 +98,7 @@ fn visitors_take_turns() {
 fn a_visitor_connects_again_if_the_server_closes_a_quiet_connection() {
     let mut visitors = Visitors::connect(serve(), 2).unwrap();
     visitors.once(b"GET /bye x").unwrap();
-    visitors.visitors[0].asked -= KEPT;
+    visitors.visitors[0].quiet_since -= KEPT;
     // The end arrives.
     visitors.wait(TIME_LIMIT).unwrap();
     visitors.note_answers(&[], &mut []).unwrap();
@@ -117,11 +120,82 @@ fn a_connection_that_ends_before_an_answer_is_an_error() {
 fn a_connection_that_ends_soon_after_an_answer_is_an_error() {
     let mut visitors = Visitors::connect(serve(), 1).unwrap();
     visitors.once(b"GET /bye x").unwrap();
-    // The next request would be due only now: a slow machine makes no difference.
-    visitors.visitors[0].asked = Instant::now() + KEPT;
+    // The answer took long, and a slow machine makes no difference.
+    visitors.visitors[0].asked -= KEPT;
+    visitors.visitors[0].quiet_since = Instant::now() + KEPT;
     visitors.wait(TIME_LIMIT).unwrap();
     let sentence = visitors.note_answers(&[], &mut []).unwrap_err();
     assert!(sentence.contains("nothing was asked"), "{sentence}");
+}
+
+#[test]
+fn a_connection_is_quiet_since_its_last_answer() {
+    let mut visitors = Visitors::connect(serve(), 1).unwrap();
+    visitors.visitors[0].quiet_since -= KEPT;
+    let begun = Instant::now();
+    visitors.once(b"GET /tea x").unwrap();
+    assert!(visitors.visitors[0].quiet_since >= begun);
+}
+
+#[test]
+fn a_visit_hears_first_which_connections_were_closed() {
+    let mut visitors = Visitors::connect(serve(), 1).unwrap();
+    visitors.once(b"GET /bye x").unwrap();
+    visitors.visitors[0].quiet_since = Instant::now() + KEPT;
+    visitors.wait(TIME_LIMIT).unwrap();
+    visitors.reports.clear();
+    let mut visits = [Visit {
+        visitors: 0..1,
+        ask: &mut |_| panic!("Nothing is asked on a closed connection."),
+        accepts: |_| true,
+        per_second: None,
+    }];
+    let sentence = visitors.visit(&mut visits, 1).unwrap_err();
+    assert!(sentence.contains("nothing was asked"), "{sentence}");
+}
+
+#[test]
+fn a_request_that_crosses_a_close_is_sent_again() {
+    let mut visitors = Visitors::connect(serve(), 1).unwrap();
+    let due = Instant::now();
+    visitors.once(b"GET /bye x").unwrap();
+    visitors.visitors[0].quiet_since -= KEPT;
+    visitors.send(0, (0, due), b"GET /tea x").unwrap();
+    let time = loop {
+        visitors.wait(TIME_LIMIT).unwrap();
+        visitors.reports.clear();
+        if let Some(time) = visitors.hear(0).unwrap() {
+            break time;
+        }
+    };
+    let visitor = &visitors.visitors[0];
+    assert!(visitor.answer.ends_with(b"/tea"));
+    assert_eq!(time, visitor.quiet_since - due);
+}
+
+/// The sentence of a request on a quiet connection, and whether the visitor has connected again.
+fn asked_on_a_quiet_connection(request: &[u8]) -> (String, bool) {
+    let mut visitors = Visitors::connect(serve(), 1).unwrap();
+    let port = |visitors: &Visitors| visitors.visitors[0].stream.local_addr().unwrap();
+    let before = port(&visitors);
+    visitors.visitors[0].quiet_since -= KEPT;
+    let sentence = visitors.once(request).unwrap_err();
+    (sentence, port(&visitors) != before)
+}
+
+#[test]
+fn a_request_that_is_never_answered_is_sent_again_once() {
+    let (sentence, is_again) = asked_on_a_quiet_connection(b"GET /gone x");
+    assert!(sentence.contains("0 bytes of the answer"), "{sentence}");
+    assert!(is_again);
+}
+
+#[test]
+fn a_request_with_half_of_an_answer_is_not_sent_again() {
+    let (sentence, is_again) = asked_on_a_quiet_connection(b"GET /half x");
+    assert!(sentence.contains("bytes of the answer"), "{sentence}");
+    assert!(!sentence.contains("when 0 bytes"), "{sentence}");
+    assert!(!is_again);
 }
 
 #[test]
