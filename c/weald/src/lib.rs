@@ -25,8 +25,9 @@ mod call;
 mod guard;
 mod waits;
 
-// The process whose function calls: its inbox and its links.
+// The process whose function calls: its inbox and its links; and the one of a function on an OS thread of its own.
 mod calling;
+mod passes_on;
 
 pub mod face {
     //! The functions of `weald.h`.

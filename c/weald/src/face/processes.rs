@@ -12,7 +12,7 @@ use std::{
 
 use weald::{
     process::{self, ExitReason, Inbox, callback, monitor},
-    sync::{channel, select},
+    sync::channel,
 };
 use weald_kernel::{AsUnit, Unit};
 
@@ -32,6 +32,7 @@ use crate::{
     guard::{cancelled, check_cancel, give, guard, needed},
     handles,
     message::{Bytes, Message},
+    passes_on::PassesOn,
     saved,
     waits::{wait, wait_at_most},
 };
@@ -189,6 +190,7 @@ fn on_own_thread(
     let passes = PassesOn {
         ends: Ends(Arc::clone(&ending)),
         to_thread,
+        commands,
     };
     let open = to_process.clone();
     // The OS thread comes first: if there is none, no process ends that links would tell of.
@@ -202,25 +204,7 @@ fn on_own_thread(
         }
     });
     started.map_err(|error| failed(WEALD_NO_ROOM, &error))?;
-    let spawned = builder.spawn(async move |mut inbox: Inbox<Message>| {
-        // Else it would be closed, and so ready, while the function ends.
-        let _open = open;
-        loop {
-            let next = select! {
-                code = ended.receive() => Next::End(code.unwrap_or(0)),
-                command = commands.receive() => Next::Command(command),
-                message = inbox.receive() => Next::Message(message),
-            };
-            match next {
-                Next::End(code) => {
-                    passes.returned(code);
-                    return tell_links(code);
-                }
-                Next::Command(command) => command.into_iter().for_each(|act| act(&mut inbox)),
-                Next::Message(message) => passes.on(message),
-            }
-        }
-    });
+    let spawned = builder.spawn(async move |inbox| passes.run(inbox, ended, open).await);
     let pid = spawned.map_err(not_spawned)?.into_pid();
     let object = Arc::new(ProcessObject { pid, ending });
     let current = Arc::new(Current {
@@ -233,31 +217,6 @@ fn on_own_thread(
     let sent = begins.send(current);
     debug_assert!(sent.is_ok(), "the thread waits for it");
     Ok(object)
-}
-
-/// What the process of an OS thread has, for its function. If it is dropped, by a cancel, its end is noted first: the
-/// function, which then finds its messages closed, may ask at once whether it was cancelled.
-struct PassesOn {
-    ends: Ends,
-    to_thread: channel::Sender<Message>,
-}
-
-impl PassesOn {
-    fn on(&self, message: Message) {
-        // Nobody receives it if the function is about to return.
-        drop(self.to_thread.try_send(message));
-    }
-
-    fn returned(self, code: i32) {
-        self.ends.returned(code);
-    }
-}
-
-/// What the process of an OS thread does next.
-enum Next<C> {
-    End(i32),
-    Command(C),
-    Message(Message),
 }
 
 /// A handle of the calling process, to be released as any other. WEALD_NO_PROCESS outside of processes, in callbacks
