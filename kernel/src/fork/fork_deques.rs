@@ -9,11 +9,11 @@
 //! whatever the others do ([`ForkDeques::admits`]): the thief replaces its thread, which may be waiting for that very
 //! half.
 //!
-//! An owner that waits for a stolen job holds an OS thread. Once a family of forks, those that descend from one root job,
-//! holds a quarter as many threads in this way as there are spare ones, workers steal no more of what its computing
-//! threads have pushed ([`ForkDeques::has_threads_for`]). Without this bound a recursion in second halves took thousands
-//! of threads: each steal leaves one more owner that waits, and nothing gets faster. The owners may still steal from
-//! those that they wait for.
+//! An owner that waits for a stolen job holds an OS thread. Once a family of forks, those that descend from one root
+//! job, holds a quarter as many threads in this way as there are spare ones, workers steal no more of what its
+//! computing threads have pushed ([`ForkDeques::has_threads_for`]). Without this bound a recursion in second halves
+//! took thousands of threads: each steal leaves one more owner that waits, and nothing gets faster. The owners may
+//! still steal from those that they wait for.
 //!
 //! A line of the program whose parts block is a suspect ([`suspects`](crate::scheduler::threads::suspects)): what a
 //! thief takes of such a fork runs in quarantine, so it holds no worker. While the quarantine has no room, nothing is
