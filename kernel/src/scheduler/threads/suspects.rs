@@ -43,7 +43,7 @@
 //! The parts of a fork are a kind of their own: the line of the fork. Those of a suspect line that a thief takes go to
 //! quarantine, too. While it is full, no thief takes any, so that the owner runs them itself
 //! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)). While all jobs are suspect,
-//! so are all lines, but thieves take parts of a trusted one, and one part of each line is tried.
+//! so are all lines, but thieves take parts of a trusted one, and a part of a line that did not offend itself is tried.
 //!
 //! A burst of jobs that announce that they block offends without a report: see
 //! [`note_announced`](super::detached_round::note_announced).
