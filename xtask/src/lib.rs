@@ -21,6 +21,7 @@ pub mod ci;
 pub mod header;
 pub mod install;
 pub mod lint;
+pub mod package;
 pub mod paths;
 pub mod platforms;
 pub mod sanitizers;

@@ -47,6 +47,8 @@ enum Routine {
         #[arg(long)]
         strict: bool,
     },
+    /// Pack every crate, and build each from what was packed.
+    Package,
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
     /// Run each fuzz target.
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Routine::Doc => print(xtask::ci::documentation(&checkout).map(|()| String::new())),
         Routine::Lint { only, strict } => xtask::lint::lint(&checkout, &only, skips(strict)),
         Routine::Platforms { strict } => xtask::platforms::platforms(&checkout, skips(strict)),
+        Routine::Package => print(xtask::package::package(&checkout).map(|()| String::new())),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
         Routine::Fuzz { seconds, only } => xtask::toolchains::fuzz(&checkout, seconds, &only),
         Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
