@@ -177,7 +177,7 @@ impl PartsState {
         self.runners - self.waiting
     }
 
-    /// Whether every part that runs has its stack suspended.
+    /// Whether every part that runs waits with its stack.
     fn all_wait(&self) -> bool {
         let waits = |job: &JobRef| job.header().waits_with_stack();
         self.at_work.len() == self.running && self.at_work.iter().all(waits)

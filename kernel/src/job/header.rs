@@ -99,8 +99,9 @@ pub(crate) mod flag {
     pub(super) const PERMIT: u8 = 1 << 1;
     /// The job is a fiber. Never changes.
     pub(crate) const FIBER: u8 = 1 << 2;
-    /// The job blocks its thread in a join, and the joined job waits.
-    pub(super) const JOINS_WAITING: u8 = 1 << 3;
+    /// The job waits, and holds its thread because its stack must not be suspended; if that is for a join, the joined job
+    /// waits.
+    pub(super) const HOLDS_IN_WAIT: u8 = 1 << 3;
     /// The panic hook runs for a panic of the job.
     pub(super) const IN_PANIC_HOOK: u8 = 1 << 4;
     /// The monitor has seen the panic hook that runs. Set only with `IN_PANIC_HOOK`, and cleared with it.
@@ -275,20 +276,22 @@ impl Header {
         self.flags.fetch_and(!flag::PROVEN, Ordering::Relaxed) & flag::PROVEN != 0
     }
 
-    /// This job holds its thread to join another: notes whether that other job waits. Only the job itself.
-    pub(crate) fn set_joins_waiting(&self, joins: bool) {
+    /// Notes whether this job holds its thread in a wait, which is no join of a job that computes. Only the job itself,
+    /// or a nested run on top of it.
+    pub(crate) fn set_holds_in_wait(&self, holds: bool) {
         // Relaxed: a hint.
-        match joins {
-            true => self.flags.fetch_or(flag::JOINS_WAITING, Ordering::Relaxed),
+        match holds {
+            true => self.flags.fetch_or(flag::HOLDS_IN_WAIT, Ordering::Relaxed),
             false => self
                 .flags
-                .fetch_and(!flag::JOINS_WAITING, Ordering::Relaxed),
+                .fetch_and(!flag::HOLDS_IN_WAIT, Ordering::Relaxed),
         };
     }
 
-    /// Whether the job's stack is suspended, or the job blocks its thread to join one that waits. A moment old.
+    /// Whether the job waits with its stack: the stack is suspended, or the job holds its thread in a wait. Not if it
+    /// joins a job that computes. A moment old.
     pub(crate) fn waits_with_stack(&self) -> bool {
-        self.has_own_stack() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
+        self.has_own_stack() || self.flags.load(Ordering::Relaxed) & flag::HOLDS_IN_WAIT != 0
     }
 
     /// Notes that a cancel ends the job. Only the holder of the runnable.

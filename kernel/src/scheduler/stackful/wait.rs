@@ -46,8 +46,10 @@ use crate::{
     report,
     scheduler::{
         stackful::{
-            foreign_runtime::ForeignRuntime, pinned::PinnedQueue, stack_context,
-            wait::panic_hook::is_in_panic_hook,
+            foreign_runtime::ForeignRuntime,
+            pinned::PinnedQueue,
+            stack_context,
+            wait::{block::HeldFor, panic_hook::is_in_panic_hook},
         },
         threads::blocking_call,
         workers::{
@@ -136,16 +138,14 @@ pub(crate) fn hold_in<F: Future>(
             let header = unsafe { job.header() };
             let gives_way = || {
                 let waits = parts_wait();
-                header.set_joins_waiting(waits);
-                context::again().outer_runs.set_joins_waiting(waits);
+                block::note_holding(header, waits);
                 waits
                     && context::again()
                         .pinned_here()
                         .is_some_and(PinnedQueue::has_runnable)
             };
-            let ended = block::hold_in_job(future, &gives_way);
-            header.set_joins_waiting(false);
-            context::again().outer_runs.set_joins_waiting(false);
+            let ended = block::hold_in_job(future, HeldFor::Join, &gives_way);
+            block::note_holding(header, false);
             ended
         }
         None => {
@@ -276,7 +276,7 @@ pub(crate) fn wait_on<F: Future>(
                         .is_some_and(PinnedQueue::has_runnable)
                     && !in_hook.get_or_init(is_in_panic_hook)
             };
-            match block::hold_in_job(future.as_mut(), &others_wait) {
+            match block::hold_in_job(future.as_mut(), HeldFor::Wait, &others_wait) {
                 Some(output) => return output,
                 None => root,
             }

@@ -185,10 +185,20 @@ fn hand_off_or_orphan(shared: &Arc<Shared>, handoff: Handoff) {
 /// Runs `future` to its end in the running job, and holds the OS thread meanwhile.
 #[cold]
 pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
-    match hold_in_job(future, &|| false) {
+    match hold_in_job(future, HeldFor::Wait, &|| false) {
         Some(output) => output,
         None => report::impossible("a wait without an alternative gave way"),
     }
+}
+
+/// What a job holds its thread for, in a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldFor {
+    /// Forked work, which may compute.
+    Join,
+    /// Anything else. Who joins the job takes it for one whose stack is suspended: it may wait for a job that is pinned
+    /// to the joining thread.
+    Wait,
 }
 
 /// As [`block_in_job`], but calls `gives_way` from time to time, and returns `None` once it is true.
@@ -197,6 +207,7 @@ pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
 #[cold]
 pub(super) fn hold_in_job<F: Future>(
     mut future: Pin<&mut F>,
+    why: HeldFor,
     gives_way: &dyn Fn() -> bool,
 ) -> Option<F::Output> {
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
@@ -233,6 +244,7 @@ pub(super) fn hold_in_job<F: Future>(
             shared.process.assert_here();
         }
         let _waiting = Waiting::begin(&job);
+        let _shown = (why == HeldFor::Wait).then(|| Shown::begin(&job));
         let _fork_wait = context::again().fork_wait();
         let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
         park_thread_in_job(&job, &parker, &mut held, gives_way);
@@ -275,6 +287,30 @@ impl Drop for Waiting {
         if let Some(shared) = &self.0 {
             shared.threads_held_in_wait.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Notes whether `header`'s job, which is the running one, holds the thread in a wait, and with it all outer jobs.
+// Not inlined: see `hold_in_job`.
+#[inline(never)]
+pub(super) fn note_holding(header: &Header, holds: bool) {
+    header.set_holds_in_wait(holds);
+    context::again().outer_runs.set_holds_in_wait(holds);
+}
+
+/// While it lives, who joins the job, or an outer one, sees that the job waits.
+struct Shown<'a>(&'a Header);
+
+impl Shown<'_> {
+    fn begin(job: &JobRef) -> Shown<'_> {
+        note_holding(job.header(), true);
+        Shown(job.header())
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        note_holding(self.0, false);
     }
 }
 

@@ -59,7 +59,7 @@ impl OuterRuns {
     /// its run.
     pub(crate) fn find(&self, mut is_wanted: impl FnMut(JobPtr) -> bool) -> Option<JobPtr> {
         let mut next = self.0.get();
-        // SAFETY: as in `set_joins_waiting`.
+        // SAFETY: as in `set_holds_in_wait`.
         while let Some(node) = unsafe { next.as_ref() } {
             let found = node.job.get().filter(|job| is_wanted(*job));
             if found.is_some() {
@@ -81,14 +81,14 @@ impl OuterRuns {
         jobs
     }
 
-    /// The running job holds the thread to join another. Notes on every outer job whether that other job waits.
-    pub(crate) fn set_joins_waiting(&self, waiting: bool) {
+    /// Notes on every outer job whether the running job, and so each of them, holds the thread in a wait.
+    pub(crate) fn set_holds_in_wait(&self, holds: bool) {
         let mut next = self.0.get();
         // SAFETY: a node is in a frame that continues only after the nested run, whose end takes it out of the list.
         while let Some(node) = unsafe { next.as_ref() } {
             if let Some(job) = node.job.get() {
                 // SAFETY: the thread is in the middle of its run, so it is alive.
-                unsafe { job.header() }.set_joins_waiting(waiting);
+                unsafe { job.header() }.set_holds_in_wait(holds);
             }
             next = node.outer.get();
         }
