@@ -14,9 +14,12 @@
 //! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends. So it
 //!   is used first, and the node is marked then. Between the two are a few instructions; a waiter that runs by then
 //!   waits for the mark without suspending its stack, since nobody would wake it again ([`Node::is_woken`]). A waker
-//!   with a count is used after the mark: once the runtime has stopped, it may run the waiter on top of its caller.
+//!   with a count is taken out, and its node marked, before it or any waker beside it is used: once the runtime has
+//!   stopped, a waker may run a waiter on top of its caller, where it must not wait for a mark ([`taken`]).
 
 #![allow(unsafe_code)]
+
+mod taken;
 
 use std::{
     cell::{Cell, UnsafeCell},
@@ -26,7 +29,7 @@ use std::{
     task::Waker,
 };
 
-use weald_kernel::wake_all;
+pub(crate) use taken::Taken;
 
 use crate::sys::{AtomicU8, AtomicUsize, spin, yield_now};
 
@@ -132,10 +135,20 @@ impl Node {
         }
     }
 
+    /// Whether its waker was lent. By whoever has taken it.
+    fn is_lent(&self) -> bool {
+        self.lent_waker().is_some()
+    }
+
+    /// Takes its waker out, whatever it is. By whoever has taken it.
+    fn take_whom(&self) -> Whom {
+        // SAFETY: *taken*.
+        unsafe { mem::replace(&mut *self.waker.get(), Whom::Nobody) }
+    }
+
     /// Wakes it and marks it, by whoever has taken it.
     fn wake(&self) {
-        // SAFETY: *taken*.
-        match unsafe { mem::replace(&mut *self.waker.get(), Whom::Nobody) } {
+        match self.take_whom() {
             Whom::Nobody => self.mark_woken(),
             Whom::Lent(waker) => {
                 waker.wake_by_ref();
@@ -277,7 +290,7 @@ impl Locked<'_> {
         self.unlink(first);
         first.state.store(TAKEN, Relaxed);
         first.next.set(ptr::null());
-        Some(Taken { first })
+        Some(Taken::of(first, first.is_lent()))
     }
 
     /// Takes all nodes.
@@ -287,14 +300,15 @@ impl Locked<'_> {
             return Taken::NONE;
         };
         let first = last.next.replace(ptr::null());
-        let mut node = first;
+        let (mut node, mut are_lent) = (first, true);
         // SAFETY: as above.
         while let Some(each) = unsafe { node.as_ref() } {
             each.state.store(TAKEN, Relaxed);
+            are_lent &= each.is_lent();
             node = each.next.get();
         }
         self.set_last(ptr::null());
-        Taken { first }
+        Taken::of(first, are_lent)
     }
 
     /// Takes `node` out, whose wait ends by itself. False if somebody else has taken it, and will wake it.
@@ -317,92 +331,6 @@ impl Locked<'_> {
         unsafe { &*previous }.next.set(next);
         if ptr::eq(self.last(), node) {
             self.set_last(previous);
-        }
-    }
-}
-
-/// Nodes that were taken out of a queue, whose lock is no longer needed. Dropping them wakes all.
-#[must_use = "a thread that was taken out of its queue must be woken"]
-pub(crate) struct Taken {
-    first: *const Node,
-}
-
-impl Taken {
-    pub(crate) const NONE: Taken = Taken { first: ptr::null() };
-
-    /// Notes something for the first of them.
-    pub(crate) fn note(&self, note: u32) {
-        if let Some(first) = self.first() {
-            first.note.set(note);
-        }
-    }
-
-    /// What the first of them has noted.
-    pub(crate) fn noted(&self) -> Option<u32> {
-        self.first().map(|first| first.note.get())
-    }
-
-    /// These and `more`, which is one.
-    pub(crate) fn with(self, more: Taken) -> Taken {
-        if let Some(node) = more.first() {
-            node.next.set(self.first);
-            mem::forget(self);
-        }
-        more
-    }
-
-    fn first(&self) -> Option<&Node> {
-        // SAFETY: *taken*.
-        unsafe { self.first.as_ref() }
-    }
-
-    /// Adds one that was taken out, as the first.
-    fn push(&mut self, node: &'static Node) {
-        node.next.set(self.first);
-        self.first = node;
-    }
-
-    /// Takes the first out of these.
-    fn pop(&mut self) -> Option<&'static Node> {
-        // SAFETY: *taken*; used until it is marked.
-        let node = unsafe { self.first.as_ref() }?;
-        self.first = node.next.get();
-        Some(node)
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let Some(first) = self.pop() else {
-            return;
-        };
-        // The thread that was woken last runs next, but several run in their order.
-        if self.first.is_null() {
-            return first.wake();
-        }
-        let (mut former, mut next) = (None::<&Node>, Some(first));
-        let mut others = Taken::NONE;
-        let wakers = || loop {
-            if let Some(former) = former.take() {
-                former.mark_woken();
-            }
-            let node = next.take().or_else(|| self.pop())?;
-            match node.lent_waker() {
-                Some(waker) => {
-                    former = Some(node);
-                    return Some(waker);
-                }
-                None => others.push(node),
-            }
-        };
-        // SAFETY: it reads and writes nodes; a waker is valid until its node is marked.
-        unsafe { wake_all(wakers) };
-        let mut in_order = Taken::NONE;
-        while let Some(node) = others.pop() {
-            in_order.push(node);
-        }
-        while let Some(node) = in_order.pop() {
-            node.wake();
         }
     }
 }

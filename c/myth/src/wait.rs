@@ -107,6 +107,10 @@ async fn woken(mut node: Enqueued<'_>, mut enqueue: impl FnMut(&Node) -> bool) {
     poll_fn(|cx| node.poll(cx, &mut begins, &mut enqueue)).await;
 }
 
+/// Whether the waker of a future is lent ([`Node::lend_waker`]): by models, whose wakers last as long as their waits, so
+/// that they run what a thread with a stack of its own does.
+const LENDS: bool = cfg!(all(loom, test));
+
 /// A node that may be in a queue. When it is dropped, it is in none: it takes itself out, or waits for whoever has.
 struct Enqueued<'a> {
     queue: &'a Queue,
@@ -125,7 +129,11 @@ impl Enqueued<'_> {
         let is_over = match mem::take(begins) {
             false => self.node.is_woken(),
             true => {
-                self.node.set_waker(cx.waker());
+                match LENDS {
+                    // SAFETY: *lent*: see `LENDS`.
+                    true => unsafe { self.node.lend_waker(cx.waker()) },
+                    false => self.node.set_waker(cx.waker()),
+                }
                 self.is_in_queue = enqueue(self.node);
                 !self.is_in_queue
             }

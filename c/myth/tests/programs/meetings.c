@@ -120,11 +120,54 @@ static void once_only(void) {
   CHECK(calls == 1);
 }
 
+static myth_mutex_t order_mutex;
+static myth_cond_t opened;
+static long order[2 * THREADS];
+static int is_open, waiting, came;
+
+/* Every second one waits with a deadline. */
+static void *comes_in_order(void *argument) {
+  CHECK(myth_mutex_lock(&order_mutex) == 0);
+  struct timespec late = in_ms(1000000);
+  waiting++;
+  while (!is_open) {
+    if ((long)argument % 2)
+      CHECK(myth_cond_timedwait(&opened, &order_mutex, &late) == 0);
+    else
+      CHECK(myth_cond_wait(&opened, &order_mutex) == 0);
+  }
+  order[came++] = (long)argument;
+  CHECK(myth_mutex_unlock(&order_mutex) == 0);
+  return NULL;
+}
+
+/* A broadcast wakes its waiters in the order in which they came, those with deadlines, too. */
+static void broadcasts(void) {
+  CHECK(myth_mutex_init(&order_mutex, NULL) == 0 && myth_cond_init(&opened, NULL) == 0);
+  myth_thread_t threads[2 * THREADS];
+  for (long i = 0; i < 2 * THREADS; i++) {
+    threads[i] = myth_create(comes_in_order, (void *)i);
+    for (int here = 0; here <= i;) {
+      myth_yield();
+      CHECK(myth_mutex_lock(&order_mutex) == 0);
+      here = waiting;
+      CHECK(myth_mutex_unlock(&order_mutex) == 0);
+    }
+  }
+  CHECK(myth_mutex_lock(&order_mutex) == 0);
+  is_open = 1;
+  CHECK(myth_mutex_unlock(&order_mutex) == 0 && myth_cond_broadcast(&opened) == 0);
+  for (int i = 0; i < 2 * THREADS; i++) CHECK(myth_join(threads[i], NULL) == 0);
+  /* Several workers run them at the same time. */
+  for (int i = 0; myth_get_num_workers() == 1 && i < 2 * THREADS; i++) CHECK(order[i] == i);
+}
+
 int main(void) {
   barriers();
   join_counters();
   full_empty_locks();
   unconditional_waits();
   once_only();
+  broadcasts();
   return 0;
 }
