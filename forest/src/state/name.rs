@@ -46,23 +46,40 @@ impl Name {
     }
 }
 
-impl Ord for Name {
+/// A name that is compared with many.
+pub(crate) struct Sought<'a> {
+    name: &'a Name,
+    /// Those of a short name.
+    words: Option<(u64, u64)>,
+}
+
+impl<'a> Sought<'a> {
     #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (
-                Self::Short { length, bytes },
-                Self::Short {
-                    length: other,
-                    bytes: others,
-                },
-            ) => {
+    pub(crate) fn new(name: &'a Name) -> Self {
+        let words = match name {
+            Name::Short { bytes, .. } => Some(words(bytes)),
+            Name::Long(_) => None,
+        };
+        Self { name, words }
+    }
+
+    /// How another name compares with this one.
+    #[inline]
+    pub(crate) fn order_of(&self, other: &Name) -> Ordering {
+        match (self.words, other) {
+            (Some(sought), Name::Short { length, bytes }) => {
                 // No tree has a name with a zero, but one that is sought may have some at its end.
-                let by_length = || length.cmp(other);
-                words(bytes).cmp(&words(others)).then_with(by_length)
+                let by_length = || usize::from(*length).cmp(&self.name.as_bytes().len());
+                words(bytes).cmp(&sought).then_with(by_length)
             }
-            _ => self.as_bytes().cmp(other.as_bytes()),
+            _ => other.as_bytes().cmp(self.name.as_bytes()),
         }
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        Sought::new(other).order_of(self)
     }
 }
 
@@ -108,6 +125,7 @@ mod tests {
             let names = [&one, &other].map(|name| Name::new(name));
             prop_assert_eq!(names[0].as_str(), &one);
             prop_assert_eq!(names[0].cmp(&names[1]), one.cmp(&other));
+            prop_assert_eq!(Sought::new(&names[0]).order_of(&names[1]), other.cmp(&one));
             prop_assert_eq!(names[0] == names[1], one == other);
         }
     }

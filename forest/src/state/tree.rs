@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use weald_memory::{Shared, Slot};
 
 use super::history::{History, Hold};
-use super::name::Name;
+use super::name::{Name, Sought};
 use super::root::{Root, RootRef};
 
 /// A tree that several hold.
@@ -65,11 +65,11 @@ impl TreeState {
         Name::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How its name compares with another one.
+    /// How its name compares with one that is sought.
     #[inline]
-    pub(crate) fn compare_name(&self, other: &Name) -> Ordering {
+    pub(crate) fn compare_name(&self, sought: &Sought<'_>) -> Ordering {
         let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        name.cmp(other)
+        sought.order_of(&name)
     }
 
     /// A commit with this greatest id is about to be published; returns by how much it exceeds the former greatest.
