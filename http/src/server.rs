@@ -111,9 +111,9 @@ pub struct Server<L, S, U> {
 }
 
 impl<L, S, U> Server<L, S, U> {
-    /// Serves until `until` is ready. Then the server accepts what the system has queued by then, as far as the time of
-    /// [`drain_for`](Server::drain_for) allows, closes the listener, lets each connection finish the request that is in
-    /// flight or has arrived, and returns when all have, or when that time is over. At the limit of connections, what
+    /// Serves until `until` is ready. Then the server accepts what the system has queued by then, as far as half of the
+    /// time of [`drain_for`](Server::drain_for) allows, closes the listener, lets each connection finish the request
+    /// that is in flight or has arrived, and returns when all have, or when that time is over. At the limit of connections, what
     /// is queued is closed with the listener. A socket that other processes accept from, too, has one queue for all of
     /// them, and what this server takes from it at its end and finds without a request is closed: give it a listener of
     /// your own ([`Listen`]) whose [`next_queued`](Listen::next_queued) has none. [`serve`] says what dropping the
@@ -130,8 +130,8 @@ impl<L, S, U> Server<L, S, U> {
         }
     }
 
-    /// How long requests in flight may take once the server has begun to shut down, and how long the system's queue may
-    /// take before that, together. Default: 10 s.
+    /// How long requests in flight may take once the server has begun to shut down. At most half of it goes to those
+    /// that the system has queued. Default: 10 s.
     pub fn drain_for(mut self, duration: Duration) -> Self {
         self.drain = duration;
         self
@@ -357,12 +357,14 @@ where
             },
         }
     }
-    // One for both. Without it, the requests of a crowd that goes on coming would be answered first.
-    let deadline = weald_kernel::now().checked_add(drain);
-    entrance.admit_queued(&listener, most, deadline).await;
+    let now = weald_kernel::now();
+    // Otherwise the requests of a crowd that goes on coming would all be answered first, and then no connection would
+    // have a turn in which it could end.
+    let half = now.checked_add(drain / 2);
+    entrance.admit_queued(&listener, most, half).await;
     drop(listener);
     drop(drain_on_drop);
-    until_empty(&registry, deadline).await;
+    until_empty(&registry, now.checked_add(drain)).await;
     let not_stopped = registry.stop();
     Ok(Drained { not_stopped })
 }

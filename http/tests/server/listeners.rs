@@ -1,18 +1,18 @@
-//! Listeners of one's own: one that gives nothing but errors, and one that has a crowd in its queue at the end.
+//! Listeners of one's own: one that gives nothing but errors, and some that have a crowd in their queue at the end.
 
 use std::{
     future::IntoFuture,
     io,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use weald_http::Listen;
-use weald_kernel::{Runtime, sleep, spawn, yield_now};
+use weald_kernel::{Runtime, Wait, sleep, spawn, yield_now};
 use weald_net::{Stream, UnixStream};
 use weald_sync::{Event, always, never};
 
@@ -117,5 +117,41 @@ fn a_crowd_that_goes_on_coming_has_no_more_than_the_time_of_the_drain() {
         let server = server.drain_for(Duration::ZERO);
         spawn(server.into_future()).await.unwrap().unwrap();
         assert_eq!(taken.load(Ordering::SeqCst), 64);
+    });
+}
+
+/// Takes 5 ms for each connection that it has queued, while the clients keep theirs, and send nothing.
+#[derive(Clone, Default)]
+struct Slow(Arc<Mutex<Vec<UnixStream>>>);
+
+impl Listen for Slow {
+    type Transport = std::os::unix::net::UnixStream;
+
+    fn next(
+        &self,
+    ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
+    + Send {
+        never().wrap(|()| Err(io::ErrorKind::WouldBlock.into()))
+    }
+
+    fn next_queued(&self) -> io::Result<(Stream<Self::Transport>, Option<SocketAddr>)> {
+        sleep(Duration::from_millis(5)).wait();
+        let (ours, theirs) = UnixStream::pair()?;
+        self.0.lock().unwrap().push(theirs);
+        Ok((ours, None))
+    }
+}
+
+/// In virtual time: four parts of 64 would take 1.28 s.
+#[test]
+fn a_crowd_that_takes_long_leaves_half_of_the_time_to_those_who_are_let_in() {
+    Runtime::test(1).block_on(async {
+        let slow = Slow::default();
+        let clients = slow.clone();
+        let server = weald_http::serve(slow, tower::service_fn(hello)).until(async {});
+        let server = server.drain_for(Duration::from_secs(1));
+        let drained = spawn(server.into_future()).await.unwrap().unwrap();
+        assert_eq!(clients.0.lock().unwrap().len(), 128);
+        assert!(drained.not_stopped.is_empty(), "{drained:?}");
     });
 }
