@@ -80,7 +80,7 @@ impl Boards {
         }
     }
 
-    /// Whether a commit failed because the disk is full, which is then noted.
+    /// Whether a commit failed because the disk is full, or the system refuses a file, which is then noted.
     pub(crate) fn is_refused(&self, error: &CommitError) -> bool {
         let is_full = matches!(
             error,

@@ -274,25 +274,35 @@ fn sentence(error: &BoardError) -> String {
         BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
         BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),
         BoardError::Younger => "The board was made later than that.".to_owned(),
-        BoardError::Storage(CommitError::Journal(AppendError::Fenced)) => {
-            "The board can be read, but takes nothing new any more: its directory was removed, or another program has \
-             taken it over. What you wrote is still here."
-                .to_owned()
-        }
-        BoardError::Storage(CommitError::Journal(AppendError::Poisoned) | CommitError::Unknown(_)) => {
-            "The board can be read, but takes nothing new until it is started again: its disk has failed, or its \
-             directory was removed. What you wrote is still here."
-                .to_owned()
-        }
-        BoardError::Storage(_) => {
-            "The board can be read, but takes nothing new at the moment: its disk is full. \
-             What you wrote is still here."
-                .to_owned()
-        }
+        BoardError::Storage(error) => unwritten(error),
         BoardError::Crowded => "Too many others write to this place. What you wrote is still here.".to_owned(),
         BoardError::Busy => {
             "Too many others look into the past of this board. Try again in a few seconds.".to_owned()
         }
         BoardError::Edit(_) => "Something is wrong with the board itself.".to_owned(),
     }
+}
+
+/// Why something was not stored, as far as it is known.
+fn unwritten(error: &CommitError) -> String {
+    let why = match error {
+        CommitError::Journal(AppendError::Fenced) => {
+            "until it is started again: its directory was removed, or another program has taken it over"
+        }
+        // A journal that is closed answers so, too.
+        CommitError::Journal(AppendError::Poisoned) => {
+            "until it is started again: its disk has failed, or it is just being stopped"
+        }
+        // Of what was in flight when the journal ended, for whatever reason.
+        CommitError::Unknown(_) => {
+            "until it is started again: its disk has failed, its directory was removed, or another program has taken it \
+             over"
+        }
+        CommitError::Journal(AppendError::Full) => "at the moment: its disk is full",
+        CommitError::Journal(AppendError::Unprepared) => {
+            "at the moment: its disk is full, or the system refuses it a file"
+        }
+        _ => "at the moment",
+    };
+    format!("The board can be read, but takes nothing new {why}. What you wrote is still here.")
 }

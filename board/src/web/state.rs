@@ -26,7 +26,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response<Body> {
         false => fixed(
             StatusCode::SERVICE_UNAVAILABLE,
             TEXT,
-            "read-only: the disk is full, or the journal has failed\n",
+            "read-only: the disk is full, the system refuses a file, or the journal has failed\n",
         ),
     }
 }

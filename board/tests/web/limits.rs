@@ -419,12 +419,36 @@ fn a_board_whose_directory_was_removed_can_be_read_and_says_so() {
         }
         for shown in [&first, &refused, &page] {
             assert!(shown.body.contains("until it is started again"));
-            assert!(!shown.body.contains("disk of this board is full"));
+            assert!(!shown.body.contains("disk is full"));
         }
         for part in ["its directory was removed", "a draft"] {
             assert!(refused.body.contains(part), "{part}: {refused:?}");
         }
         assert_eq!(browser.get("/readyz").status, 503);
         assert!(page.body.contains("one"));
+    });
+}
+
+#[test]
+fn who_writes_first_after_another_program_has_taken_the_board_over_is_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("boards");
+    let config = Config {
+        storage: Storage::Directory(path.clone()),
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        let topic = topic(&mut browser, "one");
+        // Without its lock, the directory is anybody's.
+        std::fs::remove_file(path.join("lock")).unwrap();
+        let _other = DiskJournal::open(&path).unwrap();
+        let draft = [("text", "a draft"), ("author", "")];
+        for refused in [browser.fill(&topic, &draft), browser.fill(&topic, &draft)] {
+            let told = (refused.status, refused.header("retry-after"));
+            assert_eq!(told, (503, ""), "{refused:?}");
+            for part in ["another program has taken it over", "a draft"] {
+                assert!(refused.body.contains(part), "{part}: {refused:?}");
+            }
+        }
     });
 }
