@@ -248,7 +248,12 @@ pub(super) fn note_offence(shared: &Shared, job: &JobRef, counts_in_fork: bool, 
 /// of the spare threads, this is an offence of the job's kind: otherwise a burst of them would take all of these
 /// threads. It is not reported, and the job is not told. Called by the job's thread, before another one gets the
 /// worker.
+///
+/// Without spare threads it is none: nothing is run in quarantine then, so what would wait there waits for ever.
 pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
+    if !has_quarantine(shared) {
+        return;
+    }
     let in_waits = shared.threads_held_in_wait.load(Ordering::Relaxed);
     let most = left_for_workers(shared).saturating_add(in_waits);
     if shared.detached.announced_exceed(most) {

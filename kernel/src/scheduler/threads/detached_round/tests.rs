@@ -79,3 +79,22 @@ fn a_cancelled_job_leaves_the_quarantine_also_while_as_many_compute_there_as_the
     shared.quarantine.pop().unwrap().into_ptr();
     shared.detached.end(ListedRun::OfThread(0));
 }
+
+#[test]
+fn a_job_that_announces_does_not_become_suspect_where_there_is_no_quarantine() {
+    for (spare_threads, is_suspect) in [(0, false), (1, true)] {
+        let config = Config {
+            workers: 1,
+            spare_threads,
+            ..Config::new()
+        };
+        let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        let announces = testing::job();
+        let mut run = run_of(announces.clone());
+        run.cause = Cause::Announced;
+        shared.detached.add(0, run);
+        note_announced(&shared, &announces);
+        assert_eq!(shared.suspects.includes(announces.header()), is_suspect);
+        shared.detached.end(ListedRun::OfThread(0));
+    }
+}
