@@ -7,7 +7,11 @@
 mod tools;
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -91,4 +95,71 @@ fn a_half_that_unwinds_waits_for_a_half_of_its_own_that_the_joining_thread_took(
         );
     });
     assert!(runtime.block_on(job).unwrap_err().is_panic());
+}
+
+/// A join whose stolen half blocks for what a half of its own does, after the joining thread has taken that one.
+fn join_a_half_that_blocks() {
+    let (sender, receiver) = mpsc::channel();
+    let pushed = AtomicBool::new(false);
+    join(
+        || until(|| pushed.load(Ordering::SeqCst)),
+        || {
+            let blocks = move || receiver.recv().unwrap();
+            fork_a_half_that_waits(&pushed, blocks, move || sender.send(()).unwrap());
+        },
+    );
+}
+
+/// The join holds a lock. A local job of its thread, which wants the lock, is runnable before the half is.
+#[test]
+fn a_half_blocks_for_a_half_of_its_own_that_the_joining_thread_took() {
+    let _watch = watch();
+    let runtime = two_busy_workers();
+    let job = runtime.spawn(async {
+        let lock = Arc::new(Mutex::new(()));
+        let wants = lock.clone();
+        let local = spawn_local(async move { wants.try_lock().is_ok() }).unwrap();
+        let held = lock.lock().unwrap();
+        join_a_half_that_blocks();
+        drop(held);
+        local.wait().unwrap()
+    });
+    assert!(runtime.block_on(job).unwrap(), "it ran on top of the lock");
+}
+
+#[test]
+fn a_half_blocks_for_a_half_of_its_own_that_a_foreign_thread_took() {
+    let _watch = watch();
+    two_busy_workers().block_on(async { join_a_half_that_blocks() });
+}
+
+/// The cancel reaches the half that is suspended on the joining thread, and that one ends what the stolen half blocks
+/// for.
+#[test]
+fn a_cancel_ends_a_half_that_the_joining_thread_took_while_another_blocks_for_it() {
+    let _watch = watch();
+    let runtime = two_busy_workers();
+    let blocked = Latch::default();
+    let blocks = blocked.clone();
+    let job = runtime.spawn(async move {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let pushed = AtomicBool::new(false);
+        join(
+            || until(|| pushed.load(Ordering::SeqCst)),
+            || {
+                let pushed = &pushed;
+                let first = move || {
+                    pushed.store(true, Ordering::SeqCst);
+                    assert!(receiver.recv().is_err());
+                };
+                join(first, move || {
+                    blocks.wait();
+                    drop(sender);
+                });
+            },
+        );
+    });
+    until(|| blocked.waiters() == 1);
+    job.cancel();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
 }

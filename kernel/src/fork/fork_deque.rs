@@ -321,8 +321,8 @@ impl ForkDeque {
     }
 
     /// Whether `job` runs the root fork.
-    pub(super) fn is_run_by(&self, job: &JobRef) -> bool {
-        self.job.address() == job.ptr().as_raw().as_ptr()
+    pub(super) fn is_run_by(&self, job: JobPtr) -> bool {
+        self.job.address() == job.as_raw().as_ptr()
     }
 
     /// Whether a cancel of `job` cancels the root fork, because the root fork is the job's own or descends from it.

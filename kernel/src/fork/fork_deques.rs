@@ -324,7 +324,7 @@ impl Forks<Shared> for ForkDeques {
         // loop sees the root fork.
         barrier::full();
         for fork_deque in self.iter() {
-            if fork_deque.is_run_by(job) {
+            if fork_deque.is_run_by(job.ptr()) {
                 fork_deque.deque.alert();
             } else if fork_deque.is_cancelled_with(job)
                 && let Some(descendant) = fork_deque.job()
@@ -338,7 +338,7 @@ impl Forks<Shared> for ForkDeques {
 
     fn is_forking(&self, job: &JobRef) -> bool {
         self.iter()
-            .any(|fork_deque| fork_deque.is_active() && fork_deque.is_run_by(job))
+            .any(|fork_deque| fork_deque.is_active() && fork_deque.is_run_by(job.ptr()))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,8 +1,8 @@
 //! Waiting for forked work: for a stolen half, and for the parts of a scope.
 //!
-//! The caller may hold a lock of `std`, so it holds its OS thread while the forked work computes. Once that work itself
-//! waits, it may wait for a job that is pinned to this thread. So from then on the caller's stack is suspended as soon
-//! as a job that is pinned to this thread is runnable.
+//! The caller may hold a lock of `std`, so it holds its OS thread while the forked work computes, and runs nothing but
+//! parts of that work ([`hold_in`](wait::hold_in)). Once that work itself waits, it may wait for any job that is pinned
+//! to this thread. So from then on the caller's stack is suspended as soon as such a job is runnable.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,15 +14,18 @@ use crate::{
     report,
     report::payload::{self, Payload},
     scheduler::services::ForkWait,
-    scheduler::{stackful::wait, workers::shared},
+    scheduler::{
+        stackful::wait::{self, Awaited},
+        workers::shared,
+    },
 };
 
 /// Waits for forked work until `future` is ready. A cancel of the caller is passed on through `cancel`; the unwinding
-/// that the caller then owes is returned beside the output. `work_waits`: whether all the work that is left waits.
+/// that the caller then owes is returned beside the output.
 pub(super) fn wait_for<F: Future>(
     fork_deque: &ForkDeque,
     mut future: Pin<&mut F>,
-    work_waits: &dyn Fn() -> bool,
+    awaited: &dyn Awaited,
     cancel: &dyn Fn(),
 ) -> (F::Output, Option<Payload>) {
     // Not the context's: a foreign thread that waits in a join has none.
@@ -33,7 +36,7 @@ pub(super) fn wait_for<F: Future>(
     loop {
         let _waiting = ForkWait::begin(fork_deque);
         let waited = catch_unwind(AssertUnwindSafe(|| {
-            let held = wait::hold_in(&shared, future.as_mut(), work_waits);
+            let held = wait::hold_in(&shared, future.as_mut(), awaited);
             held.unwrap_or_else(|| wait::block_on_in(&shared, future.as_mut()))
         }));
         match waited {

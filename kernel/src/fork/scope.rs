@@ -33,11 +33,11 @@ use crate::{
         root_fork::{self, Origin, RootFork},
         root_job::RootJob,
     },
-    job::JobRef,
+    job::{JobRef, runnable::Runnable},
     report,
     report::payload::{self, Payload},
     scheduler::{
-        stackful::wait,
+        stackful::wait::{self, Awaited},
         workers::{context, shared},
     },
     sys::{Mutex, lock},
@@ -292,9 +292,8 @@ impl ScopeParts {
             }
             drop(inner);
             let news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
-            let all_wait = || lock(&self.inner).all_wait();
             let cancel = || self.cancel();
-            let ((), unwinding) = forked_wait::wait_for(fork_deque, news, &all_wait, &cancel);
+            let ((), unwinding) = forked_wait::wait_for(fork_deque, news, self, &cancel);
             owed = unwinding.or(owed);
         }
     }
@@ -306,6 +305,17 @@ impl ScopeParts {
         }
         inner.owner = Some(waker.clone());
         Poll::Pending
+    }
+}
+
+impl Awaited for ScopeParts {
+    fn waits(&self) -> bool {
+        lock(&self.inner).all_wait()
+    }
+
+    /// The owner runs the parts that it takes on its own stack, so none of them is left in the queue.
+    fn take_pinned(&self) -> Option<Runnable> {
+        None
     }
 }
 

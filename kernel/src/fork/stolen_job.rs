@@ -6,17 +6,21 @@
 //! runnable ([`hold_in`](crate::scheduler::stackful::wait::hold_in)). The reason: a thread that forks may hold a lock
 //! of `std`. If the owner ran an unrelated job on its stack, that job could want the lock, and would never get it. If
 //! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
+//!
+//! A descendant that the owner ran may have waited, so that it is suspended on the owner's thread. The stolen job may
+//! block until that descendant goes on. So when it is runnable, the owner runs it on, on top of its own stack as before.
 
-use std::pin::Pin;
+use std::{cell::Cell, pin::Pin};
 
 use crate::{
     api::join::{JoinError, JoinHandle},
     fork::{fork_deque::ForkDeque, fork_deques, forked_wait, thief},
+    job::{JobRef, runnable::Runnable},
     report::{self, payload::Payload},
     scheduler::{
         services::ForkWait,
-        stackful::duties,
-        workers::{cancel, context},
+        stackful::{duties, wait::Awaited},
+        workers::{cancel, context, shared::Shared},
     },
     sys::{barrier, spin_loop},
 };
@@ -58,15 +62,19 @@ impl StolenJob {
     /// Waits for the end of this job, which was stolen from `fork_deque`. If the caller is cancelled meanwhile, also
     /// returns the payload with which the caller must unwind.
     pub(super) fn wait(mut self, fork_deque: &ForkDeque) -> (Returned, Option<Payload>) {
-        let stolen = self.job.job().cloned();
-        let stolen = stolen.expect("a stolen job is joined once");
-        let stolen_waits = || stolen.header().waits_with_stack();
-        self.help(fork_deque, &stolen_waits);
+        let job = self.job.job().cloned();
+        let awaited = AwaitedJob {
+            number: self.number,
+            job: job.expect("a stolen job is joined once"),
+            shared: fork_deque.shared(),
+            has_taken: Cell::new(false),
+        };
+        awaited.help(fork_deque);
         // A wait that unwinds for a cancel passes the cancel on to the stolen job.
-        let cancel = || cancel::cancel(&stolen);
+        let cancel = || cancel::cancel(&awaited.job);
         let handle = Pin::new(&mut self.job);
         fork_deque.set_holds_thread(true);
-        let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &stolen_waits, &cancel);
+        let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &awaited, &cancel);
         fork_deque.set_holds_thread(false);
         // Pairs with the fence of a worker that is about to sleep.
         barrier::full();
@@ -77,29 +85,40 @@ impl StolenJob {
             Err(_) => report::impossible("a stolen job panicked outside of its closure"),
         }
     }
+}
 
+/// A stolen job for whose end its owner waits.
+struct AwaitedJob<'a> {
+    number: u64,
+    job: JobRef,
+    shared: &'a Shared,
+    /// Whether the owner has run a descendant of the job, which may be suspended since.
+    has_taken: Cell<bool>,
+}
+
+impl AwaitedJob<'_> {
     /// Runs descendants of the stolen job, as long as there are some or the stolen job may end soon, which it does not
     /// if it waits itself.
-    fn help(&self, fork_deque: &ForkDeque, stolen_waits: &dyn Fn() -> bool) {
-        let (here, shared) = (context::here(), fork_deque.shared());
+    fn help(&self, fork_deque: &ForkDeque) {
         let mut rounds = 0;
-        while rounds < WAIT_ROUNDS && !self.job.is_finished() {
+        while rounds < WAIT_ROUNDS && !self.job.header().state.has_ended() {
             let mut deques = 0;
-            let descendant = fork_deques::of(shared)
+            let descendant = fork_deques::of(self.shared)
                 .iter()
                 .inspect(|_| deques += 1)
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
                 .find_map(|other| {
-                    thief::steal_from(shared, other, |other| self.is_ancestor_of(other))
+                    thief::steal_from(self.shared, other, |other| self.is_ancestor_of(other))
                 });
             match descendant {
                 Some(descendant) => {
+                    self.has_taken.set(true);
                     // The descendant computes in a root fork of its own, or waits.
                     let _waits = ForkWait::begin(fork_deque);
-                    duties::run_nested(here, shared.stack_class(), descendant);
+                    duties::run_nested(context::here(), self.shared.stack_class(), descendant);
                     rounds = 0;
                 }
-                None if stolen_waits() => return,
+                None if self.waits() => return,
                 None => rounds += 1 + deques / DEQUES_PER_ROUND,
             }
             for _ in 0..PAUSES {
@@ -112,5 +131,26 @@ impl StolenJob {
         fork_deque
             .ancestry()
             .is_some_and(|ancestry| ancestry.contains(&self.number))
+    }
+}
+
+impl Awaited for AwaitedJob<'_> {
+    fn waits(&self) -> bool {
+        self.job.header().waits_with_stack()
+    }
+
+    fn take_pinned(&self) -> Option<Runnable> {
+        let here = context::again();
+        let pinned = here.pinned_here()?;
+        if !self.has_taken.get() || !pinned.has_runnable() {
+            return None;
+        }
+        let deques = fork_deques::of(self.shared).iter();
+        let descendants: Vec<_> = deques.filter(|other| self.is_ancestor_of(other)).collect();
+        if descendants.is_empty() {
+            return None;
+        }
+        // A job in this queue began its root fork before, so that fork's deque is still the job's.
+        pinned.take_first(|job| descendants.iter().any(|deque| deque.is_run_by(job)))
     }
 }

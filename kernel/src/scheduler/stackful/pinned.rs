@@ -186,6 +186,20 @@ impl PinnedQueue {
         Some(unsafe { Runnable::new(JobPtr::from_raw(job)) })
     }
 
+    /// Takes the first runnable job that is wanted. The others keep their order. The queue's thread only.
+    pub(crate) fn take_first(&self, is_wanted: impl Fn(JobPtr) -> bool) -> Option<Runnable> {
+        self.drain_incoming();
+        let mut taken = None;
+        for _ in 0..self.own_len() {
+            let job = self.pop_own()?;
+            match taken.is_none() && is_wanted(job.ptr()) {
+                true => taken = Some(job),
+                false => self.push_own(job),
+            }
+        }
+        taken
+    }
+
     /// As a [`pop_own`](PinnedQueue::pop_own), and a [`push_own`](PinnedQueue::push_own) of `last` behind it. The
     /// caller has seen the [first](PinnedQueue::first_own) job, and now has the right to run it. The queue's thread
     /// only.

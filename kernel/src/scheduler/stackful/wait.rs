@@ -20,6 +20,7 @@
 pub(crate) mod block;
 pub(crate) mod first_poll;
 mod foreign_thread;
+mod hold;
 mod in_place;
 mod panic_hook;
 mod shield;
@@ -35,6 +36,7 @@ use std::{
     time::Instant,
 };
 
+pub(crate) use hold::{Awaited, hold_in};
 pub use in_place::wait_until;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
@@ -123,49 +125,13 @@ fn is_current(shared: &Shared) -> bool {
     context::with(|cx| current::of_thread(cx).is_some_and(|current| current.id() == shared.id()))
 }
 
-/// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: another job that ran there could want a
-/// lock of `std` that the forking code holds, and would block the thread for ever. But once the parts themselves wait
-/// (`parts_wait`), they may wait for a job that is pinned to this thread. If such a job is runnable, this returns
-/// `None`, and the caller must wait by suspending its stack. A foreign thread runs the job itself.
-pub(crate) fn hold_in<F: Future>(
-    shared: &Arc<Shared>,
-    future: Pin<&mut F>,
-    parts_wait: &dyn Fn() -> bool,
-) -> Option<F::Output> {
-    match context::again().job() {
-        Some(job) => {
-            // SAFETY: the caller runs the job.
-            let header = unsafe { job.header() };
-            let gives_way = || {
-                let waits = parts_wait();
-                block::note_holding(header, waits);
-                waits
-                    && context::again()
-                        .pinned_here()
-                        .is_some_and(PinnedQueue::has_runnable)
-            };
-            let ended = block::hold_in_job(future, HeldFor::Join, &gives_way);
-            block::note_holding(header, false);
-            ended
-        }
-        None => {
-            let meanwhile = Meanwhile::Holds(parts_wait);
-            Some(
-                crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
-                    shared, future, meanwhile,
-                ),
-            )
-        }
-    }
-}
-
 /// What a foreign thread does while it waits.
 #[derive(Clone, Copy)]
 enum Meanwhile<'a> {
     /// It runs the jobs that are pinned to it.
     RunsPinned,
-    /// It parks, unless the parts that it waits for wait themselves, as in [`hold_in`].
-    Holds(&'a dyn Fn() -> bool),
+    /// It parks, unless a job must run there while it waits for forked work, as in [`hold_in`].
+    Holds(&'a dyn Awaited),
 }
 
 /// Like [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: the cancel calls

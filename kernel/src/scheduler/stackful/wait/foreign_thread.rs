@@ -23,6 +23,7 @@ use crate::{
             wait::{
                 Meanwhile,
                 block::RECHECK,
+                hold::PinnedPart,
                 panic_hook::{self, is_in_panic_hook},
             },
         },
@@ -57,6 +58,8 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     let set_polling = |polling| visits::set_polling(shared, &visit.pinned, polling);
     let hook = OnceCell::new();
     let in_hook = || thread::panicking() && *hook.get_or_init(is_in_panic_hook);
+    let part = meanwhile.part();
+    let has_part = || part.as_ref().is_some_and(PinnedPart::is_runnable);
     // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must
     // not be unwinding itself then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -79,9 +82,12 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
             if has_work() {
                 run_pinned(shared, &visit.pinned, &parker);
             }
+            if part.as_ref().is_some_and(|part| part.run(shared)) {
+                continue;
+            }
             // Other threads may steal what it forked, as if it did not compute.
             let _parked = cx.fork_wait();
-            while !parker.is_woken() && !has_work() {
+            while !parker.is_woken() && !has_work() && !has_part() {
                 meanwhile.park_thread();
             }
         }
@@ -90,18 +96,26 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     ran.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-impl Meanwhile<'_> {
+impl<'a> Meanwhile<'a> {
     fn runs_pinned(self) -> bool {
         match self {
             Meanwhile::RunsPinned => true,
-            Meanwhile::Holds(parts_wait) => parts_wait(),
+            Meanwhile::Holds(awaited) => awaited.waits(),
+        }
+    }
+
+    /// A part of what the thread waits for, which may have to run there.
+    fn part(self) -> Option<PinnedPart<'a>> {
+        match self {
+            Meanwhile::RunsPinned => None,
+            Meanwhile::Holds(awaited) => Some(PinnedPart::of(awaited)),
         }
     }
 
     fn park_thread(self) {
         match self {
             Meanwhile::RunsPinned => thread::park(),
-            // No wake reports that the parts have begun to wait.
+            // No wake reports that the work has begun to wait.
             Meanwhile::Holds(_) => thread::park_timeout(RECHECK),
         }
     }
