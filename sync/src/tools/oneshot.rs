@@ -18,7 +18,11 @@ use std::{
 
 use crate::{
     event::{Branch, Enrolled, Waiting, Won},
-    queue::{list, offer::OfferNode, ticket::Ticket},
+    queue::{
+        list,
+        offer::{OfferNode, Offers},
+        ticket::Ticket,
+    },
     runtime::reason::{Kind, Reason},
 };
 use state::{End, GONE, Locked, Oneshot, REFUSED, Receiving, SENT};
@@ -228,7 +232,7 @@ impl<T> Branch for Receive<'_, T> {
         // Dropped without the lock. A wait that was forgotten, and never dropped, has left it.
         let (_former, mut locked) = {
             let mut locked = shared.lock();
-            (locked.offers().receiver.take_alone(), locked)
+            (locked.offers().receiver.forget(), locked)
         };
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
@@ -343,7 +347,10 @@ impl<T> Branch for Refused<'_, T> {
             ticket.win(own);
             return Enrolled::Ready(());
         }
-        locked.offers().sender.leave(node, ticket);
+        let offers = &mut locked.offers().sender;
+        // A wait that was forgotten, and never dropped, has left its offer.
+        *offers = Offers::new();
+        offers.leave(node, ticket);
         drop(own);
         Enrolled::Waits
     }

@@ -126,6 +126,27 @@ fn a_receive_that_was_forgotten_is_replaced() {
     }
 }
 
+/// As above, for waits for one of several events, at either end.
+#[test]
+fn a_choice_that_was_forgotten_is_replaced() {
+    let (sender, mut receiver) = oneshot::channel::<u8>();
+    let forgotten = waiting(choose((receiver.receive(), never())).sync());
+    let wakes = forgotten.keep_wakes();
+    std::mem::forget(forgotten);
+    let choice = waiting(choose((receiver.receive(), never())).sync());
+    sender.send(1).unwrap();
+    assert_eq!((wakes(), choice.woken()), (0, Ok(1)));
+
+    let (mut sender, receiver) = oneshot::channel::<u8>();
+    let forgotten = waiting(choose((sender.closed(), never())).sync());
+    let wakes = forgotten.keep_wakes();
+    std::mem::forget(forgotten);
+    let choice = waiting(choose((sender.closed(), never())).sync());
+    drop(receiver);
+    choice.woken();
+    assert_eq!(wakes(), 0);
+}
+
 #[test]
 fn a_value_that_nobody_receives_is_dropped_once() {
     let value = Arc::new(());

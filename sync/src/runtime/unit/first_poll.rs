@@ -52,7 +52,7 @@ static WAKERS: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 
 /// Waits that begin here poll with wakers that have these functions.
 pub(crate) fn tell_of_wakers(table: &'static RawWakerVTable) {
-    // Release: pairs with the load in `begin_first_poll`.
+    // Release: pairs with the load in `waker_of_first_poll`.
     WAKERS.store(ptr::from_ref(table).cast_mut(), Ordering::Release);
 }
 

@@ -243,10 +243,16 @@ impl Receiving {
     pub(super) fn take_alone(&mut self) -> Option<Waker> {
         match self {
             Receiving::Offers(_) => None,
-            Receiving::Alone(_) => match mem::replace(self, Receiving::NOT) {
-                Receiving::Offers(_) => None,
-                Receiving::Alone(waker) => Some(waker),
-            },
+            Receiving::Alone(_) => self.forget(),
+        }
+    }
+
+    /// Nobody waits any longer. Returns the waker of a wait for the value alone.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) -> Option<Waker> {
+        match mem::replace(self, Receiving::NOT) {
+            Receiving::Offers(_) => None,
+            Receiving::Alone(waker) => Some(waker),
         }
     }
 
