@@ -360,3 +360,6 @@ pub(super) fn wake_for_room(shared: &Shared) {
         shared.wake_one();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -16,18 +16,18 @@ use crate::{
 
 fn run_of(job: JobRef) -> DetachedRun {
     DetachedRun {
+        code: RunningCode::of(&job),
         job,
         activity: Activity::Compute,
         cause: Cause::Quarantined,
         since: Instant::now(),
         sends: Sends::here(),
-        code: RunningCode::Own,
     }
 }
 
-/// Without a monitor, as below.
-#[test]
-fn a_part_that_is_tried_and_computes_makes_its_line_trusted_before_it_ends() {
+/// Whether the line of a part becomes trusted that is tried while all jobs are suspect and exceeds the bound, if that
+/// is in its panic hook, or in its own code. Without a monitor, as below.
+fn makes_its_line_trusted(in_hook: bool) -> bool {
     let config = Config {
         workers: 1,
         stuck_after: Duration::ZERO,
@@ -46,10 +46,25 @@ fn a_part_that_is_tried_and_computes_makes_its_line_trusted_before_it_ends() {
         shared.suspects.include_parts_of(site, false)
     };
     assert!(is_kept());
+    if in_hook {
+        part.header().begin_panic_hook();
+    }
     shared.detached.add(0, run_of(part.clone()));
     run(&shared);
-    assert!(!is_kept());
+    let is_trusted = !is_kept();
     shared.detached.end(ListedRun::OfThread(0));
+    is_trusted
+}
+
+#[test]
+fn a_part_that_is_tried_and_computes_makes_its_line_trusted_before_it_ends() {
+    assert!(makes_its_line_trusted(false));
+}
+
+/// What computes is no code of the part.
+#[test]
+fn a_part_that_is_tried_and_in_its_panic_hook_does_not_make_its_line_trusted() {
+    assert!(!makes_its_line_trusted(true));
 }
 
 /// Without a monitor: the test runs the rounds.

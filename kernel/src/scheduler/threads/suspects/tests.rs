@@ -252,6 +252,23 @@ fn parts_of_a_line_are_tried_and_trusted_while_all_jobs_are_suspect() {
     assert!(!keep(false), "the line is trusted");
 }
 
+/// Nobody waits for the runner of a scope, and what the thief of a fork took has the room that it was taken for.
+#[test]
+fn a_part_of_a_line_that_has_offended_itself_is_not_tried_while_all_jobs_are_suspect() {
+    let (suspects, quarantine) = (Suspects::default(), Quarantine::new());
+    for offender in &offenders() {
+        suspects.note_offence(offender.header(), Instant::now());
+    }
+    let (runnable, part) = testing::job_of(async {});
+    part.header().set_body_bit(body_bit::PART);
+    suspects.note_offence(part.header(), Instant::now());
+    assert_eq!(suspects.rank(part.header()), Rank::Last);
+    quarantine.push(runnable, &suspects);
+    assert_eq!((quarantine.len(), quarantine.tried()), (1, 0));
+    // It belongs to no runtime.
+    quarantine.pop().unwrap().into_ptr();
+}
+
 #[test]
 fn a_job_that_is_cancelled_before_it_is_tried_neither_keeps_its_code_from_a_trial_nor_is_trusted() {
     let (suspects, now) = (Suspects::default(), Instant::now());
